@@ -5,8 +5,11 @@ PYTHON ?= python3
 RUN_ENV := .venv/run
 DEV_ENV := .venv/dev
 DEV := $(DEV_ENV)/bin
-# Workers for the tests; 0 runs them in this process.
-TEST_WORKERS ?= 2
+# Workers for the tests; 0 runs them in this process. Many tests wait for other programs, so there are two a core.
+TEST_WORKERS ?= 4
+
+# Workers and the programs that tests start compile a module once, even where the environment says otherwise.
+test: export PYTHONDONTWRITEBYTECODE =
 
 # Virtual hours that `make soak` plays, and the seed of its first run.
 HOURS ?= 50
@@ -18,7 +21,7 @@ run: $(RUN_ENV)/.ready  ## Show the loops at work on the embedded cluster, with 
 	$(RUN_ENV)/bin/kubetide up $(ARGS)
 
 test: check  ## Everything that must pass: format, lint, types, import contracts, tests
-	$(DEV)/python -m pytest -n $(TEST_WORKERS) --dist worksteal $(ARGS)
+	$(DEV)/python -m pytest -n $(TEST_WORKERS) $(ARGS)
 
 soak: $(DEV_ENV)/.ready  ## Play random scenarios with random faults and look for what is wrong: HOURS=200 SEED=5000
 	$(DEV)/python -m tests.soak --hours $(HOURS) --seed $(SEED) $(ARGS)
@@ -40,7 +43,7 @@ lock: $(DEV_ENV)/.ready  ## Resolve the dependencies anew (needs uv on PATH)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		--extra live --extra tls --extra optimize --extra protobuf --group build pyproject.toml -o requirements/run.txt
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-		--extra live --extra tls --extra optimize --extra protobuf --extra aws --extra grpc --extra gce --extra azure --group dev pyproject.toml -o requirements/dev.txt
+		--extra live --extra tls --extra optimize --extra protobuf --extra aws --extra grpc --extra gce --extra azure --extra dask --extra tune --group dev pyproject.toml -o requirements/dev.txt
 
 control-plane:  ## Build kubectl, a whole Kubernetes, client-go programs, Helm and kwok for the tests (Go, or pip for it; some minutes once)
 	$(PYTHON) -m tools.plane build control-plane clients helm kwok

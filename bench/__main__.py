@@ -1,6 +1,7 @@
 """Runs the benchmarks, each in a process of its own, and passes on the JSON lines that they print.
 
-`python -m bench` runs all; `python -m bench store horizontal` runs those two.
+`python -m bench` runs all; `python -m bench store horizontal` runs those two; `python -m bench plan --help` shows the
+arguments of the one that has some.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+WITH_ARGUMENTS = ("bill", "plan")
+"""What follows the name of one of these is for it."""
+
 
 def main() -> int:
     here = Path(__file__).parent
@@ -16,6 +20,10 @@ def main() -> int:
         [path.stem for path in here.glob("[a-z]*.py")]
         + [path.parent.name for path in here.glob("*/__main__.py")]
     )
+    if sys.argv[1:] and sys.argv[1] in WITH_ARGUMENTS:
+        return subprocess.run(
+            [sys.executable, "-m", f"bench.{sys.argv[1]}", *sys.argv[2:]], check=False
+        ).returncode
     wanted = sys.argv[1:] or known
     if unknown := [name for name in wanted if name not in known]:
         print(f"no benchmark {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)

@@ -172,7 +172,7 @@ class Loop:
         self.state.apply(self.delta)
 
     def gather(self) -> None:
-        """Puts new usage into the place of some of the old."""
+        """Put new usage into the place of some of the old."""
         made = self._made
         self._now = Instant(self._now + seconds(15))
         hpas = made.rng.random(len(made.state.hpas)) < self._share
@@ -181,7 +181,7 @@ class Loop:
         self.delta = Delta(answers=[answer(made, self._usage, same_pods=True)])
 
     def evaluate(self) -> None:
-        """Comes to a decision, a status and reasons for every HPA."""
+        """Come to a decision, a status and reasons for every HPA."""
         self.state.apply(self.delta)
         commands = decide(self.state, self._now)
         outcomes = [ScaleOutcome(w.namespace, w.name, self._now) for w in commands.writes]

@@ -83,7 +83,7 @@ class Turns:
 
 
 async def loop(clock: Clock, folder: Path) -> None:
-    """Runs ticks one after another and tells what each cost."""
+    """Run ticks one after another and tell what each cost."""
     tune_gc()
     give_memory_back()
     requests, turns = Requests(), Turns(clock)

@@ -138,7 +138,7 @@ def status_json(index: int) -> Json:
 
 
 async def fill(clock: Clock, connection: Connection, pods: int) -> int:
-    """Writes nodes and pods; gives the bytes of a pod in JSON."""
+    """Write nodes and pods; return the bytes of a pod in JSON."""
     turns = asyncio.Semaphore(_AT_ONCE)
     async with HttpCluster(connection, clock) as cluster:
 
@@ -189,7 +189,7 @@ async def read(clock: Clock, config: Path, form: str) -> dict[str, Any]:
 
 
 def command_of(reader: str, config: Path) -> list[str]:
-    """Gives the command line of a reader."""
+    """Return the command line of a reader."""
     if not reader.startswith("client_go"):
         return [sys.executable, "-m", "bench.informer", "read", str(config), reader]
     form = "application/json" if reader.endswith("json") else MEDIA_TYPE
@@ -229,7 +229,7 @@ def measure(pods: int) -> dict[str, Any]:
 
 
 def pid_of(name: str) -> int:
-    """Gives the process of that name that this one has started (Linux: proc(5))."""
+    """Return the process of that name that this one has started (Linux: proc(5))."""
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             head, _, tail = (folder / "stat").read_text(encoding="utf-8").rpartition(")")

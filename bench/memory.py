@@ -38,6 +38,7 @@ from kubetide.horizontal.controller import HorizontalController
 from kubetide.horizontal.settings import Settings as HorizontalSettings
 from kubetide.nodes.controller.gather import Gatherer
 from kubetide.nodes.core import as_read_back, encode_in_pieces
+from kubetide.nodes.export import export_state
 from kubetide.nodes.facts.slim_pods import PodSlimmer
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Delta, State
@@ -145,7 +146,7 @@ def pod_text() -> bytes:
 
 
 def watched_pods(nodes: int) -> Iterator[WatchEvent[Pod]]:
-    """Gives the pods one by one, each read from JSON of its own, in order of node."""
+    """Yield the pods one by one, each read from JSON of its own, in order of node."""
     text = pod_text()
     for number in range(nodes * PODS_A_NODE):
         node = number // PODS_A_NODE
@@ -164,7 +165,7 @@ class Streaming:
     async def list_and_watch(
         self, kind: Kind[Any], *, keep: Callable[[Any], Any] | None = None, **_where: str
     ) -> AsyncGenerator[Listing[Any] | Sequence[WatchEvent[Any]], None]:
-        """Streams the list."""
+        """Stream the list."""
         keep = keep or shared
         if kind is PODS:
             yield Listing([keep(event.object) for event in watched_pods(self._nodes)], "1")
@@ -178,7 +179,7 @@ class Streaming:
         await asyncio.Event().wait()
 
     def spread(self, pause: Duration) -> Duration:
-        """Gives the pause as it is."""
+        """Return the pause as it is."""
         return pause
 
 
@@ -203,7 +204,7 @@ class Groups:
         ]
 
     async def refresh(self) -> Sequence[NodeGroup]:
-        """Gives the groups."""
+        """Return the groups."""
         return self._groups
 
 
@@ -221,7 +222,7 @@ class Meter:
         self._cpu = time.process_time()
 
     def report(self, what: str) -> None:
-        """Prints one line."""
+        """Print one line."""
         gc.collect()
         now, cpu = resident(), time.process_time()
         line = {
@@ -244,7 +245,7 @@ def resident() -> int:
 
 
 def hpa_loop(cluster: Any, clock: Clock, caches: Caches, records: Path) -> HorizontalController:
-    """Gives the loop as in production; without HPAs it asks for no metrics."""
+    """Return the loop as in production; without HPAs it asks for no metrics."""
     recorder = RecordWriter(records, warn=print)
     recorder.start()
     metrics: Any = None
@@ -252,7 +253,7 @@ def hpa_loop(cluster: Any, clock: Clock, caches: Caches, records: Path) -> Horiz
 
 
 async def measure_loop(clock: Clock, nodes: int, records: Path | None = None) -> None:
-    """Measures the node loop, and the HPA loop beside it where there is a folder for its records."""
+    """Measure the node loop, and the HPA loop beside it where there is a folder for its records."""
     tune_gc()
     give_memory_back()
     state = State(Settings(write_status_configmap=False))
@@ -273,7 +274,7 @@ async def measure_loop(clock: Clock, nodes: int, records: Path | None = None) ->
     if horizontal is not None:
         await horizontal.tick()
         meter.report("after the first tick of the HPA loop")
-    everything, keys = state.export(), sorted(state.pods)
+    everything, keys = export_state(state), sorted(state.pods)
     pieces = encode_in_pieces(everything)
     state.apply(replace(everything, memory=as_read_back(state.memory)), full=True, keys=keys)
     del everything, keys

@@ -51,7 +51,7 @@ POD_MEMORIES = ("100Mi", "256Mi", "512Mi", "1Gi", "2Gi", "4Gi")
 
 
 def make_groups(most: int) -> tuple[NodeGroup, ...]:
-    """Gives a group for each type: sizes by turns, dearer for the same size as numbers go up; at most so many nodes in each."""
+    """Return a group for each type: sizes by turns, dearer for the same size as numbers go up; at most so many nodes in each."""
     groups = []
     for number in range(TYPES):
         cpu = CPUS[number % len(CPUS)]
@@ -71,7 +71,7 @@ def make_groups(most: int) -> tuple[NodeGroup, ...]:
 
 
 def make_pods(count: int, *, own_sizes: bool = False, name: str = "d") -> tuple[Pod, ...]:
-    """Gives pods that the scheduler has given up, of the five kinds by turns, of thirty sizes or each of its own."""
+    """Return pods that the scheduler has given up, of the five kinds by turns, of thirty sizes or each of its own."""
     draw = random.Random(SEED)
     unscheduled = (Condition(type="PodScheduled", status="False", reason="Unschedulable"),)
     pods = []
@@ -98,7 +98,7 @@ def make_pods(count: int, *, own_sizes: bool = False, name: str = "d") -> tuple[
 
 
 def near_its_own(pod: Pod) -> Pod:
-    """Gives the pod with the wish to stand in the zone of its own kind."""
+    """Return the pod with the wish to stand in the zone of its own kind."""
     term = PodAffinityTerm(label_selector=LabelSelector(match_labels=pod.metadata.labels), topology_key=ZONE)
     near = PodAffinity(required_during_scheduling_ignored_during_execution=(term,))
     return replace(pod, spec=replace(pod.spec, affinity=Affinity(pod_affinity=near)))
@@ -107,7 +107,7 @@ def near_its_own(pod: Pod) -> Pod:
 def tick_with(
     pods: tuple[Pod, ...], groups: tuple[NodeGroup, ...], settings: Settings
 ) -> tuple[State, Commands, float]:
-    """Gives the state in the middle of the tick in which the pods have come, what it decided, and its CPU time."""
+    """Return the state in the middle of the tick in which the pods have come, what it decided, and its CPU time."""
     state = State()
     state.apply(Delta(pods=make_pods(1, name="before"), groups=groups, settings=settings), full=True)
     commands = decide(state, START)
@@ -123,7 +123,7 @@ def tick_with(
 def measure(
     pods: int, expander: str, rounds: int, *, most: int = 1_000, own_sizes: bool = False
 ) -> dict[str, object]:
-    """Gives the CPU time of a tick and what it buys."""
+    """Return the CPU time of a tick and what it buys."""
     settings = Settings(
         write_status_configmap=False,
         scale_down_enabled=False,

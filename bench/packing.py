@@ -91,7 +91,7 @@ class Found(NamedTuple):
 
 
 def read_types(folder: Path) -> list[Type]:
-    """Gives the 43 types."""
+    """Return the 43 types."""
     found = []
     with (folder / TYPES).open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
@@ -106,7 +106,7 @@ def read_types(folder: Path) -> list[Type]:
 
 
 def read_pods(folder: Path, at_s: int | None) -> Counter[Kind]:
-    """Gives the pods by what they ask for: all of the trace, or those alive at a time."""
+    """Return the pods by what they ask for: all of the trace, or those alive at a time."""
     found: Counter[Kind] = Counter()
     with gzip.open(folder / PODS, "rt", encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
@@ -116,7 +116,7 @@ def read_pods(folder: Path, at_s: int | None) -> Counter[Kind]:
 
 
 def lower_bound(types: list[Type], pods: Counter[Kind]) -> float:
-    """Gives the price of the linear relaxation in USD an hour."""
+    """Return the price of the linear relaxation in USD an hour."""
     kinds = sorted(pods)
     stock = np.array([[1 * one.pods, *one.size] for one in types], np.int64)
     requests = np.array([[1, *kind] for kind in kinds], np.int64)
@@ -133,13 +133,13 @@ def lower_bound(types: list[Type], pods: Counter[Kind]) -> float:
 
 
 def quantities(kind: Kind) -> dict[str, str]:
-    """Gives amounts as Kubernetes writes them."""
+    """Return amounts as Kubernetes writes them."""
     found = {"cpu": f"{kind.cpu}m", "memory": f"{kind.memory}Mi"}
     return {**found, GPU: str(kind.gpus)} if kind.gpus else found
 
 
 def make_group(one: Type) -> NodeGroup:
-    """Gives a type as a node group that may grow at will."""
+    """Return a type as a node group that may grow at will."""
     offered: dict[str, str | float] = {**quantities(one.size), "pods": str(one.pods)}
     ready = (Condition(type="Ready", status="True"),)
     node = Node(
@@ -151,7 +151,7 @@ def make_group(one: Type) -> NodeGroup:
 
 
 def make_pods(pods: Counter[Kind]) -> list[Pod]:
-    """Gives waiting pods; those that ask for the same have one controller."""
+    """Return waiting pods; those that ask for the same have one controller."""
     gone = (Condition(type="PodScheduled", status="False", reason="Unschedulable"),)
     found = []
     for at, kind in enumerate(sorted(pods, reverse=True)):
@@ -179,7 +179,7 @@ def make_pods(pods: Counter[Kind]) -> list[Pod]:
 
 
 def run(types: list[Type], pods: Counter[Kind], expander: str, rounds: int, *, by_plan: bool = True) -> Found:
-    """Ticks until no pod is without a place, or nothing is bought any more.
+    """Tick until no pod is without a place, or nothing is bought any more.
 
     Without ``by_plan`` the loop forgets for which pods each node was bought, and goes by the first fit.
     """

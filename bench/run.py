@@ -119,7 +119,7 @@ class AtRest:
 
 
 async def serve(clock: Clock, folder: Path) -> None:
-    """Serves the cluster, and writes EVENTS changes of pods whenever a line comes in."""
+    """Serve the cluster, and write EVENTS changes of pods whenever a line comes in."""
     cluster = EmbeddedCluster(Store(), clock, seed=1)
     since = format_rfc3339(clock.now())
     await fill(cluster, since, clock)

@@ -53,7 +53,7 @@ def main() -> None:
 
 
 async def serve(clock: Clock) -> None:
-    """Serves a cluster with and without TLS, and answers questions about itself on standard input."""
+    """Serve a cluster with and without TLS, and answer questions about itself on standard input."""
     cluster = EmbeddedCluster(Store(), clock, seed=1)
     for index in range(PODS_COUNT):
         await cluster.create(PODS, builders.pod(f"p{index:05d}"), namespace="default")
@@ -149,7 +149,7 @@ class Child:
         return await self.read()
 
     async def spent(self, work: Callable[[], Awaitable[Any]]) -> tuple[float, Any]:
-        """Gives the CPU seconds that the server spent on some work, and what came of the work."""
+        """Return the CPU seconds that the server spent on some work, and what came of the work."""
         before = (await self.ask("usage"))["cpu_s"]
         result = await work()
         return (await self.ask("usage"))["cpu_s"] - before, result

@@ -85,7 +85,7 @@ def make_node(number: int) -> Node:
 
 
 def bound_pod(slimmer: PodSlimmer, encoded: bytes, node: int, at: int, nodes: int) -> Pod:
-    """Gives a pod that is read from JSON of its own and kept as a cache that only the node loop reads keeps it."""
+    """Return a pod that is read from JSON of its own and kept as a cache that only the node loop reads keeps it."""
     app = (PODS_A_NODE * node + at) % (nodes // 2 + GROUPS)
     text = encoded.replace(b"APP", b"%d" % app).replace(b"NODE", b"n%05d" % node)
     return slimmer.keep(_pods.decode(text.replace(b"POD", b"p-%05d-%02d" % (node, at))))
@@ -154,7 +154,7 @@ def make_state(nodes: int, sizes: tuple[tuple[str, str], ...], waiting: tuple[Po
 
 
 def tick(state: State, now: Instant, delta: Delta | None = None) -> None:
-    """Runs all steps of a tick; every action is said to have been done."""
+    """Run all steps of a tick; every action is said to have been done."""
     step = delta or Delta()
     while True:
         state.apply(step)
@@ -166,7 +166,7 @@ def tick(state: State, now: Instant, delta: Delta | None = None) -> None:
 
 
 def cpu_ms(state: State, now: Instant, delta: Delta | None = None) -> float:
-    """Runs a tick and gives its CPU time in milliseconds."""
+    """Run a tick and return its CPU time in milliseconds."""
     before = time.process_time_ns()
     tick(state, now, delta)
     return (time.process_time_ns() - before) / 1e6
@@ -182,12 +182,12 @@ def report(case: str, nodes: int, words: str, measured_ms: float) -> None:
     print(json.dumps(line), flush=True)
 
 
-def waiting_pods(count: int, controllers: int, *, minding: bool = False) -> tuple[Pod, ...]:
+def waiting_pods(count: int, controllers: int, *, inter_pod: bool = False) -> tuple[Pod, ...]:
     found: list[Pod] = []
     for at in range(count):
         of = at % controllers
-        cpu, memory = (f"{200 + 5 * of}m", f"{512 + of}Mi") if minding else ("1500m", "4Gi")
-        rule = of % 4 if minding else 3
+        cpu, memory = (f"{200 + 5 * of}m", f"{512 + of}Mi") if inter_pod else ("1500m", "4Gi")
+        rule = of % 4 if inter_pod else 3
         made = make_pod(
             f"w-{at}",
             cpu=cpu,
@@ -220,7 +220,7 @@ def measure_rest(nodes: int) -> None:
     quiet = [cpu_ms(state, after(now, seconds(100 + 10 * at))) for at in range(3)]
     report("rest", nodes, "nothing changed", statistics.median(quiet))
     cases = [(f"waiting {count}", waiting_pods(count, 3)) for count in (100, 1_000, 5_000)]
-    cases.append(("diverse", waiting_pods(1_000, 200, minding=True)))
+    cases.append(("diverse", waiting_pods(1_000, 200, inter_pod=True)))
     for case, wanted in cases:
         report(case, nodes, "scales up", cpu_ms(state, after(now, seconds(200)), Delta(pods=wanted)))
         gone = tuple((one.metadata.namespace, one.metadata.name) for one in wanted)
@@ -229,7 +229,7 @@ def measure_rest(nodes: int) -> None:
 
 
 def forget_purchases(state: State) -> None:
-    """Takes back what a tick has asked for."""
+    """Take back what a tick has asked for."""
     for group, names in state.nodes_by_group().items():
         state.set_target(group, len(names))
     state.memory = Memory()

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 import pytest
 from hypothesis import settings
 from tests.cluster.prometheus_server import find_prometheus
+from tests.grouping import PLANES, Grouped, group_of, put_in_order
 from tests.plane.running import missing_programs, running_plane
 from tools.plane.build import TARGETS, find
 
@@ -19,8 +20,8 @@ settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile("explore" if os.environ.get("KUBETIDE_EXPLORE") else "repeatable")
 
-PACKAGES = ("google.protobuf", "grpc", "grpc_tools", "moto")
-"""Without these, which `requirements/dev.txt` locks, tests of clouds are skipped."""
+PACKAGES = ("distributed", "google.protobuf", "grpc", "grpc_tools", "moto", "optuna")
+"""Without these, which `requirements/dev.txt` locks, tests of clouds, of Dask and of a search are skipped."""
 
 
 def pytest_sessionstart():
@@ -55,13 +56,30 @@ def pytest_sessionstart():
             raise pytest.UsageError(f"KUBETIDE_REQUIRE_KUBECTL is set, and {path} is not a program")
 
 
+@pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(items):
-    """What takes long even on a quick machine is played where KUBETIDE_LONG is set."""
-    if os.environ.get("KUBETIDE_LONG"):
-        return
+    """What takes long even on a quick machine is played where KUBETIDE_LONG is set; tests are grouped and put in order."""
     for item in items:
-        if item.get_closest_marker("long"):
+        if item.get_closest_marker("long") and not os.environ.get("KUBETIDE_LONG"):
             item.add_marker(pytest.mark.skip(reason="takes long; set KUBETIDE_LONG=1 to play it"))
+    yield
+    put_in_order(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Workers take groups of tests, whatever ``--dist`` says."""
+    return Grouped(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item, nextitem):
+    """A control plane ends with the last test that uses it."""
+    try:
+        return (yield)
+    finally:
+        if nextitem is None or group_of(nextitem.nodeid) != group_of(item.nodeid):
+            PLANES.end()
 
 
 @pytest.fixture(scope="session")
@@ -77,16 +95,15 @@ def helm():
 def plane(tmp_path_factory):
     """A real control plane with its controllers and scheduler, and no nodes; skips without its programs."""
     skip_without_plane()
-    with running_plane(tmp_path_factory.mktemp("plane")) as running:
-        yield running
+    return PLANES.begin(running_plane(tmp_path_factory.mktemp("plane")))
 
 
 @pytest.fixture(scope="session")
 def quiet_plane(tmp_path_factory):
     """A real API server and nothing else, so that only requests change anything."""
     skip_without_plane()
-    with running_plane(tmp_path_factory.mktemp("quiet-plane"), controllers=False) as running:
-        yield running
+    folder = tmp_path_factory.mktemp("quiet-plane")
+    return PLANES.begin(running_plane(folder, controllers=False))
 
 
 def skip_without_plane():

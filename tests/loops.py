@@ -8,7 +8,7 @@ from kubetide.loop import Runner
 
 
 async def run_alone(loop, caches, clock):
-    """Keeps the caches and ticks the loop, until cancelled."""
+    """Keep the caches and tick the loop, until cancelled."""
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(caches.run())
         tasks.create_task(Runner(loop, clock).run())

@@ -14,7 +14,14 @@ from kubetide.objects import resource, storage
 from kubetide.objects.base import ApiStruct
 from kubetide.objects.definition import CustomResourceDefinition
 from kubetide.objects.hpa_v1 import HorizontalPodAutoscalerV1
-from kubetide.objects.kinds import KINDS, LIMIT_RANGES, REPLICATION_CONTROLLERS, VPA_CHECKPOINTS, VPAS
+from kubetide.objects.kinds import (
+    CAPACITY_KINDS,
+    KINDS,
+    LIMIT_RANGES,
+    REPLICATION_CONTROLLERS,
+    VPA_CHECKPOINTS,
+    VPAS,
+)
 from kubetide.objects.node import Node
 from kubetide.objects.workload import ReplicationController, Scale
 from kubetide.ports import cloud, limits
@@ -36,6 +43,7 @@ DEVICE_KINDS = (
     resource.ResourceClaimTemplate,
 )
 MODELS |= {model.__name__: model for model in (*VOLUME_KINDS, *DEVICE_KINDS)}
+MODELS |= {kind.kind: kind.model for kind in CAPACITY_KINDS}
 MODELS |= {kind.kind: kind.model for kind in (VPAS, VPA_CHECKPOINTS, LIMIT_RANGES, REPLICATION_CONTROLLERS)}
 
 OLD_AUTOSCALER = {
@@ -185,7 +193,7 @@ OLD_CONTROLLER = {
 
 
 def api_structs():
-    """Gives all types with fields under ``kubetide.objects`` and in the Cloud port."""
+    """Return all types with fields under ``kubetide.objects`` and in the Cloud port."""
     for module in pkgutil.iter_modules(kubetide.objects.__path__, "kubetide.objects."):
         importlib.import_module(module.name)
     found, left = [], [ApiStruct]
@@ -198,7 +206,7 @@ def api_structs():
 
 
 def filled(value, into):
-    """Notes which fields of each type hold something else than their default, all the way down."""
+    """Note which fields of each type hold something else than their default, all the way down."""
     if isinstance(value, msgspec.Struct):
         empty = msgspec.convert({"node": {}} if isinstance(value, cloud.NodeTemplate) else {}, type(value))
         for field in msgspec.structs.fields(value):

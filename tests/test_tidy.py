@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-SRC = Path(__file__).parents[1] / "src" / "kubetide"
+ROOT = Path(__file__).parents[1]
+SRC = ROOT / "src" / "kubetide"
 LONGEST = 400
 
 # Longer on purpose, with the reason.
@@ -24,6 +26,44 @@ def test_modules_are_short(path):
         assert lines > LONGEST, "take it off the list"
     else:
         assert lines <= LONGEST
+
+
+ABOUT_ITSELF = (
+    "Gives",
+    "Makes",
+    "Puts",
+    "Reads",
+    "Returns",
+    "Runs",
+    "Sends",
+    "Starts",
+    "Takes",
+    "Tells",
+    "Waits",
+    "Writes",
+)
+"""How a docstring begins that describes a function and does not say what it does for its caller."""
+
+
+def docstrings(module: ast.Module):
+    functions = (one for one in ast.walk(module) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef))
+    for one in functions:
+        # A fixture is a thing, a test a fact: they are not called for what they do.
+        is_fixture = any("fixture" in ast.unparse(decorator) for decorator in one.decorator_list)
+        if not is_fixture and not one.name.startswith("test_"):
+            yield one.lineno, ast.get_docstring(one) or ""
+
+
+@pytest.mark.parametrize("folder", ["src", "tests", "bench", "tools"])
+def test_docstrings_say_what_to_expect(folder):
+    """They begin with "Return the nodes that …", not with "Gives …"."""
+    found = [
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for line, text in docstrings(ast.parse(path.read_text(encoding="utf-8")))
+        if text.startswith(ABOUT_ITSELF)
+    ]
+    assert not found, found
 
 
 def loaded_by(module: str) -> set[str]:

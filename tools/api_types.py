@@ -36,7 +36,7 @@ PACKAGES = {
 }
 ROOTS = {
     "io.k8s.api.core.v1": "Pod Node Namespace Event ConfigMap Binding PersistentVolume PersistentVolumeClaim "
-    "Service Secret ServiceAccount ResourceQuota",
+    "PodTemplate Service Secret ServiceAccount ResourceQuota",
     "io.k8s.api.apps.v1": "Deployment ReplicaSet DaemonSet StatefulSet ControllerRevision",
     "io.k8s.api.autoscaling.v1": "HorizontalPodAutoscaler Scale",
     "io.k8s.api.autoscaling.v2": "HorizontalPodAutoscaler",
@@ -90,7 +90,7 @@ FIELD = re.compile(
 
 
 def read(modules: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """Gives struct bodies and aliases by full name."""
+    """Return struct bodies and aliases by full name."""
     structs, aliases = {}, {}
     for package, folder in PACKAGES.items():
         for file in sorted((modules / folder.format(v=VERSION)).glob("*.go")):

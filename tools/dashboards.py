@@ -11,6 +11,7 @@ _SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 _HPA = "horizontal_pod_autoscaler_controller_"
 _CA = "cluster_autoscaler_"
 _OF_HPA = '{namespace=~"$namespace",hpa_name=~"$hpa"}'
+_RECOMMENDED = "kubetide_recommender_recommendation"
 _OF_VPA = '{namespace=~"$namespace",vpa=~"$vpa"}'
 
 
@@ -166,23 +167,23 @@ DASHBOARDS = {
     "sizes": Dashboard(
         "Kubetide / Sizes",
         (
-            Panel("VPAs", "VPAs that the recommender takes care of.", (("sum(kubetide_vertical_vpas)", "VPAs"),), stat=True),
+            Panel("VPAs", "VPAs that the recommender takes care of.", (("sum(vpa_recommender_vpa_objects_count)", "VPAs"),), stat=True),
             Panel(
                 "Recommended CPU", "Sum of the targets of all chosen containers, one pod each.",
-                (("sum(kubetide_vertical_recommended_cpu_cores" + _OF_VPA.replace("}", ',bound="target"}') + ")", "cores"),), stat=True,
+                ((f"sum({_RECOMMENDED}" + _OF_VPA.replace("}", ',resource="cpu",bound="target"}') + ")", "cores"),), stat=True,
             ),
             Panel(
                 "Recommended memory", "Sum of the targets of all chosen containers, one pod each.",
-                (("sum(kubetide_vertical_recommended_memory_bytes" + _OF_VPA.replace("}", ',bound="target"}') + ")", "bytes"),), "bytes", stat=True,
+                ((f"sum({_RECOMMENDED}" + _OF_VPA.replace("}", ',resource="memory",bound="target"}') + ")", "bytes"),), "bytes", stat=True,
             ),
             Panel(
                 "CPU", "Lower bound, target and upper bound of each container; pods outside of the bounds are updated.",
-                (("max by (namespace, vpa, container, bound) (kubetide_vertical_recommended_cpu_cores" + _OF_VPA + ")",
+                ((f"max by (namespace, vpa, container, bound) ({_RECOMMENDED}" + _OF_VPA.replace("}", ',resource="cpu",bound!="uncapped_target"}') + ")",
                   "{{namespace}}/{{vpa}} {{container}} {{bound}}"),),
             ),
             Panel(
                 "Memory", "Lower bound, target and upper bound of each container; pods outside of the bounds are updated.",
-                (("max by (namespace, vpa, container, bound) (kubetide_vertical_recommended_memory_bytes" + _OF_VPA + ")",
+                ((f"max by (namespace, vpa, container, bound) ({_RECOMMENDED}" + _OF_VPA.replace("}", ',resource="memory",bound!="uncapped_target"}') + ")",
                   "{{namespace}}/{{vpa}} {{container}} {{bound}}"),), "bytes",
             ),
             Panel(
@@ -195,8 +196,8 @@ DASHBOARDS = {
             ),
         ),
         (
-            ("namespace", "kubetide_vertical_recommended_cpu_cores", "namespace"),
-            ("vpa", "kubetide_vertical_recommended_cpu_cores", "vpa"),
+            ("namespace", _RECOMMENDED, "namespace"),
+            ("vpa", _RECOMMENDED, "vpa"),
         ),
     ),
     "loops": Dashboard(

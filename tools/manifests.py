@@ -27,7 +27,7 @@ class RenderError(Exception):
 
 
 def render(helm: Path, *flags: str) -> str:
-    """Gives the chart's objects as YAML, of a release ``kubetide`` in ``kube-system``. Raises RenderError."""
+    """Return the chart's objects as YAML, of a release ``kubetide`` in ``kube-system``. Raises RenderError."""
     command = [
         str(helm),
         "template",
@@ -43,7 +43,7 @@ def render(helm: Path, *flags: str) -> str:
 
 
 def manifest(helm: Path, name: str) -> str:
-    """Gives what a file of ``deploy/manifests`` holds."""
+    """Return what a file of ``deploy/manifests`` holds."""
     return _HEADER + render(helm, *MANIFESTS[name])
 
 

@@ -28,7 +28,7 @@ _WANTED_US: Mapping[str, Mapping[int, float]] = {
 
 
 def of_classes(pods: int, *, spread: str = "") -> list[Pod]:
-    """Gives pods of 200 classes of distinct sizes, as many of each."""
+    """Return pods of 200 classes of distinct sizes, as many of each."""
     return [
         make_pod(
             f"mixed-{shape}-{index}",
@@ -43,7 +43,7 @@ def of_classes(pods: int, *, spread: str = "") -> list[Pod]:
 
 
 def diverse(pods: int) -> list[Pod]:
-    """Gives pods of 200 classes; a quarter are kept apart by hostname, a quarter spread by it."""
+    """Return pods of 200 classes; a quarter are kept apart by hostname, a quarter spread by it."""
     return [
         make_pod(
             f"diverse-{shape}-{index}",
@@ -88,7 +88,7 @@ def measure_existing(snapshot: Snapshot, report: Reporter) -> None:
         ("10,000 spread by zone", copies(10_000, spread=ZONE), 20_000, None),
         ("10,000 spread by hostname", copies(10_000, spread=HOSTNAME), 100_000, None),
         ("1,000 apart by hostname", copies(1_000, apart=HOSTNAME), 2_000, {1_000: 21.9e6}),
-        ("1,000 of 200 classes, half of them minding others", diverse(1_000), 50_000, None),
+        ("1,000 of 200 classes, half of them with inter-pod rules", diverse(1_000), 50_000, None),
     ):
         report.line(
             f"estimate beside nodes, {words}",

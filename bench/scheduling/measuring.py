@@ -20,7 +20,7 @@ def cpu_us(
     number: int = 200,
     before: Callable[[], object] | None = None,
 ) -> float:
-    """Gives the median CPU time of one call in microseconds; ``before`` runs ahead of each run, untimed."""
+    """Return the median CPU time of one call in microseconds; ``before`` runs ahead of each run, untimed."""
     runs = []
     for _ in range(repeat):
         if before is not None:
@@ -68,7 +68,7 @@ class Reporter:
         grows: bool = True,
         pods: int | None = None,
     ) -> None:
-        """Prints one line.
+        """Print one line.
 
         Args:
             operation: What was measured.

@@ -37,7 +37,7 @@ def node_name(number: int) -> str:
 
 
 def make_node(number: int) -> Node:
-    """Gives a node; every tenth is kept for those who tolerate its taint."""
+    """Return a node; every tenth is kept for those who tolerate its taint."""
     name = node_name(number)
     labels = {HOSTNAME: name, ZONE: f"zone-{number % 3}", "pool": f"pool-{number % 5}"}
     taints = (Taint(key="dedicated", value="batch", effect="NoSchedule"),) if number % 10 == 0 else None
@@ -62,7 +62,7 @@ def make_pod(
     apart: str = "",
     tolerates: bool = True,
 ) -> Pod:
-    """Gives a pod; ``spread`` and ``apart`` are the labels by which copies are spread or kept apart."""
+    """Return a pod; ``spread`` and ``apart`` are the labels by which copies are spread or kept apart."""
     own = LabelSelector(match_labels={"app": f"app-{shape}"})
     term = PodAffinityTerm(label_selector=own, topology_key=apart)
     anti = PodAffinity(required_during_scheduling_ignored_during_execution=(term,))
@@ -101,12 +101,12 @@ def make_pod(
 
 
 def copies(count: int, *, spread: str = "", apart: str = "") -> list[Pod]:
-    """Gives pods of one application of their own."""
+    """Return pods of one application of their own."""
     return [make_pod(f"copy-{index}", shape=3000, spread=spread, apart=apart) for index in range(count)]
 
 
 def make_cluster(nodes: int, *, cpu: str = "250m") -> Snapshot:
-    """Gives a cluster with 30 pods a node, of 200 applications."""
+    """Return a cluster with 30 pods a node, of 200 applications."""
     snapshot = Snapshot()
     patterns = [make_pod("pod", cpu=cpu, shape=at) for at in range(APPS)]
     for number in range(nodes):
@@ -120,14 +120,14 @@ def make_cluster(nodes: int, *, cpu: str = "250m") -> Snapshot:
 
 
 def pod_texts(nodes: int, *, version: int = 1) -> Iterator[bytes]:
-    """Gives the JSON of all pods of a cluster, 2.4 kB each, as a server sends them."""
+    """Yield the JSON of all pods of a cluster, 2.4 kB each, as a server sends them."""
     for number in range(nodes):
         for index in range(PODS_A_NODE):
             yield pod_text(number, index, version)
 
 
 def pod_text(number: int, index: int, version: int) -> bytes:
-    """Gives the JSON of one pod on one node; versions differ in a label and in the status."""
+    """Return the JSON of one pod on one node; versions differ in a label and in the status."""
     at = number * PODS_A_NODE + index
     names = {b"app": at % APPS, b"at": at, b"node": number, b"v": version}
     return _TEXT % {key: b"%05d" % value for key, value in names.items()}

@@ -105,7 +105,7 @@ def _asked(snapshot: Snapshot, pod: Pod) -> float:
 
 
 def _add_guards(snapshot: Snapshot, number: int) -> None:
-    """Puts pods on the first node that keep all applications off, each by a term of its own."""
+    """Put pods on the first node that keep all applications off, each by a term of its own."""
     everyone = LabelSelector(match_expressions=(LabelSelectorRequirement(key="app", operator="Exists"),))
     for index in range(number):
         guard = make_pod(f"guard-{index}", shape=1000 + index, apart=HOSTNAME)

@@ -43,7 +43,7 @@ def elector(cluster, clock, identity, **more):
 
 @asynccontextmanager
 async def running(one):
-    """Runs an elector beside the block; gives its task."""
+    """Run an elector beside the block; return its task."""
     task = asyncio.ensure_future(one.run())
     try:
         yield task
@@ -65,7 +65,7 @@ async def lease(cluster):
 
 
 async def write(cluster, spec):
-    """Writes the whole Lease, as client-go does, over whatever is there."""
+    """Write the whole Lease, as client-go does, over whatever is there."""
     body = {"metadata": NAME, "spec": spec}
     found = [one for one in (await cluster.list(LEASES)).items if one.metadata.name == NAME["name"]]
     if not found:

@@ -54,7 +54,7 @@ PLACED = ("sizes", "tolerations", "node affinity", "apart from their own", "near
 
 
 def pod(kind, number):
-    """Gives the body of one pod of a crowd."""
+    """Return the body of one pod of a crowd."""
     labels = {"app": f"a{number}", "number": str(number)}
     asked = {"cpu": f"{number % 50 + 1}m", "memory": f"{number + 1}Ki"}
     spec = {
@@ -69,7 +69,7 @@ def pod(kind, number):
 
 
 def node(number, **extra):
-    """Gives the body of a node in one of three zones."""
+    """Return the body of a node in one of three zones."""
     name = f"n{number}"
     labels = {ZONE: f"z{number % 3}", HOSTNAME: name}
     made = builders.node(name, cpu="1000", memory="1000Gi", labels=labels, extra=extra)

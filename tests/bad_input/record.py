@@ -30,7 +30,7 @@ _NOT_YET = "storage is (re)initializing"
 
 
 async def answers(url: str, token: str, tls: ssl.SSLContext | bool) -> dict[str, Any]:
-    """Gives the answer to each case, by its name."""
+    """Return the answer to each case, by its name."""
     found = {}
     connector = aiohttp.TCPConnector(ssl=tls)
     headers = {"Authorization": f"Bearer {token}", "User-Agent": "battery/1"}
@@ -67,7 +67,7 @@ async def _answer(session: aiohttp.ClientSession, url: str, case: Case) -> dict[
 
 
 def compared(code: int, text: str, warnings: list[str]) -> dict[str, Any]:
-    """Gives of an answer what must be the same in every run."""
+    """Return of an answer what must be the same in every run."""
     result: dict[str, Any] = {"code": code}
     if warnings:
         result["warnings"] = sorted(warnings)
@@ -87,7 +87,7 @@ def compared(code: int, text: str, warnings: list[str]) -> dict[str, Any]:
 
 
 def _resized(pod: dict[str, Any]) -> dict[str, Any]:
-    """Gives of a pod what a resize may change, and some of what it may not."""
+    """Return of a pod what a resize may change, and some of what it may not."""
     meta, spec = pod["metadata"], pod["spec"]
     containers = (*spec["containers"], *spec.get("initContainers", ()))
     kept = ("name", "image", "resources", "resizePolicy", "env", "ports")
@@ -100,7 +100,7 @@ def _resized(pod: dict[str, Any]) -> dict[str, Any]:
 
 
 def _put_in_order(status: dict[str, Any]) -> None:
-    """Sorts what Go finds in the order of its maps, which is another each time, and cuts what is very long."""
+    """Sort what Go finds in the order of its maps, which is another each time, and cut what is very long."""
     causes = (status.get("details") or {}).get("causes", [])
     said = list(dict.fromkeys(f"{cause.get('field')}: {cause.get('message', '')}" for cause in causes))
     together = f"[{', '.join(said)}]"
@@ -116,7 +116,7 @@ def _plain(text: str) -> str:
 
 
 async def _served(session: aiohttp.ClientSession, url: str) -> None:
-    """Waits until a new kind is served, which takes a real server a moment."""
+    """Wait until a new kind is served, which takes a real server a moment."""
     for _ in range(_TRIES):
         async with session.get(url + WIDGETS) as answer:
             if answer.status == 200:
@@ -125,7 +125,7 @@ async def _served(session: aiohttp.ClientSession, url: str) -> None:
 
 
 def main() -> None:
-    """Records the answers of the server that the command line names."""
+    """Record the answers of the server that the command line names."""
     url, token = sys.argv[1:]
     found = asyncio.run(answers(url.rstrip("/"), token, tls=False))
     lines = [f"{json.dumps(name)}: {json.dumps(answer, sort_keys=True)}" for name, answer in found.items()]

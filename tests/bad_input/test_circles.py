@@ -123,7 +123,7 @@ CIRCLES = {
 
 
 def scheduled(claims, volumes, classes, spec):
-    """Plays the scheduler and the volume controller; gives the odd pod's node and what is said of it."""
+    """Play the scheduler and the volume controller; return the odd pod's node and what is said of it."""
 
     async def body(live):
         put(live, NODES, node(0))

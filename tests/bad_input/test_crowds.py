@@ -22,7 +22,7 @@ UNSCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulab
 
 
 def put(live, kind, body):
-    """Stores an object as it is: requests are not what is looked at here."""
+    """Store an object as it is: requests are not what is looked at here."""
     name, namespace = body["metadata"]["name"], "shop" if kind.namespaced else ""
     identity = {"uid": f"{kind.plural}-{name}", "creationTimestamp": "2026-03-02T05:00:00Z"}
     meta = {**body["metadata"], **identity, **({"namespace": namespace} if namespace else {})}
@@ -40,7 +40,7 @@ def calls_of(work):
 
 
 def scheduled(kinds, count, nodes=30):
-    """Plays the scheduler over pods of these kinds by turns; gives how many were bound."""
+    """Play the scheduler over pods of these kinds by turns; return how many were bound."""
 
     async def body(live):
         for number in range(nodes):
@@ -56,7 +56,7 @@ def scheduled(kinds, count, nodes=30):
 
 
 def in_the_loop(kinds, count, groups=2):
-    """Gives a world of the node loop where such pods wait, and no nodes are."""
+    """Return a world of the node loop where such pods wait, and no nodes are."""
     waiting = []
     for number in range(count):
         body = crowds.pod(kinds[number % len(kinds)], number)

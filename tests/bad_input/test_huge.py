@@ -38,7 +38,7 @@ def odd_node(extra):
 
 
 def scheduled(pod, node):
-    """Plays the scheduler; gives what is said of the odd pod's scheduling, and the events about it."""
+    """Play the scheduler; return what is said of the odd pod's scheduling, and the events about it."""
     bugs = []
 
     class Bugs(logging.Handler):

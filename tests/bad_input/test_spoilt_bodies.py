@@ -95,7 +95,7 @@ def spoilt(draw, body):
 
 
 def request(draw, case):
-    """Gives a method, a path and bytes."""
+    """Return a method, a path and bytes."""
     path = case.path
     for _ in range(draw.choice([0, 0, 1, 2])):
         path += f"{'&' if '?' in path else '?'}{draw.choice(WORDS)}={quote(draw.choice(VALUES))}"

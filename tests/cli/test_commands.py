@@ -42,7 +42,22 @@ def call(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    "name", ["up", "simulate", "what-if", "test", "ui", "examples", "explain", "status", "doctor", "replay"]
+    "name",
+    [
+        "up",
+        "simulate",
+        "what-if",
+        "capture",
+        "sweep",
+        "tune",
+        "test",
+        "ui",
+        "examples",
+        "explain",
+        "status",
+        "doctor",
+        "replay",
+    ],
 )
 def test_every_command_helps_with_examples(name):
     """The help page of a command says what it is for and shows how it is called."""
@@ -246,10 +261,14 @@ def test_the_shipped_scenarios_are_read(tmp_path):
     assert found.pop("autothrottle") == "autothrottle-diurnal-2"
     assert sorted(found) == [
         "bad-day",
+        "capacity-buffer",
         "from-zero-wrong-catalogue",
         "gpu-claims",
         "hpa-and-vpa",
+        "morning-ramp",
+        "provisioning-request",
         "queue-workers",
+        "stock-out",
         "vertical",
         "vpa-day",
         "web-shop",

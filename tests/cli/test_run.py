@@ -67,7 +67,7 @@ async def a_busy_deployment(cluster, clock):
 
 @asynccontextmanager
 async def running(config, out, *flags):
-    """Starts ``kubetide run``; gives the process. If it is still there at the end it must stop cleanly on SIGTERM."""
+    """Start ``kubetide run``; return the process. If it is still there at the end it must stop cleanly on SIGTERM."""
     code = "from kubetide.cli.main import main; main()"
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -93,7 +93,7 @@ async def running(config, out, *flags):
 
 
 async def line_with(process, text):
-    """Reads lines until one holds the text."""
+    """Read lines until one holds the text."""
     while True:
         line = (await asyncio.wait_for(process.stdout.readline(), PATIENCE_S)).decode()
         assert line, (await process.stderr.read()).decode()
@@ -109,7 +109,7 @@ async def is_well(address):
 
 
 def story(main, tmp_path):
-    """Runs ``main(cluster, config)`` with the busy Deployment behind a server."""
+    """Run ``main(cluster, config)`` with the busy Deployment behind a server."""
 
     async def run(clock):
         metrics = Busy(clock, ["web-0", "web-1"])

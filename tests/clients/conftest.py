@@ -16,7 +16,7 @@ from kubetide.runtime.clock import run_real
 
 @contextmanager
 def embedded_server(folder):
-    """Serves an embedded cluster without controllers from a thread; gives the path of its kubeconfig."""
+    """Serve an embedded cluster without controllers from a thread; return the path of its kubeconfig."""
     started: Queue[tuple[asyncio.AbstractEventLoop, asyncio.Event] | None] = Queue()
     path = folder / "kubeconfig"
 

@@ -74,7 +74,7 @@ def pod(name, labels):
 
 
 def refusal(call, *args, **kwargs):
-    """Gives code, reason and message of the refusal of a call."""
+    """Return code, reason and message of the refusal of a call."""
     with pytest.raises(ApiException) as caught:
         call(*args, **kwargs)
     status = json.loads(caught.value.body)

@@ -13,7 +13,7 @@ from kubetide.units.time import Instant
 
 @asynccontextmanager
 async def answering(handler, *, tls=None):
-    """Runs a server of that handler on a free port and gives its URL."""
+    """Run a server of that handler on a free port and return its URL."""
 
     async def handle(request):
         answer = await handler(request)
@@ -34,7 +34,7 @@ async def answering(handler, *, tls=None):
 
 @asynccontextmanager
 async def asking(handler, clock, *, connection=None, **more):
-    """Gives a client of such a server; ``connection`` makes the Connection of its URL."""
+    """Yield a client of such a server; ``connection`` makes the Connection of its URL."""
     make = connection or Connection
     async with answering(handler) as url, HttpCluster(make(url), clock, **more) as client:
         yield client
@@ -73,7 +73,7 @@ class Skewed:
 
 
 def status(code, reason="", *, retry_after=None, **more):
-    """Answers with a Status, as an API server refuses."""
+    """Answer with a Status, as an API server refuses."""
     body = {
         "kind": "Status",
         "status": "Failure",

@@ -19,7 +19,7 @@ _CERTIFICATE = _CA.issue_cert("127.0.0.1")
 
 
 def bundle(ca=_CA):
-    """Gives the caBundle that trusts the webhook."""
+    """Return the caBundle that trusts the webhook."""
     return base64.b64encode(ca.cert_pem.bytes()).decode()
 
 
@@ -146,7 +146,7 @@ class HookServer:
 
 @asynccontextmanager
 async def hook_server():
-    """Gives a webhook on a free port of this machine."""
+    """Yield a webhook on a free port of this machine."""
     hooks = HookServer()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     _CERTIFICATE.configure_cert(context)

@@ -28,7 +28,7 @@ _LISTENING = re.compile(r'msg="Listening on" address=(\S+)')
 
 
 def find_prometheus() -> Path | None:
-    """Gives the program: what KUBETIDE_PROMETHEUS names, the one on the PATH, or the unpacked one in the cache."""
+    """Return the program: what KUBETIDE_PROMETHEUS names, the one on the PATH, or the unpacked one in the cache."""
     named = os.environ.get("KUBETIDE_PROMETHEUS") or shutil.which("prometheus")
     path = Path(named) if named else cache().parent / "debian" / "usr" / "bin" / "prometheus"
     return path if os.access(path, os.X_OK) else None
@@ -44,7 +44,7 @@ class Exporter:
 
 @contextmanager
 def exporter(**series: float):
-    """Serves gauges from a thread of its own; gives the Exporter."""
+    """Serve gauges from a thread of its own; return the Exporter."""
     held = dict(series)
 
     class Handler(BaseHTTPRequestHandler):
@@ -85,7 +85,7 @@ class Prometheus:
 
 @contextmanager
 def running_prometheus(folder: Path, *scraped: Exporter, guarded: bool = False):
-    """Gives a Prometheus that is ready, and scrapes the exporters five times a second.
+    """Yield a Prometheus that is ready, and scrapes the exporters five times a second.
 
     Args:
         folder: Empty; holds everything.

@@ -20,7 +20,7 @@ _AUTHORITY = Authority()
 async def served(
     clock, *, store=None, identities=None, metrics=None, custom=None, external=None, webhooks=None
 ):
-    """Gives the embedded cluster, its server, and the connection of an administrator."""
+    """Yield the embedded cluster, its server, and the connection of an administrator."""
     cluster = EmbeddedCluster(store or Store(), clock, seed=1, webhooks=webhooks)
     server = ApiServer(
         cluster.rest,
@@ -40,7 +40,7 @@ async def served(
 
 
 def with_client(main):
-    """Runs ``main(client, embedded, clock)`` in real time against a served cluster."""
+    """Run ``main(client, embedded, clock)`` in real time against a served cluster."""
 
     async def run(clock):
         async with served(clock) as (cluster, _, connection), HttpCluster(connection, clock) as client:

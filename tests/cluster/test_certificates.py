@@ -48,7 +48,7 @@ class Files:
 
 @asynccontextmanager
 async def knowing_users(real, files):
-    """Gives a client of a server that knows its users by certificates, and the client's clock."""
+    """Yield a client of a server that knows its users by certificates, and the client's clock."""
     clock = Later(real)
     server = ApiServer(
         EmbeddedCluster(Store(), real).rest,

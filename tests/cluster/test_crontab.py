@@ -103,7 +103,7 @@ async def kubectl(config, *words):
 
 
 async def scale(cluster, config, name, replicas):
-    """Scales as a person does, by kubectl where there is one."""
+    """Scale as a person does, by kubectl where there is one."""
     said = await kubectl(config, "scale", f"crontab/{name}", f"--replicas={replicas}")
     if said is None:
         await cluster.replace_scale(CRON_TABS, name, replicas, namespace="default")

@@ -84,7 +84,7 @@ NEW = {
 
 
 def kinds_of(documents):
-    """Discovers over what stands in a table; what does not is unavailable."""
+    """Discover over what stands in a table; what does not is unavailable."""
 
     async def fetch(path):
         if path not in documents:

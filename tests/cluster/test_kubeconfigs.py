@@ -35,7 +35,7 @@ EXEC = {"apiVersion": "client.authentication.k8s.io/v1", "command": "./login", "
 
 
 def write(path, *, cluster=None, user=None, name="one", **top):
-    """Writes a kubeconfig whose cluster, user and context have one name."""
+    """Write a kubeconfig whose cluster, user and context have one name."""
     config = {
         "current-context": name,
         "clusters": [{"name": name, "cluster": {"server": f"https://{name}:6443", **(cluster or {})}}],

@@ -1,7 +1,7 @@
 """A person's session with kubectl against ``kubetide up --serve``, answered as a real control plane answers it.
 
-Played by the kubectl on the PATH, and by every other one that ``KUBETIDE_KUBECTL`` names (paths,
-separated by colons); skipped where there is none. The session and its expectations, recorded from a
+Played by every kubectl that ``KUBETIDE_KUBECTL`` names (paths, separated by colons), else by the one on the PATH;
+skipped where there is none. The session and its expectations, recorded from a
 real plane, lie in ``tests/cluster/kubectl``.
 """
 
@@ -23,15 +23,15 @@ from tests.cluster.kubectl.play import SCENARIO, Answer, Player, Step, load_sess
 
 
 def kubectls():
-    """Every kubectl there is; those that are named must be there."""
+    """Every kubectl that is named, which must be there; else the one on the PATH."""
     named = [path for path in os.environ.get("KUBETIDE_KUBECTL", "").split(":") if path]
     found = shutil.which("kubectl")
-    return [*named, *([found] if found else [])]
+    return named or ([found] if found else [])
 
 
 @contextmanager
 def served(folder):
-    """Starts ``kubetide up --serve`` and gives the path of its kubeconfig."""
+    """Start ``kubetide up --serve`` and return the path of its kubeconfig."""
     code = "from kubetide.cli.main import main; main()"
     out = folder / "out"
     command = [sys.executable, "-c", code, "up", str(SCENARIO), "--speed", "5", "--out", str(out), "--serve"]
@@ -48,7 +48,7 @@ def served(folder):
 
 
 def difference(name, expected, text):
-    """Gives how an answer differs from its expectation, nothing where it does not."""
+    """Return how an answer differs from its expectation, nothing where it does not."""
     lines = difflib.unified_diff(
         expected.splitlines(),
         text.splitlines(),

@@ -56,7 +56,7 @@ class Sources(NamedTuple):
 
 @asynccontextmanager
 async def sources(clock):
-    """Serves a minute of a service and of two queues."""
+    """Serve a minute of a service and of two queues."""
     PODS[1].metadata.labels["tier"] = "front"
     world = World(make_service(33.3, max_queue_s=5.0))
     for pod in (*PODS, *OTHERS):

@@ -77,7 +77,7 @@ class Recorded:
 
 
 async def first_of(stream, count):
-    """Gives the first parts of a stream and closes it."""
+    """Return the first parts of a stream and closes it."""
     async with aclosing(stream) as parts:
         return [await anext(parts) for _ in range(count)]
 
@@ -204,7 +204,7 @@ def test_what_is_kept_comes_in_the_place_of_objects():
         return item.metadata.name.upper()
 
     async def taken(stream):
-        """Gives the list, if one comes first, and what the two events behind it hold."""
+        """Return the list, if one comes first, and what the two events behind it hold."""
         lists, held = [], []
         async with aclosing(stream) as parts:
             while len(held) < 2:

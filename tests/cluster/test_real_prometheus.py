@@ -77,14 +77,14 @@ def guarded(servers):
 
 @asynccontextmanager
 async def source(clock, server, **settings):
-    """Gives the client and the source, reached as ``kubetide run`` reaches them."""
+    """Yield the client and the source, reached as ``kubetide run`` reaches them."""
     connection, basic = prometheus_access(RunSettings(prometheus_url=server.url, **settings))
     async with PrometheusClient(connection, clock, basic=basic) as client:
         yield client, PrometheusMetrics(client, clock, Elsewhere())
 
 
 async def known_for(client, clock, series, steps):
-    """Waits until a series has values at so many of the last seconds."""
+    """Wait until a series has values at so many of the last seconds."""
 
     async def is_known():
         now = clock.now()

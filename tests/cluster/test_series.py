@@ -40,7 +40,7 @@ REQUESTS = (
 
 
 def requests_total(text):
-    """Gives the counts of requests by their labels, of the resources that are counted here."""
+    """Return the counts of requests by their labels, of the resources that are counted here."""
     found = {}
     for line in text.splitlines():
         labels, _, value = line.removeprefix("apiserver_request_total").rpartition(" ")
@@ -50,7 +50,7 @@ def requests_total(text):
 
 
 async def asked(url, token, tls):
-    """Sends the requests; gives what was counted before, what after, and all series."""
+    """Send the requests; return what was counted before, what after, and all series."""
     connector = make_connector(ssl=tls)
     headers = {"Authorization": f"Bearer {token}"}
     async with aiohttp.ClientSession(connector=connector, headers=headers) as session:

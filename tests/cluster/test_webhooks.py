@@ -42,21 +42,21 @@ class Bench:
         self.session, self.hooks = session, hooks
 
     async def ask(self, method, path, body=None, media_type="application/json"):
-        """Gives code, JSON and warnings of an answer."""
+        """Return code, JSON and warnings of an answer."""
         headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": media_type}
         data = None if body is None else json.dumps(body).encode()
         async with self.session.request(method, self.server.url + path, data=data, headers=headers) as answer:
             return answer.status, await answer.json(), answer.headers.getall("Warning", [])
 
     async def configure(self, stage, path, *resources, called="hooks", **more):
-        """Creates a configuration with one webhook that answers as ``path`` says."""
+        """Create a configuration with one webhook that answers as ``path`` says."""
         client_config = more.pop("client_config", None) or self.hooks.client_config(path)
         body = configuration(called, webhook(client_config, *resources, **more))
         await self.client.create(KINDS[stage], body)
 
 
 def bench(main):
-    """Runs ``main(bench)`` in real time."""
+    """Run ``main(bench)`` in real time."""
 
     async def run(clock):
         async with (

@@ -29,7 +29,7 @@ _ASIDE = ("kind", "apiVersion", "metadata", "status")
 
 
 def recordable(code, answer, warnings):
-    """Gives an answer as it is recorded: a Status, or the name and labels of what was made."""
+    """Return an answer as it is recorded: a Status, or the name and labels of what was made."""
     if answer["kind"] == "Status":
         told = {key: value for key, value in answer.items() if key not in _ASIDE}
     else:

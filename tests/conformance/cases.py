@@ -27,7 +27,7 @@ class Suite(Protocol):
     """A suite is a module with these functions."""
 
     def cases(self, document: Any) -> Iterator[Case]:
-        """Gives the cases of one file; none if the file is of another kind."""
+        """Return the cases of one file; none if the file is of another kind."""
         ...
 
     def case_id(self, case: Case) -> str: ...
@@ -39,12 +39,12 @@ class Suite(Protocol):
     def metric_types(self, case: Case) -> set[str]: ...
 
     def first_difference(self, case: Case) -> str | None:
-        """Plays a case; None when every answer is the recorded one."""
+        """Play a case; return None when every answer is the recorded one."""
         ...
 
 
 def case_files(paths: Iterable[Path]) -> Iterator[Path]:
-    """Gives the files that may hold cases, in order of name."""
+    """Yield the files that may hold cases, in order of name."""
     for path in paths:
         if path.is_dir():
             yield from case_files(sorted(path.iterdir()))
@@ -78,7 +78,7 @@ def _is_selected(suite: Suite, case: Case, selection: Selection) -> bool:
 
 
 def difference(where: str, expected: Any, found: Any) -> str | None:
-    """Gives the first place where two JSON values differ."""
+    """Return the first place where two JSON values differ."""
     if isinstance(expected, dict) and isinstance(found, dict):
         for key in sorted({*expected, *found}):
             inner = difference(f"{where}.{key}", expected.get(key), found.get(key))

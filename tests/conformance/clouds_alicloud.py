@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 from tests.conformance.cases import Case
-from tests.conformance.clouds_playing import Answer, Calls, attempt, compare
-from tests.conformance.clouds_stories import Story, StoryClock
+from tests.conformance.clouds_playing import Answer, attempt, compare
+from tests.conformance.clouds_stories import Script, Story, StoryClock
 
 from kubetide.clouds.alibaba.api import AlibabaApi, refusal
 from kubetide.clouds.alibaba.cloud import AlibabaCloud
@@ -64,7 +63,7 @@ _PLAYERS: dict[str, Callable[[Answer], Answer]] = {
 
 
 def _build(given: Answer, clock: StoryClock) -> tuple[AlibabaCloud, World]:
-    world = World(given["world"])
+    world = World(given["world"], _CHANGES)
 
     async def keys() -> Keys:
         return Keys("id", "secret")
@@ -74,15 +73,8 @@ def _build(given: Answer, clock: StoryClock) -> tuple[AlibabaCloud, World]:
     return AlibabaCloud(api, parse_node_specs(given["nodes"] or ()), given["region"], clock), world
 
 
-class World:
+class World(Script):
     """Alibaba Cloud from a script."""
-
-    def __init__(self, world: Answer) -> None:
-        self.calls = Calls(lambda call: call["action"] in _CHANGES)
-        self.replace(world)
-
-    def replace(self, world: Answer) -> None:
-        self.world = copy.deepcopy(world)
 
     async def send(self, request: Request) -> Response:
         action = request.headers["x-acs-action"]

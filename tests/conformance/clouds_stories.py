@@ -5,7 +5,8 @@ The provider is the production one; only ``Send``, below its REST client, is the
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import copy
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Protocol
 
 from tests.conformance.cases import Case
@@ -33,6 +34,18 @@ class StoryClock:
 
     def advance(self, duration: Duration) -> None:
         self.time = Instant(self.time + duration)
+
+
+class Script:
+    """A scripted cloud: what it holds, and the calls that it was sent."""
+
+    def __init__(self, world: Answer, changes: Collection[str]) -> None:
+        """Take what it holds, and the names of the actions that change something."""
+        self.calls = Calls(lambda call: call["action"] in changes)
+        self.replace(world)
+
+    def replace(self, world: Answer) -> None:
+        self.world = copy.deepcopy(world)
 
 
 class PlayedCloud(Protocol):

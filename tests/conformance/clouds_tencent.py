@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 from tests.conformance.cases import Case
-from tests.conformance.clouds_playing import Answer, Calls, attempt, compare, taints_of
-from tests.conformance.clouds_stories import Story, StoryClock
+from tests.conformance.clouds_playing import Answer, attempt, compare, taints_of
+from tests.conformance.clouds_stories import Script, Story, StoryClock
 
 from kubetide.clouds.common.rest import Patience, Request, Response, Rest
 from kubetide.clouds.common.sizes import parse_node_specs
@@ -65,7 +65,7 @@ def _normal(answer: Answer) -> Answer:
 
 
 def _build(given: Answer, clock: StoryClock) -> tuple[TencentCloud, World]:
-    world = World(given["world"])
+    world = World(given["world"], _CHANGES)
 
     async def keys() -> Keys:
         return Keys("id", "secret")
@@ -75,15 +75,8 @@ def _build(given: Answer, clock: StoryClock) -> tuple[TencentCloud, World]:
     return TencentCloud(api, parse_node_specs(given["nodes"] or ()), given["region"], clock), world
 
 
-class World:
+class World(Script):
     """Tencent Cloud from a script."""
-
-    def __init__(self, world: Answer) -> None:
-        self.calls = Calls(lambda call: call["action"] in _CHANGES)
-        self.replace(world)
-
-    def replace(self, world: Answer) -> None:
-        self.world = copy.deepcopy(world)
 
     async def send(self, request: Request) -> Response:
         action, parameters = request.headers["X-TC-Action"], msgspec.json.decode(request.body)

@@ -14,7 +14,7 @@ _NEVER = "never"
 
 
 def cases(document: Any) -> Iterator[Case]:
-    """Gives the cases of a file of this kind."""
+    """Yield the cases of a file of this kind."""
     found = document.get("cases") if isinstance(document, dict) else None
     for case in found or ():
         if "Expr" in case:
@@ -38,7 +38,7 @@ def metric_types(case: Case) -> set[str]:
 
 
 def first_difference(case: Case) -> str | None:
-    """Plays a case; None when every answer is the recorded one."""
+    """Play a case; return None when every answer is the recorded one."""
     try:
         schedule = parse_cron(case["Expr"])
     except CronError as error:

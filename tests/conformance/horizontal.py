@@ -270,7 +270,7 @@ def _usage(resource: str, usages: list[dict[str, Any]]) -> ResourceUsage:
 async def play(
     case: Case, columns_from: int = COLUMNS_FROM, *, world_of: Callable[[Case], World] | None = None
 ) -> str | None:
-    """Plays a case in a world, in one that answers by itself unless another is given."""
+    """Play a case in a world, in one that answers by itself unless another is given."""
     player = _Player(case, columns_from, (world_of or World)(case))
     if not case.get("steps"):
         return await player.play(case, case["hpa"].get("status") or {})
@@ -312,7 +312,7 @@ class _Player:
         self.gatherer = Gatherer(self.hpas, self.pods, self.targets, self.world, values, self.clock)
 
     async def play(self, step: Case, status: dict[str, Any]) -> str | None:
-        """Runs one tick and compares it with the record."""
+        """Run one tick and compare it with the record."""
         if step.get("op") == "restart":
             self._restart()
         self.spec = step.get("hpaSpec") or self.spec
@@ -420,7 +420,7 @@ def _compare(
 
 
 def _normal(value: Any) -> Any:
-    """Makes absent, null and empty the same, and zero replicas absent."""
+    """Make absent, null and empty the same, and zero replicas absent."""
     if isinstance(value, dict):
         cleaned = {key: _normal(inner) for key, inner in value.items()}
         return {

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
-from unittest import mock
 
 import msgspec
 import yaml
@@ -27,9 +26,11 @@ from kubetide.loop import parse_flags
 from kubetide.nodes.controller import NodesController
 from kubetide.nodes.decision import Commands, EventRecord, Result
 from kubetide.nodes.expander import ExpanderError, Option, parse_expanders
+from kubetide.nodes.registry.update import not_begun
+from kubetide.nodes.scale_up.tick import Round
 from kubetide.nodes.settings import Settings
 from kubetide.objects.base import Json
-from kubetide.objects.kinds import NODES, PODS, REPLICATION_CONTROLLERS, STORED_KINDS, Kind
+from kubetide.objects.kinds import CONFIG_MAPS, NODES, PODS, REPLICATION_CONTROLLERS, STORED_KINDS, Kind
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.ports.clock import Clock
@@ -52,6 +53,7 @@ _GPU_LABEL = "cloud.example.com/accelerator"
 _KINDS: dict[str, Kind[Any]] = {kind.kind: kind for kind in (*STORED_KINDS, REPLICATION_CONTROLLERS)}
 _STATES = {"running": "Running", "creating": "Creating", "deleting": "Deleting"}
 _CLASSES = {"OutOfResources": "OutOfResource", "Other": "Other"}
+_CANDIDATE, _DELETED = "DeletionCandidateOfClusterAutoscaler", "ToBeDeletedByClusterAutoscaler"
 _COMPARED = (
     "scaleUps",
     "failedScaleUps",
@@ -68,6 +70,8 @@ _COMPARED = (
     "scaleDownStatus",
     "clusterStateHealthy",
     "statusConfigMap",
+    "statusConfigMapAnnotations",
+    "scaleUpStatuses",
     "expander",
 )
 _commands = msgspec.json.Decoder(Commands)
@@ -108,9 +112,7 @@ def first_difference(case: Case) -> str | None:
         except ExpanderError as error:
             return None if case["buildError"] in str(error) else f"the error is {error}"
         return "the configuration was not refused"
-    # Upstream's random pick is the smallest id in the recording.
-    with mock.patch("kubetide.nodes.expander.registry.unit_interval", return_value=0.0):
-        return run_virtual(lambda clock: _Story(case, flags, clock).play(), start=_START)
+    return run_virtual(lambda clock: _Story(case, flags, clock).play(), start=_START)
 
 
 # ── the cloud ───────────────────────────────────────────────────────────────────────────────────
@@ -138,7 +140,6 @@ class _Cloud:
         self.refused: list[Json] = []
         self.decreased: list[Json] = []
         self.deleted: list[tuple[str, str, bool, str]] = []
-        self.absent = {one["id"] for one in case["nodeGroups"] if not one.get("exists", True)}
         for one in case["nodeGroups"]:
             self.add(one, prices)
         for one in case["cluster"]["nodes"]:
@@ -196,7 +197,7 @@ class _Cloud:
         self.groups[group_id] = replace(self.groups[group_id], target_size=target)
 
     async def refresh(self) -> Sequence[NodeGroup]:
-        return [self.groups[name] for name in sorted(self.groups) if name not in self.absent]
+        return [self.groups[name] for name in sorted(self.groups)]
 
     async def increase_size(self, group_id: str, delta: int) -> None:
         there = self.groups[group_id]
@@ -237,10 +238,33 @@ class _Cluster:
         self._cluster = cluster
         self._store = store
         self.evicted: list[Json] = []
+        self.at_start: dict[str, Json] = {}
         self.refusals: dict[tuple[str, str], int] = {}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cluster, name)
+
+    async def patch(self, kind: Kind[Any], name: str, patch: Json, **more: Any) -> Any:
+        """Write as the recording's API server does, which knows no conflicts.
+
+        Upstream writes a soft taint into the node as the loop has listed it: there, unlike on a real one, what the
+        same loop has written before is lost.
+        """
+        taints = (patch.get("spec") or {}).get("taints") or ()
+        before = self.at_start.get(name)
+        if kind is NODES and before and any(one["key"] == _CANDIDATE for one in taints):
+            known = {one["key"] for one in before["spec"].get("taints") or ()}
+            if (
+                _CANDIDATE not in known
+                and _DELETED not in known
+                and any(one["key"] == _DELETED for one in taints)
+            ):
+                kept = [one for one in taints if one["key"] != _DELETED]
+                patch = {
+                    **patch,
+                    "spec": {"taints": kept, "unschedulable": before["spec"].get("unschedulable")},
+                }
+        return await self._cluster.patch(kind, name, patch, **more)
 
     async def evict(
         self, *, namespace: str, pod: str, uid: str = "", grace_period_s: int | None = None
@@ -286,6 +310,7 @@ class _Story:
         self._heard = _Heard()
         self._drains: dict[str, bool] = {}
         settings = parse_flags(flags).of(Settings)
+        self._namespace, self._status_name = settings.namespace, settings.status_config_map_name
         for kind, items in case["cluster"]["objects"].items():
             for item in items:
                 self._put(kind, item)
@@ -302,6 +327,8 @@ class _Story:
             seed=1,
             caches=self._caches,
         )
+        # Upstream's random pick is the smallest id in the recording.
+        self._controller.state.draw = lambda *_: 0.0
 
     async def play(self) -> str | None:
         keeping = asyncio.create_task(self._caches.run())  # the story drives the ticks itself
@@ -327,14 +354,14 @@ class _Story:
         for change in step.get("changes", ()):
             self._change(change)
         await self._catch_up()
-        before = self._nodes()
+        before = self._cluster.at_start = self._nodes()
         self._heard.events.clear()
         self._cluster.evicted.clear()
         cloud = self._cloud
         for log in (cloud.raised, cloud.refused, cloud.decreased, cloud.deleted):
             log.clear()
         await self._controller.tick()
-        asked = self._asked()
+        asked, statuses = self._asked(), self._scale_up_statuses()
         view = self._controller.state.view
         healthy = view is not None and view.healthy
         status = self._controller.state.memory.scale_down.status
@@ -356,11 +383,17 @@ class _Story:
             "scaleDownStatus": _status_of(status),
             "clusterStateHealthy": healthy,
             "statusConfigMap": yaml.load(document, yaml.BaseLoader) if document else None,  # texts only
+            "statusConfigMapAnnotations": self._annotations(),
+            "scaleUpStatuses": statuses,
             "expander": asked,
         }
 
+    def _annotations(self) -> Json:
+        found = self._store.get(CONFIG_MAPS, (self._namespace, self._status_name))
+        return {} if found is None else dict(found.json["metadata"].get("annotations") or {})
+
     async def _let_run(self, until: Instant) -> None:
-        """Lets time run, and the deletions in flight with it."""
+        """Let time run, and the deletions in flight with it."""
         while (wake := self._controller.next_wake()) is not None and wake <= until:
             await self._clock.sleep(Duration(wake - self._clock.now()))
             await self._catch_up()
@@ -431,10 +464,23 @@ class _Story:
 
     def _asked(self) -> list[Json]:
         tick = self._controller.state.tick
-        if tick is None or not tick.options or not tick.chosen:
+        return [
+            {"options": [_option_of(one) for one in attempt.options], "chosen": attempt.chosen[0].group.id}
+            for attempt in (tick.rounds if tick is not None else ())
+            if attempt.options and attempt.chosen
+        ]
+
+    def _scale_up_statuses(self) -> list[Json]:
+        """Return the attempts of the loop; one that never came to scale-up tells so once."""
+        tick = self._controller.state.tick
+        state = self._controller.state
+        if not state.settings.scale_up_from_zero and not_begun(state):
             return []
-        options = [_option_of(one) for one in tick.options]
-        return [{"options": options, "chosen": tick.chosen[0].group.id}]
+        rounds = tick.rounds if tick is not None else [Round("ScaleUpNotTried")]
+        if len(rounds) > 1 and not rounds[0].considered and rounds[0].result != "ScaleUpError":
+            # Groups below their minimum were looked at in place of pods, of which there was nothing to tell.
+            rounds = rounds[1:]
+        return [_scale_up_status_of(one) for one in rounds]
 
 
 # ── comparing ───────────────────────────────────────────────────────────────────────────────────
@@ -455,10 +501,9 @@ def _first(where: str, expected: Json, found: Json) -> str | None:
 
 
 def _plain(value: Any, name: str) -> Any:
-    """Gives a value with its lists in order, and of a document its leaves as text."""
+    """Return a value with its lists in order, and of a document its leaves as text."""
     if isinstance(value, dict):
-        # Which of the cloud's calls for an increase it is, ours does not tell.
-        kept = {key: _plain(one, name) for key, one in value.items() if key not in {"randomAmong", "atomic"}}
+        kept = {key: _plain(one, name) for key, one in value.items() if key != "randomAmong"}
         if "reason" in kept and "message" in kept:
             kept["message"] = _message(kept["reason"], kept["message"])
         return {key: one for key, one in kept.items() if one not in (None, "", [], {})}
@@ -476,7 +521,7 @@ def _plain(value: Any, name: str) -> Any:
 
 
 def _message(reason: str, message: str) -> str:
-    """Gives an event's message with what may come in any order in order."""
+    """Return an event's message with what may come in any order in order."""
     if reason == "NotTriggerScaleUp" and ": " in message:
         first, _, rest = message.partition(": ")
         return f"{first}: {', '.join(sorted(re.split(r', (?=[0-9]+ )', rest)))}"
@@ -499,6 +544,41 @@ def _option_of(option: Option) -> Json:
         "pods": len(option.pods),
         "similarGroups": list(option.similar),
     }
+
+
+def _scale_up_status_of(attempt: Round) -> Json:
+    return {
+        "result": attempt.result,
+        "error": {"type": attempt.error_type, "message": attempt.error} if attempt.error_type else None,
+        "scaleUpInfos": [
+            {
+                "group": one.group.id,
+                "currentSize": one.grown_from,
+                "newSize": one.size,
+                "maxSize": one.group.max_size,
+            }
+            for one in attempt.increases
+        ],
+        "podsTriggeredScaleUp": _names(attempt.triggered),
+        "podsRemainUnschedulable": [
+            {
+                "pod": name,
+                "rejected": {group: list(one.reasons) for group, one in rejected.items()},
+                "skipped": {
+                    group: list(words) for group, words in attempt.skipped.items() if group not in rejected
+                },
+            }
+            for pods, rejected in attempt.remain
+            for name in _names(pods)
+        ],
+        "podsAwaitEvaluation": _names(attempt.awaiting),
+        "consideredNodeGroups": list(attempt.considered),
+        "failedResizeNodeGroups": list(attempt.failed),
+    }
+
+
+def _names(pods: Sequence[Pod]) -> list[str]:
+    return [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in pods]
 
 
 def _taints(node: Json) -> set[str]:

@@ -22,7 +22,7 @@ _PLAYERS = {
 
 
 def cases(document: Any) -> Iterator[Case]:
-    """Gives the cases of a file of this kind."""
+    """Yield the cases of a file of this kind."""
     if not isinstance(document, dict):
         return
     for case in document.get("cases") or ():
@@ -62,5 +62,5 @@ def metric_types(case: Case) -> set[str]:
 
 
 def first_difference(case: Case) -> str | None:
-    """Plays a case; None when every answer is the recorded one, or the one that a rule expects."""
+    """Play a case; return None when every answer is the recorded one, or the one that a rule expects."""
     return _PLAYERS[case["_system"]](case)

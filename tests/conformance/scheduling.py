@@ -43,7 +43,7 @@ from kubetide.scheduling import (
 
 
 def cases(document: Any) -> Iterator[Case]:
-    """Gives the cases of a file of this kind, each with its cluster."""
+    """Yield the cases of a file of this kind, each with its cluster."""
     if not isinstance(document, dict):
         return
     clusters = document.get("clusters") or {}
@@ -69,7 +69,7 @@ def metric_types(case: Case) -> set[str]:
 
 
 def first_difference(case: Case) -> str | None:
-    """Plays a case; None when every answer is the recorded one."""
+    """Play a case; return None when every answer is the recorded one."""
     if "steps" in case:
         return _placement(case)
     if "template" in case:
@@ -124,7 +124,7 @@ def devices_of(objects: Any) -> Devices:
 
 
 def snapshot_of(case: Case) -> Snapshot:
-    """Builds the cluster of a case; pods of nodes that are not there are left out."""
+    """Build the cluster of a case; pods of nodes that are not there are left out."""
     snapshot = Snapshot()
     namespaces = {
         one["metadata"]["name"]: one["metadata"].get("labels") or {} for one in case.get("namespaces") or ()
@@ -217,7 +217,7 @@ def _by_plugin(snapshot: Snapshot, pod_class: Any) -> dict[str, Any]:
 
 
 def _plain(text: str, prefixes: tuple[str, ...]) -> str:
-    """Takes off what the framework puts before a plugin's error."""
+    """Take off what the framework puts before a plugin's error."""
     for prefix in prefixes:
         text = text.removeprefix(prefix)
     return text

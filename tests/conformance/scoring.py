@@ -29,7 +29,7 @@ _VOLUME_KINDS = {"pvcs": "persistentVolumeClaims", "pvs": "persistentVolumes"}
 
 
 def cases(document: Any) -> Iterator[Case]:
-    """Gives the scenarios of a file of this format; other files have none."""
+    """Yield the scenarios of a file of this format; other files have none."""
     if isinstance(document, dict) and document.get("format") == _FORMAT:
         yield from document["scenarios"]
 
@@ -51,7 +51,7 @@ def metric_types(case: Case) -> set[str]:
 
 
 def snapshot_of(case: Case) -> ScoredSnapshot:
-    """Builds the cluster of a scenario."""
+    """Build the cluster of a scenario."""
     given = case["input"]
     objects = {**given, **{ours: given.get(theirs) for ours, theirs in _VOLUME_KINDS.items()}}
     namespaces = {
@@ -73,7 +73,7 @@ def snapshot_of(case: Case) -> ScoredSnapshot:
 
 
 def selectors_of(given: Case) -> OwnerSelectors:
-    """Gives what selects pods in a scenario: Services and owners."""
+    """Return what selects pods in a scenario: Services and owners."""
     services: dict[str, list[dict[str, str]]] = {}
     for one in given.get("services") or ():
         selector = (one.get("spec") or {}).get("selector")

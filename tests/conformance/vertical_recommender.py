@@ -34,7 +34,8 @@ from kubetide.vertical.recommender.views import (
     pod_view,
     vpa_view,
 )
-from kubetide.vertical.targets import WELL_KNOWN, ControllerKey, Controllers, TargetError, read_target
+from kubetide.vertical.targets import ControllerKey, Controllers, TargetError, read_target
+from kubetide.vertical.workloads import WELL_KNOWN
 
 _NS = 1_000_000_000
 

@@ -13,11 +13,12 @@ ALL = (
 )
 ACT = "--set=config.act=true"
 IDLEST = "--set=options.idlestFirst=true"
+CAPACITY = "--set=options.capacityApis=true"
 
 
 @pytest.fixture(scope="session")
 def rendered(helm):
-    """Gives the objects of the chart with these flags."""
+    """The objects of the chart with these flags."""
 
     def make(*flags):
         return [one for one in yaml.safe_load_all(render(helm, *flags)) if one]

@@ -95,7 +95,7 @@ class Granted(NamedTuple):
 
 
 def granted_by(objects):
-    """Gives all that the rendered roles grant, one by one."""
+    """Return all that the rendered roles grant, one by one."""
     return {
         Granted(
             f"{one['kind']} {one['metadata']['name']}",

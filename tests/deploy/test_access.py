@@ -6,7 +6,7 @@ import subprocess
 from typing import NamedTuple
 
 import pytest
-from tests.deploy.conftest import ACT, ALL, IDLEST
+from tests.deploy.conftest import ACT, ALL, CAPACITY, IDLEST
 from tests.deploy.requests import Request
 from tools.manifests import render
 from tools.plane.build import find
@@ -31,7 +31,7 @@ class Asked(NamedTuple):
 
 
 def examples():
-    """Gives a request for each verb on each resource that the table grants."""
+    """Yield a request for each verb on each resource that the table grants."""
     for role in roles():
         namespace = "kube-system" if role.kind == "Role" else "shop"
         for grant in role.grants:
@@ -73,7 +73,11 @@ def review(request):
     return {"spec": {"user": ACCOUNT, "groups": GROUPS, "resourceAttributes": attributes}}
 
 
-@pytest.mark.parametrize("flags", [(), (ACT,), (ACT, IDLEST)], ids=["advice", "acting", "idlest-first"])
+@pytest.mark.parametrize(
+    "flags",
+    [(), (ACT,), (ACT, IDLEST), (ACT, CAPACITY)],
+    ids=["advice", "acting", "idlest-first", "capacity-apis"],
+)
 def test_the_account_may_do_that_and_no_more(helm, quiet_plane, tmp_path, flags):
     """RBAC allows each request of the table, no write without act, what a value gives with that value, and nothing else."""
     acting = ACT in flags
@@ -91,7 +95,7 @@ def test_the_account_may_do_that_and_no_more(helm, quiet_plane, tmp_path, flags)
             granted = {
                 one.request
                 for one in examples()
-                if (acting or not one.acting) and (not one.value or IDLEST in flags)
+                if (acting or not one.acting) and (not one.value or any(one.value in flag for flag in flags))
             }
             held_back = {one.request for one in examples()} - granted
             # The authorizer reads the roles through caches of its own.

@@ -28,14 +28,14 @@ class Instruction(NamedTuple):
 
 
 def instructions():
-    """Gives the instructions, continued lines joined."""
+    """Return the instructions, continued lines joined."""
     text = re.sub(r"^#.*\n", "", FILE.read_text(encoding="utf-8"), flags=re.MULTILINE)
     lines = [line.strip() for line in text.replace("\\\n", " ").splitlines() if line.strip()]
     return [Instruction(*line.split(maxsplit=1)) for line in lines]
 
 
 def inside(text, root):
-    """Puts the absolute paths in a text below a stage's root."""
+    """Put the absolute paths in a text below a stage's root."""
     return re.sub(r"(?<![^\s=:])/(?=\w)", lambda _: f"{root}/", text)
 
 

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from tests.cli.test_run import QUICK, Busy, a_busy_deployment, line_with, running
 from tests.cluster.served import ADMIN, TOKEN, served
-from tests.deploy.conftest import ACT, ALL, BOTH, IDLEST
+from tests.deploy.conftest import ACT, ALL, BOTH, CAPACITY, IDLEST
 from tests.deploy.requests import Granted, Observed, Watched, granted_by
 from tests.embedded.load.worlds import START as LOAD_START
 from tests.embedded.load.worlds import World as LoadWorld
@@ -53,6 +53,7 @@ from kubetide.objects.kinds import (
 )
 from kubetide.ports.errors import Conflict, Forbidden
 from kubetide.runtime.clock import run_real, run_virtual
+from kubetide.runtime.handover.tracker import HpaOwners
 from kubetide.runtime.permissions import roles, with_hint
 from kubetide.testing import builders
 from kubetide.units.time import milliseconds, minutes, seconds
@@ -63,7 +64,7 @@ GROUPS = ("system:serviceaccounts", "system:serviceaccounts:kube-system", "syste
 
 
 def of_table(*, acting, values=()):
-    """Gives what the program's own table says, in the form of what is rendered with these values."""
+    """Return what the program's own table says, in the form of what is rendered with these values."""
     return {
         Granted(
             f"{role.kind} {role.name}",
@@ -87,6 +88,7 @@ def test_the_chart_grants_what_the_table_says(rendered, acting):
     flags = [*ALL, *([ACT] if acting else [])]
     assert granted_by(rendered(*flags)) == of_table(acting=acting)
     assert granted_by(rendered(*flags, IDLEST)) == of_table(acting=acting, values={"options.idlestFirst"})
+    assert granted_by(rendered(*flags, CAPACITY)) == of_table(acting=acting, values={"options.capacityApis"})
 
 
 def test_a_loop_that_does_not_run_gets_nothing(rendered):
@@ -142,6 +144,7 @@ def of_horizontal():
         await world.cluster.create(HPAS, hpa, namespace="default")
         world.measured.answers["external", "default", "queue", ""] = [20_000]
         world.cluster.faults = ConflictOnce()
+        owners = asyncio.create_task(HpaOwners(observed, clock, lambda _: None).run())
         async with world.running():
             await clock.sleep(seconds(16))
             assert await world.replicas() == 4
@@ -149,6 +152,7 @@ def of_horizontal():
             assert found.spec.replicas == 4
             world.usage.error = "the server is currently unable to handle the request"
             await clock.sleep(seconds(60))
+        assert owners.cancel()
         return seen
 
     return run_virtual(main, start=START)

@@ -114,10 +114,11 @@ def test_what_a_loop_asks_is_granted(asked, name):
     assert refused == set()
 
 
-# What only a custom target, another registration or an event that comes again brings up, and kinds that the embedded
+# What only a custom target, usage from external metrics, another registration or an event that comes again brings up, and kinds that the embedded
 # cluster does not serve, so that nobody can watch them.
 RARE = {
     ("get", "*/scale"),
+    ("list", "*"),
     ("list", "pods"),
     ("patch", "events"),
     ("patch", "mutatingwebhookconfigurations"),

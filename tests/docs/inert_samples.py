@@ -1,4 +1,4 @@
-"""Samples of the kinds that are stored without effect, as an API server sends them."""
+"""Samples of the kinds that applications bring beside workloads, as an API server sends them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ def _meta(name: str) -> dict[str, object]:
     return {"name": name, "namespace": "shop", "creationTimestamp": "2026-03-02T08:00:00Z"}
 
 
-_RULES = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}]
+_RULES = [
+    {"apiGroups": [""], "resources": ["pods"], "resourceNames": ["web-0"], "verbs": ["get", "list"]},
+    {"nonResourceURLs": ["/metrics"], "verbs": ["get"]},
+]
+_AGGREGATION = {"clusterRoleSelectors": [{"matchLabels": {"rbac.example.com/adds-to-reader": "true"}}]}
 _SUBJECTS = [
     {"kind": "ServiceAccount", "name": "web", "namespace": "shop"},
     {"apiGroup": RBAC, "kind": "User", "name": "ann"},
@@ -83,7 +87,13 @@ INERT_SAMPLES = (
         "spec": {"podSelector": {"matchLabels": {"app": "web"}}, "policyTypes": ["Ingress"]},
     },
     {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": _meta("reader"), "rules": _RULES},
-    {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": _meta("reader"), "rules": _RULES},
+    {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "ClusterRole",
+        "metadata": _meta("reader"),
+        "rules": _RULES,
+        "aggregationRule": _AGGREGATION,
+    },
     {
         "apiVersion": f"{RBAC}/v1",
         "kind": "RoleBinding",

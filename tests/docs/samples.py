@@ -6,6 +6,7 @@ struct field with a wrong JSON name stays empty.
 
 from __future__ import annotations
 
+from tests.docs.capacity_samples import capacity_samples
 from tests.docs.inert_samples import INERT_SAMPLES
 
 META = {
@@ -839,6 +840,7 @@ SCALED_OBJECT = {
 }
 SAMPLES = (
     *INERT_SAMPLES,
+    *capacity_samples(META, TEMPLATE),
     POD,
     NODE,
     DEPLOYMENT,

@@ -34,7 +34,7 @@ _BLOCK = "<!-- made from the code: {} -->\n", "<!-- end -->"
 
 
 def rows(text: str) -> list[list[str]]:
-    """Gives the cells of all table rows of a page, without heads and rules."""
+    """Return the cells of all table rows of a page, without heads and rules."""
     found: list[list[str]] = []
     lines = text.splitlines()
     for at, line in enumerate(lines):
@@ -45,14 +45,14 @@ def rows(text: str) -> list[list[str]]:
 
 
 def section(page: str, heading: str) -> str:
-    """Gives the text under a heading, down to the next one of its rank or above."""
+    """Return the text under a heading, down to the next one of its rank or above."""
     rank = heading.split(" ", maxsplit=1)[0]
     tail = page.split(f"{heading}\n", 1)[1]
     return re.split(rf"^#{{2,{len(rank)}}} ", tail, maxsplit=1, flags=re.MULTILINE)[0]
 
 
 def vocabulary_table(vocabulary: Vocabulary) -> str:
-    """Gives the table of a vocabulary: code, sentence, and whether it stands for something done."""
+    """Return the table of a vocabulary: code, sentence, and whether it stands for something done."""
     lines = ["| Code | Done | Sentence |", "|---|---|---|"]
     for code in vocabulary.codes:
         bare = Reason(code, "<subject>")  # fields that are missing show as <name>
@@ -63,7 +63,7 @@ def vocabulary_table(vocabulary: Vocabulary) -> str:
 
 
 def with_tables(page: str) -> str:
-    """Gives the page of reasons with its tables as the code has them."""
+    """Return the page of reasons with its tables as the code has them."""
     for name, vocabulary in VOCABULARIES.items():
         begin, end = _BLOCK[0].format(name), _BLOCK[1]
         head, rest = page.split(begin, 1)
@@ -120,7 +120,7 @@ def with_flags(page: str) -> str:
 
 
 def main() -> None:
-    """Writes the tables of the pages anew."""
+    """Write the tables of the pages anew."""
     CLUSTER_AUTOSCALER.write_text(
         with_flags(CLUSTER_AUTOSCALER.read_text(encoding="utf-8")), encoding="utf-8"
     )

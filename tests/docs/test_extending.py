@@ -8,9 +8,15 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
+import numpy as np
 import pytest
 from tests.docs.tables import DOCS
+
+from kubetide.forecast.backtest import backtest
+from kubetide.forecast.forecaster import History
+from kubetide.units.time import Instant, minutes
 
 ROOT = Path(__file__).parents[2]
 PAGE = (DOCS / "extending.md").read_text(encoding="utf-8")
@@ -19,7 +25,7 @@ CHANGES = re.findall(r"```diff\n# (\S+)\n(.*?)```", PAGE, flags=re.DOTALL)
 
 
 def changed(text, diff):
-    """Gives a text with a diff worked in; a line that is kept or taken away must stand there once."""
+    """Return a text with a diff worked in; a line that is kept or taken away must stand there once."""
     lines, at = text.splitlines(), 0
     for line in diff.splitlines():
         mark, content = line[:1], line[1:]
@@ -51,11 +57,24 @@ def extended(tmp_path_factory):
 
 
 def test_all_examples_are_found():
-    """Every fenced block of Python or diff is an example that is tried; the loop has a test of its own."""
-    assert len(NEW_FILES) + len(CHANGES) + 1 == len(
+    """Every fenced block of Python or diff is an example that is tried; the loop and the forecaster have tests of their own."""
+    assert len(NEW_FILES) + len(CHANGES) + 2 == len(
         re.findall(r"^```(?:python|diff)$", PAGE, flags=re.MULTILINE)
     )
-    assert len(CHANGES) == len(re.findall(r"^## (?:An?) (?!adapter|loop)", PAGE, flags=re.MULTILINE))
+    assert len(CHANGES) == len(
+        re.findall(r"^## (?:An?) (?!adapter|loop|forecaster)", PAGE, flags=re.MULTILINE)
+    )
+
+
+def test_the_forecaster_is_one():
+    """The forecaster of the page is loaded as any other, and is better than the level on a wave that repeats."""
+    [text] = re.findall(r"```python\n(# package of its own: yesterday.py\n.*?)```", PAGE, flags=re.DOTALL)
+    module = ModuleType("yesterday")
+    exec(compile(text, "yesterday.py", "exec"), module.__dict__)
+    steps = np.arange(4 * 1440)
+    loads = (20 + 15 * np.sin(2 * np.pi * steps / 240)).astype(np.float32)[:, None]
+    history = History(loads, minutes(1), Instant(len(steps) * minutes(1)))
+    assert backtest(module.Yesterday(), history, 70, 0.9).is_better.all()
 
 
 def test_paths_exist():

@@ -9,6 +9,8 @@ from tests.docs.tables import DOCS, rows, section
 from tests.horizontal.running import START
 from tests.horizontal.running import World as PodsWorld
 from tests.nodes.live import World as NodesWorld
+from tests.vertical.pods_world import World as PodsOfVpas
+from tests.vertical.recommender.test_controller import World as VpaWorld
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.horizontal.series import HorizontalSeries, show_sources
@@ -27,7 +29,11 @@ from kubetide.runtime.series import (
     show_skew,
 )
 from kubetide.units.exposition import Registry
+from kubetide.vertical.admission.controller import AdmissionController
+from kubetide.vertical.admission.series import AdmissionSeries
+from kubetide.vertical.admission.settings import Settings as Admission
 from kubetide.vertical.recommender.series import RecommenderSeries
+from kubetide.vertical.updater.series import UpdaterSeries
 from kubetide.watching import Caches
 
 PAGE = (DOCS / "metrics.md").read_text(encoding="utf-8")
@@ -92,7 +98,7 @@ UPSTREAM_NODES = {
 
 
 def registered():
-    """Gives all that a process with both loops can tell."""
+    """Return all that a process with both loops can tell."""
     registry = Registry()
 
     async def main(clock):
@@ -108,6 +114,13 @@ def registered():
         NodesSeries(registry, NodesWorld(clock, emit_per_nodegroup_metrics=True).controller, clock)
         show_leases(registry, {})
         show_skew(registry, lambda: 0)
+        pods = PodsOfVpas(clock)
+        AdmissionSeries(
+            registry,
+            AdmissionController(pods.cluster, clock, Admission(), caches=pods.caches, answers=object()),
+        )
+        UpdaterSeries(registry, pods.updater)
+        RecommenderSeries(registry, VpaWorld(clock).controller, clock)
         show_caches(registry, Caches(EmbeddedCluster(Store(), clock, 1), clock), clock)
 
     run_virtual(main, start=START)
@@ -115,7 +128,7 @@ def registered():
 
 
 def documented():
-    """Gives kind and labels by series, as the page says."""
+    """Return kind and labels by series, as the page says."""
     found = {}
     for row in rows(PAGE):
         if len(row) == 4:

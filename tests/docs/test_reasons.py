@@ -38,7 +38,7 @@ def test_all_codes_are_there_in_their_order(loop):
 
 
 def texts_in_functions(folder):
-    """Gives all texts that stand in the functions of a loop; its vocabulary stands outside of them."""
+    """Return all texts that stand in the functions of a loop; its vocabulary stands outside of them."""
     functions = [
         node
         for path in folder.rglob("*.py")

@@ -29,7 +29,7 @@ TYPES = {bool: "bool", int: "int", float: "float64", str: "string", Duration: "d
 
 
 def documented():
-    """Gives type and default by flag, as the page says."""
+    """Return type and default by flag, as the page says."""
     found = {}
     for row in rows(PAGE):
         if row[0].startswith("`--") and len(row) == 4:
@@ -40,7 +40,7 @@ def documented():
 
 
 def printed(value, kind):
-    """Gives a default as upstream's help prints it."""
+    """Return a default as upstream's help prints it."""
     if kind is Duration:
         return format_duration(value)
     if isinstance(value, bool):
@@ -66,7 +66,7 @@ def flags_of(model, name_of):
 
 
 def flags_of_entry(entry):
-    """Gives type and default of the flags that a table of an entry has."""
+    """Return type and default of the flags that a table of an entry has."""
     model = entry.flags.model
     hints, defaults = typing.get_type_hints(model), model()
     return {

@@ -23,7 +23,7 @@ from kubetide.units.time import before, format_rfc3339, hours, minutes, seconds
 
 
 def found(check, **objects):
-    """Returns what one check finds, and asks all the others that they do not fail."""
+    """Return what one check finds, and ask all the others that they do not fail."""
     everything = diagnose(Snapshot(now=START, **objects))
     assert [one for one in everything if one.object == "the check itself"] == []
     return [one for one in everything if one.check == check]

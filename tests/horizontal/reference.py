@@ -238,7 +238,7 @@ REASONS = {
 
 
 def proposal(metric, pods, key, scale, told, now):
-    """Gives replicas and what is shown. Raises Failed with the reason."""
+    """Return replicas and what is shown. Raises Failed with the reason."""
     current = scale.spec_replicas
     try:
         if metric.type == "Resource":
@@ -261,7 +261,7 @@ def proposal(metric, pods, key, scale, told, now):
 
 
 def decide(view, pods, scale, told, memory, now, *, ambiguous=False):
-    """Gives what comes of one HPA in one tick, and notes it in its memory.
+    """Return what comes of one HPA in one tick, and note it in its memory.
 
     Args:
         view: Its spec as the API has it.
@@ -351,7 +351,7 @@ def limits(behavior, memory, held, current, low, high, now):
 
 
 def allowed(rules, memory, current, now, *, up):
-    """Gives the one number that the policies allow, in a list."""
+    """Return the one number that the policies allow, in a list."""
     select = (rules.select_policy if rules else None) or "Max"
     if select == "Disabled":
         return [current]

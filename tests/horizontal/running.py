@@ -126,7 +126,7 @@ class World:
             await self.add_pod(f"{name}-{index}", name)
 
     async def show_replicas(self, replicas, name="web"):
-        """Says in the Deployment's status how many there are; nobody else does in this world."""
+        """Say in the Deployment's status how many there are; nobody else does in this world."""
         patch = {"status": {"replicas": replicas}}
         await self.cluster.patch(DEPLOYMENTS, name, patch, namespace="default", subresource="status")
 

@@ -15,7 +15,7 @@ from kubetide.horizontal.facts.values import Reply
 from kubetide.horizontal.facts.views import YEAR_ONE, ContainerView
 from kubetide.horizontal.memory import MemoryEntry, Recommendation, ScaleEvent, ScaleEvents
 from kubetide.horizontal.metrics.types import Question
-from kubetide.horizontal.rules.evaluate import judge
+from kubetide.horizontal.rules.evaluate import evaluate
 from kubetide.horizontal.state import Delta
 from kubetide.units.time import Instant, minutes, seconds
 
@@ -209,7 +209,7 @@ def test_an_ordinary_hpa_is_judged_alike_by_itself(state):
     found = ordinary(state, worlds.NOW)
     for position, key in enumerate(state.hpas):
         if found.mask[position]:
-            verdict = judge(state, key, worlds.NOW)
+            verdict = evaluate(state, key, worlds.NOW)
             event("ordinary, with pods filled in" if _walked(found, position) else "ordinary")
             assert (verdict.raw, verdict.stabilized) == (found.best[position], found.held[position])
             assert list(zip(*verdict.grounds(), strict=True)) == list(

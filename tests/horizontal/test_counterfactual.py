@@ -9,7 +9,7 @@ from tests.horizontal import worlds
 
 from kubetide.horizontal.explain.answers import explain
 from kubetide.horizontal.memory import MemoryEntry, Recommendation, ScaleEvent, ScaleEvents
-from kubetide.horizontal.rules.evaluate import judge
+from kubetide.horizontal.rules.evaluate import evaluate
 from kubetide.horizontal.settings import Settings
 from kubetide.units.time import Duration, Instant, seconds
 
@@ -86,13 +86,13 @@ def test_it_is_what_a_spec_without_the_rule_decides(milli, pods, known, ups, beh
     behavior = BEHAVIOR if behaves else None
     world = {"pods": pods, "known": known, "ups": ups, "behavior": behavior}
     found = without(state_of(milli, **world))
-    exact = judge(state_of(milli, **{**world, "tolerance": 0.0}), KEY, NOW)
+    exact = evaluate(state_of(milli, **{**world, "tolerance": 0.0}), KEY, NOW)
     assert found["tolerance"] == exact.desired
     windowless = {
         direction: {**rules, "stabilizationWindowSeconds": 0} for direction, rules in BEHAVIOR.items()
     }
     unheld = {**world, "behavior": windowless if behaves else None, "window": 0}
-    assert found["stabilization"] == judge(state_of(milli, **unheld), KEY, NOW).desired
+    assert found["stabilization"] == evaluate(state_of(milli, **unheld), KEY, NOW).desired
 
 
 def test_an_explanation_is_data_too():

@@ -29,7 +29,7 @@ async def lose(world, count):
 
 
 def replay(lines):
-    """Decides the records again; the bytes must be the same."""
+    """Decide the records again; the bytes must be the same."""
     core = HorizontalCore()
     for line in lines:
         record = msgspec.json.decode(line, type=Record)

@@ -21,7 +21,7 @@ from kubetide.horizontal.options.annotations import NO_OPTIONS, PREFIX, Fallback
 from kubetide.horizontal.options.deletion_cost import ANNOTATION, costs_of_idlest
 from kubetide.horizontal.options.flapping import flap_report
 from kubetide.horizontal.reasons import reasons_of
-from kubetide.horizontal.rules.evaluate import judge
+from kubetide.horizontal.rules.evaluate import evaluate
 from kubetide.horizontal.state import Delta
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, PODS, REPLICA_SETS
 from kubetide.testing import builders
@@ -47,7 +47,7 @@ def state_of(milli=100, *, usage=None, pods=2, memory=None, scale=None, spec=Non
 
 
 def desired(state, now=NOW):
-    return judge(state, KEY, now).desired
+    return evaluate(state, KEY, now).desired
 
 
 def codes(state):
@@ -93,7 +93,7 @@ def test_annotations_are_read(name, text, field, value):
 def test_what_cannot_be_read_is_told_and_counts_as_not_there(name, text):
     """A warning names the annotation and what to write; the HPA is decided about as without it."""
     state = state_of(200, **{name: text})
-    verdict = judge(state, KEY, NOW)
+    verdict = evaluate(state, KEY, NOW)
     [event] = verdict.events
     assert (event.type, event.reason) == ("Warning", "InvalidAnnotation")
     assert event.message.startswith(PREFIX + name)
@@ -128,7 +128,7 @@ def test_a_pause_holds_its_direction(pause, up, down):
     """Out, in or both; the recommendation is remembered all the same, and the condition says what is held."""
     options = {"pause": pause} if pause else {}
     state = state_of(200, **options)
-    verdict = judge(state, KEY, NOW)
+    verdict = evaluate(state, KEY, NOW)
     assert verdict.desired == up
     assert verdict.raw == 4
     assert ("Paused" in codes(state)) == (up == 2)
@@ -157,7 +157,7 @@ def test_a_pause_holds_bounds_too():
 def test_a_fallback_stands_in_for_metrics_that_fail(fallback, memory, expected):
     """Policies and bounds hold as for any proposal: at most double at once; without a last good one the number stays."""
     state = state_of(usage={}, fallback=fallback, memory=memory)
-    verdict = judge(state, KEY, NOW)
+    verdict = evaluate(state, KEY, NOW)
     if expected is None:
         assert (verdict.stage, verdict.rescale) == ("uncomputed", False)
         return
@@ -184,9 +184,9 @@ def test_only_pods_of_the_target_count():
     usage = {"p0": 200, "p1": 200, "p2": 0}
     world = {"pods": 3, "usage": usage, "scale": scale, "owners": owners}
     world["spec"] = {"target": 60}
-    assert judge(state_of(**world), KEY, NOW).raw == 2
+    assert evaluate(state_of(**world), KEY, NOW).raw == 2
     found = state_of(**world, count_only_owned="true")
-    assert judge(found, KEY, NOW).raw == 4
+    assert evaluate(found, KEY, NOW).raw == 4
     assert explain(found, KEY, NOW).metrics[0].pods["ready"] == ("p0", "p1")
     assert explain(state_of(**world), KEY, NOW).metrics[0].pods["ready"] == ("p0", "p1", "p2")
 
@@ -198,12 +198,12 @@ def test_new_pods_of_a_rollout_do_not_drive_the_ratio():
     )
     owners = {"p0": "ReplicaSet/web-1", "p1": "ReplicaSet/web-1", "p2": "ReplicaSet/web-2"}
     warm = {"usage": {"p0": 100, "p1": 100, "p2": 800}, "pods": 3, "scale": scale, "owners": owners}
-    assert judge(state_of(**warm), KEY, NOW).raw == 10
+    assert evaluate(state_of(**warm), KEY, NOW).raw == 10
     found = state_of(**warm, count_old_during_rollout="true")
-    assert judge(found, KEY, NOW).raw == 2
+    assert evaluate(found, KEY, NOW).raw == 2
     assert explain(found, KEY, NOW).metrics[0].pods["missing"] == ("p2",)
     loaded = {**warm, "usage": {"p0": 300, "p1": 300, "p2": 0}}
-    assert judge(state_of(**loaded, count_old_during_rollout="true"), KEY, NOW).raw == 6
+    assert evaluate(state_of(**loaded, count_old_during_rollout="true"), KEY, NOW).raw == 6
 
 
 def test_changes_and_reversals_of_an_hour():
@@ -374,8 +374,8 @@ def test_a_scale_down_waits_for_the_pods_of_the_last_scale_up(rose, ready, found
             memory=[MemoryEntry(*KEY, OLD, options=memory)],
         )
 
-    assert judge(state(), KEY, NOW).desired == 2
-    verdict = judge(state(hold_until_ready="true"), KEY, NOW)
+    assert evaluate(state(), KEY, NOW).desired == 2
+    verdict = evaluate(state(hold_until_ready="true"), KEY, NOW)
     assert verdict.desired == found
     if found == 4:
         assert verdict.notes[-1].reason == "HeldUntilReady"

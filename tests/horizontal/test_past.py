@@ -29,7 +29,7 @@ async def told(world, size, ago):
 
 
 def advised(story):
-    """Returns to how many replicas each advice was."""
+    """Return to how many replicas each advice was."""
 
     async def main(clock):
         world = World(clock, guard=Advice(), advises=True)

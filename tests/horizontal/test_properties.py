@@ -25,7 +25,7 @@ STORIES = st.lists(
 
 
 def play(state, story, columns_from=0):
-    """Plays ticks (seconds after the one before, CPU of each pod, value of all else); gives each with its time."""
+    """Play ticks (seconds after the one before, CPU of each pod, value of all else); return each with its time."""
     now = worlds.NOW
     for gap, milli, value in story:
         now = Instant(now + seconds(gap))

@@ -36,7 +36,7 @@ def world(period, pods=4, target=60):
 
 
 def tick(state, at, milli, **delta):
-    """Plays one tick; gives the settlement of the HPA and what the record says."""
+    """Play one tick; return the settlement of the HPA and what the record says."""
     pods = len(state.table.rows)
     usage = {("default", f"p{index}"): milli for index in range(pods)}
     state.apply(Delta(answers=[worlds.answer(usage)], **delta))

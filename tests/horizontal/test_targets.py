@@ -27,7 +27,7 @@ SCHEMA = {
 
 
 async def define(world, **version):
-    """Creates the definition of CronTabs and one with two pods, which asks for two."""
+    """Create the definition of CronTabs and one with two pods, which asks for two."""
     spec = {
         "group": "example.com",
         "scope": "Namespaced",
@@ -53,7 +53,7 @@ async def define(world, **version):
 
 
 async def target(world, kind="CronTab", version="example.com/v2"):
-    """Creates an HPA of the CronTab; the version of the reference plays no part."""
+    """Create an HPA of the CronTab; the version of the reference plays no part."""
     body = builders.hpa("tab", "tab")
     body["spec"]["scaleTargetRef"] = {"apiVersion": version, "kind": kind, "name": "tab"}
     await world.cluster.create(HPAS, body, namespace="default")

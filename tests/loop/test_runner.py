@@ -52,7 +52,7 @@ MINUTE = seconds(55)
 
 
 def ran(make, *, lasts=MINUTE):
-    """Runs the loops that ``make`` returns; gives the last of them."""
+    """Run the loops that ``make`` returns; return the last of them."""
 
     async def main(clock):
         runners = make(clock)

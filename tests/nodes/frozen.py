@@ -29,7 +29,7 @@ def owner(kind="ReplicaSet", name="web"):
 
 
 def pod(name, *, cpu="100m", memory="64Mi", node="", of="web", kind="ReplicaSet", created=LONG_AGO, **extra):
-    """Gives a pod of a ReplicaSet: on a node, or given up by the scheduler."""
+    """Return a pod of a ReplicaSet: on a node, or given up by the scheduler."""
     unscheduled = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
     body = builders.pod(
         name,
@@ -126,6 +126,7 @@ class World:
         self.now = START
         self.groups = {one.id: one for one in groups}
         self.refused = {}
+        self.cause = "Other"
         self.events, self.commands, self.reasons, self.status = [], [], [], None
         self.state = State()
         self.state.apply(
@@ -140,7 +141,7 @@ class World:
         )
 
     def tick(self, *, at=None, gone=(), **changes):
-        """Runs all steps of one tick but those of deletions; gives the actions of all of them."""
+        """Run all steps of one tick but those of deletions; return the actions of all of them."""
         self.now = self.now if at is None else Instant(after(START, at))
         groups = tuple(self.groups.values())
         same = groups == tuple(self.state.groups.values())
@@ -157,15 +158,16 @@ class World:
             self.events += [*commands.events, *result.events]
             self.status = result.status or self.status
             actions += commands.actions
-            if not commands.next_step:
+            if not commands.next_step and not result.replan:
                 return actions
-            delta = Delta(step=commands.next_step, holds=self.state.holds)
+            step = "scale_up" if result.replan else commands.next_step
+            delta = Delta(step=step, holds=self.state.holds)
 
     def heard(self, commands, outcomes):
         """Is told of each step when it is over."""
 
     def increases(self, **kwargs):
-        """Runs a tick and gives how much each group was to grow."""
+        """Run a tick and return how much each group was to grow."""
         return {one.group: one.delta for one in self.tick(**kwargs) if isinstance(one, IncreaseSize)}
 
     def messages(self, reason):
@@ -177,7 +179,7 @@ class World:
     def _do(self, action):
         if isinstance(action, IncreaseSize):
             if action.group in self.refused:
-                return Outcome("failed", self.refused[action.group], "OutOfResource", "STOCKOUT")
+                return Outcome("failed", self.refused[action.group], "OutOfResource", "STOCKOUT", self.cause)
             self.change(action.group, target_size=self.groups[action.group].target_size + action.delta)
         elif isinstance(action, DecreaseTarget):
             self.change(action.group, target_size=self.groups[action.group].target_size - action.delta)

@@ -171,7 +171,7 @@ class World:
 
 
 def play(story, groups=(SMALL,), *, world_of=None, **settings):
-    """Runs a story in virtual time and gives the world as it was left."""
+    """Run a story in virtual time and return the world as it was left."""
 
     async def main(clock):
         world = (world_of or World)(clock, groups, **settings)
@@ -183,7 +183,7 @@ def play(story, groups=(SMALL,), *, world_of=None, **settings):
 
 
 def replayed(world):
-    """Decides the records again; gives how many there were. Asserts that the bytes are the same."""
+    """Decide the records again; return how many there were. Asserts that the bytes are the same."""
     core = NodesCore()
     for record in world.recorder.records:
         core.apply(bytes(record.state), full=record.full)

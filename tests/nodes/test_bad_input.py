@@ -10,6 +10,7 @@ from tests.nodes import live
 from tests.nodes.frozen import LONG_AGO, World, group, owner, pod
 from tests.scheduling import nonsense
 
+from kubetide.nodes.export import copy_state, export_state
 from kubetide.nodes.facts.devices import DeviceChanges
 from kubetide.nodes.facts.volumes import VolumeChanges
 from kubetide.objects.kinds import EVENTS, NODES, PDBS, PODS, RESOURCE_SLICES
@@ -123,7 +124,7 @@ def test_whatever_the_objects_say_ticks_go_on(nodes, pods, objects, pdbs, sets, 
     )
     for at in (0, 2, 14):
         world.tick(at=minutes(at))
-    assert world.state.copy().export() == world.state.export()
+    assert export_state(copy_state(world.state)) == export_state(world.state)
 
 
 CIRCLE = {"spec": {"volumes": [{"name": "a", "persistentVolumeClaim": {"claimName": "c0"}}]}}

@@ -14,6 +14,7 @@ from kubetide.nodes.core import decode_delta, encode_delta
 from kubetide.nodes.delta import Delta, Gone
 from kubetide.nodes.explain.answers import explain_group, explain_pod
 from kubetide.nodes.explain.node_fit import explain_on_nodes
+from kubetide.nodes.export import copy_state, export_state
 from kubetide.nodes.facts.devices import DeviceChanges
 from kubetide.objects.kinds import DEVICE_KINDS, PODS, RESOURCE_CLAIMS
 from kubetide.objects.resource import DeviceClass, DeviceTaint, ResourceClaim, ResourceSlice
@@ -378,11 +379,11 @@ def test_a_full_delta_says_as_much_as_the_state():
         devices=known,
         unread=("deviceclasses", "csinodes"),
     )
-    delta = decode_delta(encode_delta(world.state.export()))
+    delta = decode_delta(encode_delta(export_state(world.state)))
     assert delta.devices == known
     assert delta.unread == ("csinodes", "deviceclasses")
-    again = world.state.copy()
-    assert again.export() == world.state.export()
+    again = copy_state(world.state)
+    assert export_state(again) == export_state(world.state)
 
 
 def test_claims_that_cannot_be_read_are_passed_over():

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from tests.nodes.frozen import START, World, convert, deployment, group, node, pod, replica_set, template
 
 from kubetide.nodes.explain.answers import explain_group, explain_node, explain_pod
+from kubetide.nodes.export import export_state
 from kubetide.nodes.reasons import VOCABULARY
 from kubetide.objects.policy import PodDisruptionBudget
 from kubetide.plan.board import Intent, Workload
@@ -98,10 +99,10 @@ def test_nothing_is_changed_by_asking():
     """Explaining leaves the state as it was, byte for byte."""
     world = World(pods=[pod("a", memory="60Gi")], groups=[group("g"), group("h", maximum=0)])
     world.tick()
-    before, version = world.state.export(), world.state.snapshot.version
+    before, version = export_state(world.state), world.state.snapshot.version
     explained(world)
     explain_group(world.state, "g", world.now)
-    assert world.state.export() == before
+    assert export_state(world.state) == before
     assert world.state.snapshot.version == version
 
 

@@ -1,4 +1,4 @@
-"""One plan for pods that mind others: played by plain rules over objects, within its limits, the same each time."""
+"""One plan for pods with inter-pod rules: played by plain rules over objects, within its limits, the same each time."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.nodes.frozen import World, group, pods, template
-from tests.nodes.test_minding_others import HOSTNAME, ZONE, apart, near, spread
-from tests.scheduling import minding, plain
+from tests.nodes.test_inter_pod_rules import HOSTNAME, ZONE, apart, near, spread
+from tests.scheduling import inter_pod, plain
 
 from kubetide.nodes.least_cost.offers import Offer
 from kubetide.nodes.least_cost.plan import Item, plan_nodes, play
@@ -27,12 +27,12 @@ RULES = (
     near,
     lambda _: near("a"),
 )
-FACTS = ClusterFacts(namespaces=minding.NAMESPACES)
+FACTS = ClusterFacts(namespaces=inter_pod.NAMESPACES)
 GROUPS = ("t0", "t1", "t2", "t3")
 
 
 def own(rule, app):
-    """Gives the rule about the pods of another application than ``web``."""
+    """Return the rule about the pods of another application than ``web``."""
     return msgspec.json.decode(msgspec.json.encode(rule).replace(b'"web"', msgspec.json.encode(app)))
 
 
@@ -40,18 +40,18 @@ def own(rule, app):
 def offers(draw):
     found = []
     daemons = draw(
-        st.lists(minding.pods(("d0",)).filter(lambda one: not classify(one).anti_affinity), max_size=1)
+        st.lists(inter_pod.pods(("d0",)).filter(lambda one: not classify(one).anti_affinity), max_size=1)
     )
     for name in draw(st.lists(st.sampled_from(GROUPS), min_size=2, unique=True)):
-        node = draw(minding.nodes((name,)))
-        labels = {**(node.metadata.labels or {}), minding.HOSTNAME: name}
+        node = draw(inter_pod.nodes((name,)))
+        labels = {**(node.metadata.labels or {}), inter_pod.HOSTNAME: name}
         node = replace(node, metadata=replace(node.metadata, labels=labels))
         template = Template(node, tuple(daemons), "cloud", "drawn", fresh_node(node, daemons, FACTS))
         room = draw(st.integers(1, 12))
         price = draw(st.integers(0, 9)) / 10
         group = NodeGroup(id=name, max_size=room, price_per_hour=price)
         found.append(
-            Offer(group, template, (), price, room=room, whole=False, by_arithmetic=True, uses={"cpu": 2})
+            Offer(group, template, (), price, growth=room, whole=False, by_arithmetic=True, uses={"cpu": 2})
         )
     return found
 
@@ -60,15 +60,15 @@ def offers(draw):
 def problems(draw):
     """A cluster with pods, offers, and items: pods that are waiting, by class and by the groups that take them."""
     snapshot = Snapshot(FACTS)
-    nodes = draw(st.lists(minding.nodes(), max_size=3, unique_by=lambda one: one.metadata.name))
+    nodes = draw(st.lists(inter_pod.nodes(), max_size=3, unique_by=lambda one: one.metadata.name))
     for node in nodes:
         snapshot.set_node(node)
     key = {"unique_by": lambda one: (one.metadata.namespace, one.metadata.name)}
-    for pod in draw(st.lists(minding.pods(), max_size=5, **key)) if nodes else ():
+    for pod in draw(st.lists(inter_pod.pods(), max_size=5, **key)) if nodes else ():
         snapshot.add_pod(pod, draw(st.sampled_from([node.metadata.name for node in nodes])))
     offered = draw(offers())
     names = tuple(f"w{number}" for number in range(40))
-    waiting = draw(st.lists(minding.pods(names), min_size=6, max_size=16, **key))
+    waiting = draw(st.lists(inter_pod.pods(names), min_size=6, max_size=16, **key))
     classes = [one for one in dict.fromkeys(map(classify, waiting)) if is_plain(snapshot, one)]
     judged = evaluate_templates(
         snapshot, TemplateMatrix([one.template for one in offered], snapshot.facts), classes
@@ -84,7 +84,7 @@ def problems(draw):
 
 
 def plan(snapshot, offered, items, limits):
-    return plan_nodes(snapshot, items, offered, most=[one.room for one in offered], **limits)
+    return plan_nodes(snapshot, items, offered, most=[one.growth for one in offered], **limits)
 
 
 def planned(*problem):
@@ -103,11 +103,11 @@ def refused(pod, node, cluster):
         return True
     if cpu_of(pod) and sum(map(cpu_of, pods)) + cpu_of(pod) > int(there["cpu"][:-1]):
         return True
-    if not minding.asked_for(pod, node):
+    if not inter_pod.asked_for(pod, node):
         return True
     if any(not plain.tolerated(pod, taint) for taint in node.spec.taints or ()):
         return True
-    return bool(minding.judge_spread(pod, node, cluster) or minding.judge_affinity(pod, node, cluster))
+    return bool(inter_pod.judge_spread(pod, node, cluster) or inter_pod.judge_affinity(pod, node, cluster))
 
 
 @settings(max_examples=200, deadline=None)
@@ -131,7 +131,7 @@ def test_what_is_played_holds_by_plain_rules(problem):
         return
     plan = planned(*problem)
     for at, offer in enumerate(offered):
-        assert sum(node.offer == at for node in plan) <= offer.room
+        assert sum(node.offer == at for node in plan) <= offer.growth
     assert len(plan) <= limits["most_nodes"]
     assert 2 * len(plan) <= limits["left"]["cpu"]
     for number, item in enumerate(items):
@@ -166,7 +166,7 @@ def test_what_is_played_holds_by_plain_rules(problem):
 
 @st.composite
 def wanted(draw):
-    """Pods of many kinds, most of which mind others."""
+    """Pods of many kinds, most of which have inter-pod rules."""
     sizes = st.tuples(st.sampled_from((100, 700, 1500)), st.integers(1, 3), st.sampled_from("abcd"))
     found = []
     for at, (cpu, count, app) in enumerate(draw(st.lists(sizes, min_size=18, max_size=24))):

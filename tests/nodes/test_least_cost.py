@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.nodes import live
 from tests.nodes.frozen import World, daemon_set, group, node, pod, pods, template
-from tests.nodes.test_minding_others import APP, HOSTNAME, ZONE, apart, near, spread
+from tests.nodes.test_inter_pod_rules import APP, HOSTNAME, ZONE, apart, near, spread
 
 from kubetide.nodes.decision import IncreaseSize
 from kubetide.nodes.expander import ExpanderError, parse_expanders
@@ -128,7 +128,7 @@ def fits_somehow(state, helped):
     plain=st.integers(0, 12),
     rule=st.sampled_from([apart(), spread(HOSTNAME), near("web", HOSTNAME), near("web")]),
 )
-def test_pods_that_mind_others_get_what_the_filters_ask_for(count, plain, rule):
+def test_pods_with_inter_pod_rules_get_what_the_filters_ask_for(count, plain, rule):
     """All are helped in one choice; what the scheduler, who knows no plan, leaves over is bought for within two ticks."""
     groups = [
         sized("a", 4, 16, 0.2, labels={ZONE: "a"}, maximum=20),
@@ -276,25 +276,25 @@ def test_pods_of_a_size_of_their_own_each_are_planned_one_by_one():
     assert cost_summary.gap < 0.1
 
 
-class Aside(live.World):
-    """A world whose loop decides aside; notes what the state held when it did."""
+class Offloading(live.World):
+    """A world whose loop decides in another thread; notes what the state held when it did."""
 
     def __init__(self, *arguments, **settings):
         super().__init__(*arguments, **settings)
         self.pending_then = []
 
-        async def aside(work):
+        async def offload(work):
             assert self.controller.deciding
             self.pending_then.append(len(self.controller.state.pending))
             await self.clock.sleep(seconds(1))
             return work()
 
-        self.controller._aside = aside
+        self.controller._offload = offload
 
 
-@pytest.mark.parametrize(("expander", "aside"), [("least-cost", True), ("least-waste", False)])
-def test_only_what_may_take_long_is_decided_aside(expander, aside):
-    """With pods that wait and the solver at hand the decision is made aside, and its records replay all the same."""
+@pytest.mark.parametrize(("expander", "offloaded"), [("least-cost", True), ("least-waste", False)])
+def test_only_what_may_take_long_is_offloaded(expander, offloaded):
+    """With pods that wait and the solver at hand the decision is made in another thread, and its records replay all the same."""
 
     async def story(world):
         await world.deploy(replicas=6, cpu="1500m")
@@ -302,8 +302,8 @@ def test_only_what_may_take_long_is_decided_aside(expander, aside):
         assert world.pending == []
         assert not world.controller.deciding
 
-    played = live.play(story, world_of=Aside, expander=expander)
-    assert bool(played.pending_then) == aside
+    played = live.play(story, world_of=Offloading, expander=expander)
+    assert bool(played.pending_then) == offloaded
     assert all(played.pending_then)
     assert live.replayed(played) > 20
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.nodes.frozen import World, node, pod, pods
-from tests.nodes.test_minding_others import ZONE, apart, near, spread
+from tests.nodes.test_inter_pod_rules import ZONE, apart, near, spread
 
 from kubetide.nodes.explain.node_fit import explain_on_nodes
 from kubetide.nodes.explain.node_lines import node_lines

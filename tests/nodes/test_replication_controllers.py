@@ -9,6 +9,7 @@ from tests.nodes.frozen import START, World, group, node, pod
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.cloud import EmbeddedCloud
 from kubetide.nodes.controller.gather import Gatherer
+from kubetide.nodes.export import export_state
 from kubetide.nodes.state import Gone, State
 from kubetide.objects.kinds import PODS, REPLICATION_CONTROLLERS, STORED_KINDS
 from kubetide.objects.meta import ObjectMeta
@@ -61,14 +62,14 @@ def test_a_pod_whose_controller_is_gone_keeps_its_node():
         found.append(blocking(world, at=seconds(10 * at), **changes).get("n0"))
     assert found == [None, "ControllerNotFound", "MinReplicasReached", None]
     again = State()
-    again.apply(world.state.export(), full=True)
+    again.apply(export_state(world.state), full=True)
     assert again.replication_controllers == world.state.replication_controllers
     world.state.apply(replace_gone(world))
     assert world.state.replication_controllers == {}
 
 
 def replace_gone(world):
-    exported = world.state.export()
+    exported = export_state(world.state)
     return type(exported)(gone=Gone(replication_controllers=(("default", "old"),)))
 
 

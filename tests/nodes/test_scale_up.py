@@ -22,7 +22,10 @@ from tests.nodes.frozen import (
 
 from kubetide.clouds.common.template import kube_proxy
 from kubetide.nodes.decision import DecreaseTarget, DeleteInstances, RemoveTaint
+from kubetide.nodes.export import copy_state
+from kubetide.nodes.registry.status_map import without_probes
 from kubetide.nodes.scale_down.memory import Deletion
+from kubetide.nodes.scale_up.demand import lead_of
 from kubetide.nodes.state import Delta, Gone
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.node import Namespace
@@ -330,6 +333,39 @@ def test_wants_that_never_come_true_are_given_up():
     assert world.increases(at=minutes(11)) == {}
 
 
+def test_nodes_are_asked_for_ahead_of_a_due_time():
+    """Nothing is bought before boot and start of a pod lie between now and the due time; 4 minutes before anything was seen."""
+    world = World(
+        groups=[group("g")],
+        deployments=(deployment("web", 0, cpu="3"),),
+        settings={"demand_sources": ("pending", "intents")},
+    )
+    intent = Intent(workload=WEB, replicas=2, due=after(START, minutes(10)), source="schedules")
+    assert world.increases(intents=(intent,)) == {}
+    assert world.increases(at=minutes(5)) == {}
+    assert world.increases(at=minutes(6.5)) == {"g": 2}
+
+
+def test_the_lead_is_learned_from_boots_and_pod_starts():
+    """It is the 95th percentile of the joins of the slowest group, and of the pods' own starts."""
+    state = World(groups=[group("g")]).state
+    intent = Intent(workload=WEB, replicas=2, due=START, source="forecast", start=seconds(20))
+    assert lead_of(state, intent) == minutes(3) + seconds(20)
+    state.memory.join_times = {"g": tuple(map(seconds, range(61, 101))), "h": (seconds(30),)}
+    assert lead_of(state, intent) == seconds(98 + 20)
+
+
+def test_an_intent_that_has_ended_buys_nothing():
+    """Placeholders for what did not come are given up at the end of their time."""
+    world = World(
+        groups=[group("g")],
+        deployments=(deployment("web", 0, cpu="3"),),
+        settings={"demand_sources": ("pending", "intents")},
+    )
+    ended = Intent(workload=WEB, replicas=2, due=START, source="forecast", until=after(START, minutes(1)))
+    assert world.increases(at=minutes(2), intents=(ended,)) == {}
+
+
 def test_capacity_is_answered_on_the_board():
     """A workload whose pods have no place is told how many, and when nodes are expected if joins were seen."""
     world = World(
@@ -401,6 +437,25 @@ def test_status_document_counts_and_names_states():
     }
 
 
+def test_times_of_probing_alone_are_no_change():
+    """Without its times of probing a document reads like one that was made without them, at whatever time it is written."""
+    yaml = pytest.importorskip("yaml")
+
+    def bare(value):
+        if isinstance(value, dict):
+            return {key: bare(item) for key, item in value.items() if key not in {"lastProbeTime", "time"}}
+        return [bare(item) for item in value] if isinstance(value, list) else value
+
+    texts = []
+    for at in (seconds(0), seconds(10)):
+        world = World(pods=[pod("a")], groups=[group("g"), group("time", maximum=0)])
+        world.tick(at=at)
+        texts.append(world.status)
+        assert yaml.safe_load(without_probes(texts[-1])) == bare(yaml.safe_load(texts[-1]))
+        assert "- name: time\n" in without_probes(texts[-1])
+    assert texts[0] != texts[1]
+
+
 def test_bad_flags_name_the_fix():
     """A limit that cannot be read says which flag it is and how it is to be written."""
     with pytest.raises(ValueError, match="--cores-total=9: give <min>:<max>"):
@@ -431,7 +486,7 @@ def test_memory_of_quiet_ticks_changes_nothing(steps, seed):
         for at, world in enumerate(worlds):
             _move(world, number, *step)
             if at == 2:
-                world.state = world.state.copy()
+                world.state = copy_state(world.state)
             world.tick(at=seconds(40 * number))
             decided.append(
                 msgspec.json.encode([world.commands, world.events, world.state.memory], order="deterministic")
@@ -466,7 +521,7 @@ def test_templates_are_kept_while_what_they_were_made_of_is_the_same(change, exp
         if changed:
             change(world)
         if anew:
-            world.state = world.state.copy()
+            world.state = copy_state(world.state)
         sizes = (pod("large", cpu="3500m"), pod("medium", cpu="2500m"))
         increases = world.increases(at=seconds(10), pods=(*pods("next", 24, cpu="1"), *sizes))
         found.append((increases, world.reasons))

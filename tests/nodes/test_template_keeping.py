@@ -29,7 +29,7 @@ async def kept(world):
 
 
 def learned_document():
-    """Gives what a run leaves in which one machine of the type came up."""
+    """Return what a run leaves in which one machine of the type came up."""
     found = []
 
     async def story(world):
@@ -43,7 +43,7 @@ def learned_document():
 
 
 def begun_with(text, story, **settings):
-    """Runs a story in a cluster where an earlier process has left a document."""
+    """Run a story in a cluster where an earlier process has left a document."""
 
     async def main(clock):
         world = World(clock, GROUPS, catalogue=CATALOGUE, **settings)

@@ -10,15 +10,16 @@ from tests.nodes.frozen import START, World, daemon_set, group, node, pod, templ
 
 from kubetide.nodes.decision import DeleteInstances, Outcome
 from kubetide.nodes.explain.answers import explain_group, explain_node, explain_pod
+from kubetide.nodes.export import copy_state
 from kubetide.nodes.memory import GroupLearned, Learned, SeenAmounts
 from kubetide.nodes.reasons import VOCABULARY
 from kubetide.nodes.series.template_gauges import TemplateGauges
 from kubetide.nodes.state import Delta
 from kubetide.nodes.templates.amounts import corrected, merged, of_image, with_amounts
+from kubetide.nodes.templates.build import template_of
 from kubetide.nodes.templates.keeping import learned_document, read_learned
 from kubetide.nodes.templates.learning import learn
 from kubetide.nodes.templates.sizes import node_sizes
-from kubetide.nodes.templates.template import template_of
 from kubetide.plan.board import NodeSize
 from kubetide.ports.cloud import GroupOptions, Instance, InstanceError, Offering
 from kubetide.units.exposition import Registry
@@ -32,7 +33,7 @@ BIG = {"cpu": "500m", "memory": "8Gi"}
 
 
 def of_type(name, *, memory="16Gi", cpu="2", labels=None, **extra):
-    """Gives a node of type c5d.large that takes no more pods."""
+    """Return a node of type c5d.large that takes no more pods."""
     full = {"spec": {"taints": [{"key": "full", "effect": "NoSchedule"}]}}
     return node(name, cpu=cpu, memory=memory, labels={**C5D, **(labels or {})}, **{**full, **extra})
 
@@ -231,7 +232,7 @@ YOUNG = {"metadata": {"creationTimestamp": format_rfc3339(START)}}
 
 
 def joining(name="b-1", *, ready_at=None, taints=(), **kwargs):
-    """Gives a node that was made at the start: not ready, or ready since then."""
+    """Return a node that was made at the start: not ready, or ready since then."""
     extra = {
         **YOUNG,
         "spec": {
@@ -252,7 +253,7 @@ def joining(name="b-1", *, ready_at=None, taints=(), **kwargs):
 
 
 def joined(**kwargs):
-    """Gives a world in which a node of group b has joined after 40 s, with the taints that it lost."""
+    """Return a world in which a node of group b has joined after 40 s, with the taints that it lost."""
     world = World(nodes=[joining(**kwargs)], groups=[group("b", made=CATALOGUE, nodes=("b-1",))])
     world.tick(at=seconds(10))
     world.tick(at=seconds(50), nodes=(joining(ready_at=seconds(40)),))
@@ -463,7 +464,7 @@ def test_nodes_that_share_their_amounts_teach_as_if_each_were_looked_at():
         replace(of_type("n3"), status=alike.status),
     ]
     world = World(nodes=nodes, groups=[group("g", made=CATALOGUE, nodes=("n1", "n2", "n3"))])
-    copy = world.state.copy()
+    copy = copy_state(world.state)
     assert learn(world.state, START) == learn(copy, START)
     assert world.state.memory.learned == copy.memory.learned
     assert world.state.memory.learned.types["c5d.large"][0].from_node == "n2"

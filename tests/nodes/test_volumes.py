@@ -10,6 +10,7 @@ from tests.objects import samples
 
 from kubetide.nodes.core import decode_delta, encode_delta
 from kubetide.nodes.delta import Delta
+from kubetide.nodes.export import copy_state, export_state
 from kubetide.nodes.facts.volumes import VolumeChanges
 from kubetide.objects.kinds import CLAIMS, PODS, STORAGE_CLASSES, VOLUME_KINDS
 from kubetide.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -103,10 +104,10 @@ def test_a_node_goes_only_if_its_volumes_are_reached_from_others(zone, goes):
 def test_a_full_delta_says_as_much_as_the_state():
     """A state made of the bytes of another one judges claims alike, and knows what cannot be read."""
     world = World(pods=pods("db", 1, **DATA), groups=GROUPS, volumes=bound_in("a"), unread=("csinodes",))
-    delta = decode_delta(encode_delta(world.state.export()))
+    delta = decode_delta(encode_delta(export_state(world.state)))
     assert delta.volumes == bound_in("a")
-    again = world.state.copy()
-    assert again.export() == world.state.export()
+    again = copy_state(world.state)
+    assert export_state(again) == export_state(world.state)
     assert encode_delta(Delta()) == b"{}"
 
 

@@ -24,7 +24,7 @@ def filled(obj):
 
 @st.composite
 def thinned(draw):
-    """Draws a sample object with some members of its spec left out or null."""
+    """Draw a sample object with some members of its spec left out or null."""
     obj = copy.deepcopy(draw(st.sampled_from(samples.ALL)))
     spec = obj.get("spec") or {}
     for name in list(spec):

@@ -51,7 +51,7 @@ async def aggregated(
     groups: Sequence[Group],
     routes: Iterable[web.RouteDef],
 ):
-    """Serves groups through the API server; returns when that answers, and takes all away at the end.
+    """Serve groups through the API server; return when that answers, and take all away at the end.
 
     Args:
         cluster: Of an administrator.
@@ -109,7 +109,7 @@ async def _delete(cluster: HttpCluster, kind: Kind, name: str, namespace: str = 
 
 
 async def _reached(cluster: HttpCluster, clock: Clock, group: Group) -> None:
-    """Waits until the aggregator passes requests on, and names the group in discovery."""
+    """Wait until the aggregator passes requests on, and name the group in discovery."""
     deadline = clock.monotonic() + seconds(30)
     while (problem := await _unreachable(cluster, group)) is not None:
         assert clock.monotonic() < deadline, f"the aggregator does not reach {group.api_service}: {problem}"

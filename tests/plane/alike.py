@@ -51,7 +51,7 @@ async def _answers(client, body, patch=None):
 
 
 def differing_answers(plane, created, updated):
-    """Gives what both say of the bodies, and of (body, patch) pairs, where it is not the same; by name."""
+    """Return what both say of the bodies, and of (body, patch) pairs, where it is not the same; by name."""
 
     async def run(clock):
         ours = EmbeddedCluster(Store(), clock)
@@ -86,7 +86,7 @@ async def _shown(client, bodies, kubectl, config):
 
 
 def shown_by_both(plane, bodies, folder):
-    """Gives what kubectl prints of each body from the embedded server, and from the real one."""
+    """Return what kubectl prints of each body from the embedded server, and from the real one."""
     kubectl = str(find("kubectl"))
 
     async def run(clock):

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 import yaml
 from tests.conftest import skip_without_plane
+from tests.grouping import PLANES
 from tests.plane.towns import audited_plane
 from tools.manifests import render
 from tools.plane.build import find
@@ -16,8 +17,7 @@ from tools.plane.build import find
 def audited(tmp_path_factory):
     """A control plane that writes down every request; skips without its programs."""
     skip_without_plane()
-    with audited_plane(tmp_path_factory.mktemp("audited")) as plane:
-        yield plane
+    return PLANES.begin(audited_plane(tmp_path_factory.mktemp("audited")))
 
 
 @pytest.fixture

@@ -115,7 +115,7 @@ def claim_spec(rng):
 
 
 def words_of(snapshot, pod_class):
-    """Gives what FailedScheduling may say of a pod with claims: which of several failures is told is chance."""
+    """Return what FailedScheduling may say of a pod with claims: which of several failures is told is chance."""
     failures = {
         refusal.reasons[0]
         for name in snapshot.node_names
@@ -140,7 +140,7 @@ class Comparison:
         self.cache.follow(lambda *_: self._stirred.set())
 
     async def until(self, what, holds, patience=_PATIENCE):
-        """Waits for a change after which something holds. Raises TimeoutError naming it."""
+        """Wait for a change after which something holds. Raises TimeoutError naming it."""
         try:
             async with asyncio.timeout(patience / 1e9):
                 while not holds():
@@ -150,7 +150,7 @@ class Comparison:
             raise TimeoutError(f"waited in vain: {what}") from None
 
     async def settle(self, count):
-        """Makes classes, nodes and slices."""
+        """Make classes, nodes and slices."""
         classes = {"any": (), "gpu": SELECTORS[:1], "nic": ('device.driver == "nic.test"',)}
         for name, expressions in classes.items():
             selectors = [{"cel": {"expression": one}} for one in expressions]
@@ -172,7 +172,7 @@ class Comparison:
         return len(nodes) == count and not any(node.spec.taints for node in nodes)
 
     async def play(self, index):
-        """Makes a pod with claims, compares, and now and then takes one away."""
+        """Make a pod with claims, compare, and now and then take one away."""
         key = ("default", f"p{index:04}")
         await self._make(index)
         await self.until("its claims are there", lambda: self._is_prepared(key))
@@ -283,7 +283,7 @@ class Comparison:
         self.snapshot.add_pod(self.pods.objects[key], node)
 
     async def _remove(self, key):
-        """Takes a pod away, and waits until nobody holds its claims for it."""
+        """Take a pod away, and wait until nobody holds its claims for it."""
         if key not in self.pods.objects:
             return
         await self.cluster.delete(PODS, key[1], namespace=key[0], grace_period_s=0)
@@ -318,7 +318,7 @@ async def _watched(plane: Plane, clock, seed):
 
 
 def compare(plane: Plane, *, nodes: int, pods: int, seed: int) -> Found:
-    """Plays pods with claims on a plane without nodes."""
+    """Play pods with claims on a plane without nodes."""
 
     async def main(clock):
         async with _watched(plane, clock, seed) as comparison:
@@ -331,7 +331,7 @@ def compare(plane: Plane, *, nodes: int, pods: int, seed: int) -> Found:
 
 
 def main() -> int:
-    """Runs a comparison on a plane of its own."""
+    """Run a comparison on a plane of its own."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=8)
     parser.add_argument("--pods", type=int, default=100)

@@ -36,7 +36,7 @@ _NAME = "gpu-driver"
 
 
 def promised(groups: Sequence[NodeGroup]) -> tuple[NodeGroup, ...]:
-    """Gives the groups with what the driver will publish in the template of its own."""
+    """Return the groups with what the driver will publish in the template of its own."""
     slices = msgspec.convert(_slices("template"), tuple[ResourceSlice, ...])
     return tuple(
         replace(one, template=replace(one.template, slices=slices)) if one.id == GROUP else one
@@ -56,7 +56,7 @@ class Driver:
         self.may_begin, self.may_end = asyncio.Event(), asyncio.Event()
 
     async def publish(self, pod: Pod) -> None:
-        """Publishes the devices of a node that a pod of the driver runs on."""
+        """Publish the devices of a node that a pod of the driver runs on."""
         name = pod.spec.node_name
         node = self._place.nodes.objects["", name]
         owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node.metadata.uid}
@@ -89,7 +89,7 @@ def _owned(piece: Json, owner: Json) -> Json:
 
 @asynccontextmanager
 async def gpu_driver(place: Town):
-    """Installs the driver; gives the Driver."""
+    """Install the driver; return the Driver."""
     labels = {"app": _NAME}
     template = {
         "metadata": {"labels": labels},

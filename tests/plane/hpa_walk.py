@@ -50,7 +50,7 @@ class Scene(NamedTuple):
 
 
 async def kubectl(plane: Plane, *arguments: str) -> str:
-    """Gives what kubectl prints. Raises AssertionError with what it says when it fails.
+    """Return what kubectl prints. Raises AssertionError with what it says when it fails.
 
     This process serves APIs that kubectl asks for, so it must not stand still in the meantime.
     """
@@ -81,13 +81,13 @@ class Walk:
         self.passing = {"FailedUpdateStatus"}
 
     async def kubectl(self, *arguments: str) -> str:
-        """Gives what kubectl prints in the town's namespace. Raises AssertionError with what it says when it fails."""
+        """Return what kubectl prints in the town's namespace. Raises AssertionError with what it says when it fails."""
         return await kubectl(self.place.plane, f"--namespace={self.place.home}", *arguments)
 
     async def scene(
         self, name: str, hpa: str, shown: str, *reasons: str, says: str = "", told: str = ""
     ) -> None:
-        """Waits until kubectl shows this row and the conditions have these reasons, and keeps what there is.
+        """Wait until kubectl shows this row and the conditions have these reasons, and keep what there is.
 
         Args:
             name: The scene's.
@@ -108,7 +108,7 @@ class Walk:
     async def _look(
         self, hpa: str, wanted: list[str], reasons: list[str], says: str, told: str
     ) -> Scene | object:
-        """Gives the scene where it is as wanted, what there is where it is not."""
+        """Return the scene where it is as wanted, what there is where it is not."""
         status = await self._status(hpa)
         conditions = status.get("conditions", [])
         found = [one["reason"] for one in conditions]
@@ -146,11 +146,11 @@ class Walk:
         return sorted(kept, key=str)
 
     def _named(self, text: str) -> str:
-        """Gives names that are drawn at random another one."""
+        """Give names that are drawn at random another one."""
         return re.sub(r"(?<= of Pod )[\w-]+", "POD", text.replace(self.place.home, "HOME"))
 
     def _plain(self, described: str) -> str:
-        """Takes out what no two runs have in common: times, and how often and in which order events came."""
+        """Take out what no two runs have in common: times, and how often and in which order events came."""
         told: list[str] = []
         events: list[str] = []
         for line in self._named(described).splitlines():

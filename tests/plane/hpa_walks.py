@@ -30,7 +30,7 @@ REQUESTS = ("ingresses.networking.k8s.io", "main-route", "requests-per-second")
 
 
 async def apply(walk: Walk, file: str, app: str) -> None:
-    """Applies an example, the Deployment first: an HPA that is there before its pods tells of their absence."""
+    """Apply an example, the Deployment first: an HPA that is there before its pods tells of their absence."""
     documents = list(yaml.safe_load_all((EXAMPLES / file).read_text()))
     await walk.place.cluster.create(DEPLOYMENTS, documents[0], namespace=walk.place.home)
     await walk.place.until(f"{app} runs", lambda: len(walk.place.running(app)) == 1)

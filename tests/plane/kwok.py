@@ -24,7 +24,7 @@ def skip_without_kwok():
 
 @contextmanager
 def kwok(plane: Plane):
-    """Runs kwok on a plane; all nodes are its own. Raises PlaneError with the end of its log."""
+    """Run kwok on a plane; all nodes are its own. Raises PlaneError with the end of its log."""
     path = find("kwok")
     assert path is not None, "skip_without_kwok comes first"
     (port,) = free_ports(1)

@@ -47,7 +47,7 @@ class Values:
 async def metric_apis(
     cluster: HttpCluster, clock: Clock, tls, values: Values, *, pods: Informer[Pod], load: Load
 ):
-    """Serves the values of pods, objects and series; returns when they are, and takes all away at the end.
+    """Serve the values of pods, objects and series; return when they are, and take all away at the end.
 
     Args:
         cluster: Of an administrator.

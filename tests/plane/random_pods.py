@@ -31,7 +31,7 @@ _TAINTS = (
 
 
 def node(rng: Random, index: int) -> Json:
-    """Gives a node: mostly in a zone, some with taints, one in twenty cordoned."""
+    """Return a node: mostly in a zone, some with taints, one in twenty cordoned."""
     name = f"n{index:03}"
     labels = {"disk": rng.choice(("ssd", "hdd")), "gen": str(rng.randint(1, 9)), "rack": f"r{index % 12}"}
     if rng.random() < 0.92:
@@ -58,7 +58,7 @@ def node(rng: Random, index: int) -> Json:
 
 
 def pod(rng: Random, index: int) -> Json:
-    """Gives a pod without a volume; its namespace is in its metadata."""
+    """Return a pod without a volume; its namespace is in its metadata."""
     app = rng.choice(APPS)
     body = builders.pod(f"p{index:05}", labels={"app": app, "tier": rng.choice(("x", "y"))})
     body["metadata"]["namespace"] = rng.choice(tuple(NAMESPACES))
@@ -98,7 +98,7 @@ def pod(rng: Random, index: int) -> Json:
 
 
 def changed_node(rng: Random, known: Json) -> Json:
-    """Gives a merge patch that changes what scheduling sees of a node."""
+    """Return a merge patch that changes what scheduling sees of a node."""
     labels = known["metadata"]["labels"]
     drawn = rng.randrange(5)
     if drawn == 0:
@@ -205,7 +205,7 @@ def _node_term(rng: Random) -> Json:
 
 
 def prefer(rng: Random, spec: Json, app: str) -> None:
-    """Gives a pod preferences, which only scoring reads: for nodes, and about other pods."""
+    """Give a pod preferences, which only scoring reads: for nodes, and about other pods."""
     name = "preferredDuringSchedulingIgnoredDuringExecution"
     affinity: Json = spec.setdefault("affinity", {})
     if rng.random() < 0.6:

@@ -66,7 +66,7 @@ class RandomVolumes:
         return self.cache.of(PERSISTENT_VOLUMES).objects
 
     async def make(self) -> None:
-        """Makes classes, drivers, local volumes, limits of nodes, and claims that pods share."""
+        """Make classes, drivers, local volumes, limits of nodes, and claims that pods share."""
         for kind, bodies in ((STORAGE_CLASSES, CLASSES), (CSI_DRIVERS, DRIVERS)):
             for body in bodies:
                 with suppress(AlreadyExists):
@@ -143,7 +143,7 @@ class RandomVolumes:
         )
 
     def draw(self, index: int, namespace: str) -> tuple[list[Json], list[Json]]:
-        """Gives the volumes of a pod, and the claims that must be there before it."""
+        """Return the volumes of a pod, and the claims that must be there before it."""
         rng = self.rng
         volumes, claims = [], []
         for number in range(rng.choice((1, 1, 2))):
@@ -185,7 +185,7 @@ class RandomVolumes:
         )
 
     async def provision(self) -> None:
-        """Makes the volumes that somebody waits for, as an external provisioner does."""
+        """Make the volumes that somebody waits for, as an external provisioner does."""
         for claim in list(self.claims.values()):
             storage_class = self.cache.of(STORAGE_CLASSES).objects.get(
                 ("", claim.spec.storage_class_name or "")
@@ -200,7 +200,7 @@ class RandomVolumes:
                 await self.cluster.create(PERSISTENT_VOLUMES, provisioned(claim, storage_class, labels))
 
     async def clear(self) -> None:
-        """Takes away all that was made but classes, drivers and capacities."""
+        """Take away all that was made but classes, drivers and capacities."""
         free = {"metadata": {"finalizers": None}}
         for kind in (CLAIMS, PERSISTENT_VOLUMES, CSI_NODES):
             for namespace, name in list(self.cache.of(kind).objects):

@@ -67,7 +67,7 @@ class _Refusal(msgspec.Struct):
 
 @asynccontextmanager
 async def serving(cloud: Cloud, socket: str, told: Telling = tuple):
-    """Serves a cloud on a socket; gives the Ledger. ``told`` gives the groups as others are to see them."""
+    """Serve a cloud on a socket; return the Ledger. ``told`` gives the groups as others are to see them."""
     ledger = Ledger()
 
     async def refresh(_request):
@@ -151,6 +151,6 @@ class RemoteCloud(Cloud):
 
 @asynccontextmanager
 async def connected(context):
-    """Gives the cloud behind a socket, for ``--cloud-provider``."""
+    """Yield the cloud behind a socket, for ``--cloud-provider``."""
     async with aiohttp.ClientSession(connector=aiohttp.UnixConnector(context.flags.cloud_config)) as session:
         yield RemoteCloud(session)

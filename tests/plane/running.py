@@ -91,7 +91,7 @@ def running_plane(
     api_flags: tuple[str, ...] = (),
     manager_flags: tuple[str, ...] = (),
 ):
-    """Gives a ``Plane`` that answers, and stops it at the end.
+    """Yield a ``Plane`` that answers, and stop it at the end.
 
     Args:
         folder: Empty, on a disk of its own or not; holds everything.
@@ -167,7 +167,7 @@ class Programs:
         self._running: list[tuple[str, subprocess.Popen[bytes]]] = []
 
     def start(self, name: str, flags: tuple[str, ...], path: Path | None = None) -> None:
-        """Starts a program: the one at the path, or the one of that name that was built."""
+        """Start a program: the one at the path, or the one of that name that was built."""
         path = path or find(name)
         if path is None:
             raise PlaneError(f"{name} is not there: build it with `make control-plane`")
@@ -188,7 +188,7 @@ class Programs:
         self._running.append((name, run))
 
     def wait(self, what: str, check) -> None:
-        """Waits until the check holds. Raises PlaneError when a program ends or time is up."""
+        """Wait until the check holds. Raises PlaneError when a program ends or time is up."""
         deadline = time.monotonic() + _START_S
         while not check():
             for name, run in self._running:
@@ -298,7 +298,7 @@ def _write_keys(home: Path) -> Authority:
 
 
 def free_ports(count: int) -> list[int]:
-    """Gives ports that were free a moment ago, all different."""
+    """Return ports that were free a moment ago, all different."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for one in sockets:

@@ -117,7 +117,7 @@ class Comparison:
         self.cache.follow(lambda *_: self._stirred.set())
 
     async def until(self, what: str, holds, patience: Duration = _PATIENCE) -> None:
-        """Waits for a change after which something holds. Raises TimeoutError naming it."""
+        """Wait for a change after which something holds. Raises TimeoutError naming it."""
         try:
             async with asyncio.timeout(patience / 1e9):
                 while not holds():
@@ -129,7 +129,7 @@ class Comparison:
             raise TimeoutError(f"waited in vain: {what}") from None
 
     async def clear(self) -> None:
-        """Takes away what would be in the way of the next comparison."""
+        """Take away what would be in the way of the next comparison."""
         for key in list(self.pods.objects):
             await self.remove(key)
         for _, name in list(self.nodes.objects):
@@ -138,7 +138,7 @@ class Comparison:
         await self.volumes.clear()
 
     async def settle(self, count: int) -> None:
-        """Makes namespaces and nodes, and returns when kube-scheduler knows all of them."""
+        """Make namespaces and nodes, and return when kube-scheduler knows all of them."""
         for name, labels in random_pods.NAMESPACES.items():
             if ("", name) not in self.namespaces.objects:
                 await self.cluster.create(NAMESPACES, {"metadata": {"name": name, "labels": labels}})
@@ -162,7 +162,7 @@ class Comparison:
         return _NOT_READY not in keys and (_CORDON in keys) == node.spec.unschedulable
 
     async def _seen(self, name: str) -> None:
-        """Returns when kube-scheduler knows the node as it is now: it has placed a pod by a label set last."""
+        """Return when kube-scheduler knows the node as it is now: it has placed a pod by a label set last."""
         number = str(self.found.changes)
         self.found.changes += 1
         patch = {"metadata": {"labels": {CHANGE: number}}}
@@ -190,13 +190,13 @@ class Comparison:
         return await self.cluster.create(PODS, body, namespace=body["metadata"]["namespace"])
 
     async def remove(self, key: Key) -> None:
-        """Takes a pod away at once, also from the snapshot."""
+        """Take a pod away at once, also from the snapshot."""
         await self.cluster.delete(PODS, key[1], namespace=key[0], grace_period_s=0)
         await self.until("the pod is gone", lambda: key not in self.pods.objects)
         self.snapshot.remove_pod(key)
 
     async def play(self, index: int) -> None:
-        """Makes one pod, compares, and now and then changes something."""
+        """Make one pod, compare, and now and then change something."""
         body = random_pods.pod(self.rng, index)
         namespace = body["metadata"]["namespace"]
         if self.tastes.random() < _WITH_PREFERENCES:
@@ -238,7 +238,7 @@ class Comparison:
         return frozenset(self.snapshot.node_names[row] for row in rows[scores == scores.max()].tolist())
 
     async def _verdict_on(self, key: Key, ours: Judged) -> None:
-        """Waits until kube-scheduler has judged a pod.
+        """Wait until kube-scheduler has judged a pod.
 
         What it knows of claims it hears apart from pods: a pod with claims that it judges otherwise than we
         do gets some time, as it is tried again when a claim comes.
@@ -276,7 +276,7 @@ class Comparison:
             self.found.disagreements.append(text)
 
     async def _stir(self) -> None:
-        """Takes a pod away, lets one linger, or changes a node."""
+        """Take a pod away, let one linger, or change a node."""
         drawn = self.rng.random()
         placed = sorted(key for key, pod in self.pods.objects.items() if pod.spec.node_name)
         if drawn < 0.15 and placed:
@@ -287,7 +287,7 @@ class Comparison:
             await self._change(self.rng.choice(sorted(self.nodes.objects))[1])
 
     async def _linger(self, key: Key) -> None:
-        """Deletes a pod that stays, as no kubelet ends it."""
+        """Delete a pod that stays, as no kubelet ends it."""
         await self.cluster.delete(PODS, key[1], namespace=key[0], grace_period_s=3600)
         await self.until("it is on its way out", lambda: self.pods.objects[key].metadata.deletion_timestamp)
         self.snapshot.add_pod(self.pods.objects[key], self.pods.objects[key].spec.node_name)
@@ -323,7 +323,7 @@ def _verdict(pod: Pod | None) -> str:
 
 
 def said(snapshot: Snapshot, pod_class: PodClass) -> str:
-    """Gives the message of FailedScheduling with its part about preemption, where all pods are of one priority."""
+    """Return the message of FailedScheduling with its part about preemption, where all pods are of one priority."""
     count = len(snapshot)
     everywhere = snapshot.refused_everywhere(pod_class)
     if everywhere is not None and everywhere.phase == "PreFilter":
@@ -342,7 +342,7 @@ def said(snapshot: Snapshot, pod_class: PodClass) -> str:
 
 @asynccontextmanager
 async def watched(plane: Plane, clock: Clock, seed: int, judged: Callable[[Pod], PodClass]):
-    """Gives a comparison whose caches are kept, and leaves the plane without pods and nodes."""
+    """Yield a comparison whose caches are kept, and leave the plane without pods and nodes."""
     async with HttpCluster(plane.connection, clock) as cluster, asyncio.TaskGroup() as group:
         comparison = Comparison(cluster, clock, seed, judged)
         informers = (comparison.pods, comparison.nodes, comparison.namespaces, comparison.cache)
@@ -364,7 +364,7 @@ def compare(
     judged: Callable[[Pod], PodClass] = classify,
     tells: Callable[[Found, int], None] = lambda found, index: None,
 ) -> Found:
-    """Plays so many pods on so many nodes of a plane that has none.
+    """Play so many pods on so many nodes of a plane that has none.
 
     Args:
         plane: Must not miss nodes that nobody reports for: ``PATIENCE`` for its controllers.
@@ -386,7 +386,7 @@ def compare(
 
 
 def main() -> int:
-    """Prints what a comparison has come to; 1 when it found a disagreement."""
+    """Print what a comparison has come to; 1 when it found a disagreement."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--nodes", type=int, default=100)
     parser.add_argument("--pods", type=int, default=2000)

@@ -109,7 +109,7 @@ class Site:
         return there == (own, pair, nodes) and (counts.creating, counts.deleting) == (0, 0)
 
     async def looks(self, more):
-        """Waits until the loop has looked at the cloud so many times more."""
+        """Wait until the loop has looked at the cloud so many times more."""
         ledger = self.place.ledger
         enough = ledger.looks + more
         await self.place.until("the loop has gone on", lambda: ledger.looks >= enough)

@@ -31,7 +31,7 @@ class Holder:
         self.said = []
 
     async def says(self, line):
-        """Waits for a line; remembers it and all before it."""
+        """Wait for a line; remember it and all before it."""
         while line not in self.said:
             read = await asyncio.wait_for(self._process.stdout.readline(), IN_TIME_S)
             assert read, f"ended after {self.said}"

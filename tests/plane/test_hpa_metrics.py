@@ -118,7 +118,7 @@ class Outcome(NamedTuple):
 
 @asynccontextmanager
 async def shops(clock):
-    """Serves a namespace for each HPA, with two ready pods of a Deployment, and what is measured of them."""
+    """Serve a namespace for each HPA, with two ready pods of a Deployment, and what is measured of them."""
     world = World(*(make_service(80.0, max_queue_s=60.0, namespace=name) for name in HPAS_TRIED))
     for namespace in HPAS_TRIED:
         for name in "ab":
@@ -158,7 +158,7 @@ async def open_shop(cluster, namespace, metrics):
 
 
 async def settled(cluster):
-    """Gives the outcomes of the first reconciles, once all are there; the second ones come 5 s later."""
+    """Return the outcomes of the first reconciles, once all are there; the second ones come 5 s later."""
     found = {}
     async with asyncio.timeout(IN_TIME_S):
         while len(found) < len(HPAS_TRIED):
@@ -171,7 +171,7 @@ async def settled(cluster):
 
 
 async def outcome_of(cluster, namespace):
-    """Gives the outcome, None as long as the status or the last event is missing."""
+    """Return the outcome, None as long as the status or the last event is missing."""
     hpa = await cluster.get(HPAS, "hpa", namespace=namespace)
     conditions = {one.type: one for one in hpa.status.conditions or ()}
     if "ScalingActive" not in conditions:

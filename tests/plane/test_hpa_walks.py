@@ -91,7 +91,7 @@ async def ours(place):
 
 @asynccontextmanager
 async def shipped_roles(plane, folder):
-    """Grants what ``deploy/manifests`` grants to the one who acts."""
+    """Grant what ``deploy/manifests`` grants to the one who acts."""
     shipped = yaml.safe_load_all((ROOT / "deploy/manifests/acting.yaml").read_text())
     file = folder / "roles.yaml"
     file.write_text(yaml.safe_dump_all([one for one in shipped if one and "Role" in one["kind"]]))
@@ -103,7 +103,7 @@ async def shipped_roles(plane, folder):
 
 
 def seen_with(controller, plane, folder):
-    """Does all walks side by side, and the one without metrics at the end."""
+    """Do all walks side by side, and the one without metrics at the end."""
 
     async def run(clock):
         async with town(plane, clock, folder, ROOMY) as place, cron_tabs(place):

@@ -74,7 +74,7 @@ class Side:
             return answer.status, await answer.json(), answer.headers.getall("Warning", [])
 
     async def configure(self, stage, *expressions, **more):
-        """Gives the answer to a configuration with these conditions, and a second webhook that shows its effect."""
+        """Return the answer to a configuration with these conditions, and a second webhook that shows its effect."""
         denying = webhook(
             self.hooks.client_config("deny"),
             "configmaps",
@@ -89,7 +89,7 @@ class Side:
         return await self.ask("POST", kind, configuration("hooks", denying, shown))
 
     async def effective(self, *, there):
-        """Waits until the configuration holds, or holds no more."""
+        """Wait until the configuration holds, or holds no more."""
         async with asyncio.timeout(300):
             while True:
                 before = len(self.hooks.requests("allow"))
@@ -99,7 +99,7 @@ class Side:
                 await self.clock.sleep(milliseconds(20))
 
     async def played(self, stage, expressions, more):
-        """Gives the answer to a creation while the configuration holds."""
+        """Return the answer to a creation while the configuration holds."""
         code, said, _ = await self.configure(stage, *expressions, **more)
         assert code == 201, said
         await self.effective(there=True)

@@ -139,7 +139,7 @@ STATUS = {
 
 
 async def fill(client):
-    """Writes pods and nodes that have every field that is read."""
+    """Write pods and nodes that have every field that is read."""
     await client.create(NODES.untyped, {"metadata": {"name": "wire-bare"}})
     taints = [{"key": "a", "effect": "NoSchedule"}, {"key": "b", "value": "c", "effect": "NoExecute"}]
     spec = {"providerID": "cloud://1", "taints": taints, "unschedulable": True}
@@ -200,7 +200,7 @@ def filled(quiet_plane):
 
 
 def both(filled, main):
-    """Runs ``main(json, protobuf, clock)`` with a client of each."""
+    """Run ``main(json, protobuf, clock)`` with a client of each."""
 
     async def run(clock):
         async with (

@@ -115,7 +115,7 @@ def plain(kind):
 
 
 async def made_of(client):
-    """Creates every sample, each with a name of its own, and gives what is stored."""
+    """Create every sample, each with a name of its own, and return what is stored."""
     await client.create(NAMESPACES, {"metadata": {"name": "shop"}})
     made = []
     for number, sample in enumerate((*samples.ALL, *MORE)):
@@ -128,7 +128,7 @@ async def made_of(client):
 
 
 def differences(one, other, path=""):
-    """Gives the paths at which two JSON values differ; items of lists count as one."""
+    """Yield the paths at which two JSON values differ; items of lists count as one."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key in sorted({*one, *other} - OF_THE_RUN):
             if key not in DRAWN:

@@ -36,7 +36,7 @@ def test_recorded_answers(quiet_plane):
                     return answer.status, await answer.json(), answer.headers.getall("Warning", [])
 
             async def effective(path, *, there):
-                """Gives the first answer that was made with, or without, the webhook."""
+                """Return the first answer that was made with, or without, the webhook."""
                 async with asyncio.timeout(300):
                     while True:
                         before = len(hooks.requests(path))

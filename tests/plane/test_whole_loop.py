@@ -156,7 +156,7 @@ def test_load_up_and_down(audited, tmp_path):
 
 
 def once(action, when):
-    """Gives a listener that does something the first time its condition holds, and the time of it."""
+    """Return a listener that does something the first time its condition holds, and the time of it."""
     done = []
 
     def listen(*args):
@@ -168,7 +168,7 @@ def once(action, when):
 
 
 async def take_over(place, leader, follower):
-    """Waits until the one has been killed and the other leads; checks that nobody waited longer than the lease says."""
+    """Wait until the one has been killed and the other leads; check that nobody waited longer than the lease says."""
     await place.until("the leader is dead", lambda: leader.process.returncode is not None)
     renewed = [parse_rfc3339(lease.renew_time) for lease in await leases_of(place)]
     await place.until(

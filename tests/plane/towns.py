@@ -106,7 +106,7 @@ class Request:
 
 
 def requests_of(plane: Plane, user: str) -> list[Request]:
-    """Gives the requests of a user that have been answered, in order."""
+    """Return the requests of a user that have been answered, in order."""
     found = []
     for line in (plane.folder.parent / "audit.log").read_text().splitlines():
         entry = json.loads(line)
@@ -157,7 +157,7 @@ class Town:
         self.ledger: Ledger
 
     async def until(self, what: str, holds: Callable[[], bool]) -> None:
-        """Waits until something holds. Raises AssertionError with the town as it is when time is up."""
+        """Wait until something holds. Raises AssertionError with the town as it is when time is up."""
         deadline = self.deadline()
         while not holds():
             assert self.clock.monotonic() < deadline, f"waited in vain: {what}\n{self}"
@@ -219,7 +219,7 @@ async def town(
     told: Telling = tuple,
     faults: CloudFaults = NO_FAULTS,
 ):
-    """Lets a town live on a plane, and leaves the plane as it was.
+    """Let a town live on a plane, and leave the plane as it was.
 
     Args:
         told: What the cloud says of its groups to other processes.
@@ -264,7 +264,7 @@ async def town(
 
 
 async def together(stack: AsyncExitStack, parts) -> None:
-    """Runs coroutines until the end of the stack; one that fails fails the test."""
+    """Run coroutines until the end of the stack; one that fails fails the test."""
     group = await stack.enter_async_context(asyncio.TaskGroup())
     tasks = [group.create_task(part) for part in parts]
     for task in tasks:
@@ -272,7 +272,7 @@ async def together(stack: AsyncExitStack, parts) -> None:
 
 
 async def _clear(place: Town) -> None:
-    """Takes away what would be in the way of the next town."""
+    """Take away what would be in the way of the next town."""
     await place.cluster.delete(NAMESPACES, place.home)
     await place.until("no pod is left", lambda: not place.pods.objects)
     for _, name in list(place.nodes.objects):
@@ -289,7 +289,7 @@ async def _clear(place: Town) -> None:
 
 @asynccontextmanager
 async def cron_tabs(place: Town):
-    """Serves the custom kind of the example, with its controller at work."""
+    """Serve the custom kind of the example, with its controller at work."""
     definition = yaml.safe_load((ROOT / "examples/crontab/crd.yaml").read_text())
     await place.cluster.create(CUSTOM_RESOURCE_DEFINITIONS, definition)
     name = definition["metadata"]["name"]
@@ -322,13 +322,13 @@ class Process:
         return text in self.log.read_text()
 
     async def kill(self) -> None:
-        """Ends it as the kernel does, at once."""
+        """End it as the kernel does, at once."""
         self.process.kill()
         await self.process.wait()
 
 
 def user_kubeconfig(plane: Plane, user: str, path: Path) -> Path:
-    """Writes the kubeconfig of a user, who may do everything unless it is a service account."""
+    """Write the kubeconfig of a user, who may do everything unless it is a service account."""
     groups = () if user.startswith("system:serviceaccount:") else ("system:masters",)
     connection = plane.connection_of(user, *groups)
 
@@ -363,7 +363,7 @@ def user_kubeconfig(plane: Plane, user: str, path: Path) -> Path:
 async def kubetide_run(
     place: Town, user: str, *flags: str, name: str = "kubetide", cloud: tuple[str, ...] = ()
 ):
-    """Starts ``kubetide run`` in the town; gives the Process. One that is still there must end well on SIGTERM.
+    """Start ``kubetide run`` in the town; return the Process. One that is still there must end well on SIGTERM.
 
     Args:
         cloud: Flags of another cloud than the town's.

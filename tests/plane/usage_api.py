@@ -66,7 +66,7 @@ async def usage_api(
     pods: Informer[Pod],
     milli_of: Callable[[Pod, str], int | None],
 ):
-    """Serves the usage of pods through the API server; returns when that answers, and takes all away at the end.
+    """Serve the usage of pods through the API server; return when that answers, and take all away at the end.
 
     Args:
         cluster: Of an administrator.

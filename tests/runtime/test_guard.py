@@ -109,7 +109,7 @@ def test_what_was_begun_rests_when_the_guard_refuses_and_goes_on_after():
 
 
 def refuse_nodes(world):
-    """Lets nobody read a node by its name, as the shipped role of a run that advises."""
+    """Let nobody read a node by its name, as the shipped role of a run that advises."""
     get = world.cluster.get
 
     async def refused(kind, name, **where):

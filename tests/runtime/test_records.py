@@ -198,7 +198,7 @@ HERE = "run on https://10.0.0.1:6443"
 
 
 def process(folder, ticks, *, origin=HERE, size=10, clean=True, **more):
-    """Writes the records of one process; ticks count from 1."""
+    """Write the records of one process; ticks count from 1."""
     writer = RecordWriter(folder, warn=pytest.fail, **more)
     writer.start(origin)
     for tick in range(1, ticks + 1):

@@ -57,7 +57,7 @@ def service_of(clock, cluster, said, usage=None, guard=FREE):
 
 
 def health_of(cluster_class):
-    """Gives what is said of health: at first, after ten minutes of waiting, and after forty of running."""
+    """Return what is said of health: at first, after ten minutes of waiting, and after forty of running."""
 
     async def main(clock):
         said = []

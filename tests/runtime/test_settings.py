@@ -17,11 +17,14 @@ from kubetide.units.time import Duration, minutes, seconds
 GATES = "feature-gates"
 # Texts whose content has rules of its own.
 SPECIAL = {
+    "drain-priority-config": "0:60,1000:30",
     "cores-total": "1:2",
     "memory-total": "1:2",
     "expander": "most-pods,random",
     "demand-sources": "pending,intents",
     "gpu-total": "tesla:0:1",
+    "horizontal-pod-autoscaler-forecast": "strict",
+    "horizontal-pod-autoscaler-forecaster": "calendar",
 }
 
 
@@ -60,8 +63,11 @@ VPA = loop_entries(("vertical",))
 VPA_SPECIAL = {
     "container-recommendation-max-allowed-cpu": "2",
     "container-recommendation-max-allowed-memory": "2Gi",
+    "history-length": "1w2d",
+    "history-resolution": "1h30m",
     "max-allowed-cpu-boost": "3",
     "min-tls-version": "tls1_3",
+    "update-windows": "Sat-Sun 01:00-05:00",
     "vpa-compatibility": "1.8.0",
     "vpa-feature-gates": "PerVPAConfig=true",
 }
@@ -101,7 +107,9 @@ def test_every_flag_of_a_vpa_program_sets_one_field(entry):
     hints, plain = typing.get_type_hints(entry.flags.model), entry.flags.parse({})
     for flag, field in entry.flags.fields.items():
         value = VPA_SPECIAL.get(flag) or other(flag, hints[field], getattr(plain, field))
-        given = entry.flags.parse({flag: value})
+        needed = {"external-metrics-cpu-metric": "cpu"} if flag == "use-external-metrics" else {}
+        plain = entry.flags.parse(needed)
+        given = entry.flags.parse({flag: value, **needed})
         changed_fields = {
             name for name in plain.__struct_fields__ if getattr(given, name) != getattr(plain, name)
         }
@@ -117,10 +125,20 @@ def test_numbers_that_upstream_takes_are_taken():
     assert settings.by_name["recommender"].oom_bump_up_ratio == 1.5
 
 
-def test_history_from_prometheus_is_refused():
-    """It is not read yet, so nobody is left to think that it is."""
-    with pytest.raises(FlagError, match="history from Prometheus is not supported yet"):
-        parse_flags({"vpa-storage": "prometheus"})
+@pytest.mark.parametrize(
+    ("flag", "text", "words"),
+    [
+        ("history-length", "8", "'8' is no duration of Prometheus"),
+        ("history-length", "0s", "must be greater than 0"),
+        ("history-resolution", "1.5h", "no duration of Prometheus"),
+        ("history-resolution", "1m", "11520 points a series; Prometheus answers with 11000 at most"),
+        ("use-external-metrics", "true", "needs external-metrics-cpu-metric or"),
+    ],
+)
+def test_what_no_source_of_usage_can_do_is_named(flag, text, words):
+    """The flag, what was seen, and what to do."""
+    with pytest.raises(FlagError, match=words):
+        parse_flags({flag: text})
 
 
 def test_every_field_has_a_flag_or_is_said_by_something_else():

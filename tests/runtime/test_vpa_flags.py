@@ -6,7 +6,7 @@ import pytest
 
 from kubetide.runtime.config import ConfigError
 from kubetide.runtime.vpa_flags import PROGRAMS, vpa_config
-from kubetide.units.time import seconds
+from kubetide.units.time import minutes, seconds
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -69,8 +69,35 @@ def test_what_cannot_be_read_is_named(flag, text):
         vpa_config("vpa-updater", [flag])
 
 
-def test_what_the_recommender_cannot_do_is_refused():
-    """History from Prometheus and external metrics, rather than a run without them."""
-    for flag in ("--storage=prometheus", "--use-external-metrics"):
-        with pytest.raises(ConfigError, match="not supported"):
-            vpa_config("vpa-recommender", [flag])
+def test_history_has_upstreams_flags():
+    """Address, access, queries and labels, by upstream's names; the environment has user and password too."""
+    config = vpa_config(
+        "vpa-recommender",
+        [
+            "--storage=prometheus",
+            "--prometheus-address=http://there:9090",
+            "--prometheus-insecure",
+            "--prometheus-query-timeout=2m",
+            "--prometheus-cadvisor-job-name=",
+            "--history-length=2d",
+            "--history-resolution=30m",
+            '--metric-for-pod-labels=kube_pod_labels{job="a"}[8d]',
+            "--container-pod-name-label=pod",
+            "--username=ann",
+        ],
+        {"PROMETHEUS_USERNAME": "bob", "PROMETHEUS_PASSWORD": "secret"},
+    )
+    run, loop = config.run, config.loops.by_name["recommender"]
+    assert (run.prometheus_url, run.prometheus_insecure) == ("http://there:9090", True)
+    assert (run.prometheus_user, run.prometheus_password) == ("ann", "secret")
+    assert run.prometheus_query_timeout == minutes(2)
+    assert not loop.uses_checkpoints
+    assert (loop.history_length, loop.history_resolution) == ("2d", "30m")
+    assert (loop.prometheus_cadvisor_job_name, loop.container_pod_name_label) == ("", "pod")
+    assert loop.metric_for_pod_labels == 'kube_pod_labels{job="a"}[8d]'
+
+
+def test_flags_of_the_recommender_are_no_ones_else():
+    """The updater has no history."""
+    with pytest.raises(ConfigError, match="vpa-updater has no such flag"):
+        vpa_config("vpa-updater", ["--prometheus-address=http://there:9090"])

@@ -99,9 +99,13 @@ def test_a_deployment_and_an_hpa_follow_their_tables():
         await world.add(HPCS, "bounds", scaleTarget=target, crons=bounds)
         await world.run(hours(6))
         assert await world.replicas() == 1
-        [intent] = world.board.intents()
-        assert (intent.workload, intent.replicas) == (Workload("default", "Deployment", "web"), 6)
-        assert intent.due == START + hours(7)
+        of_deployment, of_hpa = world.board.intents()
+        assert (of_deployment.workload, of_deployment.replicas) == (
+            Workload("default", "Deployment", "web"),
+            6,
+        )
+        assert (of_hpa.workload.kind, of_hpa.replicas) == ("HorizontalPodAutoscaler", 3)
+        assert of_deployment.due == of_hpa.due == START + hours(7)
         await world.run(hours(8))
         assert await world.replicas() == 6
         hpa = await world.cluster.get(HPAS, "web", namespace="default")

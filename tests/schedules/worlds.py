@@ -16,7 +16,7 @@ START = parse_rfc3339("2026-03-02T00:00:00Z")
 
 
 def table(kind, name="shop", created=START, status=None, **spec):
-    """Reads an object of a kind, as the loop does."""
+    """Read an object of a kind, as the loop does."""
     meta = {"name": name, "namespace": "web", "uid": name, "creationTimestamp": format_rfc3339(created)}
     found = {"metadata": meta, "spec": spec, "status": status or {}}
     return MODES[kind].read(msgspec.convert(found, MODES[kind].kind.model))

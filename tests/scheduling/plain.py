@@ -296,7 +296,7 @@ def named_nodes(pod):
 
 
 def judge(pod, node, on_node):
-    """Gives (plugin, reasons) of the first failing plugin, or None."""
+    """Return (plugin, reasons) of the first failing plugin, or None."""
     names = named_nodes(pod)
     if names is not None and not names:
         return "NodeAffinity", ("pod affinity terms conflict",)

@@ -97,7 +97,7 @@ def made_anew(snapshot):
 
 
 def check(snapshot, at):
-    """Compares a class's verdicts and its quotas by row with those of a snapshot made anew."""
+    """Compare a class's verdicts and its quotas by row with those of a snapshot made anew."""
     fresh, wanted = made_anew(snapshot), classify(pod("asked", **SHAPES[at]))
     assert snapshot.feasible(wanted).tolist() == fresh.feasible(wanted).tolist()
     assert snapshot.static_part(wanted).tolist() == fresh.static_part(wanted).tolist()

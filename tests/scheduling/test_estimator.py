@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from msgspec import convert
 from msgspec.structs import replace
 from tests.objects import samples
-from tests.scheduling import minding, plain
-from tests.scheduling.minding import HOSTNAME
+from tests.scheduling import inter_pod, plain
+from tests.scheduling.inter_pod import HOSTNAME
 from tests.scheduling.plain import make_node, make_pod
 
 from kubetide.objects.meta import LabelSelector, ObjectMeta
@@ -75,7 +75,7 @@ def neighbour(name, app, about, rules, cpu, skew, least_domains):
     ]
     near = [term[rule] for rule in rules if rule.startswith("near")]
     apart = [term[rule] for rule in rules if rule.startswith("apart")]
-    return minding.pod(name, "default", app, near, apart, spread, cpu, None)
+    return inter_pod.pod(name, "default", app, near, apart, spread, cpu, None)
 
 
 neighbours = st.builds(
@@ -102,7 +102,7 @@ neighbours = st.builds(
 )
 like_ones = st.lists(st.tuples(neighbours, st.integers(1, 6)), min_size=2, max_size=8)
 any_ones = st.lists(
-    st.tuples(st.one_of(neighbours, minding.pods(), plain.pods(("q0", "q1"))), st.integers(1, 4)),
+    st.tuples(st.one_of(neighbours, inter_pod.pods(), plain.pods(("q0", "q1"))), st.integers(1, 4)),
     min_size=1,
     max_size=6,
 )
@@ -123,14 +123,14 @@ templates = st.builds(
     st.sampled_from((1, 2, 3, 8)),
     st.sampled_from(({}, {}, {}, {"unschedulable": True}, {"example.com/gpu": 3})),
 )
-daemons = st.one_of(*[st.just([])] * 5, st.lists(minding.pods(("agent",)), max_size=1))
+daemons = st.one_of(*[st.just([])] * 5, st.lists(inter_pod.pods(("agent",)), max_size=1))
 
 
 @settings(max_examples=500, deadline=None)
 @given(
-    st.one_of(st.just([]), st.lists(st.one_of(existing, existing, minding.nodes()), max_size=3)),
+    st.one_of(st.just([]), st.lists(st.one_of(existing, existing, inter_pod.nodes()), max_size=3)),
     st.lists(
-        st.tuples(st.one_of(neighbours, minding.pods()), st.sampled_from(("n0", "n1", "n2"))), max_size=4
+        st.tuples(st.one_of(neighbours, inter_pod.pods()), st.sampled_from(("n0", "n1", "n2"))), max_size=4
     ),
     st.lists(st.tuples(templates, daemons), min_size=1, max_size=3),
     groups_of_pods,
@@ -145,7 +145,7 @@ def test_every_way_of_estimating_is_one_pod_at_a_time(
 ):
     """Whether pods are counted by kind or taken one by one, and whatever was estimated before."""
     snapshot = Snapshot()
-    snapshot.set_facts(ClusterFacts(namespaces=minding.NAMESPACES))
+    snapshot.set_facts(ClusterFacts(namespaces=inter_pod.NAMESPACES))
     for node in nodes:
         snapshot.set_node(node)
     limits = Limits((threshold or 30,))
@@ -196,7 +196,7 @@ def test_names_that_are_taken_are_not_those_of_new_nodes():
     snapshot.set_node(make_node("t-e-0", cpu="0m"))
     app = LabelSelector(match_labels={"app": "a"})
     apart = PodAffinityTerm(label_selector=app, topology_key=HOSTNAME)
-    groups = numbered([(minding.pod("p", "default", "a", [], [apart], [], 300, None), 2)])
+    groups = numbered([(inter_pod.pod("p", "default", "a", [], [apart], [], 300, None), 2)])
     found = estimate(snapshot, make_node("t"), (), groups, Limits((5,)))
     count, counts, *_ = reference_estimate(snapshot, make_node("t"), (), groups, Limits((5,)), 1)
     assert (found.nodes, [len(pods) for pods in found.scheduled]) == (

@@ -80,7 +80,7 @@ def test_pods_are_left_out_only_where_no_node_may_be_added_for_them(given_proble
     spare = given_problem.left - given_problem.uses @ nodes
     for index, offer in itertools.product(np.flatnonzero(fleet.unplaced), range(len(nodes))):
         may_add = nodes[offer] < given_problem.most[offer] and (given_problem.uses[:, offer] <= spare).all()
-        assert not (may_add and given_problem.room[index, offer] > 0)
+        assert not (may_add and given_problem.capacity[index, offer] > 0)
 
 
 def least_price(one):

@@ -9,6 +9,9 @@ from tests.scheduling.test_fleet import CLOSE, problems
 
 from kubetide.nodes.least_cost.solver import Budget, rates_of, relax, solve
 from kubetide.nodes.least_cost.solver.sharing import share_out
+from kubetide.objects.meta import LabelSelector
+from kubetide.objects.pod import TopologySpreadConstraint
+from kubetide.scheduling.pods.terms import compile_spread
 
 
 def patterns_of(problem):
@@ -46,9 +49,15 @@ def test_shares_are_what_placing_one_by_one_on_the_emptiest_comes_to(
     """Each step obeys the skew as the filter reckons it; what is not placed fits nowhere."""
     domains = range(1, len(counts))
     open_ones, fixed = list(domains)[:raised], list(domains)[raised:]
-    found = share_out(
-        counts, raised=open_ones, fixed=fixed, pods=pods, max_skew=max_skew, min_domains=min_domains
+    given = TopologySpreadConstraint(
+        label_selector=LabelSelector(),
+        max_skew=max_skew,
+        min_domains=min_domains,
+        topology_key="zone",
+        when_unsatisfiable="DoNotSchedule",
     )
+    (rule,) = compile_spread([given], {})
+    found = share_out(counts, raised=open_ones, fixed=fixed, pods=pods, rule=rule)
     assert found[0] == counts[0]
     assert all(found[one] == counts[one] for one in fixed)
 

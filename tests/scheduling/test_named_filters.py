@@ -46,7 +46,7 @@ class Nothing:
 
 
 def install(folder, entry="oddity:Odd", version="1.0"):
-    """Puts a package with one filter and one cloud where Python finds it."""
+    """Put a package with one filter and one cloud where Python finds it."""
     folder.mkdir(exist_ok=True)
     (folder / "oddity.py").write_text(PLUGIN)
     info = folder / "oddity.dist-info"
@@ -126,7 +126,7 @@ def test_records_say_which_plugins_decided_and_replay_which_is_missing(packages,
     scenario = msgspec.structs.replace(scenario, flags={"scheduler-plugins": "odd"})
     said = []
     run_simulation(scenario, base=tmp_path, out=with_odd, seed=1, warn=said.append)
-    assert any("scheduler plug-ins odd (oddity 1.0): judged behind" in text for text in said)
+    assert any("scheduler plug-ins odd (oddity 1.0): asked after" in text for text in said)
     assert filters_in_use() is BUILT_IN
 
     assert replay(plain).differences == replay(with_odd).differences == ()

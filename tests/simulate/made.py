@@ -27,6 +27,7 @@ def timeline(
             existing=[4 if high else 2 for high in burst],
             ready=[4 if high else 2 for high in late],
             violated=[high and not ready for high, ready in zip(burst, late, strict=True)],
+            violated_own_step=list(burst),
         )
         made.marks += [
             mark(steps // 3, step_s, f"default/{name}", f"default/{name}: scaled from 2 to 4", 2),
@@ -49,8 +50,8 @@ def timeline(
     made.cpu_used = [3.0 if high else 1.5 for high in burst]
     made.cpu_allocatable = [8.0 if high else 4.0 for high in late]
     made.prices = {
-        "general": GroupPrice(per_hour=0.1, cores=3.9),
-        "burst": GroupPrice(per_hour=0.2, cores=7.8),
+        "general": GroupPrice(per_hour=0.1, offers={"cpu": 3.9}),
+        "burst": GroupPrice(per_hour=0.2, offers={"cpu": 7.8}),
     }
     made.warm_up_s = 180.0
     made.cost = [round(0.001 * step, 4) for step in range(1, steps + 1)]

@@ -80,7 +80,7 @@ class Town:
         await self.cluster.patch(PODS, name, status, namespace="default", subresource="status")
 
     async def mark_evicted(self, name, reason="EvictionByEvictionAPI"):
-        """Writes what an eviction leaves, with no budget asked."""
+        """Write what an eviction leaves, with no budget asked."""
         target = {"type": "DisruptionTarget", "status": "True", "reason": reason}
         await self.status(name, [{"type": "Ready", "status": "True"}, target])
 
@@ -99,7 +99,7 @@ class Town:
 
 
 def in_town(story):
-    """Runs a story in virtual time and gives the violations, without the time before each."""
+    """Run a story in virtual time and return the violations, without the time before each."""
 
     async def main(clock):
         town = Town(clock)

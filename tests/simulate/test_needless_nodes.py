@@ -58,7 +58,7 @@ class Purchases:
         return any(taint.key == "ToBeDeletedByClusterAutoscaler" for taint in node.spec.taints or ())
 
     async def run(self):
-        """Looks at the sizes of the groups until cancelled."""
+        """Look at the sizes of the groups until cancelled."""
         while True:
             await self.world.clock.sleep(LOOK_EVERY)
             if any(self._is_drained(node) for node in self.world.nodes.objects.values()):
@@ -72,7 +72,7 @@ class Purchases:
 
 
 def played(seed: int, stop: str) -> Purchases:
-    """Plays the part of the web shop that ``kubetide up`` plays, in virtual time, with pods that stop within ``stop``."""
+    """Play the part of the web shop that ``kubetide up`` plays, in virtual time, with pods that stop within ``stop``."""
     scenario = shown_part(load_scenario(SHOP))
     scenario = msgspec.structs.replace(scenario, pods=msgspec.structs.replace(scenario.pods, stop=stop))
     watched = []

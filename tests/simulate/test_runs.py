@@ -31,7 +31,7 @@ run_simulation(load_scenario(path), base=path.parent, out=Path(sys.argv[2]), see
 
 
 def records_of(folder: Path, *, seed: int, hash_seed: int, junk: int) -> str:
-    """Runs the bad day in a process of its own and gives the digest of its records."""
+    """Run the bad day in a process of its own and return the digest of its records."""
     subprocess.run(
         [sys.executable, "-c", RUN, str(EXAMPLES / "bad-day.yaml"), str(folder), str(seed), str(junk)],
         check=True,

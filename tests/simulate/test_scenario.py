@@ -69,7 +69,7 @@ REMOVED = object()
 
 
 def written(folder: Path, changes: dict[str, object]) -> Path:
-    """Writes the good scenario with values put at paths such as ``nodeGroups.0.min``."""
+    """Write the good scenario with values put at paths such as ``nodeGroups.0.min``."""
     value = copy.deepcopy(GOOD)
     for path, new in changes.items():
         *way, last = (int(part) if part.isdigit() else part for part in path.split("/"))

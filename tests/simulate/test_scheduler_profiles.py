@@ -8,8 +8,12 @@ import pytest
 from msgspec.structs import replace
 from tests.simulate.worlds import small
 
+from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.records import NullRecorder
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import NodeGroupSpec, Scenario
+from kubetide.simulate.scenario import NodeGroupSpec, Scenario, start_of
+from kubetide.simulate.world import World
+from kubetide.units.time import Instant, minutes
 
 CROWD = """apiVersion: apps/v1
 kind: Deployment
@@ -60,3 +64,45 @@ def test_a_profile_that_packs_frees_nodes(tmp_path):
         assert result.violations == ()
         hours[profile] = sum(result.timeline.nodes["general"])
     assert hours["mostAllocated"] <= hours["default"]
+
+
+SERVICE = """apiVersion: v1
+kind: Service
+metadata: {name: pair}
+spec: {selector: {app: pair}}
+"""
+POD = """apiVersion: v1
+kind: Pod
+metadata: {name: NAME, labels: {app: APP}}
+spec:
+  containers:
+  - name: main
+    image: web
+    resources: {requests: {cpu: CPU, memory: 64Mi}}
+"""
+
+
+def placed(*manifests: str) -> dict[str, str]:
+    """Play ten minutes of two nodes and return where each pod of the manifests ends."""
+    scenario = replace(small(nodes=2), loops=("horizontal",), services=(), manifests=manifests)
+    worlds = []
+
+    async def main(clock):
+        end = Instant(start_of(scenario) + minutes(10))
+        worlds.append(World(scenario, clock, base=Path(), end=end, seed=1, recorder=NullRecorder()))
+        await worlds[0].run()
+
+    run_virtual(main, start=start_of(scenario))
+    return {pod.metadata.name: pod.spec.node_name for pod in worlds[0].pods.objects.values()}
+
+
+@pytest.mark.parametrize("served", [True, False])
+def test_pods_of_a_service_are_spread(served):
+    """Pods without owner stand apart where a Service selects them, even on the fuller node."""
+    pods = [
+        POD.replace("NAME", name).replace("APP", app).replace("CPU", cpu)
+        for name, app, cpu in (("a", "pair", "100m"), ("b", "other", "200m"), ("c", "pair", "100m"))
+    ]
+    found = placed(*([SERVICE] if served else []), *pods)
+    assert found["a"] != found["b"]
+    assert (found["c"] == found["b"]) is served

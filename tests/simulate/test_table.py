@@ -14,17 +14,18 @@ from kubetide.simulate.timeline import Mark, summarize
 PRINTED = """\
 shop   2026-03-02 11:00 UTC, 1.00 h, after 3 min of warm-up
 
-service     requests  peak/s  pods  pod-min  SLO min  unserved  slack  rescales
-cart         240,000   100.0   2-4      160        1     0.50%  17.1%         2
-storefront   240,000   100.0   2-4      160        1     0.50%  17.1%         2
+service     requests  peak/s  pods  pod-min  SLO min  own step  unserved  slack  rescales
+cart         240,000   100.0   2-4      160        1        20     0.50%  17.1%         2
+storefront   240,000   100.0   2-4      160        1        20     0.50%  17.1%         2
 
 node group  nodes  node-hours
 burst         0-1         0.3
 general         2         2.0
 
-cost 0.24 USD   without scaling 0.40   lower bound 0.07   SLO minutes lost 2
-pods started 6   most pods pending 4   pending pod-minutes 2.0   evictions 0
-nodes bought 0   decisions 5"""
+cost 0.24 USD   without scaling 0.40   lower bound 0.07   cost over bound 3.51
+SLO minutes lost 2   at the load's own step 40   pods started 6
+most pods pending 4   pending pod-minutes 2.0   evictions 0   nodes bought 0
+decisions 5"""
 
 
 def test_the_summary_of_a_run():

@@ -41,6 +41,7 @@ def test_the_summary_is_what_the_definitions_say(rows, step_s, price):
         existing=[row[2] for row in rows],
         wanted=[row[3] for row in rows],
         violated=[row[4] for row in rows],
+        violated_own_step=[row[4] or row[2] > 40 for row in rows],
     )
     timeline = Timeline(
         start=Instant(0),
@@ -51,15 +52,15 @@ def test_the_summary_is_what_the_definitions_say(rows, step_s, price):
         cost=[price * index for index in range(len(rows))],
         cpu_requested=[row[1] for row in rows],
         prices={
-            "general": GroupPrice(per_hour=price, cores=4.0),
-            "dear": GroupPrice(per_hour=99.0, cores=1.0),
+            "general": GroupPrice(per_hour=price, offers={"cpu": 4.0}),
+            "dear": GroupPrice(per_hour=99.0, offers={"cpu": 1.0}),
         },
     )
     summary = summarize("run", timeline)
     (service,), (group,) = summary.services, summary.groups
 
     pod_s = unmet = requests = idle = room = node_s = waiting_s = 0.0
-    lost = set()
+    lost, lost_own = set(), set()
     for index, (offered, capacity, existing, wanted, violated) in enumerate(rows):
         pod_s += existing * step_s
         node_s += existing * step_s
@@ -70,8 +71,11 @@ def test_the_summary_is_what_the_definitions_say(rows, step_s, price):
         idle += max(0.0, capacity / 2 - offered)
         if violated:
             lost.add(math.floor(index * step_s / 60))
+        if violated or existing > 40:
+            lost_own.add(math.floor(index * step_s / 60))
     assert service.pod_minutes == pytest.approx(pod_s / 60, abs=0.0051)
     assert service.slo_minutes_lost == len(lost)
+    assert service.slo_minutes_own_step == len(lost_own)
     assert service.requests == pytest.approx(requests * step_s, abs=0.0051)
     assert service.unserved_share == pytest.approx(unmet / requests if requests else 0, abs=1e-5)
     assert service.slack == pytest.approx(2 * idle / room if room else 0, abs=1e-3)
@@ -86,11 +90,32 @@ def test_the_summary_is_what_the_definitions_say(rows, step_s, price):
     assert summary.hours == pytest.approx(len(rows) * step_s / 3600, abs=1e-4)
 
 
+def test_no_packing_costs_less_than_the_dearest_resource():
+    """Each step counts for the resource that is dearest in it, at the cheapest price of any group; what none has for none."""
+    prices = {
+        "cores": GroupPrice(per_hour=4.0, offers={"cpu": 4.0, "memory": 8.0, "pods": 100}),
+        "memory": GroupPrice(per_hour=6.0, offers={"cpu": 4.0, "memory": 60.0, "pods": 100}),
+    }
+    timeline = Timeline(
+        start=Instant(0),
+        step_s=3600,
+        pending=[0, 0, 0],
+        cpu_requested=[8.0, 1.0, 0.5],
+        requested={"memory": [10, 50, 1], "pods": [10, 10, 75], "gpu": [9, 9, 9]},
+        prices=prices,
+    )
+    assert summarize("run", timeline).cost_bound == pytest.approx(8.0 + 5.0 + 3.0)
+    assert summarize("run", timeline).cost_over_bound == 0.0, "nothing was spent"
+    timeline.cost = [8.0, 16.0, 20.0]
+    assert summarize("run", timeline).cost_over_bound == pytest.approx(1.25)
+
+
 def test_an_empty_run_has_a_summary():
     """A run that was stopped before its first step is summed up as nothing."""
     empty = Timeline(start=Instant(0), step_s=15.0, services={"web": ServiceSeries("web")}, nodes={"a": []})
     summary = summarize("run", empty)
     assert summary.hours == summary.cost == summary.pending_max == 0
+    assert summary.cost_over_bound is None
     assert summary.services[0].pod_minutes == summary.services[0].unserved_share == 0
 
 
@@ -126,6 +151,8 @@ def test_the_observer_counts_what_a_scan_finds():
             assert line.cpu_requested[-1] * 1000 == pytest.approx(
                 sum(pod_requests(p).get("cpu", 0) for p in bound)
             )
+            assert line.requested["memory"][-1] == sum(pod_requests(p).get("memory", 0) for p in bound)
+            assert line.requested["pods"][-1] == len(bound)
             assert line.cpu_allocatable[-1] * 1000 == pytest.approx(
                 sum(milli(str(n.status.allocatable["cpu"])) for n in ready)
             )

@@ -73,7 +73,7 @@ def scenario(*manifests, duration="40m", loops=LOOPS, low=20.0, peak=20.0, burst
 
 
 def played(one, base, look):
-    """Runs a world to its end, and gives what ``look`` gives of it then."""
+    """Run a world to its end, and return what ``look`` gives of it then."""
 
     async def main(clock):
         end = after(clock.now(), minutes(45))

@@ -36,7 +36,7 @@ COMMAND = "from kubetide.cli.main import main; main()"
 
 
 def hooked(client_config):
-    """Gives a manifest of a configuration that asks one webhook about new pods."""
+    """Return a manifest of a configuration that asks one webhook about new pods."""
     body = configuration(
         "hooks",
         webhook(client_config, "pods", operations=["CREATE"], failurePolicy="Ignore", timeoutSeconds=30),

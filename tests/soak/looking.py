@@ -21,7 +21,7 @@ class Looking:
     """Looks at a world until it ends; ``found`` holds what was wrong, a sentence each."""
 
     def __init__(self, world: World, bounds: dict[str, tuple[int, int]]) -> None:
-        """Takes the world and, by Deployment that an HPA scales, its least and most replicas."""
+        """Take the world and, by Deployment that an HPA scales, its least and most replicas."""
         self.found: list[str] = []
         self.looks = self.bindings = 0
         self._world = world

@@ -47,12 +47,12 @@ class _Tracebacks(logging.Handler):
 
 
 def command(seed: int, minutes: int) -> str:
-    """Gives the command that plays a run again."""
+    """Return the command that plays a run again."""
     return f"python -m tests.soak --seed {seed} --runs 1 --minutes {minutes}"
 
 
 def play(seed: int, minutes: int, *, replays: bool) -> Played:
-    """Plays the scenario of a seed; with ``replays`` its records are decided again."""
+    """Play the scenario of a seed; with ``replays`` its records are decided again."""
     given = scenario_of(seed, minutes)
     tracebacks = _Tracebacks()
     logger = logging.getLogger("kubetide")
@@ -70,7 +70,7 @@ def play(seed: int, minutes: int, *, replays: bool) -> Played:
 
 
 def write(given: Json, seed: int, minutes: int, folder: Path) -> Path:
-    """Writes a scenario and the traces of its services, and gives the scenario's file."""
+    """Write a scenario and the traces of its services, and return the scenario's file."""
     for service in given["services"]:
         trace = Path(folder, service["load"]["trace"])
         trace.write_text(load_of(seed, service["deployment"], minutes))

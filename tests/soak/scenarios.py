@@ -33,7 +33,7 @@ class Draw:
 
 
 def scenario_of(seed: int, minutes: int) -> Json:
-    """Gives the scenario of a seed, as its file would say it."""
+    """Return the scenario of a seed, as its file would say it."""
     draw = Draw(seed)
     groups = _groups(draw)
     services, manifests = _services(draw, groups)
@@ -107,7 +107,7 @@ def _service(draw: Draw, name: str) -> Json:
 
 
 def load_of(seed: int, name: str, minutes: int) -> str:
-    """Gives the trace of a service, requests/s minute by minute: levels that hold for a while, with noise."""
+    """Return the trace of a service, requests/s minute by minute: levels that hold for a while, with noise."""
     draw = Draw(seed * 1000 + sum(map(ord, name)))
     usual = draw.between(5, 60)
     values: list[str] = []

@@ -40,7 +40,7 @@ def fraction_of(quantity):
 
 
 def expected_value(number, suffix):
-    """Gives what the text means, with the two roundings that upstream documents."""
+    """Return what the text means, with the two roundings that upstream documents."""
     exact = Fraction(number if number[-1] != "." else number + "0") * SUFFIXES[suffix]
     nanos = exact * 10**9
     up = -(-abs(nanos.numerator) // nanos.denominator)

@@ -1,4 +1,4 @@
-"""Certificates of the webhook: made, renewed, handed over; or brought as files."""
+"""Certificates of the webhook: made, renewed, handed over; or given as files."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from cryptography import x509
 
 from kubetide.units.time import after, hours, parse_rfc3339
 from kubetide.vertical.admission.controller.certificates import (
-    Brought,
     CertificateError,
+    Given,
     Made,
     Pems,
     load,
@@ -88,12 +88,12 @@ def test_brought_files_must_all_be_there(tmp_path):
         tls_cert_file=str(tmp_path / "cert"),
         tls_private_key=str(tmp_path / "key"),
     )
-    brought = Brought(settings)
-    assert not brought.exist()
+    given = Given(settings)
+    assert not given.exist()
     (tmp_path / "ca").write_text("x")
-    assert brought.exist()
+    assert given.exist()
     with pytest.raises(CertificateError, match="--tls-cert-file="):
-        brought.current(START)
+        given.current(START)
 
 
 def test_a_key_that_does_not_fit_is_refused():

@@ -8,13 +8,13 @@ import pytest
 from kubetide.objects.hpa import CrossVersionObjectReference
 from kubetide.objects.workload import Scale
 from kubetide.vertical.targets import (
-    WELL_KNOWN,
     ControllerKey,
     Controllers,
     TargetError,
     read_target,
     topmost,
 )
+from kubetide.vertical.workloads import WELL_KNOWN, view_of
 
 APP = {"matchLabels": {"app": "web"}}
 
@@ -107,3 +107,20 @@ def test_the_topmost_owner_is_found_over_several():
         topmost(ControllerKey("shop", "ReplicaSet", "on-node"), known(*objects))
     with pytest.raises(TargetError, match="cycle detected in ownership chain"):
         topmost(ControllerKey("shop", "ReplicaSet", "a", "apps/v1"), known(*objects))
+
+
+def test_recommender_and_updater_see_the_same_pods():
+    """A controller's view has the selector that its target has; labels that are not there select nothing."""
+    template = {"spec": {"template": {"spec": {"containers": []}}}}
+    labelled = {"spec": {"template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": []}}}}
+    objects = [
+        made("Deployment", "web", selector=APP),
+        made("ReplicationController", "web", selector={"app": "web"}),
+        made("ReplicationController", "web"),
+        made("CronJob", "web", jobTemplate=template, schedule="@daily"),
+        made("CronJob", "web", jobTemplate=labelled, schedule="@daily"),
+    ]
+    for kind, name, body in objects:
+        found = target(kind, name, (kind, name, body))
+        view = view_of(kind, msgspec.convert(body, WELL_KNOWN[kind]))
+        assert (view.selector is not None, view.selector or "") == (found.matches, found.selector)

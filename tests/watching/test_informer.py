@@ -41,7 +41,7 @@ class Outage:
 
 @asynccontextmanager
 async def informing(cluster, clock, kind=CONFIG_MAPS, **where):
-    """Runs an informer beside the block."""
+    """Run an informer beside the block."""
     informer = Informer(cluster, kind, clock, **where)
     task = asyncio.ensure_future(informer.run())
     try:
@@ -53,7 +53,7 @@ async def informing(cluster, clock, kind=CONFIG_MAPS, **where):
 
 
 def run(main, **store):
-    """Runs main(cluster, clock) in virtual time."""
+    """Run main(cluster, clock) in virtual time."""
     return run_virtual(lambda clock: main(EmbeddedCluster(Store(**store), clock, seed=1), clock), start=START)
 
 

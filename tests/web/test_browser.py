@@ -147,7 +147,7 @@ def test_it_fits_a_small_screen_and_the_keyboard(browser, site):
         {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": False},
     )
     try:
-        for path in ("/", "/decisions", "/objects", "/nodegroup/general"):
+        for path in ("/", "/decisions", "/ahead", "/objects", "/nodegroup/general"):
             go(browser, site, path)
             wide = browser.execute_script("return document.documentElement.scrollWidth - innerWidth")
             assert wide <= 0, path

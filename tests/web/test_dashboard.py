@@ -123,6 +123,8 @@ def test_the_past_is_as_it_was(folder):
         ("explain/cow/default/web", 404, "nothing is known of a 'cow'"),
         ("status?at=yesterday", 400, ""),
         ("status?at=2020-01-01T00:00:00Z", 404, "ask about a later time"),
+        ("ahead?ahead=soon", 400, "soon"),
+        ("ahead?ahead=0s", 400, "not above 0"),
         ("decisions?limit=many", 400, "not a whole number"),
         ("nothing", 404, "openapi.json lists them"),
     ],

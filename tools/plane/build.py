@@ -57,7 +57,7 @@ _LINK = (
 
 
 def build(target: str) -> list[Path]:
-    """Builds the programs of a target that are not in the cache, and gives the paths of all.
+    """Build the programs of a target that are not in the cache, and return the paths of all.
 
     Safe to call from several processes at once. Raises BuildError.
     """
@@ -72,7 +72,7 @@ def build(target: str) -> list[Path]:
 
 
 def find(name: str) -> Path | None:
-    """Gives a program that is there already, None if it is not; builds nothing and needs no Go.
+    """Return a program that is there already, None if it is not; builds nothing and needs no Go.
 
     The folder that ``KUBEBUILDER_ASSETS`` names comes first, then the cache.
     """
@@ -84,7 +84,7 @@ def find(name: str) -> Path | None:
 
 
 def _compile(go: Go, wanted: dict[str, Path]) -> None:
-    """Compiles with one command, so that what the programs share is compiled once. All are of one module."""
+    """Compile with one command, so that what the programs share is compiled once. All are of one module."""
     with tempfile.TemporaryDirectory(dir=cache()) as folder:
         # A folder as output names each program after its package; etcd's is called "server".
         command = [go.command, "build", "-buildvcs=false", f"-ldflags={_LINK}", "-o", f"{folder}/"]
@@ -105,7 +105,7 @@ def _compile(go: Go, wanted: dict[str, Path]) -> None:
 
 
 def _write_stages(go: Go, path: Path) -> None:
-    """Joins the stages that kwok's module brings into one file."""
+    """Join the stages that kwok's module brings into one file."""
     command = [go.command, "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"]
     environment = {**os.environ, "GOTOOLCHAIN": "local"}
     try:
@@ -136,7 +136,7 @@ def _home(name: str, go_version: str) -> Path:
 
 
 def _content(name: str) -> str:
-    """Gives a short digest of everything that the program is made of."""
+    """Return a short digest of everything that the program is made of."""
     module = _module_of(name)
     files = [module / "go.mod", module / "go.sum"]
     if _PACKAGES[name].startswith("./"):

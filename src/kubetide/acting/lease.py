@@ -1,6 +1,6 @@
 """Who leads, decided purely: what a Lease says, and what to write into it.
 
-Whether somebody else's lease has run out is judged by how long *this* process has seen it unchanged, never
+Whether somebody else's lease has run out is decided by how long *this* process has seen it unchanged, never
 by the times in it: clocks of machines differ. Source: client-go v1.36 (tools/leaderelection).
 """
 

@@ -1,4 +1,4 @@
-"""Objects that a loop cannot understand: each is told once, with the reason and what would mend it."""
+"""Objects that a loop cannot understand: each is reported once, with the reason and what would mend it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Place = tuple[str, str, str]
 class UnreadObjects:
     """What is wrong with which objects now.
 
-    Each is told by an event on the object and a line in the log, and again when something else is wrong.
+    Each is reported by an event on the object and a line in the log, and again when something else is wrong.
     """
 
     def __init__(self, events: EventWriter) -> None:

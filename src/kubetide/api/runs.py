@@ -48,8 +48,10 @@ class Run(msgspec.Struct, frozen=True):
         }
         table |= {f"nodes.{group}": list(counts) for group, counts in line.nodes.items()}
         for name, series in line.services.items():
-            of_service = msgspec.structs.asdict(series)
-            table |= {f"{name}.{field}": values for field, values in of_service.items() if field != "name"}
+            columns = {
+                field: one for field, one in msgspec.structs.asdict(series).items() if isinstance(one, list)
+            }
+            table |= {f"{name}.{field}": column for field, column in columns.items()}
         return table
 
     def services(self) -> Columns:

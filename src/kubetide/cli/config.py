@@ -9,8 +9,9 @@ import click
 from kubetide.cli.completing import WithSettings
 from kubetide.cli.run import OPEN, configuration
 from kubetide.cli.structured import TABLE, output_option, structured
+from kubetide.runtime.prometheus_settings import SECRETS
 
-SECRET = frozenset({"notify-url"})
+SECRET = SECRETS | {"notify-url"}
 HIDDEN = "(not shown)"
 """Stands for what may hold a secret."""
 

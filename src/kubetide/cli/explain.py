@@ -46,8 +46,9 @@ def command(
 
     NAME of a pod or an HPA may say its namespace: shop/cart.
 
-    KIND is pod (po), hpa, node (no), nodegroup (ng), vpa (its recommendation), update (of a pod, by a VPA), or what
-    another package's loop explains; deploy, sts or rs for the HPA that scales it. KIND/NAME is one word for both.
+    KIND is pod (po), hpa, node (no), nodegroup (ng), provisioningrequest, capacitybuffer, vpa (its recommendation), update
+    (of a pod, by a VPA), or what another package's loop explains; deploy, sts or rs for the HPA that scales it. KIND/NAME
+    is one word for both.
 
     Reads the decision records of a run, also of a `kubetide up` that is running, and decides again.
     For a pending pod: each node group's first rule that refuses it, with the numbers on both sides,

@@ -32,7 +32,7 @@ def finish(name: str, result: RunResult, out: Path, *, strict: bool = False) -> 
     click.echo(f"report   {out / REPORT}")
     click.echo(f"numbers  {out / SUMMARY}, {out / TIMELINE}")
     if any((out / "records").glob("*.jsonl")):
-        click.echo(f"records  {out / 'records'}, for `kubetide explain` and `kubetide replay`")
+        click.echo(f"records  {out / 'records'}, for `kubetide explain`, `kubetide replay` and `kubetide ui`")
     else:
         click.echo("records  none: the run ended before the first decision")
     if tell_broken(result):

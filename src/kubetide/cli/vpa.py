@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -30,7 +31,7 @@ def _command(name: str) -> click.Command:
         from kubetide.runtime.production import run_service
         from kubetide.runtime.vpa_flags import vpa_config
 
-        settings = vpa_config(name, context.args)
+        settings = vpa_config(name, context.args, os.environ)
         out = Path(settings.run.out)
         with claimed(out):
             run_service(settings, out, JsonLog() if settings.run.log_format == "json" else ConsoleLog())

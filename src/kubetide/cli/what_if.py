@@ -59,13 +59,12 @@ def command(scenario: Path, sets: tuple[str, ...], patches: tuple[Path, ...], se
       kubetide what-if web-shop --set deploy/cart.spec.replicas=4 --set scheduler=mostAllocated
       kubetide what-if my-shop.yaml --patch vpa.yaml
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.cli.output import tell_broken, write_results
-    from kubetide.cli.progress import simulated
+    from kubetide.cli.comparison import PAGE, folders_in, run_both
+    from kubetide.cli.output import tell_broken
+    from kubetide.experiments.capture.score import error_bar
     from kubetide.experiments.changes import with_changes
-    from kubetide.experiments.divergence import first_divergence
     from kubetide.experiments.figures import comparison_table, figures
-    from kubetide.experiments.page import SIDES, write_comparison
-    from kubetide.runtime.folder import write_whole
+    from kubetide.experiments.page import SIDES
     from kubetide.simulate.decisions import decision_line, time_of_day
     from kubetide.simulate.scenario import load_scenario
     from kubetide.simulate.shipped import scenario_path
@@ -76,21 +75,14 @@ def command(scenario: Path, sets: tuple[str, ...], patches: tuple[Path, ...], se
     scenario = scenario_path(scenario)
     loaded = load_scenario(scenario)
     changed = with_changes(scenario, loaded, sets=sets, patches=patches)
-    folders = out / "as-it-is", out / "changed"
-    results = []
-    for title, one, folder in zip(SIDES, (loaded, changed), folders, strict=True):
-        result = simulated(one, base=scenario.parent, out=folder, seed=seed, label=title)
-        write_results(one.name, result, folder)
-        results.append(result)
-        if result.interrupted:
-            raise click.Abort
-    before, after = results
-    differs = first_divergence(before.timeline.marks, after.timeline.marks, folders)
-    page = out / "what-if.html"
     changes = [*sets, *(f"patch {path.name}" for path in patches)]
-    write_whole(page, lambda path: write_comparison(path, before, after, differs, changes))
+    before, after, differs = run_both(
+        (loaded, changed), base=scenario.parent, out=out, seed=seed, changes=changes
+    )
     click.echo(f"{printable(loaded.name)}   what if {', '.join(map(printable, changes))}\n")
     click.echo(aligned(comparison_table(figures(before.summary, after.summary))))
+    if told := error_bar(scenario):
+        click.echo(f"\n{printable(told)}")
     if differs is None:
         click.echo("\nboth runs took the same decisions")
     else:
@@ -101,7 +93,9 @@ def command(scenario: Path, sets: tuple[str, ...], patches: tuple[Path, ...], se
             if not side.decided:
                 said = "; ".join(map(printable, side.instead))
                 click.echo(f"  {title}: decided nothing{f': {said}' if said else ''}")
-    click.echo(f"\npage     {page}")
-    click.echo(f"runs     {folders[0]}, {folders[1]}, for `kubetide explain` and `kubetide replay`")
-    broken = [tell_broken(result) for result in results]
+    click.echo(f"\npage     {out / PAGE}")
+    click.echo(
+        f"runs     {', '.join(map(str, folders_in(out)))}, for `kubetide explain` and `kubetide replay`"
+    )
+    broken = [tell_broken(result) for result in (before, after)]
     sys.exit(FAILED if any(broken) else 0)

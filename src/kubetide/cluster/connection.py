@@ -42,7 +42,7 @@ class ExecPlugin:
         env: What the command finds in its environment beside this process's own.
         install_hint: What a person reads when the command is missing.
         interactive_mode: Whether the command may, or must, talk to a person on standard input.
-        cluster: What it is told of the cluster; None for nothing (``provideClusterInfo`` is off).
+        cluster: What it gets to know of the cluster; None for nothing (``provideClusterInfo`` is off).
     """
 
     api_version: str

@@ -117,7 +117,7 @@ class Credentials:
         return self._identity
 
     def _look_at_files(self) -> None:
-        """Take over certificates that have been replaced; what cannot be used is told once and passed over."""
+        """Take over certificates that have been replaced; what cannot be used is logged once and passed over."""
         self._looked_at = self._clock.monotonic()
         issued = self._issued
         try:

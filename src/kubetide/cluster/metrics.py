@@ -18,7 +18,7 @@ from kubetide.cluster.decoding import decode
 from kubetide.cluster.metric_answers import Named, Part, Server, ask, milli_of, time_of
 from kubetide.objects.kinds import Kind
 from kubetide.ports.clock import Clock
-from kubetide.ports.errors import ApiError, MetricsError, NotFound, Unavailable
+from kubetide.ports.errors import ApiError, MetricsError, NoSeries, NotFound, Unavailable
 from kubetide.ports.metrics import ExternalValues, ObjectValue, PodValues
 from kubetide.units.time import Duration, seconds
 
@@ -49,6 +49,7 @@ class _Item(Part, gc=False):
     value: str | int | float
     timestamp: str | None = None
     described_object: Named = msgspec.field(default_factory=Named)
+    metric_labels: dict[str, str] | None = None
 
 
 class _ItemList(Part, gc=False):
@@ -199,7 +200,8 @@ class HttpExternalMetrics:
             found = await ask(self._server, path, query, _ItemList, f"{metric}.external.metrics.k8s.io")
             values = [milli_of(item.value) for item in found.items or ()]
             if values:
-                return ExternalValues(values, time_of((found.items or ())[0].timestamp))
+                labels = [item.metric_labels or {} for item in found.items or ()]
+                return ExternalValues(values, time_of((found.items or ())[0].timestamp), labels)
         except (MetricsError, ValueError) as error:
             raise MetricsError(f"{_EXTERNAL_FAILED}{error}") from error
-        raise MetricsError("no metrics returned from external metrics API")
+        raise NoSeries("no metrics returned from external metrics API")

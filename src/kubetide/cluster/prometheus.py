@@ -1,4 +1,4 @@
-"""External metrics straight from Prometheus, without an adapter between: the ExternalMetricSource port.
+"""Prometheus: external metrics without an adapter between, and series over time.
 
 Source: Prometheus 3, HTTP API v1 (``/api/v1/query``, ``/api/v1/query_range``).
 """
@@ -6,7 +6,8 @@ Source: Prometheus 3, HTTP API v1 (``/api/v1/query``, ``/api/v1/query_range``).
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from decimal import ROUND_UP, Decimal, InvalidOperation
 from pathlib import Path
 from types import TracebackType
@@ -20,10 +21,11 @@ from kubetide.cluster.bounds import TooMuch, read_bounded
 from kubetide.cluster.connection import Connection
 from kubetide.cluster.credentials import Credentials
 from kubetide.cluster.promql import PromQuestion, prometheus_question
+from kubetide.cluster.series_stream import SeriesCutter
 from kubetide.cluster.transport import user_agent
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import ApiError, MetricsError
-from kubetide.ports.metrics import ExternalMetricSource, ExternalValues
+from kubetide.ports.metrics import ExternalMetricSource, ExternalValues, SeriesQuery, TimeSeries
 from kubetide.serving import make_connector
 from kubetide.units.quantity import bytes_to_text
 from kubetide.units.time import Duration, Instant, seconds, to_seconds
@@ -38,10 +40,14 @@ _LARGEST = 9 * 10**15
 
 
 class BasicAuth(NamedTuple):
-    """A user, and the file that holds the password."""
+    """A user, and the password or the file that holds it."""
 
     user: str
-    password_file: Path
+    password_file: Path | None
+    password: str = ""
+
+    def __repr__(self) -> str:
+        return f"BasicAuth({self.user!r}, {self.password_file!r})"
 
 
 class _Answer(msgspec.Struct):
@@ -63,12 +69,21 @@ class PrometheusClient:
     Args:
         connection: URL up to before ``/api/v1``, token or token file, authorities, client certificate.
         basic: In place of a token.
+        patience: Within which an answer must be there in full.
     """
 
-    def __init__(self, connection: Connection, clock: Clock, *, basic: BasicAuth | None = None) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        clock: Clock,
+        *,
+        basic: BasicAuth | None = None,
+        patience: Duration = _PATIENCE,
+    ) -> None:
         self._connection = connection
         self._credentials = Credentials(connection, clock)
         self._basic = basic
+        self._patience = patience
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -76,7 +91,7 @@ class PrometheusClient:
             connector=make_connector(),
             headers={"User-Agent": user_agent()},
             cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=to_seconds(_PATIENCE)),
+            timeout=aiohttp.ClientTimeout(total=to_seconds(self._patience)),
         )
         return self
 
@@ -95,8 +110,34 @@ class PrometheusClient:
         times = {"start": _unix(start), "end": _unix(end), "step": _unix(step)}
         return await self._ask("query_range", {"query": query, **times})
 
+    async def each_series(self, question: SeriesQuery, take: Callable[[TimeSeries], None]) -> None:
+        """Hand over the series of an answer one by one; never is more than one of them held as JSON.
+
+        Raises: MetricsError; what ``take`` raises.
+        """
+        if question.start is None:
+            what, form = "query", {"query": question.query, "time": _unix(question.end)}
+        else:
+            times = {"start": question.start, "end": question.end, "step": question.step}
+            what = "query_range"
+            form = {"query": question.query, **{name: _unix(time) for name, time in times.items()}}
+        cutter = SeriesCutter()
+        async with self._posted(what, form) as answer:
+            async for piece in answer.content.iter_any():
+                for one in cutter.take(piece):
+                    take(one)
+        cutter.end()
+
     async def _ask(self, what: str, form: Mapping[str, str]) -> list[Series]:
-        body = await self._fetch(f"{self._connection.url.rstrip('/')}/api/v1/{what}", form)
+        async with self._posted(what, form) as posted:
+            try:
+                body = await read_bounded(posted.content, _LARGEST_ANSWER)
+            except TooMuch as error:
+                posted.close()
+                raise MetricsError(
+                    f"the answer of {posted.url} is larger than {bytes_to_text(_LARGEST_ANSWER)} and is not read; let "
+                    "the query give fewer series, as sum(...) does"
+                ) from error
         try:
             answer = msgspec.json.decode(body, type=_Answer)
             if answer.status == "error":
@@ -105,8 +146,11 @@ class PrometheusClient:
         except (msgspec.MsgspecError, UnicodeDecodeError, LookupError, TypeError, AttributeError) as error:
             raise MetricsError(f"the answer is not one of Prometheus' API: {error}") from error
 
-    async def _fetch(self, url: str, form: Mapping[str, str]) -> bytes:
+    @asynccontextmanager
+    async def _posted(self, what: str, form: Mapping[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Put a question; yield the answer, whose body is still to be read. Raises: MetricsError."""
         assert self._session is not None, "used outside of its context"
+        url = f"{self._connection.url.rstrip('/')}/api/v1/{what}"
         try:
             identity = await self._credentials.current()
             async with self._session.post(
@@ -118,20 +162,12 @@ class PrometheusClient:
                 proxy=self._connection.proxy or None,
                 allow_redirects=False,
             ) as answer:
-                try:
-                    body = await read_bounded(answer.content, _LARGEST_ANSWER)
-                except TooMuch as error:
-                    answer.close()
-                    raise MetricsError(
-                        f"the answer of {url} is larger than {bytes_to_text(_LARGEST_ANSWER)} and is not read; let the "
-                        "query give fewer series, as sum(...) does"
-                    ) from error
                 # Refusals of a query are JSON too; what a proxy says in its place is not.
                 if answer.status >= 400 and answer.content_type != "application/json":
                     raise MetricsError(f"{answer.status} {answer.reason} from {url}")
-                return body
+                yield answer
         except TimeoutError as error:
-            raise MetricsError(f"no answer from {url} within {to_seconds(_PATIENCE):g}s") from error
+            raise MetricsError(f"no answer from {url} within {to_seconds(self._patience):g}s") from error
         except (aiohttp.ClientError, OSError, ApiError) as error:
             raise MetricsError(f"{url}: {error}") from error
 
@@ -139,10 +175,12 @@ class PrometheusClient:
         """Read the password anew, as it may be replaced while the process runs."""
         if self._basic is None:
             return []
-        try:
-            password = self._basic.password_file.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise MetricsError(f"{self._basic.password_file}: cannot be read: {error}") from error
+        password = self._basic.password
+        if self._basic.password_file is not None:
+            try:
+                password = self._basic.password_file.read_text(encoding="utf-8").strip()
+            except (OSError, UnicodeDecodeError) as error:
+                raise MetricsError(f"{self._basic.password_file}: cannot be read: {error}") from error
         shown = base64.b64encode(f"{self._basic.user}:{password}".encode()).decode()
         return [("Authorization", f"Basic {shown}")]
 

@@ -64,7 +64,7 @@ def pause_before_repeat(method: str, failure: Failure, repeats: int, draw: float
 
 
 def _spread(pause: Duration, share: float, draw: float) -> Duration:
-    """Lengthens a pause by up to that share of it, so that many clients do not come back at once."""
+    """Lengthen a pause by up to that share of it, so that many clients do not come back at once."""
     return Duration(round(pause * (1 + share * draw)))
 
 

@@ -50,7 +50,7 @@ class User:
 
 
 def user_of(entry: _Entry, cluster: _Entry) -> User:
-    """Read a user; the cluster is what a plug-in may be told of. Raises KubeconfigError."""
+    """Read a user; the cluster is what a plug-in may know. Raises KubeconfigError."""
     if entry.body.get("username") or entry.body.get("password"):
         raise entry.wrong(
             "username, password: API servers take no basic auth: put a token or a client certificate in their place"

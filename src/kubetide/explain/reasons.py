@@ -92,7 +92,7 @@ class Vocabulary:
         return Reason(code, subject, fields)
 
     def text(self, reason: Reason) -> str:
-        """Renders the reason as one English sentence with its numbers."""
+        """Render the reason as one English sentence with its numbers."""
         sentence = self._sentences.get(reason.code)
         if sentence is None:
             return f"{reason.code} {reason.subject} {reason.fields}".strip()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from kubetide.forecast.seen import NOTHING, Ahead, Came
 from kubetide.horizontal.facts.views import Key
 from kubetide.horizontal.metrics.types import Known, MetricFailure, Proposal
 from kubetide.horizontal.status.conditions import Note
@@ -85,6 +86,12 @@ class Verdict(msgspec.Struct, eq=False):
         fallback: Whether ``raw`` is what stands in for metrics that failed.
         unpaused: What would be wanted without a pause; None when nothing was paused.
         costs: Names of pods and the deletion costs that they are to get.
+        load: In pods at full use, of HPAs with forecasts; None where no metric shows it.
+        saturated: Whether CPU limits hide a part of it; ``rolling`` whether the target is being rolled out.
+        beyond: What is proposed with the part that is hidden; None where nothing is added.
+        reactive: What would be desired without the forecast; None where there is none.
+        ahead: What is foretold.
+        came: What has come of what was foretold.
         held_back: What would be desired if scale-downs did not hold, None when they do not or it is none.
     """
 
@@ -114,16 +121,18 @@ class Verdict(msgspec.Struct, eq=False):
     ready: int = 0
     costs: tuple[tuple[str, int], ...] = ()
     held_back: int | None = None
-
-    def hold(self) -> None:
-        """Leave the number as it is where it would go down on what may not be believed."""
-        if self.desired < self.current:
-            self.held_back, self.desired = self.desired, self.current
+    load: float | None = None
+    saturated: bool = False
+    rolling: bool = False
+    beyond: int | None = None
+    reactive: int | None = None
+    ahead: Ahead = NOTHING
+    came: Came | None = None
 
     @property
     def limited(self) -> int:
         """What policies and bounds let through, before holds and pauses."""
-        kept = (self.held_back, self.unready, self.unpaused)
+        kept = (self.held_back, self.reactive, self.unready, self.unpaused)
         return next((number for number in kept if number is not None), self.desired)
 
 

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kubetide.forecast.forecaster import load_forecaster
 from kubetide.horizontal.controller import HorizontalController
 from kubetide.horizontal.controller.roles import HORIZONTAL
+from kubetide.horizontal.core import HorizontalCore
 from kubetide.horizontal.explain.overview import OVERVIEW
 from kubetide.horizontal.explaining import EXPLAINING
+from kubetide.horizontal.options.forecasting import foreseen
 from kubetide.horizontal.series import HorizontalSeries, show_sources
 from kubetide.horizontal.settings import FeatureGates, Settings
-from kubetide.loop import FlagError, FlagTable, Listener, LoopEntry, Parts
+from kubetide.loop import Coming, FlagError, FlagTable, Listener, LoopEntry, Parts
 from kubetide.ports.clock import Clock
+from kubetide.ports.plugins import PluginNotUsable
 from kubetide.units.exposition import Registry
+from kubetide.units.time import Duration, Instant
 
 LOOP: Final = "horizontal"
 
@@ -40,6 +45,15 @@ def _gates(text: str) -> FeatureGates:
     return FeatureGates(**gates)
 
 
+def _check(settings: Settings) -> None:
+    """Raise ValueError for a forecaster that cannot be loaded."""
+    try:
+        if settings.forecaster:
+            load_forecaster(settings.forecaster)
+    except PluginNotUsable as error:
+        raise ValueError(str(error)) from error
+
+
 def _make(parts: Parts, settings: Settings) -> HorizontalController:
     assert parts.sources is not None, "a process that runs this loop has metric sources"
     return HorizontalController(
@@ -62,6 +76,10 @@ def _series(registry: Registry, loop: HorizontalController, clock: Clock) -> Lis
     return HorizontalSeries(registry, loop, clock).heard
 
 
+def _ahead(core: HorizontalCore, now: Instant, ahead: Duration) -> list[Coming]:
+    return [Coming(one.at, "/".join(key), *said) for key, one, said in foreseen(core.state, now, ahead)]
+
+
 ENTRY: Final[LoopEntry[Any]] = LoopEntry(
     name=LOOP,
     flags=FlagTable(
@@ -74,6 +92,10 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
             "horizontal-pod-autoscaler-cpu-initialization-period": "cpu_initialization_period",
             "horizontal-pod-autoscaler-initial-readiness-delay": "initial_readiness_delay",
             "horizontal-pod-autoscaler-metrics-status-period": "metrics_status_period",
+            "horizontal-pod-autoscaler-forecast": "forecast",
+            "horizontal-pod-autoscaler-forecaster": "forecaster",
+            "horizontal-pod-autoscaler-forecast-budget": "forecast_budget",
+            "horizontal-pod-autoscaler-emptiest-node-first": "emptiest_node_first",
             # Of the node loop too.
             "max-cache-age": "max_cache_age",
             "max-relist-loss": "max_relist_loss",
@@ -81,6 +103,7 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
             _FEATURE_GATES: "gates",
         },
         readers={_FEATURE_GATES: _gates},
+        check=_check,
     ),
     make=_make,
     core=EXPLAINING.core,
@@ -91,4 +114,5 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
     series=_series,
     explainers=EXPLAINING.explainers,
     status=OVERVIEW,
+    outlook=_ahead,
 )

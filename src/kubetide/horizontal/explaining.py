@@ -6,6 +6,7 @@ from typing import Final
 
 from kubetide.horizontal.core import HorizontalCore
 from kubetide.horizontal.explain.answers import explain
+from kubetide.horizontal.options.forecasting import score_lines
 from kubetide.horizontal.reasons import VOCABULARY
 from kubetide.loop import Explainer, Explaining
 from kubetide.units.time import Instant
@@ -14,7 +15,8 @@ from kubetide.units.time import Instant
 def _lines(core: HorizontalCore, subject: str, now: Instant, view: str) -> list[str]:
     del view
     namespace, _, name = subject.partition("/")
-    return explain(core.state, (namespace, name), now).lines()[1:]
+    key = namespace, name
+    return [*explain(core.state, key, now).lines()[1:], *score_lines(core.state, key, now)]
 
 
 def _names(core: HorizontalCore) -> list[str]:

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from kubetide.forecast.seen import ForecastMemory
 from kubetide.horizontal.facts.views import Key
 from kubetide.ports.metrics import Int64Vector
 
@@ -77,7 +78,7 @@ class MemoryEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
         recommendations: In slot order; empty for an HPA that has never been seen.
         selector: The one last seen on its target.
-        options: What its options remember.
+        options: What its options remember; ``forecast`` its forecasts.
         status_written: When its status was last written, ns; only with ``metrics_status_period``.
     """
 
@@ -87,6 +88,7 @@ class MemoryEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     events: ScaleEvents = msgspec.field(default_factory=ScaleEvents)
     selector: str = ""
     options: OptionMemory | None = None
+    forecast: ForecastMemory | None = None
     status_written: int | None = None
 
 

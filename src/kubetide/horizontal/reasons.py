@@ -13,6 +13,7 @@ from kubetide.horizontal.decision import Settlement, Verdict
 from kubetide.horizontal.explain.calculation import PROPOSALS, SENTENCES, proposal_reason, short_name
 from kubetide.horizontal.facts.specs import Autoscaler
 from kubetide.horizontal.metrics.types import Metric, MetricFailure, Tally
+from kubetide.units.time import format_duration, format_rfc3339
 
 CLASS_WORDS: Mapping[str, str] = {
     "unready": "not ready",
@@ -54,6 +55,12 @@ VOCABULARY = Vocabulary(
         "Limited": "{held} is held at {desired} ({limit})",
         "HeldUntilReady": "the change from {current} to {wanted} waits until the pods of the last scale-up are ready: {ready} of {current} are",
         "Paused": "the change from {current} to {wanted} is paused by the annotation horizontal.kubetide.io/pause",
+        "BeyondSaturation": "the pods are at their CPU limits, which hide how much more is asked for: {proposed} replicas are proposed",
+        "Foretold": "{load} pods' worth of load are foretold for {at}, as an onset comes again every {period}: at least {pods:pod} until it is over",
+        "ForetoldBy": "{load} pods' worth of load are foretold for {at} by {forecaster}, which does better on this load's past than its level: at least {pods:pod}",
+        "OutageHeld": "the load fell far below all of the last half hour: {pods:pod} are held until {at}",
+        "ForetoldCame": "of the {foretold} pods' worth of load foretold for {at} (every {period}) {came} came; it cost {cost} pod-minutes",
+        "EmptiestNodeFirst": "{pods:pod} on the nodes with the fewest pods are marked to go first",
         "IdlestFirst": "{pods:pod} that use least are marked to go first",
         "ScaleDownHeld": "the change from {current} to {proposed} holds: {why}",
         "RescaleWanted": "{subject}: to be scaled from {current} to {desired}",
@@ -83,6 +90,8 @@ def signature(settlement: Settlement) -> tuple[object, ...]:
         verdict.stabilized == verdict.raw,
         verdict.limit,
         verdict.held_back,
+        verdict.ahead.pods,
+        verdict.came,
         settlement.action,
         settlement.withheld,
         settlement.error,
@@ -136,6 +145,7 @@ def reasons_of(settlement: Settlement, spec: Autoscaler, holds: Sequence[str] = 
         )
     else:
         return (say("ScalingDisabled", subject),)
+    reasons += _of_forecast(verdict, subject)
     if verdict.unready is not None:
         reasons.append(
             say(
@@ -149,7 +159,8 @@ def reasons_of(settlement: Settlement, spec: Autoscaler, holds: Sequence[str] = 
     if verdict.unpaused is not None:
         reasons.append(say("Paused", subject, current=verdict.current, wanted=verdict.unpaused))
     if verdict.costs:
-        reasons.append(say("IdlestFirst", subject, pods=len(verdict.costs)))
+        code = "EmptiestNodeFirst" if spec.options.emptiest_node_first else "IdlestFirst"
+        reasons.append(say(code, subject, pods=len(verdict.costs)))
     reasons.append(_ending(settlement, subject))
     return tuple(reasons)
 
@@ -165,6 +176,45 @@ def _ending(settlement: Settlement, subject: str) -> Reason:
         return VOCABULARY.reason("RescaleRefused", subject, error=settlement.error, **numbers)
     code = "RescaleWanted" if settlement.action == WANTED else "Rescaled"
     return VOCABULARY.reason(code, subject, **numbers)
+
+
+def _of_forecast(verdict: Verdict, subject: str) -> list[Reason]:
+    """Return what is foretold, and what came of what was."""
+    say, reasons = VOCABULARY.reason, []
+    if verdict.came is not None:
+        came = verdict.came
+        reasons.append(
+            say(
+                "ForetoldCame",
+                subject,
+                foretold=round(came.foretold, 1),
+                came=round(came.came, 1),
+                at=format_rfc3339(came.at),
+                period=format_duration(came.period),
+                cost=round(came.pod_minutes, 1),
+            )
+        )
+    if verdict.beyond is not None:
+        reasons.append(say("BeyondSaturation", subject, proposed=verdict.beyond))
+    ahead = verdict.ahead
+    if ahead.outage:
+        reasons.append(say("OutageHeld", subject, pods=ahead.pods, at=format_rfc3339(ahead.at)))
+    elif ahead.pods and ahead.by:
+        at = format_rfc3339(ahead.at)
+        load = round(ahead.load, 1)
+        reasons.append(say("ForetoldBy", subject, load=load, at=at, forecaster=ahead.by, pods=ahead.pods))
+    elif ahead.pods:
+        reasons.append(
+            say(
+                "Foretold",
+                subject,
+                load=round(ahead.load, 1),
+                at=format_rfc3339(ahead.at),
+                period=format_duration(ahead.period),
+                pods=ahead.pods,
+            )
+        )
+    return reasons
 
 
 def _of_metrics(verdict: Verdict, spec: Autoscaler, subject: str) -> list[Reason]:

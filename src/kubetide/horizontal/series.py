@@ -61,6 +61,20 @@ class HorizontalSeries:
             "Age of the newest resource sample of the last tick, as of now; NaN when there was none.",
         )
         self._failures = registry.counter(f"{OURS}tick_failures_total", "Ticks that ended with an error.")
+        names = ("hpa_name", "namespace")
+        self._onsets = registry.gauge(
+            "kubetide_forecast_onsets",
+            "Foretold onsets that came true (hit) and that did not (miss), since the HPA is known.",
+            (*names, "outcome"),
+        )
+        self._held = registry.gauge(
+            "kubetide_forecast_pod_minutes",
+            "Pod-minutes held for forecasts beyond what the load asked for, since the HPA is known.",
+            names,
+        )
+        self._foretold = registry.gauge(
+            "kubetide_forecast_replicas", "Replicas that are held now for what is foretold.", names
+        )
         registry.before_scrape(self._collect)
 
     def heard(self, record: Record) -> None:
@@ -95,11 +109,24 @@ class HorizontalSeries:
         self._desired.clear()
         for (namespace, name), wanted in self._wanted.items():
             self._desired.set(wanted, name, namespace)
+        self._collect_forecasts()
         self._failures.set(self._controller.health.failures)
         samples = state.samples
         newest = int(samples.times.max(where=samples.seen, initial=YEAR_ONE))
         none = newest == YEAR_ONE
         self._newest.set(nan if none else to_seconds(between(Instant(newest), self._clock.now())))
+
+    def _collect_forecasts(self) -> None:
+        forecasts, now = self._controller.state.forecasts, self._clock.now()
+        for gauge in (self._onsets, self._held, self._foretold):
+            gauge.clear()
+        for key in forecasts.keys():  # noqa: SIM118  they are no mapping
+            namespace, name = key
+            score = forecasts.score(key)
+            self._onsets.set(score.hits, name, namespace, "hit")
+            self._onsets.set(score.misses, name, namespace, "miss")
+            self._held.set(score.pod_minutes, name, namespace)
+            self._foretold.set(forecasts.ahead(key, now).pods, name, namespace)
 
 
 def show_sources(registry: Registry, controller: HorizontalController) -> None:

@@ -26,7 +26,7 @@ class FeatureGates(msgspec.Struct, frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """Upstream's flags, one of ours, and three of ours that the node loop has too.
+    """Upstream's flags, five of ours, and three of ours that the node loop has too.
 
     Attributes:
         sync_period: Time between two ticks.
@@ -37,6 +37,10 @@ class Settings(msgspec.Struct, frozen=True):
         concurrent_syncs: Writes in flight at once.
         metrics_status_period: A status of which only what was measured has changed is written once in so long;
             0 writes every change, as upstream does.
+        forecast: What HPAs foretell that do not say so themselves: ``calendar``, ``strict``, or nothing where empty.
+        forecaster: A second stage beside the calendar, by name of its plug-in; empty for none.
+        forecast_budget: What pods for forecasts may cost in a day, as a share of those that the load asked for.
+        emptiest_node_first: Pods on the emptiest nodes are marked to go first.
         gates: The feature gates.
         max_cache_age: Nothing is scaled down on a cache of pods that has heard nothing for longer.
         max_relist_loss: Nor after a new list that lost more than this share of the pods.
@@ -50,6 +54,10 @@ class Settings(msgspec.Struct, frozen=True):
     initial_readiness_delay: Duration = seconds(30)
     concurrent_syncs: int = 5
     metrics_status_period: Duration = ZERO
+    forecast: str = ""
+    forecaster: str = ""
+    forecast_budget: float = 0.25
+    emptiest_node_first: bool = False
     gates: FeatureGates = FeatureGates()
     max_cache_age: Duration = minutes(10)
     max_relist_loss: float = 0.2
@@ -64,6 +72,14 @@ class Settings(msgspec.Struct, frozen=True):
             raise ValueError(
                 "horizontal-pod-autoscaler-metrics-status-period must not be negative, "
                 f"but got {self.metrics_status_period} ns"
+            )
+        if self.forecast not in {"", "calendar", "strict"}:
+            raise ValueError(
+                f"--horizontal-pod-autoscaler-forecast={self.forecast}: there is calendar and strict; leave it empty for none"
+            )
+        if not 0 <= self.forecast_budget <= 10:
+            raise ValueError(
+                f"--horizontal-pod-autoscaler-forecast-budget={self.forecast_budget}: give a share from 0 to 10, such as 0.25"
             )
         if self.sync_period <= 0:
             raise ValueError(

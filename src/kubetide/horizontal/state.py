@@ -6,13 +6,15 @@ and samples are held in columns; the HPAs by key.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
+from kubetide.forecast.forecaster import load_forecaster
+from kubetide.forecast.forecasts import Forecasts
+from kubetide.horizontal.batch.found import Newest
 from kubetide.horizontal.batch.hpas import HpaColumns, Segments, cells_of
 from kubetide.horizontal.decision import Settlement, Verdict
 from kubetide.horizontal.facts.pods import PodTable
@@ -22,14 +24,12 @@ from kubetide.horizontal.facts.values import Reply, taken_over
 from kubetide.horizontal.facts.views import HpaView, Key, PodView, ScaleView, StatusView
 from kubetide.horizontal.memory import MemoryEntry, OptionMemory, Recommendations, ScaleEvents
 from kubetide.horizontal.metrics.types import Question, SampleKey
+from kubetide.horizontal.options.emptiest_node import pods_by_node
 from kubetide.horizontal.settings import Settings
 from kubetide.objects.hpa import HpaStatus
 from kubetide.ports.metrics import BoolVector, Int64Vector
 from kubetide.units.selectors import Selector, SelectorError
 from kubetide.units.steps import Steps, finish, is_pause
-
-if TYPE_CHECKING:
-    from kubetide.horizontal.batch.columns import Newest
 
 
 class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -110,10 +110,15 @@ class State:
         self.recommendations = Recommendations()
         self.events: dict[Key, ScaleEvents] = {}
         self.options: dict[Key, OptionMemory] = {}
+        self.forecasts: Forecasts[Key] = Forecasts(
+            self.settings.forecast_budget,
+            load_forecaster(self.settings.forecaster) if self.settings.forecaster else None,
+        )
         self.holds: tuple[str, ...] = ()
         self.written: dict[Key, int] = {}
         """When each status was last written, ns; only with ``Settings.metrics_status_period``."""
         self.last_pass: LastPass | None = None
+        self._by_node: Mapping[str, int] | None = None
         self._order: tuple[Key, ...] | None = ()
         self._columns: HpaColumns | None = None
         self._cells: list[tuple[int, SampleKey]] = []
@@ -136,6 +141,7 @@ class State:
     def applying(self, delta: Delta) -> Steps[None]:
         """Take over what was gathered since the last tick, in steps; nothing may be read in between."""
         self.holds = tuple(delta.holds)
+        self._by_node = None
         for number, view in enumerate(delta.hpas):
             self._put_hpa(view)
             if is_pause(number):
@@ -158,6 +164,8 @@ class State:
                 self.options[key] = entry.options
             if entry.status_written is not None:
                 self.written[key] = entry.status_written
+            if entry.forecast is not None and key in self.specs and self.specs[key].options.forecasts:
+                self.forecasts.put(key, entry.forecast)
             if entry.selector:
                 self._claim(key, entry.selector)
         for number, scale in enumerate(delta.scales):
@@ -175,6 +183,11 @@ class State:
             self._order = None
         self.views[key] = view
         self.specs[key] = read_spec(view, self.settings)
+        options = self.specs[key].options
+        if options.forecasts:
+            self.forecasts.put_zone(key, options.forecast_zone)
+        else:
+            self.forecasts.forget(key)
         self.statuses.setdefault(key, HpaStatus())
         self._columns = None
 
@@ -199,6 +212,7 @@ class State:
         ):
             known.pop(key, None)
         self.recommendations.forget(key)
+        self.forecasts.forget(key)
         self.table.members.release(key)
         self._order = None
         self._columns = None
@@ -226,6 +240,13 @@ class State:
         if self._order is None:
             self._order = tuple(sorted(self.views))
         return self._order
+
+    def pods_by_node(self) -> Mapping[str, int]:
+        """Return how many pods leave with each node, counted once a tick."""
+        if self._by_node is None:
+            table = self.table
+            self._by_node = pods_by_node(table.view(row) for row in table.rows.values())
+        return self._by_node
 
     def columns(self) -> HpaColumns:
         """Return the HPAs in columns, in the order of ``hpas``."""
@@ -265,7 +286,14 @@ class State:
     def memories(self) -> list[MemoryEntry]:
         """Return what is remembered of each HPA, ordered."""
         selectors = self.table.members.selectors()
-        known = {*self.recommendations.keys(), *self.events, *self.options, *self.written, *selectors}
+        known = {
+            *self.recommendations.keys(),
+            *self.events,
+            *self.options,
+            *self.written,
+            *selectors,
+            *self.forecasts.keys(),
+        }
         return [
             MemoryEntry(
                 *key,
@@ -273,6 +301,7 @@ class State:
                 self.events.get(key, ScaleEvents()).copy(),
                 selectors.get(key, ""),
                 self.options.get(key),
+                self.forecasts.dump(key),
                 self.written.get(key),
             )
             for key in sorted(known)

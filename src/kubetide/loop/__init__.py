@@ -3,7 +3,8 @@
 from kubetide.loop.base import BaseLoop
 from kubetide.loop.entry import Explainer, Explaining, Listener, LoopEntry
 from kubetide.loop.flags import FlagError, FlagTable, Value, flags_of
-from kubetide.loop.protocol import Answers, Aside, Health, Loop, Owners, Parts, SourceHealth, Sources
+from kubetide.loop.outlook import Coming, Outlook
+from kubetide.loop.protocol import Answers, Health, Loop, Offload, Owners, Parts, SourceHealth, Sources
 from kubetide.loop.registry import (
     BUILT_IN,
     DEFAULT,
@@ -28,9 +29,9 @@ __all__ = [
     "EVENTS",
     "EXPLAINED",
     "Answers",
-    "Aside",
     "BaseLoop",
     "Cell",
+    "Coming",
     "Explainer",
     "Explaining",
     "FlagError",
@@ -41,6 +42,8 @@ __all__ = [
     "Loop",
     "LoopEntry",
     "LoopSettings",
+    "Offload",
+    "Outlook",
     "Overview",
     "Owners",
     "Parts",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from kubetide.loop.protocol import Health, SourceHealth
@@ -11,6 +12,8 @@ from kubetide.units.time import Instant
 class BaseLoop:
     """A loop that holds nothing back, has nothing under way between two ticks and leaves nothing behind."""
 
+    eager: asyncio.Event | None = None
+    """Set when the next tick should not wait for its time; cleared when it begins. None for a loop that never asks."""
     ticks_at_once = True
     """The first tick waits for nothing but the caches."""
 

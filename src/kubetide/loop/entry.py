@@ -12,6 +12,7 @@ import msgspec
 from kubetide.explain.reasons import Vocabulary
 from kubetide.explain.records import Core, Record
 from kubetide.loop.flags import FlagTable, Value
+from kubetide.loop.outlook import Outlook
 from kubetide.loop.protocol import Loop, Parts
 from kubetide.loop.roles import Role
 from kubetide.loop.status import Overview
@@ -80,6 +81,7 @@ class LoopEntry(Generic[S]):
         series: Adds the loop's series; returns who hears of its records. None for a loop without any.
         explainers: What can be asked about.
         status: What it shows on the page of ``kubetide status``; None for nothing but its ticks and decisions.
+        outlook: What it foresees, for ``kubetide plan``; None for nothing.
         needs_cloud: Whether it cannot run without node groups.
         reads_board: Whether its ticks wait for those of the loops that announce on the board.
         optional_kinds: What it can do without where the cluster refuses it or does not serve it.
@@ -96,6 +98,7 @@ class LoopEntry(Generic[S]):
     series: Callable[[Registry, Any, Clock], Listener] | None = None
     explainers: tuple[Explainer, ...] = ()
     status: Overview | None = None
+    outlook: Outlook | None = None
     needs_cloud: bool = False
     reads_board: bool = False
     optional_kinds: tuple[Kind[Any], ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
@@ -11,7 +12,8 @@ from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.cluster import Cluster
-from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, MetricSource
+from kubetide.ports.expander import ExpanderService
+from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, MetricSource, SeriesSource
 from kubetide.units.time import ZERO, Duration, Instant
 from kubetide.watching import Caches, Key
 
@@ -55,6 +57,11 @@ class Loop(Protocol):
     @property
     def period(self) -> Duration:
         """The time from the beginning of a tick to that of the next."""
+        ...
+
+    @property
+    def eager(self) -> asyncio.Event | None:
+        """Set when the next tick should not wait for its time; cleared when it begins. None for a loop that never asks."""
         ...
 
     @property
@@ -124,7 +131,7 @@ class Owners(Protocol):
         ...
 
 
-class Aside(Protocol):
+class Offload(Protocol):
     """Runs a function where it holds nobody up, and returns what it returns."""
 
     async def __call__(self, work: Callable[[], T], /) -> T: ...
@@ -139,11 +146,12 @@ class Answers(Protocol):
 
 
 class Sources(NamedTuple):
-    """Where metrics come from; custom and external ones may be missing."""
+    """Where metrics come from; all but those of resources may be missing."""
 
     resource: MetricSource
     custom: CustomMetricSource | None = None
     external: ExternalMetricSource | None = None
+    series: SeriesSource | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,8 +167,9 @@ class Parts:
         advises: Whether nothing is written, and others scale.
         answers: Calls the webhooks of the loops; None where an API server calls them over the network.
         warn: Takes a sentence that a person must see.
-        aside: Runs a decision that may take long where it holds nobody up, such as ``asyncio.to_thread``; None where
+        offload: Runs a decision that may take long where it holds nobody up, such as ``asyncio.to_thread``; None where
             there is only one thread, as in virtual time.
+        expander: An expander in a process of its own; None where there is none.
     """
 
     cluster: Cluster
@@ -175,4 +184,5 @@ class Parts:
     advises: bool = False
     answers: Answers | None = None
     warn: Callable[[str], None] = lambda _: None
-    aside: Aside | None = None
+    offload: Offload | None = None
+    expander: ExpanderService | None = None

@@ -33,6 +33,8 @@ _EXPLAINING: Final[Mapping[str, str]] = {
 EXPLAINED: Final[Mapping[str, str]] = {
     "hpa": "horizontal",
     "pod": "nodes",
+    "provisioningrequest": "nodes",
+    "capacitybuffer": "nodes",
     "node": "nodes",
     "nodegroup": "nodes",
     "vpa": "recommender",

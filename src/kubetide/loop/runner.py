@@ -39,11 +39,13 @@ class Runner:
         due = after(clock.now(), ZERO if loop.ticks_at_once else loop.period)
         while True:
             wake = loop.next_wake()
-            if wake is not None and wake < due:
-                await self._sleep_until(wake)
+            first = due if wake is None else min(wake, due)
+            if await self._rest_until(first):
+                await self._guarded(self._tick())
+                continue
+            if first < due:
                 await self._guarded(loop.wake())
                 continue
-            await self._sleep_until(due)
             await self._guarded(self._tick())
             # From the first tick on, so that ticks do not drift; of those that were missed one is made up for.
             due = after(due, Duration(loop.period * max(1, (clock.now() - due) // loop.period)))
@@ -57,6 +59,8 @@ class Runner:
     async def _tick(self) -> None:
         loop = self.loop
         self._resting.clear()
+        if loop.eager is not None:
+            loop.eager.clear()
         try:
             loop.health.began = self._clock.monotonic()
             for runner in self._waits_for:
@@ -86,6 +90,26 @@ class Runner:
             self.loop.start_anew()
         except Exception:  # noqa: BLE001  # the rim of the loop again: the next tick is tried with what there is
             self.loop.health.last_failure += traceback.format_exc()
+
+    async def _rest_until(self, due: Instant) -> bool:
+        """Sleep until then, or until the loop asks for a tick at once; return whether it did."""
+        eager = self.loop.eager
+        if eager is None:
+            await self._sleep_until(due)
+            return False
+        if eager.is_set():
+            return True
+        slept = asyncio.ensure_future(self._sleep_until(due))
+        slept.add_done_callback(lambda one: None if one.cancelled() else eager.set())
+        try:
+            await eager.wait()
+            if not slept.done():
+                return True
+            eager.clear()
+            await slept
+            return False
+        finally:
+            slept.cancel()
 
     async def _sleep_until(self, due: Instant) -> None:
         await self._clock.sleep(Duration(due - self._clock.now()))

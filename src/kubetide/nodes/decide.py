@@ -5,6 +5,7 @@ One tick::
     update      cluster state: overdue requests, failed and unregistered machines, wrong sizes
     scale_up    nodes on their way -> what already fits -> options of each group -> expander
                 -> limits, balance -> increases
+    salvo       the same for what is left, on the nodes just bought, where several increases a tick are allowed
     scale_down  unneeded nodes -> soft taints -> which to delete -> taints
     min_size    groups below their minimum
 
@@ -16,24 +17,36 @@ time: from the same record they give the same bytes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec.structs import replace
 
-from kubetide.nodes import scale_down
-from kubetide.nodes.decision import Commands, IncreaseSize, Outcomes, Result
-from kubetide.nodes.registry.cluster_state import ClusterView, observe, recalculate
+from kubetide.nodes.decision import AskExpander, Commands, IncreaseSize, Outcomes, Result
+from kubetide.nodes.provisioning.serve import writes_of
+from kubetide.nodes.registry.cluster_state import observe, recalculate
 from kubetide.nodes.registry.notices import notices
 from kubetide.nodes.registry.quiet import is_quiet, note_quiet, quiet_tick
 from kubetide.nodes.registry.status_map import initializing_status, is_status_due, update_status
 from kubetide.nodes.registry.update import absorb_update, not_begun, plan_update
+from kubetide.nodes.registry.view import ClusterView
+from kubetide.nodes.scale_down.absorb_actuation import absorb_actuation
+from kubetide.nodes.scale_down.actuation import actuate
+from kubetide.nodes.scale_down.decide import absorb as absorb_scale_down
+from kubetide.nodes.scale_down.decide import decide as decide_scale_down
 from kubetide.nodes.scale_up.answers import board_answers
+from kubetide.nodes.scale_up.balancing import families
+from kubetide.nodes.scale_up.minimum import plan_min_size
 from kubetide.nodes.scale_up.orchestrator import (
+    absorb_answer,
     absorb_scale_up,
     after_scale_down,
     open_tick,
-    plan_min_size,
+    plan_choice,
     plan_scale_up,
 )
+from kubetide.nodes.scale_up.salvo import plan_salvo
 from kubetide.nodes.state import State
+from kubetide.nodes.templates.build import all_templates
 from kubetide.nodes.templates.keeping import document_due
 from kubetide.nodes.templates.learning import learn
 from kubetide.units.time import Instant
@@ -46,16 +59,25 @@ def decide(state: State, now: Instant) -> Commands:
             return _begin(state, now)
         case "scale_up":
             assert state.view is not None, "the update step comes first"
+            # Scale-up may be decided again in the same tick.
+            state.end_tick()
             return _scale_up(state, state.view, now)
+        case "choose":
+            assert state.tick is not None, "scale-up opens the tick"
+            return plan_choice(state, state.tick, now)
+        case "salvo":
+            assert state.tick is not None, "scale-up opens the tick"
+            return plan_salvo(state, state.tick, now)
         case "scale_down":
             too_new = state.tick is not None and state.tick.result == "ScaleUpInCooldown"
-            found = scale_down.decide(state, now, wait="pods without a place are too new" if too_new else "")
+            wait = "pods without a place are too new" if too_new else ""
+            found = decide_scale_down(state, now, wait=wait, families=_families(state))
             return replace(found, next_step=after_scale_down(state))
         case "min_size":
             assert state.tick is not None, "scale-up opens the tick"
             return plan_min_size(state, state.tick, now)
         case "actuate":
-            return scale_down.actuate(state, now)
+            return actuate(state, now)
 
 
 def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -> Result:
@@ -63,13 +85,21 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
     match state.step:
         case "update" if state.tick is None:
             result = Result(events=tuple(absorb_update(state, commands.actions, outcomes.results)))
-        case "update" | "scale_up" | "min_size":
+        case "update" | "scale_up" | "choose" | "salvo" | "min_size":
             assert state.tick is not None, "scale-up opens the tick"
+            if isinstance(asked := next(iter(commands.actions), None), AskExpander):
+                return Result(reasons=tuple(absorb_answer(state.tick, asked, outcomes.results[0])))
             increases = tuple(action for action in commands.actions if isinstance(action, IncreaseSize))
             events, reasons = absorb_scale_up(state, state.tick, increases, outcomes.results, now)
-            result = Result(events=tuple(events), reasons=tuple(reasons))
+            requests = state.tick.requests
+            writes = (*state.tick.writes, *(() if requests is None else writes_of(state, requests)))
+            state.tick.writes = ()
+            replan = state.tick.replan
+            result = Result(events=tuple(events), reasons=tuple(reasons), writes=writes, replan=replan)
+            if replan:
+                return result
         case "scale_down":
-            result = scale_down.absorb(state, commands, outcomes, now)
+            result = absorb_scale_down(state, commands, outcomes, now)
             if (
                 state.memory.scale_down.status.result == "ScaleDownNodeDeleteStarted"
                 and state.view is not None
@@ -77,7 +107,7 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
                 # Upstream's registry looks at the sizes again when a deletion begins.
                 recalculate(state, state.view)
         case "actuate":
-            return scale_down.absorb_actuation(state, commands, outcomes, now)
+            return absorb_actuation(state, commands, outcomes, now)
     if not commands.next_step and state.settings.write_status_configmap:
         assert state.view is not None, "every tick begins with a view"
         status = _status(state, state.view, now)
@@ -105,6 +135,13 @@ def _begin(state: State, now: Instant) -> Commands:
         events=(*events, *commands.events),
         reasons=(*learned, *noticed, *commands.reasons),
     )
+
+
+def _families(state: State) -> Mapping[str, str]:
+    """Return which groups stand in for one another on the way down; none where zones are not balanced then."""
+    if not state.settings.balance_scale_down:
+        return {}
+    return families(all_templates(state), state.settings)
 
 
 def _status(state: State, view: ClusterView, now: Instant) -> str | None:

@@ -45,6 +45,14 @@ class IncreaseSize(msgspec.Struct, frozen=True, tag_field="op", tag="increaseSiz
     max_size: int
     why: Literal["pods", "min_size"] = "pods"
     parallel: bool = False
+    atomic: bool = False
+    """All the nodes or none, where the cloud can promise that."""
+
+
+class AskExpander(msgspec.Struct, frozen=True, tag_field="op", tag="askExpander"):
+    """Ask the expander in a process of its own which of these groups' options are best. ``Outcome.groups`` is its answer."""
+
+    groups: tuple[str, ...]
 
 
 class AddTaint(msgspec.Struct, frozen=True, tag_field="op", tag="addTaint", omit_defaults=True):
@@ -88,11 +96,20 @@ class DeleteNodes(msgspec.Struct, frozen=True, tag_field="op", tag="deleteNodes"
     expected_pods: tuple[Key, ...] = ()
 
 
-Action = DecreaseTarget | DeleteInstances | IncreaseSize | AddTaint | RemoveTaint | EvictPod | DeleteNodes
+Action = (
+    DecreaseTarget
+    | DeleteInstances
+    | IncreaseSize
+    | AskExpander
+    | AddTaint
+    | RemoveTaint
+    | EvictPod
+    | DeleteNodes
+)
 
 
 class EventRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An event to be written. ``kind`` is Pod, Node or ConfigMap (the status object)."""
+    """An event to be written. ``kind`` is Pod, Node, ConfigMap (the status object) or CapacityBuffer."""
 
     kind: str
     name: str
@@ -116,7 +133,7 @@ class Commands(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     actions: tuple[Action, ...] = ()
     events: tuple[EventRecord, ...] = ()
-    next_step: Literal["", "scale_up", "scale_down", "min_size"] = ""
+    next_step: Literal["", "scale_up", "choose", "salvo", "scale_down", "min_size"] = ""
     read_pods: tuple[str, ...] = ()
     wake_at: Instant | None = None
     answers: tuple[Capacity, ...] | None = None
@@ -136,6 +153,8 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     error_class: str = "Other"
     error_code: str = ""
     cause: CloudCause = "Other"
+    groups: tuple[str, ...] = ()
+    """The answer of ``AskExpander``."""
 
     @property
     def tried(self) -> bool:
@@ -149,10 +168,48 @@ class Outcomes(msgspec.Struct, frozen=True, omit_defaults=True):
     results: tuple[Outcome, ...] = ()
 
 
+class WriteStatus(msgspec.Struct, frozen=True, tag_field="op", tag="writeStatus", omit_defaults=True):
+    """Write the status of a request for capacity, if it is still the version that was read; ``resource`` is the plural name."""
+
+    resource: str
+    namespace: str
+    name: str
+    version: str
+    status: msgspec.Raw
+
+
+class DeleteRequest(msgspec.Struct, frozen=True, tag_field="op", tag="deleteRequest"):
+    """Delete a ProvisioningRequest that has long been served or has failed."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+class CopyTemplate(msgspec.Struct, frozen=True, tag_field="op", tag="copyTemplate", omit_defaults=True):
+    """Make the PodTemplate of a CapacityBuffer like the template of a workload, or like one of its pods.
+
+    The source is read whole when it is copied: what the loop holds of it are only the fields that it decides by.
+    """
+
+    buffer: str
+    buffer_uid: str
+    namespace: str
+    name: str
+    source: str
+    """Plural name of the source's kind."""
+    source_name: str
+
+
+Write = WriteStatus | DeleteRequest | CopyTemplate
+"""What is written once a step is over; nothing is decided on what came of it before the next tick reads it."""
+
+
 class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a step tells: events, the status document, reasons.
 
     ``status`` is the YAML of the status ConfigMap, made at the end of a tick; None otherwise.
+    ``replan`` says that scale-up is to be decided again in the same tick, in the place of the step that would follow.
     ``learned`` is what was learned of machines, at the end of a tick that is to keep it; None otherwise.
     """
 
@@ -160,4 +217,6 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     status: str | None = None
     learned: str | None = None
     reasons: tuple[Reason, ...] = ()
+    writes: tuple[Write, ...] = ()
+    replan: bool = False
     wake_at: Instant | None = None

@@ -8,6 +8,8 @@ A tick goes through steps; each is apply, decide, act, absorb:
 * ``update``: failed and unregistered instances, wrong sizes; goes on to scale-up in the same
   decision when there is nothing of this to do;
 * ``scale_up``: demand against room, options, expander, increases;
+* ``choose``: which option it is, once the expander in a process of its own has answered;
+* ``salvo``: another increase for the pods that the last one leaves, where several a tick are allowed;
 * ``scale_down``: unneeded nodes, soft taints, the choice of nodes to delete;
 * ``min_size``: groups below their minimum, where that is enforced;
 * ``actuate``: one move of each deletion in flight; has ticks of its own.
@@ -19,6 +21,7 @@ from typing import Literal
 
 import msgspec
 
+from kubetide.nodes.facts.capacity import CapacityChanges
 from kubetide.nodes.facts.devices import DeviceChanges
 from kubetide.nodes.facts.objects import KnownKey
 from kubetide.nodes.facts.priorities import PriorityMap
@@ -33,11 +36,12 @@ from kubetide.objects.statefulset import StatefulSet
 from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet, ReplicationController
 from kubetide.plan.board import Intent
 from kubetide.ports.cloud import NodeGroup
+from kubetide.units.time import ZERO, Duration
 
 Key = tuple[str, str]
 """(namespace, name)"""
 
-Step = Literal["update", "scale_up", "scale_down", "min_size", "actuate"]
+Step = Literal["update", "scale_up", "choose", "salvo", "scale_down", "min_size", "actuate"]
 
 
 class Gone(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -55,6 +59,7 @@ class Gone(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     namespaces: tuple[str, ...] = ()
     volumes: tuple[KnownKey, ...] = ()
     devices: tuple[KnownKey, ...] = ()
+    capacity: tuple[KnownKey, ...] = ()
 
 
 class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -70,8 +75,10 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         replication_controllers: Those that are new or have changed; None when they are as before. They are read
             from the first pod on that one of them controls, and until then they are taken to exist.
         devices: Slices, claims for devices and their classes, in the same way.
+        capacity: Requests for capacity and the PodTemplates that they name; read where the flags say so.
         unread: Kinds of these that cannot be read, by plural name; always the whole list in a tick's first step.
         holds: Why scale-down must hold (a cache too old ...), as sentences; always the whole list.
+        elapsed: How long the tick has taken so far, for limits of time; 0 in its first step.
         live_pods: Pods read straight from the API server for nodes about to be deleted; only for this step.
         learned: What an earlier process has learned of machines; with the first delta that could read it.
         settings, memory, instances: Full form only.
@@ -90,12 +97,14 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     namespaces: tuple[Namespace, ...] = ()
     volumes: VolumeChanges | None = None
     devices: DeviceChanges | None = None
+    capacity: CapacityChanges | None = None
     unread: tuple[str, ...] = ()
     gone: Gone = Gone()
     groups: tuple[NodeGroup, ...] | None = None
     intents: tuple[Intent, ...] | None = None
     priority_map: PriorityMap | None = None
     holds: tuple[str, ...] = ()
+    elapsed: Duration = ZERO
     live_pods: dict[str, tuple[Pod, ...]] | None = None
     learned: Learned | None = None
     settings: Settings | None = None

@@ -6,19 +6,22 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from kubetide.loop import FlagTable, Listener, LoopEntry, Parts, flags_of
+from kubetide.loop import Coming, FlagTable, Listener, LoopEntry, Parts, flags_of
 from kubetide.nodes.controller import NodesController
 from kubetide.nodes.controller.roles import NODES, NODES_STATUS
+from kubetide.nodes.core import NodesCore
 from kubetide.nodes.expander import parse_expanders
+from kubetide.nodes.explain.ahead import foreseen
 from kubetide.nodes.explain.overview import OVERVIEW
 from kubetide.nodes.explaining import EXPLAINING
 from kubetide.nodes.scale_up.demand import check_sources
 from kubetide.nodes.series import NodesSeries
 from kubetide.nodes.series.not_understood import show_not_understood
 from kubetide.nodes.settings import WITHOUT_FLAG, Settings
-from kubetide.objects.kinds import DEVICE_KINDS, VOLUME_KINDS
+from kubetide.objects.kinds import CAPACITY_KINDS, DEVICE_KINDS, VOLUME_KINDS
 from kubetide.ports.clock import Clock
 from kubetide.units.exposition import Registry
+from kubetide.units.time import Duration, Instant
 
 LOOP: Final = "nodes"
 
@@ -40,13 +43,19 @@ def _make(parts: Parts, settings: Settings) -> NodesController:
         replace(settings, advises=parts.advises),
         seed=parts.seed,
         caches=parts.caches,
-        aside=parts.aside,
+        offload=parts.offload,
+        expander=parts.expander,
     )
 
 
 def _series(registry: Registry, loop: NodesController, clock: Clock) -> Listener:
     show_not_understood(registry, lambda: loop.not_understood)
     return NodesSeries(registry, loop, clock).heard
+
+
+def _ahead(core: NodesCore, now: Instant, ahead: Duration) -> list[Coming]:
+    del ahead
+    return foreseen(core.state, now)
 
 
 ENTRY: Final[LoopEntry[Any]] = LoopEntry(
@@ -61,9 +70,10 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
     series=_series,
     explainers=EXPLAINING.explainers,
     status=OVERVIEW,
+    outlook=_ahead,
     needs_cloud=True,
     reads_board=True,
-    optional_kinds=(*VOLUME_KINDS, *DEVICE_KINDS),
+    optional_kinds=(*VOLUME_KINDS, *DEVICE_KINDS, *CAPACITY_KINDS),
     # In a simulated run the loops share one plan.
     simulated_flags={"demand-sources": "pending,intents"},
 )

@@ -124,6 +124,18 @@ class Joining(msgspec.Struct, frozen=True, omit_defaults=True):
     taints: tuple[str, ...] = ()
 
 
+class StockOut(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An offer that a cloud could not deliver: not asked for before ``until``.
+
+    ``times`` is how many times the shortest time that is, ``group`` the last group that found out.
+    """
+
+    times: int
+    until: Instant
+    seen_at: Instant
+    group: str = ""
+
+
 class StatusTimes(msgspec.Struct, omit_defaults=True):
     """One line of the status ConfigMap: its word and since when it has been so."""
 
@@ -152,6 +164,18 @@ class Useless(msgspec.Struct, frozen=True):
     until: Instant
 
 
+class RequestsMemory(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is remembered of ProvisioningRequests.
+
+    Attributes:
+        turn: Whether requests are served before pods, where both wait: they take turns.
+        retry: How long a request waits after its last try, by uid, those picked last at the end.
+    """
+
+    turn: bool = False
+    retry: dict[str, Duration] = {}
+
+
 class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     """All that outlives a tick. Instants are None until the thing has happened."""
 
@@ -163,6 +187,8 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     last_scale_up_of: dict[str, Instant] = {}
     last_failure_of: dict[str, Instant] = {}
     backoff: dict[str, BackoffEntry] = {}
+    stock_outs: dict[str, StockOut] = {}
+    """By offer: ``<instance type> <zone> <market>``."""
     unregistered_since: dict[str, Instant] = {}
     """By provider id."""
     former_instances: dict[str, str] = {}
@@ -179,6 +205,8 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     """By name of node."""
     noticed: dict[str, tuple[str, ...]] = {}
     """By group: what is odd about it and was said."""
+    join_times: dict[str, tuple[Duration, ...]] = {}
+    """By group: the last times from an increase to its last node's joining."""
     longest_join: dict[str, Duration] = {}
     """By group: the longest time from an increase to its last node's joining."""
     attempts: tuple[Attempt, ...] = ()
@@ -203,4 +231,7 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     status_candidates: tuple[str, ...] = ()
     """The unneeded nodes that it counted."""
     status_written: Instant | None = None
+    requests: RequestsMemory = RequestsMemory()
+    buffer_templates: dict[str, str] = {}
+    """By PodTemplate of a CapacityBuffer: uid of the pod that it was last copied from, empty for a workload."""
     scale_down: ScaleDownMemory = msgspec.field(default_factory=ScaleDownMemory)

@@ -16,6 +16,8 @@ BACKED_OFF: Final = "in backoff after failed scale-up"
 MAX_SIZE_REACHED: Final = "max node group size reached"
 NOT_READY: Final = "not ready for scale-up"
 ATOMIC_OVER_MAX_TOTAL: Final = "atomic scale-up exceeds cluster node count limit"
+ALL_OR_NOTHING: Final = "not all pods would fit and scale-up is using all-or-nothing strategy"
+OUT_OF_STOCK: Final = "out of stock lately: its instance type in its zone and market"
 NO_PRICE: Final = "no price per hour is known of the group, and the expander least-cost compares prices"
 USELESS: Final = "in backoff: nodes of the group joined and left these pods pending"
 
@@ -34,6 +36,9 @@ def exceeded_resources(text: str) -> tuple[str, ...]:
 SCALE_UP = {
     "NoDemand": "no pod is without a place",
     "PodsFitExisting": "there is room for {pods:pod} on existing or upcoming nodes",
+    "ExpanderAnswered": "the expander grpc was asked about {options:option} and prefers {groups}",
+    "ExpanderSilent": "the expander grpc was asked about {options:option} in vain, all of them stay: {why}",
+    "SalvoGoesOn": "{pods:pod} left after the last increase: another one is looked for in the same loop",
     "PodsTooNew": "{pods:pod} younger than the scale-up delay: waiting for more",
     "MaxNodesTotal": "the cluster has {nodes:node}, the limit is {limit}",
     "ClusterUnhealthy": "{unready} of {nodes} nodes are unready: nothing is changed",
@@ -50,6 +55,7 @@ SCALE_UP = {
     "IncreaseRefused": "group {subject} could not be increased by {delta}: {error}",
     "Increased": "group {subject} was increased from {size} to {to}",
     "IncreaseAdvised": "group {subject} would be increased from {size} to {to}",
+    "OutOfStock": "{subject} is out of stock, as group {group} has found: no group asks for it before {until}",
     "BackoffStarted": "group {subject} is left out for {duration} after {error}",
     "UpcomingNodes": "group {subject}: {nodes:node} on the way",
     "TemplateLearned": "group {subject}: the template is that of live node {node}",
@@ -58,6 +64,13 @@ SCALE_UP = {
     "TemplateMissed": "group {subject}: {resource} is {seen} on new node {node}, the template promised {promised} ({source})",
     "GroupNotice": "group {subject}: {why}",
     "IntentDemand": "{subject}: {missing:replica} that {source} wants and that do not exist yet",
+    "BufferDemand": "CapacityBuffer {subject}: room is kept for {pods:pod}, {missing} of them have none yet",
+    "PodsOfRequests": "{pods:pod} without a place consume ProvisioningRequests, and buy nothing themselves",
+    "RequestBooked": "ProvisioningRequest {subject}: {why}; room for its {pods:pod} is booked until {until}",
+    "RequestWaits": "ProvisioningRequest {subject}: {why} It waits {wait} before it is tried again",
+    "RequestFailed": "ProvisioningRequest {subject} has failed: {why}",
+    "RequestOver": "ProvisioningRequest {subject}: {why}; room is no longer kept for it",
+    "RequestNotBuyable": "ProvisioningRequest {subject}: no group takes all of its {pods:pod} that have no room, and a part is not bought",
     "LeftPending": "group {subject}: {nodes:node} joined and left {pods:pod} pending",
     "UnregisteredRemoved": "group {subject}: instance {instance} never registered and is deleted",
     "FailedInstance": "group {subject}: {instances:instance} could not be made: {error}",

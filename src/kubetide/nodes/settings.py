@@ -11,6 +11,7 @@ import msgspec
 
 from kubetide.ports.cloud import KnowsMachines, PodPrices
 from kubetide.ports.limits import LimitError, parse_min_max
+from kubetide.units.numbers import NumberError, parse_integer
 from kubetide.units.time import ZERO, Duration, hours, minutes, seconds
 
 WITHOUT_FLAG = frozenset({"provider", "gpu_label", "knows_machines", "pod_prices", "seed", "advises"})
@@ -46,10 +47,41 @@ def parse_gpu_total(text: str) -> tuple[str, Range]:
         raise ValueError(wrong) from None
 
 
+class DrainTurn(NamedTuple):
+    """A turn of --drain-priority-config: pods from this priority on, and the seconds they may take to end."""
+
+    priority: int
+    seconds: int
+
+
+def parse_drain_turns(text: str) -> tuple[DrainTurn, ...]:
+    """Read ``<priority>:<seconds>,...`` and return the turns by priority. Raises ValueError that names the flag and the fix."""
+    turns = []
+    for part in text.split(","):
+        priority, _, time = part.partition(":")
+        try:
+            turns.append(DrainTurn(parse_integer(priority), parse_integer(time)))
+        except NumberError:
+            turns.append(DrainTurn(0, -1))
+    if any(turn.seconds < 0 for turn in turns):
+        raise ValueError(
+            f"--drain-priority-config={text}: give <priority>:<seconds>, with commas between several, such as 0:60,1000:30"
+        )
+    return tuple(sorted(turns))
+
+
+def drain_turns(settings: Settings) -> tuple[DrainTurn, ...]:
+    """Return in which turns pods are evicted: one for all, unless --drain-priority-config says otherwise."""
+    if not settings.drain_priority_config:
+        return (DrainTurn(0, settings.max_graceful_termination_sec),)
+    return parse_drain_turns(settings.drain_priority_config)
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The flags, dashes written as underscores; durations in ns. The last block is kubetide's own."""
 
     scan_interval: Duration = seconds(10)
+    frequent_loops_enabled: bool = True
     namespace: str = "kube-system"
     status_config_map_name: str = "cluster-autoscaler-status"
     write_status_configmap: bool = True
@@ -83,6 +115,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     # Scale-up
     scale_up_from_zero: bool = True
     expander: str = "least-waste"
+    grpc_expander_url: str = ""
+    grpc_expander_cert: str = ""
     max_nodes_total: int = 0
     cores_total: str = "0:320000"
     memory_total: str = "0:6400000"
@@ -99,6 +133,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_allocatable_difference_ratio: float = 0.05
     max_free_difference_ratio: float = 0.05
     parallel_scale_up: bool = False
+    scaleup_simulation_for_skipped_node_groups_enabled: bool = False
+    salvo_scale_up: bool = False
+    salvo_scale_up_budget: Duration = minutes(1)
     enforce_node_group_min_size: bool = False
     force_ds: bool = False
     allowed_scheduler_names: tuple[str, ...] = ()
@@ -110,6 +147,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pod_injection_limit: int = 5000
     cluster_snapshot_parallelism: int = 16
     """Without effect, as upstream."""
+
+    # Requests for capacity
+    enable_provisioning_requests: bool = False
+    provisioning_request_initial_backoff_time: Duration = minutes(1)
+    provisioning_request_max_backoff_time: Duration = minutes(10)
+    provisioning_request_max_backoff_cache_size: int = 1000
+    check_capacity_batch_processing: bool = False
+    check_capacity_provisioning_request_max_batch_size: int = 10
+    check_capacity_processor_instance: str = ""
+    capacity_buffer_controller_enabled: bool = False
+    capacity_buffer_pod_injection_enabled: bool = False
+    capacity_quotas_enabled: bool = False
 
     # Scale-down
     scale_down_enabled: bool = True
@@ -144,6 +193,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     node_deletion_batcher_interval: Duration = ZERO
     max_pod_eviction_time: Duration = minutes(2)
     max_graceful_termination_sec: int = 600
+    drain_priority_config: str = ""
     daemonset_eviction_for_empty_nodes: bool = False
     daemonset_eviction_for_occupied_nodes: bool = True
 
@@ -158,8 +208,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The status ConfigMap is written at every change, and else once in this time."""
     templates_by_instance_type: bool = True
     """Whether what machines of an instance type have shown holds for other groups of the type, and over restarts."""
+    balance_scale_down: bool = False
+    """Whether of similar groups the larger gives nodes back first, so that zones stay balanced on the way down."""
+    steer_pods_to_fuller_nodes: bool = False
+    """Whether emptier nodes get soft taints, so that the scheduler fills fuller ones first and the others run empty."""
     group_must_fit_in_every_zone: bool = False
     """Whether a group over several zones or types takes only pods that may run on each of its next nodes."""
+    stock_out_memory: Duration = ZERO
+    """How long an instance type is not asked for in a zone and market after a shortage, in any group; 0 for never."""
     max_node_increases_per_hour: int = 2000
     """Nodes that may be asked for within any hour; what is over it waits. A bound on mistakes, not a target."""
     max_node_deletions_per_hour: int = 500
@@ -183,5 +239,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         parse_range(self.memory_total, "memory-total")
         for text in self.gpu_total:
             parse_gpu_total(text)
+        if "grpc" in self.expander.split(",") and not self.grpc_expander_url:
+            raise ValueError(
+                f"--expander={self.expander}: grpc must know whom to ask; give --grpc-expander-url=HOST:PORT"
+            )
+        if self.drain_priority_config:
+            parse_drain_turns(self.drain_priority_config)
         if self.least_cost_rounds < 0:
             raise ValueError(f"--least-cost-rounds={self.least_cost_rounds}: give 0 or more, such as 40")

@@ -6,14 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec.structs import replace
 
 from kubetide.nodes.delta import Delta, Gone, Key, Step
+from kubetide.nodes.facts.capacity import KnownCapacity
 from kubetide.nodes.facts.devices import KnownDevices
-from kubetide.nodes.facts.export import export_state
 from kubetide.nodes.facts.node_devices import NodeDevices
 from kubetide.nodes.facts.nodes import TO_BE_DELETED, Health, has_taint, health_of, readiness
 from kubetide.nodes.facts.objects import key_of, put_all
@@ -22,11 +20,15 @@ from kubetide.nodes.facts.priorities import PriorityMap
 from kubetide.nodes.facts.volumes import KnownVolumes
 from kubetide.nodes.memory import Memory
 from kubetide.nodes.phases import NoPhases, Phases
+from kubetide.nodes.registry.view import ClusterView
 from kubetide.nodes.scale_down.facts import Cache
 from kubetide.nodes.scale_down.pods import is_expendable
+from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.templates.amounts import take_over
 from kubetide.nodes.templates.cached import KnownTemplates
+from kubetide.nodes.templates.matrix import TemplateMatrix
+from kubetide.nodes.templates.template import LookedAt
 from kubetide.objects.batch import Job
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod, is_finished
@@ -37,12 +39,8 @@ from kubetide.plan.board import Intent
 from kubetide.ports.cloud import NodeGroup, instance_id
 from kubetide.scheduling import Devices, Snapshot
 from kubetide.scheduling.devices.templates import complete_pools
-
-if TYPE_CHECKING:
-    from kubetide.nodes.registry.cluster_state import ClusterView
-    from kubetide.nodes.scale_up.tick import Tick
-    from kubetide.nodes.templates.matrix import TemplateMatrix
-    from kubetide.nodes.templates.template import LookedAt
+from kubetide.units.seeds import Draw, unit_interval
+from kubetide.units.time import ZERO
 
 __all__ = ["Delta", "Gone", "Key", "State", "Step"]
 
@@ -58,10 +56,12 @@ class State:
         looked_at: What the templates of groups were learned from; unread where ``memo`` is off.
         known_templates: Templates of earlier ticks; unread where ``memo`` is off.
         unlooked: Nodes that are new, have changed or may soon be well, from which nothing was learned yet.
-        lineup: All templates that were last judged by, together; unread where ``memo`` is off.
+        template_matrix: All templates side by side, as classes were last evaluated against them; unread where ``memo`` is off.
         quiet_at: The version at which nothing was wanted, wrong or on its way; None when something was.
         tick: What the scale-up step found out for the later steps of the same tick; None outside.
-        laps: Is told where the parts of a tick begin and end.
+        draw: Returns the number from 0 to 1 by which one of several equals is picked.
+        elapsed: How long the tick has taken when this step began.
+        phases: Takes note of where the parts of a tick begin and end.
     """
 
     def __init__(self, settings: Settings | None = None, memory: Memory | None = None) -> None:
@@ -82,10 +82,13 @@ class State:
         self.namespaces: dict[str, Namespace] = {}
         self.volumes = KnownVolumes()
         self.devices = KnownDevices()
+        self.capacity = KnownCapacity()
         self.groups: dict[str, NodeGroup] = {}
         self.intents: tuple[Intent, ...] = ()
         self.priority_map = PriorityMap()
         self.holds: tuple[str, ...] = ()
+        self.draw: Draw = unit_interval
+        self.elapsed = ZERO
         self.live_pods: Mapping[str, tuple[Pod, ...]] = MappingProxyType({})
         self.snapshot = Snapshot()
         self.version = 0
@@ -198,6 +201,7 @@ class State:
             self._start_anew(delta.settings, delta.memory)
         self.step = delta.step
         self.holds = delta.holds
+        self.elapsed = delta.elapsed
         self.live_pods = MappingProxyType(delta.live_pods or {})
         before = self.version
         self._apply_gone(delta.gone)
@@ -205,10 +209,12 @@ class State:
             self._put_namespaces(delta)
         begins = full or delta.step in {"update", "actuate"}
         if begins and self.volumes.apply(delta.volumes, delta.gone.volumes, delta.unread):
-            self.snapshot.set_volumes(self.volumes.judged())
+            self.snapshot.set_volumes(self.volumes.for_filters())
             self.version += 1
         if begins and self.devices.apply(delta.devices, delta.gone.devices, delta.unread):
-            self.snapshot.set_devices(self.devices.judged())
+            self.snapshot.set_devices(self.devices.for_filters())
+            self.version += 1
+        if begins and self.capacity.apply(delta.capacity, delta.gone.capacity, delta.unread):
             self.version += 1
         for node in sorted(delta.nodes, key=lambda node: node.metadata.name):
             self._put_node(node)
@@ -246,9 +252,9 @@ class State:
         self._start_anew(self.settings, self.memory)
 
     def _start_anew(self, settings: Settings | None, memory: Memory | None) -> None:
-        phases = self.phases
+        phases, draw = self.phases, self.draw
         self.__init__(settings, memory)  # type: ignore[misc]  # the one way to start anew
-        self.phases = phases
+        self.phases, self.draw = phases, draw
 
     def end_tick(self) -> None:
         """Take the simulated placements of this tick out of the snapshot."""
@@ -293,16 +299,6 @@ class State:
         lost = len(group.instances or ()) - len(left)
         changed = replace(group, instances=left, target_size=group.target_size - lost)
         self.set_groups({**self.groups, group_id: changed}.values())
-
-    def export(self) -> Delta:
-        """Return the full form: a state made from it decides as this one does."""
-        return export_state(self)
-
-    def copy(self) -> State:
-        """Return a state of its own that decides as this one would at the beginning of a tick."""
-        made = State()
-        made.apply(msgspec.json.decode(msgspec.json.encode(self.export()), type=Delta), full=True)
-        return made
 
     def _apply_gone(self, gone: Gone) -> None:
         for key in sorted(gone.pods):

@@ -21,6 +21,7 @@ Quantities = dict[str, str | int | float]
 _ACRONYMS = {
     "cluster_ip": "clusterIP",
     "host_ip": "hostIP",
+    "non_resource_urls": "nonResourceURLs",
     "pod_cidr": "podCIDR",
     "pod_ip": "podIP",
     "provider_id": "providerID",

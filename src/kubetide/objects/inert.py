@@ -5,10 +5,6 @@ from __future__ import annotations
 from kubetide.objects.meta import ApiObject
 
 
-class Service(ApiObject):
-    pass
-
-
 class Secret(ApiObject):
     pass
 
@@ -30,20 +26,4 @@ class IngressClass(ApiObject):
 
 
 class NetworkPolicy(ApiObject):
-    pass
-
-
-class Role(ApiObject):
-    pass
-
-
-class RoleBinding(ApiObject):
-    pass
-
-
-class ClusterRole(ApiObject):
-    pass
-
-
-class ClusterRoleBinding(ApiObject):
     pass

@@ -11,21 +11,17 @@ from typing import Any, Generic, TypeVar
 
 from kubetide.objects.base import Json
 from kubetide.objects.batch import CronJob, Job
+from kubetide.objects.capacity import CapacityBuffer, CapacityQuota, PodTemplateObject, ProvisioningRequest
 from kubetide.objects.cluster import ConfigMap, Event, Lease
 from kubetide.objects.definition import CustomResourceDefinition
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.hpa_v1 import HorizontalPodAutoscalerV1
 from kubetide.objects.inert import (
-    ClusterRole,
-    ClusterRoleBinding,
     Ingress,
     IngressClass,
     NetworkPolicy,
     ResourceQuota,
-    Role,
-    RoleBinding,
     Secret,
-    Service,
     ServiceAccount,
 )
 from kubetide.objects.limit_range import LimitRange
@@ -33,7 +29,9 @@ from kubetide.objects.metrics import NodeMetrics, PodMetrics
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod
 from kubetide.objects.policy import PodDisruptionBudget, PriorityClass
+from kubetide.objects.rbac import ClusterRole, ClusterRoleBinding, Role, RoleBinding
 from kubetide.objects.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from kubetide.objects.service import Service
 from kubetide.objects.statefulset import ControllerRevision, StatefulSet
 from kubetide.objects.storage import (
     CSIDriver,
@@ -309,6 +307,12 @@ RESOURCE_QUOTAS = Kind(
 )
 _NETWORKING = "networking.k8s.io"
 _RBAC = "rbac.authorization.k8s.io"
+ROLES = Kind(_RBAC, "v1", "Role", "roles", Role)
+ROLE_BINDINGS = Kind(_RBAC, "v1", "RoleBinding", "rolebindings", RoleBinding)
+CLUSTER_ROLES = Kind(_RBAC, "v1", "ClusterRole", "clusterroles", ClusterRole, namespaced=False)
+CLUSTER_ROLE_BINDINGS = Kind(
+    _RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", ClusterRoleBinding, namespaced=False
+)
 INERT_KINDS: tuple[Kind[Any], ...] = (
     SERVICES,
     Kind("", "v1", "Secret", "secrets", Secret),
@@ -317,12 +321,12 @@ INERT_KINDS: tuple[Kind[Any], ...] = (
     Kind(_NETWORKING, "v1", "Ingress", "ingresses", Ingress, subresources=("status",), short_names=("ing",)),
     Kind(_NETWORKING, "v1", "IngressClass", "ingressclasses", IngressClass, namespaced=False),
     Kind(_NETWORKING, "v1", "NetworkPolicy", "networkpolicies", NetworkPolicy, short_names=("netpol",)),
-    Kind(_RBAC, "v1", "Role", "roles", Role),
-    Kind(_RBAC, "v1", "RoleBinding", "rolebindings", RoleBinding),
-    Kind(_RBAC, "v1", "ClusterRole", "clusterroles", ClusterRole, namespaced=False),
-    Kind(_RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", ClusterRoleBinding, namespaced=False),
+    ROLES,
+    ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    CLUSTER_ROLE_BINDINGS,
 )
-"""What applications and charts bring beside workloads: stored and shown, without effect."""
+"""What applications and charts bring beside workloads: stored and shown. Services spread pods and Roles grant rights; the rest has no effect."""
 _VERTICAL = "autoscaling.k8s.io"
 VPAS = Kind(
     _VERTICAL,
@@ -358,6 +362,38 @@ VPA_CHECKPOINTS_V1BETA2 = Kind(
     VerticalPodAutoscalerCheckpoint,
     short_names=("vpacheckpoint",),
 )
+_CAPACITY = "autoscaling.x-k8s.io"
+POD_TEMPLATES = Kind("", "v1", "PodTemplate", "podtemplates", PodTemplateObject)
+PROVISIONING_REQUESTS = Kind(
+    _CAPACITY,
+    "v1",
+    "ProvisioningRequest",
+    "provisioningrequests",
+    ProvisioningRequest,
+    subresources=("status",),
+    short_names=("provreq", "provreqs"),
+)
+CAPACITY_BUFFERS = Kind(
+    _CAPACITY,
+    "v1beta1",
+    "CapacityBuffer",
+    "capacitybuffers",
+    CapacityBuffer,
+    subresources=("status",),
+    short_names=("cb",),
+)
+CAPACITY_QUOTAS = Kind(
+    _CAPACITY,
+    "v1beta1",
+    "CapacityQuota",
+    "capacityquotas",
+    CapacityQuota,
+    namespaced=False,
+    subresources=("status",),
+    short_names=("cq",),
+)
+CAPACITY_KINDS: tuple[Kind[Any], ...] = (PROVISIONING_REQUESTS, CAPACITY_BUFFERS, CAPACITY_QUOTAS)
+"""Custom kinds that the node loop reads and writes where its flags say so."""
 VERTICAL_KINDS: tuple[Kind[Any], ...] = (VPAS, VPAS_V1BETA2, VPA_CHECKPOINTS, VPA_CHECKPOINTS_V1BETA2)
 """Custom kinds that the vertical loop reads and writes; a cluster has them once their definitions are installed."""
 
@@ -397,6 +433,7 @@ STORED_KINDS: tuple[Kind[Any], ...] = (
     HPAS,
     PDBS,
     LEASES,
+    POD_TEMPLATES,
     PRIORITY_CLASSES,
     MUTATING_WEBHOOKS,
     VALIDATING_WEBHOOKS,
@@ -422,6 +459,7 @@ _BY_PLACE: dict[tuple[str, str, str, str], Kind[Any]] = {
         REPLICATION_CONTROLLERS,
         LIMIT_RANGES,
         *VERTICAL_KINDS,
+        *CAPACITY_KINDS,
         *TIME_TABLE_KINDS,
         POD_METRICS,
         NODE_METRICS,

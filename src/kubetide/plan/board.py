@@ -7,9 +7,11 @@ controllers; strict drop-in modes leave it off, as upstream's defaults do.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
-from kubetide.units.time import Instant
+from kubetide.units.time import Duration, Instant
 
 
 class Workload(msgspec.Struct, frozen=True, order=True):
@@ -20,13 +22,22 @@ class Workload(msgspec.Struct, frozen=True, order=True):
     name: str
 
 
-class Intent(msgspec.Struct, frozen=True):
-    """So many replicas are wanted of a workload from ``due`` on; ``source`` names who says so."""
+class Intent(msgspec.Struct, frozen=True, omit_defaults=True):
+    """So many replicas are wanted of a workload from ``due`` on; ``source`` names who says so.
+
+    Attributes:
+        until: When nothing is wanted any longer of what has not come by then; None for no end.
+        start: How long a new pod takes until it serves; None where nobody knows.
+        why: What the number rests on, for people.
+    """
 
     workload: Workload
     replicas: int
     due: Instant
     source: str
+    until: Instant | None = None
+    start: Duration | None = None
+    why: str = ""
 
 
 class Capacity(msgspec.Struct, frozen=True):
@@ -79,6 +90,12 @@ class Board:
     def answers(self) -> tuple[Capacity, ...]:
         """All answers, ordered by workload."""
         return tuple(self._capacity[key] for key in sorted(self._capacity))
+
+
+def percentile_95(times: Sequence[int]) -> Duration:
+    """Return the smallest of some durations that 95 % of them do not exceed."""
+    ordered = sorted(times)
+    return Duration(ordered[-(-95 * len(ordered) // 100) - 1])
 
 
 def missing_replicas(wanted: int, existing: int) -> int:

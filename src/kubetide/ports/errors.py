@@ -188,6 +188,10 @@ class MetricsError(KubetideError):
     """A metrics API did not answer with samples; ``str()`` is the text that conditions quote."""
 
 
+class NoSeries(MetricsError):
+    """A metrics API answered, and there is no series of what was asked."""
+
+
 CloudCause = Literal["OutOfCapacity", "Quota", "Throttled", "Permission", "Other"]
 """What a cloud's refusal means to a loop: try another group, raise a limit, wait, fix the rights, or read the text."""
 

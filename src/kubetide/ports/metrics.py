@@ -1,19 +1,23 @@
-"""The metric ports: what pods use as columns, what is measured of pods and objects, what is measured outside.
+"""The metric ports: what pods use as columns, what is measured of pods and objects, what is measured outside, series.
 
 A source that speaks an API decodes it to these forms; a source in the same process fills them
 directly. The numbers must be the same: values in milli-units, rounded up as upstream's
 ``MilliValue`` rounds them. Each of the three is a port of its own, as each of metrics.k8s.io,
-custom.metrics.k8s.io and external.metrics.k8s.io is an API that a cluster may or may not have.
+custom.metrics.k8s.io and external.metrics.k8s.io is an API that a cluster may or may not have. Series over time
+come from a database of them, such as Prometheus.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
+
+from kubetide.units.time import Duration, Instant
 
 Int64Vector = NDArray[np.int64]
 BoolVector = NDArray[np.bool_]
@@ -87,10 +91,17 @@ class ObjectValue(NamedTuple):
 
 
 class ExternalValues(NamedTuple):
-    """The series of an external metric that a selector matches, at least one; and when the first was measured."""
+    """The series of an external metric that a selector matches, at least one.
+
+    Attributes:
+        milli: Their values.
+        timestamp_ns: When the first was measured (wall time).
+        labels: Of each series; empty where the source does not say them.
+    """
 
     milli: Sequence[int]
     timestamp_ns: int
+    labels: Sequence[Mapping[str, str]] = ()
 
 
 class CustomMetricSource(Protocol):
@@ -125,5 +136,29 @@ class ExternalMetricSource(Protocol):
     """Where metrics of things outside the cluster come from (external.metrics.k8s.io)."""
 
     async def external_values(self, metric: str, *, namespace: str, selector: str = "") -> ExternalValues:
-        """Return the series of a metric that the selector of its labels matches. Raises MetricsError."""
+        """Return the series of a metric that the selector of its labels matches. Raises MetricsError, NoSeries."""
+        ...
+
+
+class TimeSeries(msgspec.Struct, frozen=True):
+    """One series: its labels, and pairs of Unix seconds and a number as text, oldest first."""
+
+    metric: dict[str, str]
+    values: tuple[tuple[float, str], ...]
+
+
+class SeriesQuery(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A PromQL query: at ``end`` alone, or from ``start`` to ``end`` in steps."""
+
+    query: str
+    end: Instant
+    start: Instant | None = None
+    step: Duration = Duration(0)
+
+
+class SeriesSource(Protocol):
+    """Where series over time come from (the query API of Prometheus)."""
+
+    async def each_series(self, question: SeriesQuery, take: Callable[[TimeSeries], None]) -> None:
+        """Hand over the series of an answer one by one, as they arrive. Raises: MetricsError; what ``take`` raises."""
         ...

@@ -1,6 +1,6 @@
 """What is said of a clock that differs from the API server's.
 
-Nothing is decided otherwise for it, as upstream's programs do not either: leases are judged by our own elapsed
+Nothing is decided otherwise for it, as upstream's programs do not either: leases are timed by our own elapsed
 time, and times that the API server has written are compared with our clock's.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from kubetide.units.time import ZERO, Duration, format_duration, minutes, seconds
 
 _MOST = seconds(5)
-"""Clocks that differ by more are told of: ages of pods and nodes are compared with delays from 2 s on."""
+"""Clocks that differ by more are reported: ages of pods and nodes are compared with delays from 2 s on."""
 _SAID_AGAIN = minutes(1)
 
 AGREED = "the clocks of this process and of the API server agree again"

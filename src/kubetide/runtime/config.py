@@ -35,6 +35,7 @@ from kubetide.loop import (
 from kubetide.objects.protobuf import MEDIA_TYPE
 from kubetide.ports.errors import KubetideError
 from kubetide.runtime.notify.settings import check_notify
+from kubetide.runtime.prometheus_settings import PrometheusSettings
 from kubetide.units.quantity import whole
 from kubetide.units.time import Duration, minutes, parse_duration, seconds
 
@@ -53,7 +54,7 @@ class ConfigError(KubetideError):
     """A setting that does not exist or cannot be read; the text names where it stands, it, and the fix."""
 
 
-class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
+class RunSettings(PrometheusSettings, frozen=True, kw_only=True):
     """The settings of the process; those of the loops are upstream's flags.
 
     Attributes:
@@ -83,14 +84,12 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
         kube_api_content_type: What pods and nodes are asked for in.
         max_answer_size: Of one answer of the API server; a larger one is an error.
         max_list_objects: Of one list, all of its parts together; likewise.
-        prometheus_url: Where External metrics whose selector says so come from; empty for nowhere.
-        prometheus_token_file: A bearer token to show it; or ``prometheus_user`` and ``prometheus_password_file``.
-        prometheus_ca_file: Authorities to trust, PEM; empty for the system's.
         notify_url: Webhook that decisions are told to; empty for none. ``notify_format``, ``notify_reasons``: how, and which.
         address: Where health and metrics are served; empty serves nothing.
         max_inactivity: A loop that begins no tick for so long is not well (``runtime.health``).
         max_failing_time: Likewise one that ends none well.
         max_startup_time: In place of both until its first tick has ended well.
+        debugging_snapshot_enabled: Whether ``/snapshotz`` shows what the node loop decided on.
         log_format: ``console`` for people, ``json`` for machines.
         out: Folder of the decision records, for ``kubetide explain``.
         max_records_size: Of the records of one loop; the oldest go when there would be more.
@@ -124,11 +123,6 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     )
     max_answer_size: Bytes = Bytes(512 << 20)
     max_list_objects: int = 1_000_000
-    prometheus_url: str = ""
-    prometheus_token_file: str = ""
-    prometheus_user: str = ""
-    prometheus_password_file: str = ""
-    prometheus_ca_file: str = ""
     notify_url: str = ""
     notify_format: Literal["cloudevents", "slack"] = "cloudevents"
     notify_reasons: tuple[str, ...] = ()
@@ -136,6 +130,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_inactivity: Duration = minutes(10)
     max_failing_time: Duration = minutes(15)
     max_startup_time: Duration = minutes(20)
+    debugging_snapshot_enabled: bool = False
     log_format: Literal["console", "json"] = "console"
     out: str = "kubetide-out"
     max_records_size: Bytes = Bytes(4 << 30)
@@ -154,7 +149,14 @@ _OWN: Mapping[str, str] = {field.replace("_", "-"): field for field in RunSettin
 
 
 _SWITCHES = frozenset(
-    ["act", "leader-elect", "aws-use-static-instance-list", "regional", "bulk-mig-instances-listing-enabled"]
+    [
+        "act",
+        "leader-elect",
+        "aws-use-static-instance-list",
+        "regional",
+        "bulk-mig-instances-listing-enabled",
+        "prometheus-insecure",
+    ]
 )
 _REPEATED = frozenset({"nodes", "node-group-auto-discovery"})
 """Flags that may be given many times; their values hold commas and colons, so that a line ends each."""

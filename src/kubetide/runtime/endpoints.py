@@ -1,6 +1,7 @@
 """Health and metrics over HTTP: what the kubelet and Prometheus ask for.
 
-``/livez`` (also ``/healthz``), ``/readyz``, Cluster Autoscaler's ``/health-check``, and ``/metrics``.
+``/livez`` (also ``/healthz``), ``/readyz``, Cluster Autoscaler's ``/health-check`` and (where it is on)
+``/snapshotz``, and ``/metrics``.
 A check answers 200 with ``ok`` (Cluster Autoscaler's ``OK``), or 500 with the reason.
 """
 
@@ -35,11 +36,20 @@ class EndpointError(KubetideError):
 
 
 @asynccontextmanager
-async def serving(address: str, checks: Checks, metrics: Callable[[], bytes]) -> AsyncIterator[str]:
+async def serving(
+    address: str,
+    checks: Checks,
+    metrics: Callable[[], bytes],
+    *,
+    snapshot: Callable[[], tuple[bool, bytes]] | None = None,
+) -> AsyncIterator[str]:
     """Serve as long as it is open; return the address that it listens on.
 
     Args:
         address: ``HOST:PORT``; without a host all addresses of the machine, port 0 for a free one.
+        checks: What is asked of the process.
+        metrics: Returns the series as text.
+        snapshot: Returns what ``/snapshotz`` answers, and whether it is a whole answer; None serves none.
 
     Raises: EndpointError.
     """
@@ -58,7 +68,14 @@ async def serving(address: str, checks: Checks, metrics: Callable[[], bytes]) ->
         headers = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
         return web.Response(body=metrics(), headers=headers)
 
+    async def shown(_request: web.Request) -> web.Response:
+        assert snapshot is not None, "it is routed only where there is one"
+        whole, body = snapshot()
+        return web.Response(status=200 if whole else 500, body=body, content_type="application/json")
+
     app = web.Application()
+    if snapshot is not None:
+        app.router.add_get("/snapshotz", shown)
     for path in ("/livez", "/healthz"):
         app.router.add_get(path, answering(checks.alive))
     app.router.add_get("/readyz", answering(checks.ready))

@@ -34,7 +34,7 @@ from kubetide.objects.protobuf import MEDIA_TYPE
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.errors import ApiError
-from kubetide.ports.metrics import ExternalMetricSource
+from kubetide.ports.metrics import ExternalMetricSource, SeriesSource
 from kubetide.ports.plugins import Plugin
 from kubetide.runtime.clock import run_real
 from kubetide.runtime.clouds import open_cloud
@@ -52,6 +52,8 @@ from kubetide.runtime.service import Service
 from kubetide.scheduling.filters.in_use import plugins_told, use_filters, with_plugins
 from kubetide.units.exposition import Registry
 from kubetide.units.time import minutes, seconds
+from kubetide.vertical.recommender.settings import DEFAULT_ADDRESS
+from kubetide.vertical.recommender.settings import Settings as RecommenderSettings
 
 COMPONENT = "kubetide"
 
@@ -136,6 +138,18 @@ class _Process:
         client = await stack.enter_async_context(PrometheusClient(connection, clock, basic=basic))
         return PrometheusMetrics(client, clock, served)
 
+    async def _series(self, clock: Clock, stack: AsyncExitStack) -> SeriesSource | None:
+        """Return Prometheus as a source of history, where the recommender is to ask it."""
+        run = self._config.run
+        if (
+            "recommender" not in run.controllers
+            or self._config.loops.of(RecommenderSettings).uses_checkpoints
+        ):
+            return None
+        connection, basic = prometheus_access(run, otherwise=DEFAULT_ADDRESS)
+        client = PrometheusClient(connection, clock, basic=basic, patience=run.prometheus_query_timeout)
+        return await stack.enter_async_context(client)
+
     async def _run(self, clock: Clock, stack: AsyncExitStack) -> None:
         run, log = self._config.run, self._log
         connection = find_connection(
@@ -201,6 +215,7 @@ class _Process:
                 HttpMetrics(cluster, clock),
                 HttpCustomMetrics(cluster, clock, plural_of=plurals),
                 await self._external(HttpExternalMetrics(cluster), clock, stack),
+                await self._series(clock, stack),
             ),
             cloud=cloud,
             guard=guard,
@@ -216,7 +231,9 @@ class _Process:
         log.tell(f"cluster {connection.url}; {', '.join(run.controllers)}; {guard.refusal() or 'acting'}")
         if run.address:
             checks = Checks(service.not_alive, service.not_ready, service.health_check)
-            address = await stack.enter_async_context(serving(run.address, checks, registry.text))
+            shown = service.snapshot if run.debugging_snapshot_enabled else None
+            served = serving(run.address, checks, registry.text, snapshot=shown)
+            address = await stack.enter_async_context(served)
             log.tell(f"health and metrics on http://{address}")
         # The loops end before the rest is cancelled: a lease is let go of only when nobody acts by it any more.
         try:

@@ -6,21 +6,34 @@ from pathlib import Path
 
 from kubetide.cluster import Connection, PemFiles
 from kubetide.cluster.prometheus import BasicAuth
-from kubetide.runtime.config import ConfigError, RunSettings
+from kubetide.runtime.config import ConfigError
+from kubetide.runtime.prometheus_settings import PrometheusSettings
 
 
-def prometheus_access(run: RunSettings) -> tuple[Connection, BasicAuth | None]:
+def prometheus_access(run: PrometheusSettings, otherwise: str = "") -> tuple[Connection, BasicAuth | None]:
     """Return where Prometheus is and what to show it.
+
+    Args:
+        otherwise: The URL where no setting says one.
 
     Raises: ConfigError that names the setting and the fix.
     """
-    if not run.prometheus_url.startswith(("http://", "https://")):
+    url = run.prometheus_url or otherwise
+    if not url.startswith(("http://", "https://")):
+        raise ConfigError(f'prometheus-url: "{url}" is no URL; write for example http://prometheus:9090')
+    if run.prometheus_password and run.prometheus_password_file:
         raise ConfigError(
-            f'prometheus-url: "{run.prometheus_url}" is no URL; write for example http://prometheus:9090'
+            "prometheus-password and prometheus-password-file exclude each other; set one of them"
         )
-    if bool(run.prometheus_user) != bool(run.prometheus_password_file):
-        raise ConfigError("prometheus-user and prometheus-password-file belong together; set both or neither")
-    if run.prometheus_user and run.prometheus_token_file:
+    if run.prometheus_bearer_token and run.prometheus_token_file:
+        raise ConfigError(
+            "prometheus-bearer-token and prometheus-token-file exclude each other; set one of them"
+        )
+    if bool(run.prometheus_user) != bool(run.prometheus_password_file or run.prometheus_password):
+        raise ConfigError(
+            "prometheus-user and prometheus-password-file (or prometheus-password) belong together; set both or neither"
+        )
+    if run.prometheus_user and (run.prometheus_token_file or run.prometheus_bearer_token):
         raise ConfigError("prometheus-token-file and prometheus-user exclude each other; set one of them")
     authority = ""
     if run.prometheus_ca_file:
@@ -30,10 +43,19 @@ def prometheus_access(run: RunSettings) -> tuple[Connection, BasicAuth | None]:
             raise ConfigError(
                 f"prometheus-ca-file: {run.prometheus_ca_file} cannot be read: {error}"
             ) from error
-    token = Path(run.prometheus_token_file) if run.prometheus_token_file else None
-    files = PemFiles(authority=Path(run.prometheus_ca_file) if run.prometheus_ca_file else None)
-    connection = Connection(run.prometheus_url, token_file=token, authority=authority, files=files)
-    basic = (
-        BasicAuth(run.prometheus_user, Path(run.prometheus_password_file)) if run.prometheus_user else None
+    connection = Connection(
+        url,
+        token=run.prometheus_bearer_token,
+        token_file=Path(run.prometheus_token_file) if run.prometheus_token_file else None,
+        authority=authority,
+        files=PemFiles(authority=Path(run.prometheus_ca_file) if run.prometheus_ca_file else None),
+        verify=not run.prometheus_insecure,
     )
-    return connection, basic
+    return connection, _basic(run)
+
+
+def _basic(run: PrometheusSettings) -> BasicAuth | None:
+    if not run.prometheus_user:
+        return None
+    file = Path(run.prometheus_password_file) if run.prometheus_password_file else None
+    return BasicAuth(run.prometheus_user, file, run.prometheus_password)

@@ -12,12 +12,16 @@ from typing import Any
 
 from kubetide.explain.records import Recorder
 from kubetide.loop import Loop, Owners, Parts, Sources, loop_entries, wire
+from kubetide.nodes.controller import NodesController
+from kubetide.nodes.explain.debugging_snapshot import debugging_snapshot, failed_snapshot
+from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.cluster import Cluster
 from kubetide.runtime.clocks import AGREED, SkewReport
 from kubetide.runtime.config import RunConfig
+from kubetide.runtime.expanders import connected_expander
 from kubetide.runtime.failing_sources import failing_sources
 from kubetide.runtime.guard import Guard, guarded_cloud, guarded_cluster
 from kubetide.runtime.health import Activity, Patience, health_check, not_alive
@@ -102,7 +106,8 @@ class Service:
             owners=owners,
             advises=not config.run.act,
             warn=warn,
-            aside=asyncio.to_thread,
+            offload=asyncio.to_thread,
+            expander=connected_expander(config.loops.of(NodesSettings)),
         )
         self._loops = wire(loop_entries(config.run.controllers), parts, config.loops)
         self._failures_told: dict[str, int] = {}
@@ -165,6 +170,16 @@ class Service:
         return health_check(
             self._activities(), self._clock.now(), since=self._started, patience=self._patience
         )
+
+    def snapshot(self) -> tuple[bool, bytes]:
+        """Return what the node loop's last tick was decided on, as JSON, and whether it could be read."""
+        now = self._clock.now()
+        nodes = next((one.loop for one in self._loops if isinstance(one.loop, NodesController)), None)
+        if nodes is None:
+            return False, failed_snapshot("this process runs no node loop", now)
+        if nodes.deciding or nodes.state.tick is None:
+            return False, failed_snapshot("no tick has come to its end yet: ask again", now)
+        return True, debugging_snapshot(nodes.state, now)
 
     def _activities(self) -> list[Activity]:
         return [activity_of(one.loop, self._clock) for one in self._loops]

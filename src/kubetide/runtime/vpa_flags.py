@@ -7,6 +7,7 @@ name alone. Source: vertical-pod-autoscaler 1.8.1, flags of the three binaries.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from kubetide.loop import Value, loop_entry
@@ -44,7 +45,6 @@ _SWITCHES: Final = frozenset(
         "prometheus-insecure",
         "skip-headers",
         "skip-log-headers",
-        "use-external-metrics",
     }
 )
 
@@ -70,40 +70,35 @@ _WITHOUT_EFFECT: Final = frozenset(
         "min-checkpoints",
         # Of Go programs.
         "profiling",
-        # Of --storage=prometheus and --use-external-metrics, which are refused.
-        "container-name-label",
-        "container-namespace-label",
-        "container-pod-name-label",
-        "external-metrics-cpu-metric",
-        "external-metrics-memory-metric",
-        "history-cpu-metric",
-        "history-length",
-        "history-memory-metric",
-        "history-resolution",
-        "metric-for-pod-labels",
-        "password",
-        "pod-label-prefix",
-        "pod-name-label",
-        "pod-namespace-label",
-        "prometheus-address",
-        "prometheus-bearer-token",
-        "prometheus-bearer-token-file",
-        "prometheus-cadvisor-job-name",
-        "prometheus-insecure",
-        "prometheus-query-timeout",
-        "username",
     }
 )
 """Upstream's flags that change nothing here."""
+
+_OTHER_NAMES: Final = MappingProxyType(
+    {
+        "password": "prometheus-password",
+        "prometheus-address": "prometheus-url",
+        "prometheus-bearer-token-file": "prometheus-token-file",
+        "username": "prometheus-user",
+    }
+)
+"""Settings of `kubetide run` by the names that upstream's recommender has for them."""
 
 _TRUE = {"1", "t", "T", "true", "TRUE", "True"}
 _FALSE = {"0", "f", "F", "false", "FALSE", "False"}
 
 
-def vpa_config(name: str, arguments: Sequence[str]) -> RunConfig:
+def vpa_config(
+    name: str, arguments: Sequence[str], environment: Mapping[str, str] = MappingProxyType({})
+) -> RunConfig:
     """Return the configuration of one of ``PROGRAMS`` for upstream's flags, and those of `kubetide run` beside them.
 
-    It acts, as upstream's program does. Raises: ConfigError.
+    It acts, as upstream's program does.
+
+    Args:
+        environment: Where user and password of Prometheus are looked for that no flag says.
+
+    Raises: ConfigError.
     """
     program = PROGRAMS[name]
     entry = loop_entry(program.loop)
@@ -120,20 +115,21 @@ def vpa_config(name: str, arguments: Sequence[str]) -> RunConfig:
         "leader-elect-resource-name": entry.lease,
         "leader-elect-resource-namespace": "kube-system",
     }
+    if program.loop == "recommender":
+        variables = {"prometheus-user": "PROMETHEUS_USERNAME", "prometheus-password": "PROMETHEUS_PASSWORD"}
+        values |= {flag: environment[name] for flag, name in variables.items() if environment.get(name)}
     for flag, value in _pairs(arguments, program.loop):
         setting = run_name(flag)
         if flag in fixed:
             if value != fixed[flag]:
                 raise ConfigError(f"--{flag}={value}: only {fixed[flag]} is supported; leave the flag out")
-        elif flag == "use-external-metrics" and value is True:
-            raise ConfigError(
-                "--use-external-metrics: usage from external metrics is not supported; leave it out"
-            )
         elif flag == "kube-api-burst":
             values[flag] = _whole(flag, str(value))
+        elif program.loop == "recommender" and flag in _OTHER_NAMES:
+            values[_OTHER_NAMES[flag]] = value
         elif setting in entry.flags.fields or is_setting(flag):
             values[setting if setting in entry.flags.fields else flag] = value
-        elif flag not in _WITHOUT_EFFECT and flag != "use-external-metrics":
+        elif flag not in _WITHOUT_EFFECT:
             raise ConfigError(f"--{flag}: {name} has no such flag; docs/vertical.md lists them")
     return make_config([("--", values)])
 

@@ -83,7 +83,7 @@ def absorb(state: State, commands: Commands, outcomes: Sequence[Outcome], now: I
             progress[run.table] = _touched(replace(known, last=now), run.rule, "only advised", now)
             continue
         error = run.change.error or outcome.error
-        mark, told = mode.told(table, run.rule, run, error, bool(error), now)
+        mark, told = mode.report(table, run.rule, run, error, bool(error), now)
         notices += told
         reasons.append(_reason(run, error))
         if error:
@@ -180,7 +180,7 @@ class _Commands:
             rule = table.rules[lost.rule]
             change = Change(table.target, error=lost.error if lost.unread else "")
             run = Run(table.key, lost.rule, rule, lost.due, lost.count, table.target, change)
-            lost_mark, told = mode.told(table, rule, run, lost.error, False, self.now)
+            lost_mark, told = mode.report(table, rule, run, lost.error, False, self.now)
             self._notices += told
             if lost_mark is not None:
                 progress = _marked(progress, lost_mark)

@@ -51,23 +51,52 @@ def coming(state: State, key: Key, now: Instant) -> Turn | None:
     return Turn(rule, at)
 
 
-def intents(state: State, now: Instant) -> list[Intent]:
-    """Return the next change of each workload that a table sizes, with its due time.
+_MOST_TURNS: Final = 200
+"""Of one rule; more are no longer read by people."""
 
-    A table of an HPA sets bounds; what the HPA then asks for is the HPA's to announce.
+
+def turns(state: State, now: Instant, until: Instant) -> list[tuple[Key, Turn, str]]:
+    """Return all that tables begin between two times, each with what it does to its target."""
+    found: list[tuple[Key, Turn, str]] = []
+    for key in sorted(state.tables):
+        target = state.tables[key].target
+        for entry in state.plan(key).entries:
+            at: Instant | None = now
+            for _ in range(_MOST_TURNS):
+                at = (
+                    entry.calendar.next(at, entry.off)
+                    if entry.calendar is not None and at is not None
+                    else None
+                )
+                if at is None or at > until:
+                    break
+                found.append(
+                    (key, Turn(entry.rule, at), f"{target.kind} {target.name} gets {_said(entry.rule)}")
+                )
+    return found
+
+
+def intents(state: State, now: Instant) -> list[Intent]:
+    """Return the next change of each workload or HPA that a table sizes, with its due time.
+
+    A table of an HPA sets bounds: the fewest replicas from then on. Which workload that is, the HPA's own loop knows.
     """
     found: dict[Workload, Intent] = {}
     for key in sorted(state.tables):
         table = state.tables[key]
-        if is_hpa(table.target):
-            continue
         turn = coming(state, key, now)
-        if turn is None or turn.rule.size is None:
+        if turn is None:
+            continue
+        size = turn.rule.size
+        if is_hpa(table.target) and turn.rule.minimum is not None:
+            size = turn.rule.minimum
+        if size is None:
             continue
         workload = Workload(table.target.namespace, table.target.kind, table.target.name)
         known = found.get(workload)
         if known is None or turn.at < known.due:
-            found[workload] = Intent(workload, turn.rule.size, turn.at, SOURCE)
+            why = f"{table.kind} {table.name}, rule {turn.rule.name}"
+            found[workload] = Intent(workload, size, turn.at, SOURCE, why=why)
     return list(found.values())
 
 

@@ -6,12 +6,14 @@ Source: cluster-autoscaler core (Jul 2026), hinting simulator and similar-pods s
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
 
 import msgspec
 import numpy as np
 
 from kubetide.objects.pod import Pod
 from kubetide.scheduling.columns.rows import BoolVector
+from kubetide.scheduling.name_order import NameOrder
 from kubetide.scheduling.pods.classes import classify_unbound
 from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.pods.similar import MAX_PER_CONTROLLER, controller_uid, similarity_key
@@ -54,6 +56,7 @@ def place(
     exclude: Collection[str] = (),
     start: int = FIRST_START,
     stop_at_failure: bool = False,
+    by_name: bool = False,
 ) -> Placements:
     """Place pods and leaves them in the snapshot (fork first to take them back).
 
@@ -68,8 +71,9 @@ def place(
         exclude: Names of nodes that must not be used. Cordoned nodes are used by hint only.
         start: Row to begin with: ``Placements.start`` of the call before.
         stop_at_failure: Whether a pod that fits nowhere ends the work on its priority.
+        by_name: Whether to go round in name order; ``start`` is a place in this order then.
     """
-    run = _Run(snapshot, exclude, start)
+    run = _Run(snapshot, exclude, start, by_name=by_name)
     by_priority: dict[int, list[Pod]] = {}
     for pod in pods:
         by_priority.setdefault(pod.spec.priority or 0, []).append(pod)
@@ -87,7 +91,7 @@ def place(
 class _Run:
     """One call of ``place``: nothing is ever freed in it, so most classes that failed once fail again."""
 
-    def __init__(self, snapshot: Snapshot, exclude: Collection[str], start: int) -> None:
+    def __init__(self, snapshot: Snapshot, exclude: Collection[str], start: int, *, by_name: bool) -> None:
         self._snapshot = snapshot
         self._excluded = dict.fromkeys(exclude)
         self._blocked: BoolVector = np.array(snapshot.unschedulable)
@@ -96,6 +100,11 @@ class _Run:
                 self._blocked[snapshot.row(name)] = True
         self._start = start
         self._names = snapshot.node_names
+        self._order: NameOrder | None = None
+        if by_name and any(first > second for first, second in pairwise(self._names)):
+            self._order = NameOrder(snapshot)
+            self._names = self._order.names
+            self._blocked = self._blocked[self._order.rows]
         self._failed: dict[PodClass, None] = {}
         self._failed_of: dict[str, dict[bytes, None]] = {}
         self._overflowing: dict[str, None] = {}
@@ -122,7 +131,7 @@ class _Run:
         pod_class = classify_unbound(pod)
         row = -1
         if pod_class not in self._failed:
-            row = self._snapshot.first_fit(pod_class, self._start, self._blocked)
+            row = self._scan(pod_class)
         if row >= 0:
             self._start = row + 1
             self._put(pod, self._names[row], pod_class)
@@ -138,6 +147,11 @@ class _Run:
             else:
                 self._overflowing[uid] = None
         return False
+
+    def _scan(self, pod_class: PodClass) -> int:
+        if self._order is None:
+            return self._snapshot.first_fit(pod_class, self._start, self._blocked)
+        return self._order.first_fit(pod_class, self._start % len(self._names), ~self._blocked)
 
     def _put(self, pod: Pod, node_name: str, pod_class: PodClass) -> None:
         self._snapshot.add_pod(pod, node_name, pod_class)

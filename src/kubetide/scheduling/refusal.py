@@ -11,7 +11,7 @@ UNRESOLVABLE = "UnschedulableAndUnresolvable"
 """Nothing that happens to the node's pods could help."""
 
 ERROR = "Error"
-"""The pod cannot be judged; ``detail`` says why."""
+"""The pod cannot be evaluated; ``detail`` says why."""
 
 
 class Shortfall(msgspec.Struct, frozen=True, gc=False):

@@ -67,7 +67,7 @@ takes 3.9 times as long; "1,000 of 200 classes" (5 pods a class) is the other si
 NEW_NODES_ONE_BY_ONE = 16
 """The estimate pod by pod looks at so many new nodes one by one before it compares all of them as vectors.
 
-Benchmark: ``bench.scheduling --only estimates``, "1,000 of 200 classes, half of them minding others": a tenth more with 0.
+Benchmark: ``bench.scheduling --only estimates``, "1,000 of 200 classes, half of them with inter-pod rules": a tenth more with 0.
 """
 
 # ── Least-cost expander ──

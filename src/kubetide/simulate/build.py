@@ -11,6 +11,7 @@ import msgspec
 
 from kubetide.embedded.apiserver.manifests.manifest import CustomKinds, ManifestError, load_manifests
 from kubetide.embedded.cloud import CATALOGUE, CloudFaults, GroupSpec, InstanceType
+from kubetide.embedded.cloud.catalogue import GPU_RESOURCE
 from kubetide.embedded.cloud.faults import CallFailure, Window
 from kubetide.embedded.draws import Between
 from kubetide.embedded.kubelet import PodTimes
@@ -93,9 +94,18 @@ def prices_of(scenario: Scenario) -> dict[str, GroupPrice]:
             per_hour=types[group.name].price_per_hour
             if group.price_per_hour is None
             else group.price_per_hour,
-            cores=(types[group.name].cpu_milli - types[group.name].reserved_cpu_milli) / 1000,
+            offers=_offers(types[group.name]),
         )
         for group in scenario.node_groups
+    }
+
+
+def _offers(machine: InstanceType) -> dict[str, float]:
+    return {
+        "cpu": (machine.cpu_milli - machine.reserved_cpu_milli) / 1000,
+        "memory": machine.memory_bytes - machine.reserved_memory_bytes,
+        "pods": machine.pods,
+        GPU_RESOURCE: machine.gpus,
     }
 
 

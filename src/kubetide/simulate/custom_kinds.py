@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from kubetide.loop import spelled_out
+from kubetide.loop import LoopSettings, spelled_out
+from kubetide.nodes.definitions import definitions as capacity_definitions
+from kubetide.nodes.facts.capacity import kinds_read
+from kubetide.nodes.settings import Settings
+from kubetide.objects.base import Json
 from kubetide.objects.kinds import (
+    CAPACITY_KINDS,
     CUSTOM_RESOURCE_DEFINITIONS,
     STORED_KINDS,
     TIME_TABLE_KINDS,
@@ -14,13 +19,16 @@ from kubetide.objects.kinds import (
     Kind,
 )
 from kubetide.simulate.build import Manifests
+from kubetide.vertical.definitions import definitions as vpa_definitions
 
 _VERTICAL_LOOPS: Final = frozenset({"recommender", "updater", "admission"})
 
 
-def needs_vpa_definitions(loops: Iterable[str], manifests: Manifests) -> bool:
-    """Return whether a loop of the run reads VPA objects, or one is among the manifests."""
-    return not _VERTICAL_LOOPS.isdisjoint(spelled_out(loops)) or _holds(manifests, VERTICAL_KINDS)
+def definitions_for(loops: Iterable[str], manifests: Manifests, settings: LoopSettings) -> tuple[Json, ...]:
+    """Return the definitions of custom kinds that a loop of the run reads, or that are among the manifests."""
+    vertical = not _VERTICAL_LOOPS.isdisjoint(spelled_out(loops)) or _holds(manifests, VERTICAL_KINDS)
+    capacity = kinds_read(settings.of(Settings)) or _holds(manifests, CAPACITY_KINDS)
+    return (*(vpa_definitions() if vertical else ()), *(capacity_definitions() if capacity else ()))
 
 
 def stored_kinds(loops: Iterable[str], manifests: Manifests) -> tuple[Kind[Any], ...]:

@@ -67,7 +67,7 @@ async def run_watch_expiries(scenario: Scenario, cluster: EmbeddedCluster, clock
 async def run_node_failures(
     scenario: Scenario, clock: Clock, *, seed: int, nodes: Informer[Node], kubelets: KubeletPool
 ) -> None:
-    """Silences one node for each ``node-failure`` fault from its start to its end, or for good.
+    """Silence one node for each ``node-failure`` fault from its start to its end, or for good.
 
     The node is drawn from those that are Ready at the start, of the fault's group if it names one;
     with a ``probability`` below 1 it may be that none fails.

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kubetide.embedded.cloud import GROUP_LABEL, EmbeddedCloud
+from kubetide.embedded.cloud.catalogue import GPU_RESOURCE
 from kubetide.embedded.load import ServiceLoad, ServiceResources, ServiceStep
 from kubetide.objects.node import Node, node_condition
 from kubetide.objects.pod import Pod, PodSpec, is_finished, pod_condition
@@ -19,6 +20,10 @@ from kubetide.simulate.timeline import NodeLife, ResourceTotals, ServiceSeries, 
 from kubetide.units.quantity import milli
 from kubetide.units.time import Instant, to_seconds
 from kubetide.watching import Informer, Key
+
+_RESOURCES = ("cpu", "memory", "pods", GPU_RESOURCE)
+"""What is summed up of the pods on nodes; CPU has a column of its own."""
+_NOTHING = (0,) * len(_RESOURCES)
 
 
 class Observer:
@@ -43,6 +48,7 @@ class Observer:
             step_s=to_seconds(load.step),
             services={name: ServiceSeries(name) for name in names},
             nodes={name: [] for name in groups},
+            requested={name: [] for name in _RESOURCES[1:]},
         )
         self._start = start
         self._load = load
@@ -92,9 +98,10 @@ class Observer:
             step.existing,
             step.ready,
         )
-        rows = zip(*(column.tolist() for column in columns), step.violated.tolist(), strict=True)
+        broken = step.violated.tolist(), step.violated_own_step.tolist()
+        rows = zip(*(column.tolist() for column in columns), *broken, strict=True)
         for (key, series), row in zip(self._series, rows, strict=True):
-            offered, capacity, asked, queue, latency, existing, ready, violated = row
+            offered, capacity, asked, queue, latency, existing, ready, violated, own_step = row
             series.offered.append(round(offered, 4))
             series.capacity.append(round(capacity, 4))
             series.asked.append(round(asked, 4))
@@ -103,6 +110,7 @@ class Observer:
             series.existing.append(existing)
             series.ready.append(ready)
             series.violated.append(violated)
+            series.violated_own_step.append(own_step)
             deployment = deployments.get(key)
             wanted = existing if deployment is None else deployment.spec.replicas
             series.wanted.append(1 if wanted is None else wanted)
@@ -112,7 +120,10 @@ class Observer:
         line.pending.append(len(counts.pending))
         for group, ready in counts.ready_nodes.items():
             line.nodes[group].append(ready)
-        line.cpu_requested.append(counts.requested_milli / 1000)
+        cpu, *others = counts.requested
+        line.cpu_requested.append(cpu / 1000)
+        for column, amount in zip(line.requested.values(), others, strict=True):
+            column.append(amount)
         line.cpu_used.append(round(self._load.cpu_used_milli / 1000, 3))
         line.cpu_allocatable.append(counts.allocatable_milli / 1000)
         line.cost.append(round(self._cloud.spent() - (self._spent_before or 0.0), 6))
@@ -159,8 +170,9 @@ class _Counts:
 
     def __init__(self, groups: Sequence[str]) -> None:
         self.pending: dict[Key, None] = {}
-        self.requested_milli = 0
-        self._requests: dict[Key, tuple[PodSpec, int]] = {}
+        self.requested = [0] * len(_RESOURCES)
+        """Of each resource, in base units."""
+        self._requests: dict[Key, tuple[PodSpec, tuple[int, ...]]] = {}
         """Of the pods that count: what their spec asks for."""
         self.allocatable_milli = 0
         self.ready_nodes = dict.fromkeys(groups, 0)
@@ -192,12 +204,14 @@ class _Counts:
         self._count_start(old, new)
 
     def _count_requests(self, key: Key, pod: Pod | None) -> None:
-        spec, before = self._requests.pop(key, (None, 0))
+        spec, before = self._requests.pop(key, (None, _NOTHING))
+        amounts = _NOTHING
         if pod is not None and _counts(pod):
-            amount = before if pod.spec is spec else pod_requests(pod).get("cpu", 0)
-            self._requests[key] = pod.spec, amount
-            self.requested_milli += amount
-        self.requested_milli -= before
+            amounts = before if pod.spec is spec else _amounts(pod)
+            self._requests[key] = pod.spec, amounts
+        if amounts is not before:
+            for at, (more, less) in enumerate(zip(amounts, before, strict=True)):
+                self.requested[at] += more - less
 
     def _count_start(self, old: Pod | None, new: Pod | None) -> None:
         if new is not None and _is_ready(new) and (old is None or not _is_ready(old)):
@@ -211,6 +225,11 @@ class _Counts:
             group = (node.metadata.labels or {}).get(GROUP_LABEL)
             if group in self.ready_nodes:
                 self.ready_nodes[group] += sign
+
+
+def _amounts(pod: Pod) -> tuple[int, ...]:
+    asked = {**pod_requests(pod), "pods": 1}
+    return tuple(asked.get(name, 0) for name in _RESOURCES)
 
 
 def _counts(pod: Pod) -> bool:

@@ -12,9 +12,9 @@ from kubetide.loop import Cell, LoopEntry, Table, loop_entry, loop_names
 from kubetide.objects.base import json_name
 from kubetide.runtime.permissions import with_hint
 from kubetide.runtime.records import Ending, Header, RecordError, ending, read_records, recorded_loops
-from kubetide.simulate.bringing import bring, finish
 from kubetide.simulate.marks import marks_of
 from kubetide.simulate.recorded_plugins import RecordedPlugins, recorded_plugins
+from kubetide.simulate.redeciding import finish, redecide
 from kubetide.simulate.timeline import Mark
 from kubetide.simulate.when import Moment
 from kubetide.units.time import Instant, before, format_rfc3339, hours
@@ -141,7 +141,7 @@ def _loop(
     last = waiting[-1]
     assert entry.core is not None, "a loop that records has a core"
     core = entry.core()
-    bring(core, waiting)
+    redecide(core, waiting)
     holds: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
     if entry.status is not None:

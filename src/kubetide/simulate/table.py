@@ -56,7 +56,12 @@ def summary_cells(summary: Summary) -> SummaryCells:
             ("cost", f"{decimal(summary.cost, 2)} {printable(summary.currency)}"),
             ("without scaling", decimal(summary.cost_unscaled, 2)),
             ("lower bound", decimal(summary.cost_bound, 2)),
+            ("cost over bound", _ratio(summary.cost_over_bound)),
             ("SLO minutes lost", count(sum(service.slo_minutes_lost for service in summary.services))),
+            (
+                "at the load's own step",
+                count(sum(service.slo_minutes_own_step for service in summary.services)),
+            ),
             ("pods started", count(summary.pod_starts)),
             ("most pods pending", count(summary.pending_max)),
             ("pending pod-minutes", decimal(summary.pending_pod_minutes, 1)),
@@ -67,6 +72,10 @@ def summary_cells(summary: Summary) -> SummaryCells:
         ),
         notices=tuple(printable(notice) for notice in summary.notices),
     )
+
+
+def _ratio(value: float | None) -> str:
+    return "-" if value is None else decimal(value, 2)
 
 
 def _updates(summary: Summary) -> tuple[tuple[str, str], ...]:
@@ -98,6 +107,7 @@ def _services(summary: Summary) -> Table:
             "pods",
             "pod-min",
             "SLO min",
+            "own step",
             "unserved",
             "slack",
             "rescales",
@@ -110,6 +120,7 @@ def _services(summary: Summary) -> Table:
                 span(service.replicas_min, service.replicas_max),
                 count(service.pod_minutes),
                 count(service.slo_minutes_lost),
+                count(service.slo_minutes_own_step),
                 percent(service.unserved_share, 2),
                 percent(service.slack, 1),
                 count(service.rescales),

@@ -3,14 +3,16 @@
 Definitions (one sampling step is ``step_s`` seconds):
 - pod-minutes: sum of the pods that exist times the step, in minutes; a pod is billed while it starts.
 - SLO minute lost: a minute with at least one step in which the service broke its objective.
+- the same at the load's own step: the load of each value of the trace against the capacity of the step, so that
+  a second of a burst counts which the mean of the step hides.
 - unserved share: requests offered above the ready capacity over all requests offered.
 - slack: share of the CPU that the ready pods asked for and that no request needed.
 - turns: changes of the replicas asked for that go against the one before; many of them are an oscillation.
 - CPU slack, memory slack: share of what the running containers ask for and do not use.
 - throttled share: CPU that containers had work for and that their limits withheld, over all that they had work for.
 - cost without scaling: every node group at the largest size that it had, from the beginning to the end.
-- lower bound of the cost: the CPU that pods asked for, step by step, at the cheapest price per core of all groups;
-  no packing of the same pods can cost less.
+- lower bound of the cost: step by step, for each resource what pods on nodes asked for at the cheapest price per unit of
+  all groups (CPU, memory, GPUs, places for pods), and of these the dearest; no packing of the same pods can cost less.
 """
 
 from __future__ import annotations
@@ -54,6 +56,7 @@ class ServiceSeries(msgspec.Struct):
         existing: Pods that exist and are not being deleted.
         ready: Pods that serve.
         violated: Whether the step broke the objective.
+        violated_own_step: The same, with the load at the trace's own step.
         resources: Requests and use of its containers.
     """
 
@@ -67,14 +70,15 @@ class ServiceSeries(msgspec.Struct):
     existing: list[int] = msgspec.field(default_factory=list)
     ready: list[int] = msgspec.field(default_factory=list)
     violated: list[bool] = msgspec.field(default_factory=list)
+    violated_own_step: list[bool] = msgspec.field(default_factory=list)
     resources: ResourceTotals = msgspec.field(default_factory=ResourceTotals)
 
 
 class GroupPrice(msgspec.Struct, frozen=True):
-    """What a node of a group costs an hour, and how many cores pods have of it."""
+    """What a node of a group costs an hour, and what pods have of it, by resource: cores, bytes, counts."""
 
     per_hour: float
-    cores: float
+    offers: dict[str, float]
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -111,6 +115,7 @@ class Timeline(msgspec.Struct):
         pending: Pods without a node.
         nodes: Nodes that are Ready, by group.
         cpu_requested, cpu_used, cpu_allocatable: Cores.
+        requested: Of other resources, what the pods on nodes ask for: bytes, counts.
         cost: Money spent since the start, in ``currency``.
         node_lives: Of each node that was there, in the order of their coming.
         evictions: Pods that were asked to go by the Eviction API.
@@ -125,6 +130,7 @@ class Timeline(msgspec.Struct):
     pending: list[int] = msgspec.field(default_factory=list)
     nodes: dict[str, list[int]] = msgspec.field(default_factory=dict)
     cpu_requested: list[float] = msgspec.field(default_factory=list)
+    requested: dict[str, list[int]] = msgspec.field(default_factory=dict)
     cpu_used: list[float] = msgspec.field(default_factory=list)
     cpu_allocatable: list[float] = msgspec.field(default_factory=list)
     cost: list[float] = msgspec.field(default_factory=list)
@@ -148,6 +154,7 @@ class ServiceSummary(msgspec.Struct, frozen=True):
     replicas_max: int
     pod_minutes: float
     slo_minutes_lost: int
+    slo_minutes_own_step: int
     unserved_share: float
     slack: float
     rescales: int
@@ -172,6 +179,7 @@ class Summary(msgspec.Struct, frozen=True):
         start: When the run began.
         cost_unscaled: What the groups at their largest sizes would have cost.
         cost_bound: What the same pods cost at least.
+        cost_over_bound: The cost over that; None where the bound is 0.
         evictions: Pods that were asked to go by the Eviction API.
         nodes_added, nodes_removed: Nodes that came and that went after the start.
         notices: What the run left out of its manifests and what could not scale, a sentence each.
@@ -191,6 +199,7 @@ class Summary(msgspec.Struct, frozen=True):
     currency: str = "USD"
     cost_unscaled: float = 0.0
     cost_bound: float = 0.0
+    cost_over_bound: float | None = None
     evictions: int = 0
     nodes_added: int = 0
     nodes_removed: int = 0
@@ -205,6 +214,7 @@ def summarize(name: str, timeline: Timeline) -> Summary:
     step_s = timeline.step_s
     steps = len(timeline.pending)
     start = Instant(timeline.start - round(step_s * 1e9))
+    cost, bound = (timeline.cost[-1] if timeline.cost else 0.0), _cost_bound(timeline)
     return Summary(
         name=name,
         start=start,
@@ -219,14 +229,15 @@ def summarize(name: str, timeline: Timeline) -> Summary:
             )
             for group, counts in sorted(timeline.nodes.items())
         ),
-        cost=round(timeline.cost[-1], 4) if timeline.cost else 0.0,
+        cost=round(cost, 4),
         pod_starts=timeline.pod_starts,
         pending_max=max(timeline.pending, default=0),
         pending_pod_minutes=round(sum(timeline.pending) * step_s / 60, 2),
         decisions=len(timeline.marks),
         currency=timeline.currency,
         cost_unscaled=round(_cost_unscaled(timeline), 4),
-        cost_bound=round(_cost_bound(timeline), 4),
+        cost_bound=round(bound, 4),
+        cost_over_bound=round(cost / bound, 4) if bound else None,
         evictions=timeline.evictions,
         nodes_added=sum(life.created >= start for life in timeline.node_lives),
         nodes_removed=sum(life.deleted is not None and life.deleted >= start for life in timeline.node_lives),
@@ -251,8 +262,15 @@ def _cost_unscaled(timeline: Timeline) -> float:
 
 
 def _cost_bound(timeline: Timeline) -> float:
-    per_core = min((one.per_hour / one.cores for one in timeline.prices.values() if one.cores), default=0.0)
-    return sum(timeline.cpu_requested) * timeline.step_s / 3600 * per_core
+    least = [0.0] * len(timeline.cpu_requested)
+    columns: dict[str, Sequence[float]] = {"cpu": timeline.cpu_requested, **timeline.requested}
+    prices = timeline.prices.values()
+    for resource, column in columns.items():
+        per_unit = [one.per_hour / one.offers[resource] for one in prices if one.offers.get(resource)]
+        if per_unit:
+            cheapest = min(per_unit)
+            least = [max(before, amount * cheapest) for before, amount in zip(least, column, strict=True)]
+    return sum(least) * timeline.step_s / 3600
 
 
 def _service(series: ServiceSeries, step_s: float) -> ServiceSummary:
@@ -269,6 +287,7 @@ def _service(series: ServiceSeries, step_s: float) -> ServiceSummary:
         replicas_max=max(series.existing, default=0),
         pod_minutes=round(sum(series.existing) * step_s / 60, 2),
         slo_minutes_lost=minutes_lost(series.violated, step_s),
+        slo_minutes_own_step=minutes_lost(series.violated_own_step, step_s),
         unserved_share=round(1 - served / offered, 6) if offered else 0.0,
         slack=round(1 - needed / asked, 4) if asked else 0.0,
         rescales=sum(1 for a, b in zip(series.wanted, series.wanted[1:], strict=False) if a != b),

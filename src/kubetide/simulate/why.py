@@ -22,9 +22,9 @@ from kubetide.runtime.index_lines import Entry, checksum
 from kubetide.runtime.indexed_records import entries, header_of, read_entries
 from kubetide.runtime.permissions import with_hint
 from kubetide.runtime.records import RecordError, read_records, recorded_loops
-from kubetide.simulate.bringing import bring, finish
 from kubetide.simulate.marks import marks_of
 from kubetide.simulate.named_plugins import TakesUp, named_plugins
+from kubetide.simulate.redeciding import finish, redecide
 from kubetide.simulate.when import Moment, start_of_records
 from kubetide.units.time import Instant, format_rfc3339
 
@@ -77,7 +77,7 @@ class _Decided:
 
 
 @dataclass(frozen=True, slots=True)
-class _Brought:
+class _Redecided:
     """Where the records lead: the last of them that counts, and what was decided about the object until then."""
 
     last: Record
@@ -112,18 +112,18 @@ def answer_about(
     core = loop.core()
     subject = f"{namespace}/{name}" if explainer.namespaced else name
     with named_plugins() as plugins:
-        brought = _bring_to(core, folder, loop.name, at, subject, plugins)
-        lines = _answer(explainer, core, subject, brought, view)
+        redecided = _redecide_until(core, folder, loop.name, at, subject, plugins)
+        lines = _answer(explainer, core, subject, redecided, view)
     # Which role lacks a right is ours to say: the text of a refusal stays upstream's in conditions and events.
     explained = [with_hint(line, (loop.name,)) for line in lines]
-    last = brought.last
-    now = [one for one in brought.decided if one.record.tick == last.tick]
-    before = [one for one in brought.decided if one.record.tick != last.tick]
+    last = redecided.last
+    now = [one for one in redecided.decided if one.record.now == last.now]
+    before = [one for one in redecided.decided if one.record.now != last.now]
     return Answer(
         kind=kind,
         name=subject,
         at=format_rfc3339(last.now),
-        over=brought.is_over,
+        over=redecided.is_over,
         lines=tuple(explained),
         now=tuple(map(_told, now)),
         before=tuple(map(_told, before)),
@@ -134,14 +134,14 @@ def _told(one: _Decided) -> Decided:
     return Decided(format_rfc3339(one.record.now), one.text, one.why)
 
 
-def _answer(explainer: Explainer, core: Core, subject: str, brought: _Brought, view: str) -> list[str]:
-    last = brought.last
+def _answer(explainer: Explainer, core: Core, subject: str, redecided: _Redecided, view: str) -> list[str]:
+    last = redecided.last
     if explainer.after_decision:
         finish(core, last)
     try:
         return explainer.lines(core, subject, last.now, view)
     except KeyError:
-        if not brought.decided:
+        if not redecided.decided:
             raise _nothing(explainer.kind, subject, explainer.names(core), last.now) from None
         return [f"There is no {explainer.kind} {subject} any more at this time."]
 
@@ -165,10 +165,10 @@ def objects_of(folder: Path, at: Moment | None, kinds: Collection[str] | None = 
         core = entry.core()
         with named_plugins() as plugins:
             try:
-                brought = _bring_to(core, folder, entry.name, at, "", plugins)
+                redecided = _redecide_until(core, folder, entry.name, at, "", plugins)
             except WhyError:
                 continue
-            finish(core, brought.last)
+            finish(core, redecided.last)
         for explainer in asked:
             found[explainer.kind] = sorted(explainer.names(core))
     return found
@@ -197,7 +197,7 @@ def _scaled(folder: Path, at: Moment | None) -> list[tuple[str, str, str]]:
         core = entry.core()
         with named_plugins() as plugins:
             try:
-                _bring_to(core, folder, entry.name, at, "", plugins)
+                _redecide_until(core, folder, entry.name, at, "", plugins)
             except WhyError:
                 continue
         for kind, targets in scaling:
@@ -240,9 +240,9 @@ def _explainer_of(kind: str, folder: Path | None) -> tuple[Explaining, Explainer
     raise WhyError(f"nothing is known of a {kind!r}; ask about {', '.join(kinds_of(folder))}")
 
 
-def _bring_to(
+def _redecide_until(
     core: Core, folder: Path, loop: str, at: Moment | None, subject: str, plugins: TakesUp
-) -> _Brought:
+) -> _Redecided:
     """Apply all records until the end of the moment, the last one not yet decided."""
     waiting: list[Entry] = []
     about: list[Entry] = []
@@ -265,9 +265,19 @@ def _bring_to(
     if is_over and at is not None and at.next_day:
         raise _not_begun(folder, loop, waiting[-1].now)
     plugins.take_up(header_of(waiting[0].path))
-    last = bring(core, read_entries(waiting))
+    last = redecide(core, read_entries(waiting))
     decided = [one for record in read_entries(about) for one in _decided_about(record, subject)]
-    return _Brought(last, _without_repeats(decided), is_over)
+    return _Redecided(last, _without_repeats(decided), is_over)
+
+
+def redecide_until(core: Core, folder: Path, loop: str, at: Moment | None, plugins: TakesUp) -> Record:
+    """Bring a core to where a moment's records have been decided and taken in; return the last of them.
+
+    Raises: RecordError; WhyError where the run had not begun.
+    """
+    last = _redecide_until(core, folder, loop, at, "", plugins).last
+    finish(core, last)
+    return last
 
 
 def _is_later(entry: Entry, at: Moment, before: Sequence[Entry]) -> bool:

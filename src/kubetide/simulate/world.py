@@ -55,6 +55,7 @@ from kubetide.objects.kinds import (
     PDBS,
     PODS,
     REPLICA_SETS,
+    SERVICES,
     STATEFUL_SETS,
     VALIDATING_WEBHOOKS,
     Kind,
@@ -73,7 +74,7 @@ from kubetide.simulate.build import (
     services_of,
 )
 from kubetide.simulate.checkers import Checkers, unsettled
-from kubetide.simulate.custom_kinds import needs_vpa_definitions, stored_kinds
+from kubetide.simulate.custom_kinds import definitions_for, stored_kinds
 from kubetide.simulate.faults import ApiFaults, run_node_failures, run_watch_expiries
 from kubetide.simulate.notices import notices_of
 from kubetide.simulate.observe import Observer
@@ -83,7 +84,6 @@ from kubetide.simulate.scenario import Scenario, ScenarioError, start_of
 from kubetide.simulate.timeline import Timeline
 from kubetide.simulate.webhooks import OwnWebhooks
 from kubetide.units.time import ZERO, Duration, Instant, parse_duration, seconds
-from kubetide.vertical.definitions import definitions
 from kubetide.watching import Caches, Informer
 
 _WEBHOOKS = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
@@ -132,7 +132,6 @@ class World:
         if kept is not None:
             seed = kept.seed_of(seed)
         self._seed = seed
-        self._on_sample = on_sample
         entries = loop_entries(scenario.loops)
         simulated = {name: value for entry in entries for name, value in entry.simulated_flags.items()}
         settings = parse_flags({**simulated, **scenario.flags}, entries)
@@ -144,7 +143,7 @@ class World:
         if webhooks is None:
             self._manifests = [one for one in self._manifests if one[0] not in _WEBHOOKS]
 
-        self._vertical = needs_vpa_definitions(scenario.loops, self._manifests)
+        self._definitions = definitions_for(scenario.loops, self._manifests, settings)
         own = OwnWebhooks(webhooks)
         store = Store(stored_kinds(scenario.loops, self._manifests))
         if kept is not None:
@@ -163,6 +162,7 @@ class World:
         self._jobs = Informer(self.cluster, JOBS, clock)
         self._cron_jobs = Informer(self.cluster, CRON_JOBS, clock)
         self._pdbs = Informer(self.cluster, PDBS, clock)
+        self._services = Informer(self.cluster, SERVICES, clock)
         self._namespaces = Informer(self.cluster, NAMESPACES, clock)
         self._volumes, self._devices = VolumeCache(self.cluster, clock), DeviceCache(self.cluster, clock)
         self._volumes.want_when_used(store)
@@ -178,6 +178,7 @@ class World:
             self._jobs,
             self._cron_jobs,
             self._pdbs,
+            self._services,
             self._namespaces,
         )
         self.cloud = EmbeddedCloud(
@@ -280,13 +281,12 @@ class World:
                 task.cancel()
 
     def _cluster_parts(self) -> list[Coroutine[Any, Any, None]]:
-        cluster, clock, seed = self.cluster, self.clock, self._seed
-        pods, nodes, volumes, devices = self.pods, self.nodes, self._volumes, self._devices
-        index = PodIndex(self.pods)
-        tells = self._served
+        cluster, clock, seed, pods, nodes = self.cluster, self.clock, self._seed, self.pods, self.nodes
+        volumes, devices = self._volumes, self._devices
+        index, tells = PodIndex(self.pods), self._served
         scheduler = partial(Scheduler, cluster, clock, pods=pods, nodes=nodes, tells=tells)
-        owners = self._replica_sets, self._stateful_sets
-        chooser = PodChooser(self.scenario.scheduler, seed, owners)
+        sets = self._replica_sets, self._stateful_sets
+        chooser = PodChooser(self.scenario.scheduler, seed, sets, self._services)
         kubelets = KubeletPool(
             cluster,
             clock,
@@ -383,9 +383,8 @@ class World:
                 await self.cluster.create(NAMESPACES, {"metadata": {"name": namespace}})
             except AlreadyExists:
                 continue
-        if self._vertical:
-            for definition in definitions():
-                await self._create(CUSTOM_RESOURCE_DEFINITIONS, definition)
+        for definition in self._definitions:
+            await self._create(CUSTOM_RESOURCE_DEFINITIONS, definition)
         for kind, json in self._manifests:
             await self._create(kind, json)
 

@@ -43,7 +43,7 @@ class FailingCloud(CloudUnderTest):
 
 
 async def _told(test: FailingCloud, count: int) -> NodeGroup:
-    """Wait until so many machines of the group are told as failed, and return the group."""
+    """Wait until so many machines of the group are shown as failed, and return the group."""
 
     async def holds() -> bool:
         instances = (await test.view(test.group)).instances or ()

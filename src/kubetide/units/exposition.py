@@ -263,7 +263,7 @@ def number_text(value: float) -> str:
 
 
 def _power(base: float, exponent: int) -> float:
-    """Multiplies in the order of Go's ``math.Pow``: the C library's differs in the last bit."""
+    """Multiply in the order of Go's ``math.Pow``: the C library's differs in the last bit."""
     found = 1.0
     while exponent:
         if exponent & 1:

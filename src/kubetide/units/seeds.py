@@ -7,12 +7,17 @@ an integer that looks like it are different keys. Not for secrets.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from hashlib import blake2b
 from statistics import NormalDist
 
 # Kubernetes leaves out vowels and look-alikes, so that no suffix spells a word.
 _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _STANDARD_NORMAL = NormalDist()
+
+
+Draw = Callable[[int, str, int], float]
+"""A draw from [0, 1) by seed, purpose and time, as ``unit_interval`` gives it."""
 
 
 def _digest(seed: int, keys: tuple[str | int, ...], size: int) -> bytes:

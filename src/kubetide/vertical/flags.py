@@ -7,11 +7,11 @@ A field is the flag of its name: ``eviction_rate_limit`` is ``--eviction-rate-li
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
-from kubetide.units.time import parse_duration
+from kubetide.units.time import Duration, parse_duration
 from kubetide.vertical.gates import FeatureGates
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -32,6 +32,7 @@ def read_flags(model: type[S], flags: Mapping[str, str]) -> S:
     Raises: ValueError that names the flag.
     """
     fields = {field.name: field.default for field in msgspec.structs.fields(model)}
+    hints = get_type_hints(model)
     values: dict[str, Any] = {}
     for flag, text in flags.items():
         name = flag.lstrip("-").replace("-", "_")
@@ -41,7 +42,7 @@ def read_flags(model: type[S], flags: Mapping[str, str]) -> S:
             known = ", ".join(one.replace("_", "-") for one in sorted(fields) if one != "gates")
             raise ValueError(f"--{flag}: unknown flag; known are {known}, feature-gates")
         else:
-            values[name] = _value(flag, text, model.__annotations__[name], fields[name])
+            values[name] = _value(flag, text, hints[name], fields[name])
     return model(**values)
 
 
@@ -62,9 +63,9 @@ def read_gates(text: str) -> FeatureGates:
     return FeatureGates(**values)
 
 
-def _value(flag: str, text: str, annotation: str, default: Any) -> Any:
+def _value(flag: str, text: str, annotation: Any, default: Any) -> Any:
     try:
-        if annotation == "Duration":
+        if annotation is Duration:
             return parse_duration(text)
         if isinstance(default, bool):
             return _switch(flag, text)

@@ -1,35 +1,23 @@
 """The target of a VPA: its pod selector, and whether it is the topmost controller of its pods.
 
-``Controllers`` is what a caller knows of controllers; recommender, updater and admission ask the
-same questions of it. ``topmost`` walks from a controller up to the one that nobody owns.
+``Controllers`` is what the recommender knows of controllers; ``topmost`` walks from one up to the one that nobody owns.
+Updater and admission, which ask by pod, do that with the views of ``workloads``.
 
 Source: VPA 1.8, pkg/target and pkg/target/controller_fetcher.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
 
-from kubetide.objects.batch import CronJob, Job
 from kubetide.objects.hpa import CrossVersionObjectReference
-from kubetide.objects.meta import ApiObject, LabelSelector, controller_of
-from kubetide.objects.statefulset import StatefulSet
-from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet, ReplicationController, Scale
+from kubetide.objects.meta import ApiObject, controller_of
+from kubetide.objects.workload import Scale
 from kubetide.units.selectors import NOTHING, Selector, SelectorError
-
-WELL_KNOWN: Mapping[str, type[ApiObject]] = {
-    "CronJob": CronJob,
-    "DaemonSet": DaemonSet,
-    "Deployment": Deployment,
-    "Job": Job,
-    "ReplicaSet": ReplicaSet,
-    "ReplicationController": ReplicationController,
-    "StatefulSet": StatefulSet,
-}
-"""Kinds that are known without their ``scale`` subresource, whatever their API version."""
+from kubetide.vertical.workloads import WELL_KNOWN, selector_of
 
 
 class ControllerKey(NamedTuple):
@@ -129,16 +117,8 @@ def _object(key: ControllerKey, known: Controllers) -> ApiObject:
 
 def _selector_of(key: ControllerKey, known: Controllers) -> Selector:
     found: Any = _object(key, known)
-    if key.kind == "ReplicationController":
-        return _of_labels(found.spec.selector)
-    if key.kind == "CronJob":
-        return _of_labels(found.spec.job_template.spec.template.metadata.labels)
     if key.kind in WELL_KNOWN:
-        return Selector.from_object(found.spec.selector)
+        return selector_of(found)
     if not found.status.selector:
         raise TargetError(f"Resource {key.namespace}/{key.name} has an empty selector for scale sub-resource")
     return Selector.parse(found.status.selector)
-
-
-def _of_labels(labels: dict[str, str] | None) -> Selector:
-    return Selector.from_object(None if labels is None else LabelSelector(match_labels=labels))

@@ -11,20 +11,23 @@ from typing import Final
 import msgspec
 
 from kubetide.objects.batch import CronJob, Job
-from kubetide.objects.meta import OwnerReference
+from kubetide.objects.meta import LabelSelector, OwnerReference
 from kubetide.objects.statefulset import StatefulSet
 from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet, ReplicationController
 from kubetide.units.selectors import Selector, SelectorError
 
-WELL_KNOWN: Final = (
-    "CronJob",
-    "DaemonSet",
-    "Deployment",
-    "Job",
-    "ReplicaSet",
-    "ReplicationController",
-    "StatefulSet",
-)
+Workload = CronJob | DaemonSet | Deployment | Job | ReplicaSet | ReplicationController | StatefulSet
+
+WELL_KNOWN: Final[Mapping[str, type[Workload]]] = {
+    "CronJob": CronJob,
+    "DaemonSet": DaemonSet,
+    "Deployment": Deployment,
+    "Job": Job,
+    "ReplicaSet": ReplicaSet,
+    "ReplicationController": ReplicationController,
+    "StatefulSet": StatefulSet,
+}
+"""Kinds that are known without their ``scale`` subresource, whatever their API version."""
 
 WorkloadKey = tuple[str, str, str]
 """Kind, namespace, name; the API version does not count."""
@@ -58,7 +61,6 @@ class WorkloadView(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.kind, self.namespace, self.name
 
 
-Workload = CronJob | DaemonSet | Deployment | Job | ReplicaSet | ReplicationController | StatefulSet
 Workloads = Mapping[WorkloadKey, WorkloadView]
 
 
@@ -66,7 +68,12 @@ def view_of(kind: str, workload: Workload) -> WorkloadView:
     """Return what is needed of a well-known controller."""
     meta = workload.metadata
     owner = owner_of(meta.owner_references)
-    selector, problem = _selector_of(workload)
+    selector, problem = None, ""
+    try:
+        found = selector_of(workload)
+        selector = str(found) if found.selectable else None
+    except SelectorError as error:
+        problem = str(error)
     view = WorkloadView(
         kind,
         meta.namespace,
@@ -85,19 +92,19 @@ def view_of(kind: str, workload: Workload) -> WorkloadView:
     return view
 
 
-def _selector_of(workload: Workload) -> tuple[str | None, str]:
+def selector_of(workload: Workload) -> Selector:
+    """Return which pods are a well-known controller's. Raises: SelectorError."""
+    if isinstance(workload, ReplicationController):
+        return _of_labels(workload.spec.selector)
     if isinstance(workload, CronJob):
         # Upstream takes the labels of the pods that the jobs will have.
-        labels = workload.spec.job_template.spec.template.metadata.labels or {}
-        return ",".join(f"{key}={value}" for key, value in sorted(labels.items())), ""
-    if isinstance(workload, ReplicationController):
-        pairs = sorted((workload.spec.selector or {}).items())
-        return ",".join(f"{key}={value}" for key, value in pairs), ""
-    try:
-        selector = Selector.from_object(workload.spec.selector)
-    except SelectorError as error:
-        return None, str(error)
-    return (str(selector), "") if selector.selectable else (None, "")
+        return _of_labels(workload.spec.job_template.spec.template.metadata.labels)
+    return Selector.from_object(workload.spec.selector)
+
+
+def _of_labels(labels: dict[str, str] | None) -> Selector:
+    """Return the selector of these labels; none at all select nothing, empty ones everything, as upstream has it."""
+    return Selector.from_object(None if labels is None else LabelSelector(match_labels=labels))
 
 
 def owner_of(owners: tuple[OwnerReference, ...] | None) -> OwnerReference | None:

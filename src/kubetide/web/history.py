@@ -13,12 +13,13 @@ from kubetide.objects.base import json_name
 from kubetide.runtime.folder import is_running
 from kubetide.runtime.record_tail import RecordTail
 from kubetide.runtime.records import RecordError, recorded_loops
+from kubetide.simulate.ahead import PlanAhead, plan_ahead
 from kubetide.simulate.marks import marks_of
 from kubetide.simulate.status import Decision, Status, decision_of, status_of
 from kubetide.simulate.timeline import Mark
 from kubetide.simulate.when import Moment, read_moment
 from kubetide.simulate.why import explain_object, explained_kinds, objects_of
-from kubetide.units.time import Instant, format_rfc3339
+from kubetide.units.time import Instant, format_rfc3339, parse_duration
 
 T = TypeVar("T")
 
@@ -129,6 +130,13 @@ class History:
             return Explanation(kind=kind, name=name, lines=tuple(text.splitlines()))
 
         return self._kept(("explain", kind, name, at, view), answer)
+
+    def ahead(self, at: str, ahead: str) -> PlanAhead:
+        """Return what is to come from a time on, for so long: ``kubetide plan``. Raises ValueError for no duration."""
+        length = parse_duration(ahead)
+        if length <= 0:
+            raise ValueError(f"ahead={ahead}: not above 0")
+        return self._kept(("ahead", at, length), lambda: plan_ahead(self._folder, length, self._moment(at)))
 
     def decisions(self, *, words: str, loop: str, subject: str, until: str, limit: int) -> Decisions:
         """Return the newest decisions: of a loop, about a subject, with all the words, until a time."""

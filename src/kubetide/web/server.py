@@ -14,6 +14,7 @@ from aiohttp import web
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import KubetideError
 from kubetide.runtime.records import RecordError
+from kubetide.simulate.ahead import PlanAhead
 from kubetide.simulate.status import Status
 from kubetide.simulate.why import WhyError
 from kubetide.units.time import seconds
@@ -42,6 +43,13 @@ ROUTES: Final = (
         "Loops, node groups, workloads, what waits, the last decisions",
         Status,
         (_AT,),
+    ),
+    Route(
+        f"{API}/ahead",
+        "ahead",
+        "What is to come: changes of time tables, foretold load, nodes asked for",
+        PlanAhead,
+        (_AT, Parameter("ahead", "how far to look, a duration; an hour without it")),
     ),
     Route(
         f"{API}/objects",
@@ -158,6 +166,10 @@ class Dashboard:
     async def _objects(self, request: web.Request) -> web.Response:
         at = request.query.get("at", "")
         return _json(await self._ask(lambda: self._history.objects(at)))
+
+    async def _ahead(self, request: web.Request) -> web.Response:
+        at, ahead = request.query.get("at", ""), request.query.get("ahead", "1h")
+        return _json(await self._ask(lambda: self._history.ahead(at, ahead)))
 
     async def _decisions(self, request: web.Request) -> web.Response:
         query = request.query

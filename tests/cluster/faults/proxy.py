@@ -61,13 +61,13 @@ class Exchange:
         self._counted = True
 
     def hang_up(self) -> web.Response:
-        """Ends the connection without a word more."""
+        """End the connection without a word more."""
         if self.request.transport is not None:
             self.request.transport.abort()
         return web.Response()
 
     async def raw(self, data: bytes) -> web.Response:
-        """Sends bytes past everything that would put them right, and hangs up."""
+        """Send bytes past everything that would put them right, and hang up."""
         transport = self.request.transport
         if transport is not None:
             transport.write(data)
@@ -75,7 +75,7 @@ class Exchange:
         return web.Response()
 
     async def say_nothing(self) -> web.Response:
-        """Keeps the connection, and is silent until the client has gone."""
+        """Keep the connection, and be silent until the client has gone."""
         self.count()
         await asyncio.Event().wait()
         raise AssertionError("nobody sets it")
@@ -86,7 +86,7 @@ class Exchange:
         body: Callable[[bytes], bytes] | None = None,
         line: Callable[[bytes], list[bytes]] | None = None,
     ) -> web.StreamResponse:
-        """Asks the server and gives its answer.
+        """Ask the server and return its answer.
 
         Args:
             body: Changes the body of an answer that is no watch.
@@ -123,14 +123,14 @@ _DATE = web.RequestKey("date", str)
 
 
 async def _date(request: web.Request, answer: web.StreamResponse) -> None:
-    """Dates an answer as the server did, by the cluster's clock; the proxy's own have no date."""
+    """Date an answer as the server did, by the cluster's clock; the proxy's own have no date."""
     answer.headers.popall("Date", None)
     if request.get(_DATE):
         answer.headers["Date"] = request[_DATE]
 
 
 def _version(body: bytes | None) -> str:
-    """Gives the resourceVersion that a body names, empty for none."""
+    """Return the resourceVersion that a body names, empty for none."""
     with suppress(ValueError, AttributeError):
         return (json.loads(body or b"{}").get("metadata") or {}).get("resourceVersion") or ""
     return ""
@@ -163,7 +163,7 @@ class Proxy:
 
     @asynccontextmanager
     async def running(self, tls: ssl.SSLContext):
-        """Listens while the block runs."""
+        """Listen while the block runs."""
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", self._handle)
         app.on_response_prepare.append(_date)
@@ -184,28 +184,28 @@ class Proxy:
             await self._listener.close()
 
     async def listen(self) -> None:
-        """Takes connections, always on the same port."""
+        """Take connections, always on the same port."""
         await self._listener.listen(HOST, self._port, tls=self._front)
         _, self._port = self._listener.address
 
     async def be_unreachable(self) -> None:
-        """Refuses connections and breaks off those there are."""
+        """Refuse connections and break off those there are."""
         await self._listener.deafen()
         self.cut()
 
     def cut(self) -> None:
-        """Breaks off every connection."""
+        """Break off every connection."""
         for transport in tuple(self._transports):
             transport.abort()
         self._transports.clear()
 
     def set(self, *faults: Fault) -> None:
-        """Puts these faults in force, in the place of those before."""
+        """Put these faults in force, in the place of those before."""
         self.faults, self.hits = list(faults), 0
 
     @asynccontextmanager
     async def ask(self, exchange: Exchange):
-        """Sends a request on to the server."""
+        """Send a request on to the server."""
         request = exchange.request
         data = await request.read() if exchange.writes else None
         headers = [(name, request.headers[name]) for name in _PASSED_ON if name in request.headers]
@@ -240,20 +240,20 @@ class Proxy:
             return exchange.hang_up()
 
     def done(self, *methods: str) -> list[Write]:
-        """Gives the writes of these methods (all without one) that the server has carried out."""
+        """Return the writes of these methods (all without one) that the server has carried out."""
         return [one for one in self.written if one.code < 300 and (not methods or one.method in methods)]
 
 
 @asynccontextmanager
 async def proxied(connection: Connection, *, tls: ssl.SSLContext | None = None):
-    """Runs a proxy before a server; gives it and the connection through it."""
+    """Run a proxy before a server; return it and the connection through it."""
     proxy = Proxy(connection)
     async with proxy.running(tls or AUTHORITY.server_context([HOST])):
         yield proxy, Connection(proxy.url, connection.token, AUTHORITY.certificate.decode())
 
 
 def changed(change: Callable[[dict], None]) -> Callable[[bytes], bytes]:
-    """Gives a change of bytes by a change of the JSON in them."""
+    """Return a change of bytes by a change of the JSON in them."""
 
     def apply(data: bytes) -> bytes:
         with suppress(ValueError):

@@ -166,7 +166,7 @@ class World:
 
 @asynccontextmanager
 async def living(clock, *before, flags=(), ahead=0):
-    """Gives a world with a Deployment that needs two nodes, and its HPA.
+    """Yield a world with a Deployment that needs two nodes, and its HPA.
 
     ``before`` are faults from the start, ``ahead`` is how wrong the clock of the service is.
     """

@@ -120,12 +120,12 @@ class World:
         return all(cache.has_synced for cache in self.caches.values())
 
     def judge(self):
-        """Looks at what a write was decided from."""
+        """Look at what a write was decided from."""
         if not self.synced():
             self.wrong.append("something is written before all caches have been listed")
 
     def judge_scale(self, replicas):
-        """Looks at what a write of fewer replicas was decided from."""
+        """Look at what a write of fewer replicas was decided from."""
         held = self.caches["deployments"].objects.get(("default", "web"))
         if held is None or replicas >= held.spec.replicas:
             return
@@ -144,7 +144,7 @@ class World:
         return (await self.cluster.get(DEPLOYMENTS, "web", namespace="default")).spec.replicas
 
     async def follow(self):
-        """Makes pods be as many as the Deployment wants, ready at once."""
+        """Make pods be as many as the Deployment wants, ready at once."""
         since = format_rfc3339(before(self.clock.now(), minutes(30)))
         ready = {"type": "Ready", "status": "True", "lastTransitionTime": since}
         status = {"phase": "Running", "startTime": since, "conditions": [ready]}

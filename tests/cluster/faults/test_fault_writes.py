@@ -47,7 +47,7 @@ WRITES = [scale, delete, create, patch, evict]
 
 
 def through(story, **more):
-    """Runs ``story(cluster, proxy, client, clock)`` with a Deployment and a pod behind a proxy."""
+    """Run ``story(cluster, proxy, client, clock)`` with a Deployment and a pod behind a proxy."""
 
     async def main(clock):
         async with (

@@ -40,7 +40,7 @@ Take = Callable[[Step, Answer], None]
 
 
 def main() -> None:
-    """Reads the command line, and records or checks."""
+    """Read the command line, and record or check."""
     parser = argparse.ArgumentParser(prog="python -m tests.cluster.kubectl")
     parser.add_argument("do", choices=["record", "check"])
     parser.add_argument("--kubeconfig", type=Path)
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def _on_plane(config: Path, kubectl: str, take: Take) -> None:
-    """Types the session, with nodes and pods that live."""
+    """Type the session, with nodes and pods that live."""
     scenario = load_scenario(SCENARIO)
 
     async def live(clock):
@@ -106,7 +106,7 @@ def _type(config: Path, kubectl: str, take: Take) -> None:
 
 
 def _prepare(minor: int) -> None:
-    """Makes room, and forgets steps that are no more."""
+    """Make room, and forget steps that are no more."""
     folder = folder_of(minor)
     if minor != NEWEST:
         shutil.rmtree(folder, ignore_errors=True)

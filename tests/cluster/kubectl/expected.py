@@ -10,12 +10,12 @@ NEWEST = 36
 
 
 def folder_of(minor: int) -> Path:
-    """Gives the folder of a kubectl's own answers."""
+    """Return the folder of a kubectl's own answers."""
     return EXPECTED if minor == NEWEST else EXPECTED / f"1.{minor}"
 
 
 def expectation(name: str, minor: int) -> str:
-    """Gives what a kubectl is to say. Raises FileNotFoundError where nothing was recorded."""
+    """Return what a kubectl is to say. Raises FileNotFoundError where nothing was recorded."""
     own = folder_of(minor) / f"{name}.txt"
     path = own if own.exists() else EXPECTED / f"{name}.txt"
     return path.read_text(encoding="utf-8")

@@ -42,7 +42,7 @@ _UNDERLINE = re.compile(r"^(\s*)-{3,}", re.MULTILINE)
 
 
 def normal(text: str, nodes: dict[str, str], folder: str) -> str:
-    """Gives the text with everything drawn or timed replaced by what it is.
+    """Return the text with everything drawn or timed replaced by what it is.
 
     Args:
         text: What kubectl wrote.

@@ -44,7 +44,7 @@ class Step:
     since: int = 0
 
     def compared(self, text: str) -> str:
-        """Gives the part of a normalised answer that is compared."""
+        """Return the part of a normalised answer that is compared."""
         for rule in self.mask:
             text = re.sub(rule["text"], rule["by"], text)
         lines = [
@@ -70,7 +70,7 @@ class Answer:
     code: int
 
     def text(self, step: Step) -> str:
-        """Gives it as an expectation is written."""
+        """Return it as an expectation is written."""
         parts = [f"$ kubectl {step.run}\n", step.compared(self.said)]
         if self.errors:
             parts += ["--- stderr\n", step.compared(self.errors)]
@@ -80,7 +80,7 @@ class Answer:
 
 
 def load_session() -> list[Step]:
-    """Reads the steps."""
+    """Read the steps."""
     document = yaml.safe_load((HERE / "session.yaml").read_text(encoding="utf-8"))
     return [
         Step(**{key: tuple(value) if isinstance(value, list) else value for key, value in raw.items()})
@@ -89,7 +89,7 @@ def load_session() -> list[Step]:
 
 
 def minor_of(kubectl: str) -> int:
-    """Gives the minor version of a kubectl: 36 for 1.36.2."""
+    """Return the minor version of a kubectl: 36 for 1.36.2."""
     run = subprocess.run(
         [kubectl, "version", "--client", "-o", "json"], capture_output=True, text=True, check=True
     )
@@ -110,7 +110,7 @@ class Player:
             self._nodes[name] = f"{group}-{number}"
 
     def answer(self, step: Step) -> Answer:
-        """Types one step, again and again until it says what it waits for. Raises TimeoutError where it never does."""
+        """Type one step, again and again until it says what it waits for. Raises TimeoutError where it never does."""
         by_name = {called: name for name, called in self._nodes.items()}
         words = [
             re.sub(r"NODE:([\w-]+)", lambda found: by_name[found[1]], word).replace("FILES", str(FILES))
@@ -129,7 +129,7 @@ class Player:
 
     @contextmanager
     def watching(self) -> Iterator[list[str]]:
-        """Leaves the watch running; the list has its lines afterwards."""
+        """Leave the watch running; the list has its lines afterwards."""
         lines: list[str] = []
         with tempfile.NamedTemporaryFile("r", encoding="utf-8") as file:
             words = [self._kubectl, *shlex.split(WATCH)]

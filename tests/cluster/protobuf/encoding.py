@@ -41,7 +41,7 @@ def number_of(number, value):
 
 
 def message(value, type_name):
-    """Encodes an object's JSON, fields in the order of their numbers; what JSON leaves out is left out or, as Go does for
+    """Encode an object's JSON, fields in the order of their numbers; what JSON leaves out is left out or, as Go does for
     what is no pointer, written as zero.
     """
     parts = []
@@ -99,7 +99,7 @@ def content(value, kind):
 
 
 def body(api_version, kind, raw):
-    """Gives a body as it is sent."""
+    """Return a body as it is sent."""
     type_meta = block(1, api_version.encode()) + block(2, kind.encode())
     return MAGIC + block(1, type_meta) + block(2, raw) + block(3, b"") + block(4, b"")
 
@@ -111,7 +111,7 @@ def list_body(api_version, kind, raws, *, version="7", more=""):
 
 
 def frame(event_type, whole):
-    """Gives an event of a watch."""
+    """Return an event of a watch."""
     event = block(1, event_type.encode()) + block(2, block(1, whole))
     return len(event).to_bytes(4, "big") + event
 
@@ -123,7 +123,7 @@ class Drawn:
         self._random = random.Random(seed)
 
     def object(self, type_name, depth=0):
-        """Gives an object's JSON as a Go server writes it: zeros and empty lists are left out where Go leaves them out."""
+        """Return an object's JSON as a Go server writes it: zeros and empty lists are left out where Go leaves them out."""
         found = {}
         share = max(0.55 - 0.09 * depth, 0.1)
         for field in api_types()[type_name]:

@@ -38,7 +38,7 @@ def whole_of(kind, found):
 
 
 def unframed(whole):
-    """Gives the one frame of a stream without its length."""
+    """Return the one frame of a stream without its length."""
     (one,), rest = CODEC.cut(b"", whole)
     assert rest == b""
     return one

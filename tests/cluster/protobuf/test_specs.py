@@ -90,7 +90,7 @@ def kept_to(node):
 
 
 def small_change(spec, node, token, change):
-    """Changes what a sibling may have otherwise, or says a name where none is looked for."""
+    """Change what a sibling may have otherwise, or say a name where none is looked for."""
     first = spec["containers"][0]
     match change:
         case "affinity":

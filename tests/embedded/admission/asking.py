@@ -42,7 +42,7 @@ def webhook(name, **changes):
 
 
 def hooks(*webhooks, kind=MUTATING_WEBHOOKS, called="hooks"):
-    """Gives the webhooks of one configuration, with defaults."""
+    """Return the webhooks of one configuration, with defaults."""
     json = defaults(kind, {"metadata": {"name": called}, "webhooks": list(webhooks)})
     return hooks_of([msgspec.convert(json, kind.model)])
 

@@ -25,7 +25,7 @@ START = parse_rfc3339("2026-03-02T00:00:00Z")
 
 
 def mutate(say, *webhooks, asked=None, caller=None):
-    """Gives the object that comes of it, who was asked, and the warnings."""
+    """Return the object that comes of it, who was asked, and the warnings."""
     caller = caller or Answering(say)
     warnings = []
 

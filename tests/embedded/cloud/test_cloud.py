@@ -39,7 +39,7 @@ GROUP = GroupSpec(
 
 
 def play(*groups, body, faults=None, catalogue=CATALOGUE, seed=7):
-    """Runs ``body(cloud, cluster, clock)`` with the machines alive."""
+    """Run ``body(cloud, cluster, clock)`` with the machines alive."""
 
     async def main(clock):
         cluster = EmbeddedCluster(Store(), clock)

@@ -187,7 +187,7 @@ class Live:
 
 
 def play(body, *parts, faults=None, lag=0.0, tells=False, webhooks=None):
-    """Runs ``body(live)`` in a cluster where the parts of those names run; gives what it returns."""
+    """Run ``body(live)`` in a cluster where the parts of those names run; return what it returns."""
 
     async def main(clock):
         live = Live(clock, faults, lag, tells, webhooks)

@@ -37,7 +37,7 @@ BUGS = "kubetide.embedded.controllers"
 
 
 def put(live, kind, body):
-    """Stores an object as it is, past all checks."""
+    """Store an object as it is, past all checks."""
     meta = body["metadata"]
     name, namespace = meta.get("name") or "nameless", "shop" if kind.namespaced else ""
     identity = {

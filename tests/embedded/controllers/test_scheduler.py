@@ -252,7 +252,7 @@ def test_expiring_watches_lose_no_pod_and_no_room():
     play(body, "scheduler")
 
 
-def minding(kind, **term):
+def inter_pod(kind, **term):
     term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname", **term}
     return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
 
@@ -268,7 +268,7 @@ def test_pods_that_keep_apart_wait_for_a_node_without_the_other():
     async def body(live):
         await live.add_nodes("n1")
         for name in ("a", "b"):
-            await add_web(live, name, **minding("podAntiAffinity"))
+            await add_web(live, name, **inter_pod("podAntiAffinity"))
         await live.sleep(1)
         assert await where(live) == {"a": "n1", "b": ""}
         condition = await said_of(live, "b")
@@ -287,7 +287,7 @@ def test_a_pod_that_waits_for_company_is_bound_once_that_is_there():
 
     async def body(live):
         await live.add_nodes("n1", "n2")
-        await add(live, "follower", cpu="100m", **minding("podAffinity"))
+        await add(live, "follower", cpu="100m", **inter_pod("podAffinity"))
         await live.sleep(1)
         assert await where(live) == {"follower": ""}
         await add_web(live, "leader")

@@ -98,7 +98,7 @@ class World:
 
 
 def play(body):
-    """Runs ``body(world)`` in virtual time and gives what it returns; no part of the world may end by itself."""
+    """Run ``body(world)`` in virtual time and return what it returns; no part of the world may end by itself."""
 
     async def main(clock):
         world = World(clock)

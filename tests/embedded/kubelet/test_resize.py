@@ -69,7 +69,7 @@ async def raw(world, name="p"):
 
 
 async def told(world, name="p"):
-    """Gives what a pod was granted, what it runs with, and its conditions about resizes."""
+    """Return what a pod was granted, what it runs with, and its conditions about resizes."""
     status = (await raw(world, name))["status"]
     conditions = [
         (each["type"], each.get("reason"))

@@ -31,7 +31,7 @@ def pod_body(name, memory_limit):
 
 
 def play(body, *, rate, memory_limit="256Mi", settled=None):
-    """Runs ``body`` in a cluster of two machines with two pods of a service under load."""
+    """Run ``body`` in a cluster of two machines with two pods of a service under load."""
 
     async def main(clock):
         cluster = EmbeddedCluster(Store(), clock)

@@ -25,6 +25,7 @@ def after_a_step(rate, *, work=0.02, cores=1.0, pods=1, queue=0.0, step_s=15.0, 
     return settle(
         facts,
         offered=offered,
+        peak=offered,
         queue=np.array([queue]),
         granted=np.minimum(capacity, offered + queue / step_s),
         capacity=capacity,

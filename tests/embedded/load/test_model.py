@@ -56,6 +56,17 @@ def test_above_capacity_the_queue_grows_to_its_bound_and_the_rest_is_dropped():
     assert (three.queue[0], three.dropped[0]) == (pytest.approx(200), pytest.approx(10))
 
 
+def test_a_second_above_the_capacity_counts_at_the_loads_own_step():
+    """A burst of one second that the mean of 15 s hides breaks the objective only at the trace's own step."""
+    burst = SeriesTrace([10.0] * 14 + [60.0] + [10.0] * 15, step=seconds(1), start=START, name="burst")
+    world = World(make_service(trace=burst)).put(make_pod())
+    one, two = world.to(15), world.to(30)
+    assert [(step.violated[0], step.violated_own_step[0]) for step in (one, two)] == [
+        (False, True),
+        (False, False),
+    ]
+
+
 def test_without_a_queue_what_is_not_served_is_dropped():
     """The unserved share is offered above capacity, as for scores without queue and retry."""
     step = World(make_service(60.0)).put(make_pod()).to(15)

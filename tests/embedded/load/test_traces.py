@@ -24,6 +24,19 @@ def series(*values, step=15):
     return SeriesTrace(values, step=seconds(step), start=MIDNIGHT, name="t")
 
 
+def test_the_peak_is_the_highest_value_at_the_traces_own_step():
+    """One second of a burst is the peak of its 15 s; of a longer step the peak is the value; outside it is 0."""
+    second = series(*[1.0] * 14, 90.0, *[2.0] * 15, step=1)
+    assert [second.highest(after(MIDNIGHT, seconds(t)), seconds(15)) for t in (-15, 0, 15, 30)] == [
+        0,
+        90,
+        2,
+        0,
+    ]
+    minute = series(120.0, 60.0, step=60)
+    assert minute.highest(after(MIDNIGHT, seconds(45)), seconds(15)) == 120
+
+
 def test_a_longer_step_holds_and_shorter_ones_are_averaged():
     """15 s of a minute's count are that count / 60; 15 s of one-second values are their mean."""
     minute = series(120.0, 60.0, step=60)

@@ -171,6 +171,12 @@ def test_kubectl_works_with_them(tmp_path):
             assert "runs no container" in await call("logs", "web")
             assert "runs no container" in await call("exec", "web", "--", "ls")
             assert (await call("auth", "can-i", "list", "pods", "--as=nobody")).startswith("no")
+            granted = ("create", "clusterrolebinding", "readers", "--clusterrole=system:web", "--user=ann")
+            assert "created" in await call(*granted)
+            assert (await call("auth", "can-i", "get", "pods", "--as=ann")).strip() == "yes"
+            assert (await call("auth", "can-i", "list", "pods", "--as=ann")).startswith("no")
+            assert "web" in await call("get", "pod", "web", "--as=ann", "-o", "name")
+            assert "Forbidden" in await call("get", "pods", "--as=ann")
             assert (await call("auth", "can-i", "list", "pods")).strip() == "yes"
 
     run_real(main)

@@ -48,7 +48,7 @@ def sources(*services):
 
 
 def ask(path, *, method="GET", headers=None, identities=None, given=None):
-    """Gives code and body of one answer, the body as JSON where it is."""
+    """Return code and body of one answer, the body as JSON where it is."""
     custom, external = given or sources(make_service(30.0, max_queue_s=60.0), make_service(1.0, name="api"))
 
     async def main(clock):

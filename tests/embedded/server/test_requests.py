@@ -35,7 +35,7 @@ class Answer:
 
 
 def ask(*requests, token=TOKEN, before=None, identities=None):
-    """Sends requests ``(method, path, body, headers)`` one after the other and gives the last answer."""
+    """Send requests ``(method, path, body, headers)`` one after the other and return the last answer."""
 
     async def main(clock):
         async with served(clock, identities=identities) as (cluster, server, connection):
@@ -197,7 +197,6 @@ def test_an_allow_list_holds():
         asked = {"namespace": "default", "verb": verb, "resource": "configmaps"}
         answer = ask(("POST", review, {"spec": {"resourceAttributes": asked}}), token="t", identities=who)
         assert (answer.code, answer.json["status"]["allowed"]) == (201, allowed)
-        assert ("Roles" in answer.json["status"].get("reason", "")) is not allowed
 
 
 def test_field_validation():

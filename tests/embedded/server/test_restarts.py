@@ -57,7 +57,7 @@ class Plant:
         self.port = int(self.server.url.rpartition(":")[2])
 
     async def listen(self):
-        """Begins to listen, after a stop where it did before: others may have got that port for a connection."""
+        """Begin to listen, after a stop where it did before: others may have got that port for a connection."""
         in_vain = self.clock.monotonic() + PATIENCE
         while True:
             try:

@@ -21,7 +21,7 @@ CONFIG = "/api/v1/namespaces/default/configmaps"
 
 
 async def raw(connection, text):
-    """Opens a connection and sends text on it."""
+    """Open a connection and send text on it."""
     host, port = connection.url.removeprefix("https://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port), ssl=connection.tls())
     head = f"Host: x\r\nAuthorization: Bearer {TOKEN}\r\n"
@@ -31,7 +31,7 @@ async def raw(connection, text):
 
 
 async def until(clock, done, what):
-    """Waits for a condition, 10 seconds at most."""
+    """Wait for a condition, 10 seconds at most."""
     for _ in range(1000):
         if done():
             return

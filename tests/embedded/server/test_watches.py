@@ -18,7 +18,7 @@ PATH = "/api/v1/namespaces/default/configmaps"
 
 
 def lines_of(query, count, *, then=None, store=None, accept="application/json"):
-    """Opens a watch with two ConfigMaps there, does ``then(cluster)``, and gives the first lines."""
+    """Open a watch with two ConfigMaps there, do ``then(cluster)``, and return the first lines."""
 
     async def main(clock):
         async with served(clock, store=store) as (cluster, server, connection):

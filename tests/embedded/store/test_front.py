@@ -30,7 +30,7 @@ WHERE = {"namespace": "default"}
 
 
 def story(main, say=lambda *_: None):
-    """Runs ``main(cluster, caller, clock)`` in virtual time."""
+    """Run ``main(cluster, caller, clock)`` in virtual time."""
 
     async def run(clock):
         caller = Answering(say)
@@ -108,7 +108,7 @@ def test_mutation_comes_before_validation():
 
 
 def definition(*versions):
-    """Defines Gadgets, in versions with a required size and a colour; the first is stored."""
+    """Define Gadgets, in versions with a required size and a colour; the first is stored."""
     schema = {
         "type": "object",
         "properties": {

@@ -64,7 +64,7 @@ def paths(value, path=()):
 
 
 def spoil(body, path, value):
-    """Puts a value in place of what is at the path, and a member of no meaning beside it."""
+    """Put a value in place of what is at the path, and a member of no meaning beside it."""
     body = deepcopy(body)
     at = body
     for key in path[:-1]:

@@ -57,7 +57,7 @@ operations = st.lists(
 
 
 def act(store, kind, name, number):
-    """Writes an object, or removes it if it is there and the number is negative."""
+    """Write an object, or remove it if it is there and the number is negative."""
     key = ("default" if kind.namespaced else "", name)
     if number >= 0:
         body = {"metadata": {"name": name, "uid": f"{kind.plural}-{name}"}, "data": {"n": str(number)}}

@@ -19,7 +19,7 @@ START = parse_rfc3339("2026-03-02T08:00:00Z")
 
 
 def run(main, **store):
-    """Runs main(cluster, clock) in virtual time."""
+    """Run main(cluster, clock) in virtual time."""
     return run_virtual(lambda clock: main(EmbeddedCluster(Store(**store), clock, seed=1), clock), start=START)
 
 
@@ -28,7 +28,7 @@ async def put(cluster, name, value="1"):
 
 
 async def collect(cluster, into, **where):
-    """Reads a watch of ConfigMaps until it ends, noting what comes."""
+    """Read a watch of ConfigMaps until it ends, noting what comes."""
     async for batch in cluster.watch(CONFIG_MAPS, **where):
         into.extend((event.type, event.name) for event in batch)
 

@@ -8,9 +8,13 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from kubetide.nodes import scale_down
 from kubetide.nodes.decision import AddTaint, DeleteNodes, EvictPod, Outcome, Outcomes, RemoveTaint
 from kubetide.nodes.facts.slim_pods import PodSlimmer
+from kubetide.nodes.scale_down.absorb_actuation import absorb_actuation
+from kubetide.nodes.scale_down.actuation import actuate
+from kubetide.nodes.scale_down.decide import absorb as absorb_scale_down
+from kubetide.nodes.scale_down.decide import decide as decide_scale_down
+from kubetide.nodes.scale_down.deletions import next_wake
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Delta, Gone, State
 from kubetide.objects.node import Node, Taint
@@ -32,7 +36,7 @@ def owner(kind="ReplicaSet", name="web"):
 def make_pod(
     name, node, *, cpu="100m", memory="64Mi", namespace="default", kind="ReplicaSet", of="web", **extra
 ):
-    """Gives a running pod; ``kind=None`` makes a bare one."""
+    """Return a running pod; ``kind=None`` makes a bare one."""
     body = builders.pod(
         name,
         namespace=namespace,
@@ -124,7 +128,7 @@ class World:
         return tuple(groups)
 
     def sync(self, step, live=None):
-        """Brings the state up to date, from scratch the first time."""
+        """Bring the state up to date, from scratch the first time."""
         full = self.state is None
         if full:
             self.state = State()
@@ -153,33 +157,31 @@ class World:
         """One scale-down step, ``advance`` later."""
         self.now = after(self.now, advance)
         self.sync("scale_down")
-        commands = scale_down.decide(self.state, self.now)
-        result = scale_down.absorb(self.state, commands, self.answer(commands.actions), self.now)
+        commands = decide_scale_down(self.state, self.now)
+        result = absorb_scale_down(self.state, commands, self.answer(commands.actions), self.now)
         self.events += result.events
         return commands
 
     def settle(self, until):
-        """Lets deletions go on for so long, as the controller would."""
+        """Let deletions go on for so long, as the controller would."""
         end = after(self.now, until)
         memory = self.state.memory.scale_down
-        while (wake := scale_down.next_wake(memory.deletions)) is not None and wake <= end:
+        while (wake := next_wake(memory.deletions)) is not None and wake <= end:
             self.now = max(self.now, wake)
             live = {}
             for _ in range(20):
                 self.sync("actuate", live)
-                commands = scale_down.actuate(self.state, self.now)
+                commands = actuate(self.state, self.now)
                 live = {
                     name: tuple(pod for pod in self.pods.values() if pod.spec.node_name == name)
                     for name in commands.read_pods
                     if name not in self.unreadable
                 }
-                result = scale_down.absorb_actuation(
-                    self.state, commands, self.answer(commands.actions), self.now
-                )
+                result = absorb_actuation(self.state, commands, self.answer(commands.actions), self.now)
                 self.events += (*commands.events, *result.events)
                 if not commands.actions and not commands.read_pods:
                     break
-            assert scale_down.next_wake(memory.deletions) != self.now, "no progress"
+            assert next_wake(memory.deletions) != self.now, "no progress"
         self.now = end
         self.sync("actuate")
         return self

@@ -12,7 +12,7 @@ DELETED = "ToBeDeletedByClusterAutoscaler"
 
 
 def begun(world, *pods, **settings):
-    """Gives a world in which the deletion of a-0, with these pods, has just begun."""
+    """Return a world in which the deletion of a-0, with these pods, has just begun."""
     made = world(scale_down_unneeded_time=seconds(1), **settings).add_group("a").add_node("a-0")
     for name in ("a-1", "a-2"):
         made.add_node(name).add_pod(f"f-{name}", name, cpu="2400m")

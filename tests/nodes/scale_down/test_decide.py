@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from kubetide.nodes import scale_down
 from kubetide.nodes.decision import AddTaint
+from kubetide.nodes.scale_down.decide import decide as decide_scale_down
+from kubetide.nodes.scale_down.soft_taints import cleanup_event, startup_cleanup
 from kubetide.units.time import minutes, seconds
 
 
 def busy(world, *names):
-    """Adds nodes that are too full to go."""
+    """Add nodes that are too full to go."""
     for name in names:
         world.add_node(name).add_pod(f"f-{name}", name, cpu="2400m", memory="2Gi")
     return world
 
 
 def typical(world, **settings):
-    """Gives a group with one node that is little used and two that are busy."""
+    """Return a group with one node that is little used and two that are busy."""
     made = world(**settings).add_group("a").add_node("a-0").add_pod("x", "a-0", cpu="300m")
     return busy(made, "a-1", "a-2")
 
@@ -275,7 +276,7 @@ def test_holds_stop_deletion_but_not_the_watch(world):
     made.loop()
     made.sync("scale_down")
     made.state.holds = ("pods were not heard of for 11m",)
-    commands = scale_down.decide(made.state, made.now + seconds(10))
+    commands = decide_scale_down(made.state, made.now + seconds(10))
     assert commands.result == "ScaleDownInCooldown"
     assert [reason.code for reason in commands.reasons] == ["ScaleDownHeld"]
     assert not any(isinstance(one, AddTaint) and one.cordon for one in commands.actions)
@@ -328,7 +329,7 @@ def test_nodes_that_are_out_of_the_snapshot_keep_their_soft_taints(world):
     made.loop()
     made.sync("scale_down")
     made.state.snapshot.remove_node("a-0")
-    commands = scale_down.decide(made.state, made.now + seconds(10))
+    commands = decide_scale_down(made.state, made.now + seconds(10))
     assert (made.status.unneeded, commands.actions) == (("a-1",), ())
 
 
@@ -366,9 +367,9 @@ def test_taints_of_an_earlier_process_are_cleaned(world):
         .add_node("z", group="", **taint)
     )
     made.sync("scale_down")
-    (action,) = scale_down.startup_cleanup(made.state, made.now)
+    (action,) = startup_cleanup(made.state, made.now)
     assert (action.node, action.key, action.uncordon) == ("a-0", "ToBeDeletedByClusterAutoscaler", True)
-    event = scale_down.cleanup_event(action, made.answer([action]).results[0])
+    event = cleanup_event(action, made.answer([action]).results[0])
     assert event.message == "removed ToBeDeletedByClusterAutoscaler taint from node a-0"
 
 

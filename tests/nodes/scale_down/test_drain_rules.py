@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from kubetide.nodes.scale_down.drain_rules import RULES, DrainContext, judge, pods_to_move, prepare, settle
+from kubetide.nodes.scale_down.drain_rules import RULES, DrainContext, evaluate, pods_to_move, prepare, settle
 from kubetide.nodes.scale_down.pdbs import Allowances
 from kubetide.nodes.settings import Settings
 from kubetide.objects.batch import Job
@@ -113,7 +113,7 @@ def context(pdb, *, custom=True, local=True, system=True, replicas=0, system_wai
 )
 def test_rules_answer_as_upstream(settings, fields, outcome, reason, pod, pdb):
     """Each kind of pod gets upstream's answer under each flag."""
-    answer, _ = judge(pod("x", "n", **fields), context(pdb, **settings))
+    answer, _ = evaluate(pod("x", "n", **fields), context(pdb, **settings))
     assert (answer.outcome, answer.reason) == (outcome, reason)
     assert bool(answer.detail) == (outcome == "block")
 
@@ -134,8 +134,8 @@ def test_a_pod_that_should_be_gone_no_longer_counts(pod, pdb):
     }
     late = pod("x", "n", kind=None, **deleted)
     at = after(NOW, seconds(50))
-    assert judge(late, context(pdb, now=at))[0].outcome == "block"
-    assert judge(late, context(pdb, now=at + 1))[0].outcome == "skip"
+    assert evaluate(late, context(pdb, now=at))[0].outcome == "block"
+    assert evaluate(late, context(pdb, now=at + 1))[0].outcome == "skip"
 
 
 def test_prepared_verdicts_know_until_when_they_hold(pod, pdb):
@@ -144,8 +144,8 @@ def test_prepared_verdicts_know_until_when_they_hold(pod, pdb):
     prepared = prepare([system], context(pdb))
     assert settle(prepared, context(pdb)).blocked is not None
     until = prepared.valid_until
-    assert judge(system, context(pdb, now=until - 1))[0].outcome == "block"
-    assert judge(system, context(pdb, now=until))[0].outcome == "drain"
+    assert evaluate(system, context(pdb, now=until - 1))[0].outcome == "block"
+    assert evaluate(system, context(pdb, now=until))[0].outcome == "drain"
 
 
 def test_moves_are_sorted_by_what_becomes_of_the_pods(pod, pdb):

@@ -6,9 +6,10 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubetide.nodes import scale_down
+from kubetide.nodes.scale_down.context import drain_context
+from kubetide.nodes.scale_down.decide import decide as decide_scale_down
 from kubetide.nodes.scale_down.drain_rules import prepare
-from kubetide.nodes.scale_down.facts import Cache, drain_context
+from kubetide.nodes.scale_down.facts import Cache
 from kubetide.units.time import minutes, seconds
 
 APPS = ("web", "api", "db")
@@ -181,8 +182,8 @@ def test_pods_that_share_what_is_known_are_judged_alike(drawn, world):
         made.add_pod(f"p-{number}", "n", kind=kind, namespace=namespace, **extra)
     made.sync("scale_down")
     state, cache = made.state, Cache()
-    context = drain_context(state, made.now, cache.allowances(state))
-    facts = cache.facts(state, "n", context, ignore_daemon_sets=False)
+    context = drain_context(state, made.now, cache.allowances(state.pdbs))
+    facts = cache.facts(state.snapshot, "n", context, ignore_daemon_sets=False)
     assert cache.prepared(facts, context) == prepare(facts.pods, context)
 
 
@@ -195,6 +196,6 @@ def test_deciding_leaves_the_snapshot_as_it_was(cluster, world):
     snapshot = made.state.snapshot
     before = (snapshot.version, {name: column.tobytes() for name, column in snapshot.free.items()})
     on_nodes = {name: snapshot.pods_on(name) for name in snapshot.node_names}
-    scale_down.decide(made.state, made.now + minutes(1))
+    decide_scale_down(made.state, made.now + minutes(1))
     assert before == (snapshot.version, {name: column.tobytes() for name, column in snapshot.free.items()})
     assert on_nodes == {name: snapshot.pods_on(name) for name in snapshot.node_names}

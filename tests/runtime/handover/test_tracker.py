@@ -8,12 +8,15 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 from tests.cluster.answering import Skewed
 from tests.horizontal.running import START, World
+from tests.horizontal.test_targets import CRON_TABS, define
 
 from kubetide.embedded.apiserver.store.request import Options, Request
-from kubetide.objects.kinds import DEPLOYMENTS, HPAS
+from kubetide.objects.kinds import DEPLOYMENTS, HPAS, STATEFUL_SETS
+from kubetide.ports.errors import Forbidden
 from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.handover.ownership import ANNOTATION, CLUSTER_WIDE, State, consent_text
 from kubetide.runtime.handover.tracker import HpaOwners
+from kubetide.testing import builders
 from kubetide.units.time import hours, minutes, seconds
 
 OWN = "unknown"
@@ -22,7 +25,7 @@ KEY = ("default", "web")
 
 
 def write(world, kind, manager, body, name="web", subresource=""):
-    """Patches an object under a manager's name, as the API server notes it."""
+    """Patch an object under a manager's name, as the API server notes it."""
     options = Options(patch_type="merge", field_manager=manager)
     world.cluster.rest.handle(Request("patch", kind, "default", name, subresource, options, body))
 
@@ -263,3 +266,80 @@ def test_a_wrong_clock_of_ours_changes_nothing(ahead):
             assert KEY not in owners.left_alone()
 
     run_virtual(story, start=START)
+
+
+STATEFUL = {"apiVersion": "apps/v1", "kind": "StatefulSet"}
+CUSTOM = {"apiVersion": "example.com/v2", "kind": "CronTab"}
+
+
+async def add_stateful_set(world):
+    body = builders.deployment("tab", replicas=2) | {"kind": "StatefulSet"}
+    body["spec"]["serviceName"] = "tab"
+    await world.cluster.create(STATEFUL_SETS, body, namespace="default")
+
+
+@pytest.mark.parametrize(
+    ("kind", "reference", "add"),
+    [(STATEFUL_SETS, STATEFUL, add_stateful_set), (CRON_TABS, CUSTOM, define)],
+    ids=["StatefulSet", "CronTab"],
+)
+@pytest.mark.parametrize("late", [False, True])
+def test_a_write_to_the_scale_of_any_kind_ends_ours_at_once(kind, reference, add, late):
+    """Not of Deployments alone: of what is built in and of custom kinds, also where the HPA comes later."""
+
+    async def story(world, owners):
+        async def scene():
+            await add(world)
+            hpa = builders.hpa("tab", "tab")
+            hpa["spec"]["scaleTargetRef"] = {**reference, "name": "tab"}
+            await world.cluster.create(HPAS, hpa, namespace="default")
+            await hand_over(world, name="tab")
+
+        if not late:
+            await scene()
+        async with watching(owners):
+            if late:
+                await world.clock.sleep(seconds(5))
+                await scene()
+            await world.clock.sleep(seconds(1))
+            assert not owners.left_alone()
+            write(world, kind, "kubectl", {"spec": {"replicas": 3}}, "tab", "scale")
+            await world.clock.sleep(seconds(1))
+            assert not owners.left_alone()
+            write(world, kind, "robot", {"spec": {"replicas": 4}}, "tab", "scale")
+            await world.clock.sleep(seconds(0))
+            assert set(owners.left_alone()) == {("default", "tab")}
+            await world.clock.sleep(seconds(1))
+        assert any("HPA default/tab is given up: robot has written" in text for text in owners.said)
+
+    play(story)
+
+
+def test_a_kind_that_may_not_be_watched_is_told_and_ends_nothing():
+    """HPAs of other kinds are served on; the sentence names the kind and the refusal."""
+
+    class NoTabs:
+        async def before(self, request):
+            if request.kind.plural == "crontabs" and request.verb in {"list", "watch"}:
+                raise Forbidden('crontabs.example.com is forbidden: User "k" cannot list resource "crontabs"')
+
+    async def story(world, owners):
+        await world.add()
+        await hand_over(world)
+        await define(world)
+        hpa = builders.hpa("tab", "tab")
+        hpa["spec"]["scaleTargetRef"] = {**CUSTOM, "name": "tab"}
+        await world.cluster.create(HPAS, hpa, namespace="default")
+        world.cluster.faults = NoTabs()
+        async with watching(owners):
+            await world.clock.sleep(seconds(20))
+            assert KEY not in owners.left_alone()
+            write_scale(world, "robot", 3)
+            await world.clock.sleep(seconds(0))
+            assert KEY in owners.left_alone()
+        told = [text for text in owners.said if text.startswith("cannot see who else writes to")]
+        assert len(told) == 1
+        assert "crontabs.example.com" in told[0]
+        assert "forbidden" in told[0]
+
+    play(story)

@@ -6,7 +6,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 
 def read(registry, prefix=""):
-    """Gives the numbers by name and values of the labels, without buckets."""
+    """Return the numbers by name and values of the labels, without buckets."""
     found, names = {}, {family.name for family in registry.families}
     for family in text_string_to_metric_families(registry.text().decode()):
         for one in family.samples:

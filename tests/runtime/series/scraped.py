@@ -32,7 +32,7 @@ class Scraped(World):
 
 
 def told(story, groups=(SMALL,), *, world_of=Scraped, **settings):
-    """Plays a story in a world that is listened to."""
+    """Play a story in a world that is listened to."""
     return play(story, groups, world_of=world_of, **settings)
 
 

@@ -302,7 +302,7 @@ def test_unready_nodes_that_go_are_unready():
 
 
 def gauges(world):
-    """Gives the gauges of a world that stands still, after a tick that is not the process's first."""
+    """Return the gauges of a world that stands still, after a tick that is not the process's first."""
     world.state.memory.cleaned = True
     world.tick()
     registry = Registry()

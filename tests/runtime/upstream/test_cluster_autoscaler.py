@@ -241,7 +241,7 @@ def test_everything_wrong_is_named_at_once():
     """Unknown flags, values that cannot be read, failed checks and what is not offered: one error, a line each."""
     first, *others = problems_of(
         "--cloud-provider=hetzner --scan-intervall=4s --max-nodes-total many --cores-total=5:1 "
-        "--enable-provisioning-requests"
+        "--scheduler-config-file=a.yaml"
     )
     assert first == "5 flags cannot be used:"
     assert [line.split(":")[0].strip().split("=")[0] for line in others] == [
@@ -249,7 +249,7 @@ def test_everything_wrong_is_named_at_once():
         "--max-nodes-total",
         "--cores-total",
         "--cloud-provider",
-        "--enable-provisioning-requests",
+        "--scheduler-config-file",
     ]
 
 

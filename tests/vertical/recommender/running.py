@@ -28,7 +28,7 @@ def pod(name="web-1", labels=None, containers=("app",), **more):
 
 
 def samples(at, *rows):
-    """Makes one answer; each row is (pod, container, millicores, bytes)."""
+    """Make one answer; each row is (pod, container, millicores, bytes)."""
     return Samples(
         namespaces=tuple("shop" for _ in rows),
         names=tuple(row[0] for row in rows),

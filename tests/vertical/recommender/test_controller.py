@@ -21,8 +21,8 @@ from kubetide.objects.kinds import (
     VPA_CHECKPOINTS,
     VPAS,
 )
-from kubetide.ports.errors import MetricsError, Withheld
-from kubetide.ports.metrics import PodSamples, ResourceUsage
+from kubetide.ports.errors import MetricsError, NoSeries, Withheld
+from kubetide.ports.metrics import ExternalValues, PodSamples, ResourceUsage
 from kubetide.runtime.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import minutes, seconds, to_seconds
@@ -89,6 +89,11 @@ class Usage:
         )
 
 
+class NoExternal:
+    async def external_values(self, metric, *, namespace, selector=""):
+        raise NoSeries("none")
+
+
 class Kept:
     """A recorder that keeps the bytes of the records; every third is full."""
 
@@ -120,6 +125,7 @@ class Advising:
 class World:
     def __init__(self, clock, *, acts=True, **settings):
         self.clock, self.recorder = clock, Kept()
+        self.external = None
         self.cluster = EmbeddedCluster(Store(), clock, seed=1)
         self.usage = Usage(clock)
         self.acts, self.settings = acts, Settings(**settings)
@@ -137,6 +143,7 @@ class World:
             self.settings,
             caches=self.caches,
             history=self.history,
+            external=self.external or NoExternal(),
         )
 
     async def begin(self, *vpas):
@@ -305,13 +312,15 @@ def test_history_comes_from_prometheus():
         hours = tuple((begun - 3600.0 * hour, "2.5") for hour in range(48, 0, -1))
         asked = []
 
-        async def ask(query):
-            asked.append(query.query)
-            if "rate(" in query.query:
-                return [Series(metric, (*hours, (begun - 60, "NaN")))]
-            return [Series(metric, ())] if "memory" in query.query else [Series(labels, ((begun, "1"),))]
+        class Source:
+            async def each_series(self, query, take):
+                asked.append(query.query)
+                if "rate(" in query.query:
+                    take(Series(metric, (*hours, (begun - 60, "NaN"))))
+                else:
+                    take(Series(metric, ()) if "memory" in query.query else Series(labels, ((begun, "1"),)))
 
-        reader = HistoryReader(ask, world.clock, HistorySettings())
+        reader = HistoryReader(Source(), world.clock, HistorySettings())
         world.history = reader.read
         world.controller = world.made()
         await world.run_for(minutes(1.5))
@@ -384,3 +393,50 @@ def test_records_decide_again():
             assert core.absorb(bytes(record.outcomes), record.now) == bytes(record.result)
 
     story(main)
+
+
+def test_usage_comes_from_external_metrics():
+    """One question a pod and resource, by the VPA's selector; a resource without series counts as 0."""
+
+    class External:
+        def __init__(self):
+            self.asked = []
+            self.broken = False
+
+        async def external_values(self, metric, *, namespace, selector=""):
+            self.asked.append((metric, namespace, selector))
+            if self.broken:
+                raise MetricsError("no adapter")
+            if metric == "mem":
+                raise NoSeries("none")
+            labels = [{"name": "app"}, {"another": "label"}]
+            return ExternalValues([700, 9_000_000], world_now(), labels)
+
+    def world_now():
+        return clock.now()
+
+    clock = None
+
+    async def main(world):
+        nonlocal clock
+        clock = world.clock
+        await world.begin()
+        world.external = External()
+        world.controller = world.made()
+        await world.run_for(minutes(1.5))
+        assert set(world.external.asked) == {
+            ("cores", "default", "app=web,pod=web-0"),
+            ("mem", "default", "app=web,pod=web-0"),
+        }
+        assert (await world.target())["cpu"] == "813m"
+        assert world.controller.metrics_error == ""
+        world.external.broken = True
+        await world.run_for(minutes(1.5))
+        assert world.controller.metrics_error == "no adapter"
+
+    story(
+        main,
+        use_external_metrics=True,
+        external_metrics_cpu_metric="cores",
+        external_metrics_memory_metric="mem",
+    )

@@ -33,9 +33,9 @@ def proto_text() -> str:
     return files(__package__).joinpath("protocol.proto").read_text(encoding="utf-8")
 
 
-def file_descriptor(text: str) -> FileDescriptorProto:
+def file_descriptor(text: str, package: str = PACKAGE) -> FileDescriptorProto:
     """Return the descriptor of a protocol that is written in the few forms of ours, one thing a line."""
-    file = FileDescriptorProto(name="kubetide/externalgrpc.proto", package=PACKAGE, syntax="proto3")
+    file = FileDescriptorProto(name=f"kubetide/{package}.proto", package=package, syntax="proto3")
     file.dependency.extend(module.DESCRIPTOR.name for module in _NEEDED)
     message: DescriptorProto | None = None
     enum: Any = None
@@ -53,11 +53,11 @@ def file_descriptor(text: str) -> FileDescriptorProto:
         elif enum is not None and (value := _VALUE.fullmatch(line)):
             enum.value.add(name=value[1], number=int(value[2]))
         elif field := _FIELD.fullmatch(line):
-            _add(message, field)
+            _add(message, field, package)
     return file
 
 
-def _add(message: DescriptorProto, field: re.Match[str]) -> None:
+def _add(message: DescriptorProto, field: re.Match[str], package: str) -> None:
     repeated, kind, held, name, number = field.groups()
     one = message.field.add(name=name, number=int(number), label=FieldDescriptorProto.LABEL_OPTIONAL)
     if repeated or held:
@@ -70,39 +70,45 @@ def _add(message: DescriptorProto, field: re.Match[str]) -> None:
                 entry.field.add(name=key, number=part, label=FieldDescriptorProto.LABEL_OPTIONAL),
                 type_name,
                 message,
+                package,
             )
         kind = f"{message.name}.{entry.name}"
-    _set_type(one, kind, message)
+    _set_type(one, kind, message, package)
 
 
-def _set_type(field: FieldDescriptorProto, kind: str, message: DescriptorProto) -> None:
+def _set_type(field: FieldDescriptorProto, kind: str, message: DescriptorProto, package: str) -> None:
     if kind in _SCALARS:
         field.type = _SCALARS[kind]
         return
     nested = any(enum.name == kind for enum in message.enum_type)
     field.type = FieldDescriptorProto.TYPE_ENUM if nested else FieldDescriptorProto.TYPE_MESSAGE
-    within = f"{PACKAGE}.{message.name}" if nested else PACKAGE
+    within = f"{package}.{message.name}" if nested else package
     field.type_name = f".{kind}" if kind.startswith("google.") else f".{within}.{kind}"
 
 
-def _message_types() -> Mapping[str, Any]:
+def message_types(text: str, package: str = PACKAGE) -> Mapping[str, Any]:
+    """Return the message classes of a protocol by name."""
     pool = descriptor_pool.DescriptorPool()
     for module in _NEEDED:
         pool.AddSerializedFile(module.DESCRIPTOR.serialized_pb)
-    file = file_descriptor(proto_text())
+    file = file_descriptor(text, package)
     pool.AddSerializedFile(file.SerializeToString())
     return {
-        one.name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.{one.name}"))
+        one.name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.{one.name}"))
         for one in file.message_type
     }
 
 
-MESSAGES: Final[Mapping[str, Any]] = _message_types()
+MESSAGES: Final[Mapping[str, Any]] = message_types(proto_text())
 """Message classes by name."""
 
-METHODS: Final[Mapping[str, tuple[str, str]]] = {
-    found[1]: (found[2], found[3]) for found in _RPC.finditer(proto_text())
-}
+
+def method_types(text: str) -> Mapping[str, tuple[str, str]]:
+    """Return the names of request and response by method."""
+    return {found[1]: (found[2], found[3]) for found in _RPC.finditer(text)}
+
+
+METHODS: Final = method_types(proto_text())
 """The names of request and response by method."""
 
 
@@ -124,6 +130,8 @@ def encode(message: Any) -> bytes:
 
 
 def _held(value: Any) -> bytes:
+    if isinstance(value, bytes):
+        return value
     return value.encode() if isinstance(value, str) else encode(value)
 
 

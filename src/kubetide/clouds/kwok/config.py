@@ -48,7 +48,7 @@ class KwokConfig(NamedTuple):
 
 
 def parse_config(text: str, place: str) -> KwokConfig:
-    """Return what the YAML says; unknown keys are left aside. Raises CloudConfigError, which names ``place``."""
+    """Return what the YAML says; unknown keys are ignored. Raises CloudConfigError, which names ``place``."""
     try:
         content = yaml.safe_load(text)
     except yaml.YAMLError as error:

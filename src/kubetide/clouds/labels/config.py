@@ -1,4 +1,4 @@
-"""What the provider ``labels`` is told: which label names a node's group, and the bounds and prices of groups."""
+"""The configuration of the provider ``labels``: which label names a node's group, and the bounds and prices of groups."""
 
 from __future__ import annotations
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from kubetide.doctor.finding import Finding
 from kubetide.doctor.snapshot import Snapshot
 from kubetide.nodes.explain.blockers import LASTING, way_out
+from kubetide.nodes.scale_down.context import drain_context
 from kubetide.nodes.scale_down.drain_rules.base import Answer
-from kubetide.nodes.scale_down.drain_rules.judge import judge
+from kubetide.nodes.scale_down.drain_rules.evaluate import evaluate
 from kubetide.nodes.scale_down.drain_rules.registry import RULES
-from kubetide.nodes.scale_down.facts import drain_context
 from kubetide.nodes.scale_down.pdbs import Allowances
 from kubetide.nodes.scale_down.pods import key_of
 from kubetide.objects.node import Node
@@ -36,7 +36,7 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
             continue
         blocked: list[tuple[Pod, Answer]] = []
         for pod in sorted(on_node.get(node.metadata.name, ()), key=key_of):
-            answer, _ = judge(pod, context, rules)
+            answer, _ = evaluate(pod, context, rules)
             if answer.outcome == "block" and answer.reason in LASTING:
                 blocked.append((pod, answer))
         if blocked:

@@ -38,7 +38,7 @@ _HOST_NETWORK = Toleration(
 
 
 class Eligibility:
-    """Which nodes the pods of one template may be on; a node is judged again only after ``forget``."""
+    """Which nodes the pods of one template may be on; a node is evaluated again only after ``forget``."""
 
     def __init__(self, daemon_set: DaemonSet) -> None:
         template = daemon_set.spec.template
@@ -64,10 +64,10 @@ class Eligibility:
         name = node.metadata.name
         known = self._verdicts.get(name)
         if known is None:
-            known = self._verdicts[name] = self._judge(node)
+            known = self._verdicts[name] = self._evaluate(node)
         return known
 
-    def _judge(self, node: Node) -> Verdict:
+    def _evaluate(self, node: Node) -> Verdict:
         name, taints = node.metadata.name, node.spec.taints or ()
         selection = self._class.selection
         if self._node_name and self._node_name != name:

@@ -86,7 +86,7 @@ class NodeKeeper:
             return
 
     async def confirm_statuses(self) -> None:
-        """Confirms the status of each healthy node; one that others have just written is left to the next time."""
+        """Confirm the status of each healthy node; one that others have just written is left to the next time."""
         now = self._clock.now()
         for node in self._healthy():
             patch = {
@@ -97,7 +97,7 @@ class NodeKeeper:
                 await self._cluster.patch(NODES, node.metadata.name, patch, subresource="status")
 
     async def renew_leases(self) -> None:
-        """Renews the lease of each healthy node, and make those that are missing."""
+        """Renew the lease of each healthy node, and make those that are missing."""
         at = format_rfc3339_micro(self._clock.now())
         for node in self._healthy():
             name = node.metadata.name

@@ -9,7 +9,7 @@ from kubetide.embedded.load.traces import Trace
 from kubetide.embedded.measured import MeasuredSeries, metric_not_found
 from kubetide.objects.kinds import NAMESPACES
 from kubetide.ports.clock import Clock
-from kubetide.ports.errors import ApiError, BadRequest, MetricsError
+from kubetide.ports.errors import ApiError, BadRequest, MetricsError, NoSeries
 from kubetide.ports.metrics import ExternalValues
 from kubetide.units.selectors import Selector, SelectorError
 from kubetide.units.time import ZERO, Duration, Instant
@@ -102,5 +102,5 @@ class EmbeddedExternalMetrics:
         except ApiError as error:
             raise MetricsError(f"{_FETCHING}{error}") from error
         if not found:
-            raise MetricsError("no metrics returned from external metrics API")
-        return ExternalValues([one.milli for one in found], found[0].at)
+            raise NoSeries("no metrics returned from external metrics API")
+        return ExternalValues([one.milli for one in found], found[0].at, [one.labels for one in found])

@@ -210,6 +210,7 @@ class ServiceLoad:
         rows, facts, n, count = self._rows, self._facts, self._rows.n, len(self.services)
         step_s = self.step / 1e9
         offered = np.array([s.trace.rate(begin, self.step) for s in self.services], np.float64)
+        peak = np.array([s.trace.highest(begin, self.step) for s in self.services], np.float64)
         service, node = rows.service[:n], rows.node[:n]
         serving = rows.serving[:n] & ~rows.node_down[node]
         ready = np.bincount(service, serving, count + 1)[:count]
@@ -242,6 +243,7 @@ class ServiceLoad:
         result = settle(
             facts,
             offered=offered,
+            peak=peak,
             queue=self._queue,
             granted=np.bincount(service, worked, count + 1)[:count] / facts.cpu_milli_s,
             capacity=capacity,

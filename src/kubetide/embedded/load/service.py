@@ -127,6 +127,8 @@ class ServiceStep:
         ready: Pods that serve.
         existing: Pods that exist, have not ended and are not being deleted.
         violated: Whether more was offered than the capacity, or the latency broke the objective.
+        violated_own_step: The same with the load at the trace's own step, where that is finer: a second of a burst
+            counts though the mean of the step hides it.
         resources: What the pods asked for and used.
     """
 
@@ -140,6 +142,7 @@ class ServiceStep:
     ready: NDArray[np.int64]
     existing: NDArray[np.int64]
     violated: NDArray[np.bool_]
+    violated_own_step: NDArray[np.bool_]
     resources: ServiceResources | None = None
 
 
@@ -178,6 +181,7 @@ def settle(
     facts: ServiceFacts,
     *,
     offered: Float64Vector,
+    peak: Float64Vector,
     queue: Float64Vector,
     granted: Float64Vector,
     capacity: Float64Vector,
@@ -192,6 +196,7 @@ def settle(
     Args:
         facts: The services.
         offered: Requests/s that arrived.
+        peak: The highest requests/s at the trace's own step.
         queue: Requests that waited at the beginning.
         granted: Requests/s for which the ready pods got CPU.
         capacity: Requests/s they could have served.
@@ -222,6 +227,7 @@ def settle(
         ready=ready,
         existing=existing,
         violated=violated,
+        violated_own_step=violated | (peak > capacity * (1.0 + 1e-9)),
     )
 
 

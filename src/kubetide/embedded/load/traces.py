@@ -34,6 +34,10 @@ class Trace(Protocol):
         """Return the mean requests/s over [at, at + length), at least 0; ``length`` > 0."""
         ...
 
+    def highest(self, at: Instant, length: Duration) -> float:
+        """Return the highest rate over [at, at + length) at the trace's own step: what the mean hides."""
+        ...
+
     def require(self, start: Instant, end: Instant) -> None:
         """Raise TraceError when the trace does not cover [start, end)."""
         ...
@@ -80,6 +84,11 @@ class SeriesTrace:
         edges = np.arange(low, high + 1, dtype=np.int64) * self.step
         overlap = np.diff(np.clip(edges, begin, end).astype(np.float64))
         return float(inside @ overlap) / length
+
+    def highest(self, at: Instant, length: Duration) -> float:
+        """Return the largest value whose step reaches into [at, at + length); 0 outside of the series."""
+        first, last = (at - self.start) // self.step, -(-(at - self.start + length) // self.step)
+        return float(self.values[max(first, 0) : max(last, 0)].max(initial=0.0))
 
 
 @dataclass(frozen=True)
@@ -157,6 +166,10 @@ class DailyTrace:
             value *= _noise(self.seed, self.noise, self.name, int(middle // _MINUTE))
         return value
 
+    def highest(self, at: Instant, length: Duration) -> float:
+        """Return the mean: an invented day has no step of its own."""
+        return self.rate(at, length)
+
 
 # The steps of a minute ask for the same draw.
 @lru_cache(maxsize=1 << 12)
@@ -175,6 +188,10 @@ class ConstantTrace:
         """Accept every interval."""
 
     def rate(self, at: Instant, length: Duration) -> float:  # noqa: ARG002  the protocol's arguments
+        """Return the value."""
+        return self.value
+
+    def highest(self, at: Instant, length: Duration) -> float:  # noqa: ARG002  the protocol's arguments
         """Return the value."""
         return self.value
 

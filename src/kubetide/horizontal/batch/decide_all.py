@@ -11,11 +11,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from kubetide.horizontal.batch.columns import GroundsAt, Newest, Ordinary, ordinary
+from kubetide.horizontal.batch.columns import ordinary
+from kubetide.horizontal.batch.found import GroundsAt, Newest, Ordinary
 from kubetide.horizontal.batch.hpas import HpaColumns
 from kubetide.horizontal.decision import Computation, Verdict
 from kubetide.horizontal.facts.specs import Autoscaler
-from kubetide.horizontal.rules.evaluate import able_of, computation, judge, limit_of, why_of
+from kubetide.horizontal.rules.evaluate import able_of, evaluate, hold, limit_of
+from kubetide.horizontal.rules.measured import computation, why_of
 from kubetide.horizontal.state import LastPass, State
 from kubetide.horizontal.status import conditions as say
 from kubetide.horizontal.status.status import action_of
@@ -62,26 +64,29 @@ def evaluate_all(state: State, now: Instant) -> Steps[tuple[Verdict, ...]]:
         found.slot[other].tolist(),
         strict=True,
     )
+    holds = bool(state.holds)
     for number, (position, is_ordinary, stays, current, best, winner, held, slot) in enumerate(rows):
         if is_pause(number):
             yield
         spec = hpas.specs[position]
         if not is_ordinary:
-            verdicts[position] = judge(state, spec.key, now)
+            verdicts[position] = evaluate(state, spec.key, now)
             continue
         metrics = spec.metrics
         desired, limit = held, "DesiredWithinRange"
         if not stays:
             desired, limit = limit_of(spec, state, held, current, now)
+        limited = desired != held
+        desired, held_back = hold(desired, current, holds=holds)
         statuses, computations = _presented(state, spec, found, position)
         name = metrics[winner].title
-        verdict = Verdict(
+        verdicts[position] = Verdict(
             spec.key,
             current,
             desired,
             desired != current,
             why_of(name, best, current),
-            _notes(name, able_of(spec, best, current, held=held), limit, desired != held),
+            _notes(name, able_of(spec, best, current, held=held), limit, limited),
             metrics=statuses,
             computations=computations,
             raw=best,
@@ -89,11 +94,8 @@ def evaluate_all(state: State, now: Instant) -> Steps[tuple[Verdict, ...]]:
             grounds=GroundsAt(newest, position),
             stabilized=held,
             limit=limit,
+            held_back=held_back,
         )
-        if state.holds:
-            verdict.hold()
-            verdict.rescale = verdict.desired != current
-        verdicts[position] = verdict
     this.verdicts = tuple(verdicts)
     state.last_pass = this
     return this.verdicts

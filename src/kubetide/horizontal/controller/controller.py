@@ -29,6 +29,7 @@ from kubetide.horizontal.decide import absorbing, deciding
 from kubetide.horizontal.decision import Commands, Result, ScaleOutcome
 from kubetide.horizontal.explain.changes import ChangedReasons
 from kubetide.horizontal.facts.views import Key, view_of_pod
+from kubetide.horizontal.options.forecasting import intents, of_targets
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import Delta, State
 from kubetide.horizontal.status.events import COMPONENT
@@ -123,6 +124,7 @@ class HorizontalController(BaseLoop):
         self._tick = 0
         self._changed_reasons = ChangedReasons()
         self._announced: dict[Key, tuple[Workload, int]] = {}
+        self._foretold: set[tuple[Workload, str]] = set()
         self.result = Result(())
         """What the last tick came to, with the labels of the loop's own metrics."""
         self.endings: Mapping[Key, Ending] = MappingProxyType({})
@@ -227,6 +229,7 @@ class HorizontalController(BaseLoop):
             known = self._announced.pop(key, None)
             if known is not None:
                 self._board.withdraw(known[0], LOOP)
+        self._announce_forecasts(now)
         for settlement in result.settlements:
             if settlement.wanted is None:
                 continue
@@ -245,6 +248,17 @@ class HorizontalController(BaseLoop):
                 self._board.withdraw(known[0], LOOP)
             self._announced[key] = workload, settlement.wanted
             self._board.announce(Intent(workload=workload, replicas=settlement.wanted, due=now, source=LOOP))
+
+    def _announce_forecasts(self, now: Instant) -> None:
+        """Tell the other loops what is foretold: nodes take longer to come than pods."""
+        assert self._board is not None
+        told = (*intents(self._state, now), *of_targets(self._state, self._board.intents()))
+        found = {(intent.workload, intent.source): intent for intent in told}
+        for workload, source in sorted(self._foretold - found.keys()):
+            self._board.withdraw(workload, source)
+        for intent in found.values():
+            self._board.announce(intent)
+        self._foretold = set(found)
 
     # ── the record ──
 

@@ -15,6 +15,8 @@ HORIZONTAL: Final = Role(
     (
         Grant(CACHED, "", ("pods",)),
         Grant(CACHED, "apps", ("deployments", "replicasets")),
+        # Who else scales a target is seen from the watch.
+        Grant(CACHED, "apps", ("statefulsets",), acting=True),
         Grant(CACHED, "autoscaling", ("horizontalpodautoscalers",)),
         # A target may be of any kind that has a scale.
         Grant(("get",), "*", ("*/scale",)),

@@ -30,7 +30,7 @@ from kubetide.horizontal.reasons import (
     WANTED,
     reasons_of,
 )
-from kubetide.horizontal.rules.evaluate import judge
+from kubetide.horizontal.rules.evaluate import evaluate
 from kubetide.horizontal.rules.grouping import CLASS_NAMES, classify
 from kubetide.horizontal.rules.known import pods_of, samples_of
 from kubetide.horizontal.rules.limits import down_limit, up_limit
@@ -151,7 +151,7 @@ def explain(state: State, key: Key, now: Instant) -> HpaExplanation:
     if key not in state.specs:
         raise KeyError(f"there is no HPA {key[0]}/{key[1]}")
     spec = state.specs[key]
-    verdict = judge(state, key, now)
+    verdict = evaluate(state, key, now)
     events = state.events.get(key, ScaleEvents())
     settled = Settlement(
         verdict=verdict,

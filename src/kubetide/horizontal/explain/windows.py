@@ -60,7 +60,7 @@ def windows_of(state: State, spec: Autoscaler, verdict: Verdict, now: Instant) -
         return Window(text, _in_runs(inside, period))
 
     if spec.up is None or spec.down is None:
-        flag = state.settings.downscale_stabilization
+        flag = spec.window
         text = f"scale-down window {format_duration(flag)} (the flag's): the highest recommendation holds"
         return (window(text, flag, edge=True),)
     up, down = spec.up.window, spec.down.window
@@ -71,7 +71,7 @@ def windows_of(state: State, spec: Autoscaler, verdict: Verdict, now: Instant) -
 
 
 def _found_at_the_start(known: Sequence[Recommendation]) -> int | None:
-    """Return the slot of the replicas found at the start, while it can be told.
+    """Return the slot of the replicas found at the start, while it is known.
 
     Only the first tick stores two recommendations of one time: what it found, then its proposal.
     """

@@ -84,7 +84,7 @@ def checked(samples: PodSamples) -> PodSamples:
 
 
 def answer_of(samples: PodSamples, keys: Sequence[SampleKey], *, hpa: Key | None, same_pods: bool) -> Answer:
-    """Reduces an answer to the resources in use."""
+    """Reduce an answer to the resources in use."""
     return Answer(
         hpa=hpa,
         pods=None if same_pods else (samples.namespaces, samples.names),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
+
+import msgspec
 
 from kubetide.horizontal.facts.views import HpaView, Key
 from kubetide.horizontal.metrics.registry import read_metric
 from kubetide.horizontal.metrics.types import Metric, Tolerance
-from kubetide.horizontal.options.annotations import NO_OPTIONS, Options, read_options
+from kubetide.horizontal.options.annotations import CALENDAR, NO_OPTIONS, Options, read_options
 from kubetide.horizontal.settings import Settings
 from kubetide.objects.hpa import (
     Behavior,
@@ -18,7 +21,12 @@ from kubetide.objects.hpa import (
     ScalingRules,
 )
 from kubetide.units.quantity import Quantity, QuantityError
-from kubetide.units.time import Duration, seconds
+from kubetide.units.time import Duration, minutes, seconds
+
+CALM: Final = minutes(10)
+"""Window of scale-downs with forecasts, where the HPA states none."""
+
+_WINDOW: Final = minutes(5)
 
 _DEFAULT_METRICS = (
     MetricSpec(
@@ -60,7 +68,8 @@ class Autoscaler:
         reference: ``KIND/NAMESPACE/NAME`` of the target, as errors name it.
         up: Behaviour upwards; None for both directions when the spec has no behaviour.
         external: Whether a metric reads something else than the target's own pods.
-        options: What its annotations ask for beyond upstream.
+        options: What its annotations ask for beyond upstream, and flags that stand for them.
+        window: Of scale-downs where there is no behaviour.
     """
 
     key: Key
@@ -76,6 +85,7 @@ class Autoscaler:
     tolerance: Tolerance
     external: bool
     options: Options = NO_OPTIONS
+    window: Duration = _WINDOW
 
     @property
     def reference(self) -> str:
@@ -88,7 +98,11 @@ def read_spec(view: HpaView, settings: Settings) -> Autoscaler:
     ref = spec.scale_target_ref
     metrics = spec.metrics or _DEFAULT_METRICS
     behavior = spec.behavior
-    options = read_options(view.annotations)
+    options = _with_flags(read_options(view.annotations), settings)
+    if options.forecast == CALENDAR:
+        # Nodes come and go slower than pods: what is given back too early is bought again.
+        calm = Duration(max(settings.downscale_stabilization, CALM))
+        settings = msgspec.structs.replace(settings, downscale_stabilization=calm)
     return Autoscaler(
         key=(view.namespace, view.name),
         uid=view.uid,
@@ -103,7 +117,17 @@ def read_spec(view: HpaView, settings: Settings) -> Autoscaler:
         tolerance=_tolerance(spec, settings, options.tolerance),
         external=any(metric.type in {"Object", "External"} for metric in metrics),
         options=options,
+        window=settings.downscale_stabilization,
     )
+
+
+def _with_flags(options: Options, settings: Settings) -> Options:
+    """Return the options with what flags say of all HPAs."""
+    if settings.forecast and not options.forecast:
+        options = replace(options, forecast=settings.forecast)
+    if settings.emptiest_node_first and not options.emptiest_node_first:
+        options = replace(options, emptiest_node_first=True)
+    return options
 
 
 def _up(rules: ScalingRules | None) -> Rules:

@@ -47,6 +47,8 @@ class PodView(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         containers: Containers and sidecars (init containers that restart always).
         pod_level: Effective requests in thousandths if any pod-level request is set.
         owner: ``KIND/NAME`` of its controller, empty when it has none.
+        cpu_limit: Sum of its containers' CPU limits in thousandths; None where one of them has none.
+        node: Where it runs, empty for nowhere.
     """
 
     namespace: str
@@ -60,6 +62,8 @@ class PodView(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     containers: tuple[ContainerView, ...] = ()
     pod_level: dict[str, int] | None = None
     owner: str = ""
+    cpu_limit: int | None = None
+    node: str = ""
 
 
 class HpaView(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -157,6 +161,8 @@ def view_of_pod(pod: Pod) -> PodView:
         ),
         pod_level=_pod_level(spec),
         owner=intern(f"{owner.kind}/{owner.name}") if owner else "",
+        cpu_limit=_cpu_limit(tuple([(c.resources.limits or {}).get("cpu") for c in spec.containers or ()])),
+        node=intern(spec.node_name),
     )
 
 
@@ -173,6 +179,13 @@ def _containers(
 ) -> tuple[ContainerView, ...]:
     """Return the views of containers by name and requests; nobody may change them."""
     return tuple([ContainerView(name, _milli(dict(requests))) for name, requests in named])
+
+
+@lru_cache(maxsize=_MOST_TEMPLATES)
+def _cpu_limit(limits: tuple[str | int | float | None, ...]) -> int | None:
+    found = [_milli({"cpu": limit}).get("cpu") for limit in limits if limit is not None]
+    known = [limit for limit in found if limit is not None]
+    return sum(known) if known and len(known) == len(limits) else None
 
 
 def _quantities(requests: Quantities | None) -> dict[str, Quantity]:

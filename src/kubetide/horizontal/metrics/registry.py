@@ -1,7 +1,7 @@
 """The metric source types that can be read: one line a type.
 
 A new type is one file with a reader (spec to ``Metric``) and a calculator, and one line here. An
-HPA with a type that is not here is told so in its ``ScalingActive`` condition.
+HPA with a type that is not here says so in its ``ScalingActive`` condition.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def read_metric(spec: MetricSpec, namespace: str) -> Metric:
 
 
 def propose(metric: Metric, known: Known, current: int, tolerance: Tolerance) -> Proposal | MetricFailure:
-    """Comes to a proposal from what is known, or says why not.
+    """Come to a proposal from what is known, or say why not.
 
     Args:
         known: What the pods add up to or what was measured elsewhere; or why nothing is known.

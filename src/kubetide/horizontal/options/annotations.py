@@ -1,7 +1,7 @@
 """The annotations of an HPA that turn on what upstream does not have.
 
 Without any of them the loop decides as upstream does. One that cannot be read counts as not there, and
-is told in an event ``InvalidAnnotation``.
+is reported in an event ``InvalidAnnotation``.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from kubetide.forecast.zones import is_zone
 from kubetide.units.time import Duration, TimeFormatError, parse_duration
 
 PREFIX = "horizontal.kubetide.io/"
@@ -23,9 +24,14 @@ COUNT_OLD_DURING_ROLLOUT = PREFIX + "count-old-during-rollout"
 FLAP_REPORT = PREFIX + "flap-report"
 HOLD_UNTIL_READY = PREFIX + "hold-until-ready"
 IDLEST_FIRST = PREFIX + "idlest-first"
+FORECAST = PREFIX + "forecast"
+FORECAST_ZONE = PREFIX + "forecast-zone"
+EMPTIEST_NODE_FIRST = PREFIX + "emptiest-node-first"
 
 STATIC, CURRENT, LAST_GOOD = "static", "current", "last-good"
 ALL, IN, OUT = "all", "in", "out"
+CALENDAR, STRICT, NONE = "calendar", "strict", "none"
+FORECASTS = (CALENDAR, STRICT, NONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,9 @@ class Options:
         flap_report: Changes of the last hour are remembered.
         hold_until_ready: A scale-down waits for the pods of the last scale-up.
         idlest_first: The pods that do least are marked to go first.
+        forecast: ``calendar``, ``strict`` or ``none``; empty is what the flag says.
+        forecast_zone: The time zone of its days and weeks; empty is UTC.
+        emptiest_node_first: The pods on the emptiest nodes are marked to go first.
         problems: What cannot be read, in order of the annotations' names.
     """
 
@@ -64,12 +73,20 @@ class Options:
     flap_report: bool = False
     hold_until_ready: bool = False
     idlest_first: bool = False
+    forecast: str = ""
+    forecast_zone: str = ""
+    emptiest_node_first: bool = False
     problems: tuple[str, ...] = ()
 
     @property
     def any(self) -> bool:
         """Whether there is anything that upstream does not have."""
         return self is not NO_OPTIONS and self != NO_OPTIONS
+
+    @property
+    def forecasts(self) -> bool:
+        """Whether load is foretold."""
+        return self.forecast in {CALENDAR, STRICT}
 
     @property
     def asks_for_owners(self) -> bool:
@@ -142,6 +159,18 @@ def _truth(text: str) -> bool:
     return text == "true"
 
 
+def _forecast(text: str) -> str:
+    if text not in FORECASTS:
+        raise ValueError(text)
+    return text
+
+
+def _zone(text: str) -> str:
+    if not is_zone(text):
+        raise ValueError(text)
+    return text
+
+
 _TRUTH = "true or false"
 _READERS: dict[str, tuple[str, Callable[[str], object], str]] = {
     SYNC_PERIOD: ("sync_period", _period, "a duration such as 1m"),
@@ -154,4 +183,7 @@ _READERS: dict[str, tuple[str, Callable[[str], object], str]] = {
     FLAP_REPORT: ("flap_report", _truth, _TRUTH),
     HOLD_UNTIL_READY: ("hold_until_ready", _truth, _TRUTH),
     IDLEST_FIRST: ("idlest_first", _truth, _TRUTH),
+    FORECAST: ("forecast", _forecast, "calendar, strict or none"),
+    FORECAST_ZONE: ("forecast_zone", _zone, "the name of a time zone such as Europe/Berlin"),
+    EMPTIEST_NODE_FIRST: ("emptiest_node_first", _truth, _TRUTH),
 }

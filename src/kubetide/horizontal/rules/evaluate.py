@@ -5,27 +5,28 @@ What each step does and where it stands is in ``decide``.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from typing import NamedTuple
 
-from kubetide.horizontal.decision import Computation, Verdict
+from kubetide.forecast.seen import NOTHING, Ahead
+from kubetide.horizontal.decision import Verdict
 from kubetide.horizontal.facts.specs import Autoscaler
 from kubetide.horizontal.facts.views import Key, ScaleView
 from kubetide.horizontal.memory import OptionMemory, Recommendation, ScaleEvents
-from kubetide.horizontal.metrics.registry import propose
-from kubetide.horizontal.metrics.types import MetricFailure, Tally
+from kubetide.horizontal.metrics.types import Tally
 from kubetide.horizontal.options.cadence import is_due
 from kubetide.horizontal.options.deletion_cost import costs_of_idlest
-from kubetide.horizontal.options.fallback import fallback_proposal
+from kubetide.horizontal.options.emptiest_node import costs_of_emptiest
+from kubetide.horizontal.options.forecasting import beyond_saturation, is_rolling, load_of, raised
+from kubetide.horizontal.options.forecasting import why_of as why_foretold
 from kubetide.horizontal.options.pause import unpaused
 from kubetide.horizontal.options.until_ready import held_until_ready
-from kubetide.horizontal.rules.known import known_of, pods_of, samples_of
+from kubetide.horizontal.rules.known import pods_of, samples_of
 from kubetide.horizontal.rules.limits import Limited, limit_by_rules, limit_plainly
+from kubetide.horizontal.rules.measured import Measured, Problem, Proposed, measure, proposed_by
 from kubetide.horizontal.rules.stabilization import Stabilized, stabilize, stabilize_both_ways
 from kubetide.horizontal.state import State
 from kubetide.horizontal.status import conditions as say
 from kubetide.horizontal.status import events
-from kubetide.horizontal.status.status import action_of
-from kubetide.objects.hpa import MetricStatus
 from kubetide.units.time import Instant
 
 _ERROR_OF_STAGE = {
@@ -35,111 +36,182 @@ _ERROR_OF_STAGE = {
 }
 _NO_EVENTS = ScaleEvents()
 _NO_MEMORY = OptionMemory()
-_NO_STATUS = MetricStatus()  # upstream keeps an entry with an empty type for a metric that failed
 
 
-def judge(state: State, key: Key, now: Instant) -> Verdict:
-    """Decide about one HPA."""
+class Number(NamedTuple):
+    """The number of replicas that is wanted, and how it came about: fields of ``Verdict``."""
+
+    desired: int
+    why: str = ""
+    notes: tuple[say.Note, ...] = ()
+    forget_zero: bool = False
+    raw: int | None = None
+    slot: int = -1
+    stabilized: int | None = None
+    limit: str = ""
+    fallback: bool = False
+    held_back: int | None = None
+    unready: int | None = None
+    ready: int = 0
+    unpaused: int | None = None
+    load: float | None = None
+    saturated: bool = False
+    rolling: bool = False
+    beyond: int | None = None
+    reactive: int | None = None
+    ahead: Ahead = NOTHING
+
+
+def evaluate(state: State, key: Key, now: Instant) -> Verdict:
+    """Return the verdict on one HPA."""
     spec, scale = state.specs[key], state.scales.get(key)
-    verdict = Verdict(key)
     if scale is None or scale.error:
-        return _unread(verdict, spec, scale)
+        return _unread(spec, scale)
     own = state.options.get(key, _NO_MEMORY)
     if not is_due(spec.options.sync_period, state.settings.sync_period, own.looked_at, now):
-        verdict.stage, verdict.current = "waiting", scale.spec_replicas
-        return verdict
-    verdict.events = tuple(
-        events.EventNote(events.WARNING, "InvalidAnnotation", problem) for problem in spec.options.problems
-    )
-    verdict.notes = (say.GOT_SCALE,)
+        return Verdict(key, scale.spec_replicas, stage="waiting")
     if spec.minimum > spec.maximum:
-        return _boundless(verdict, spec, scale)
-    verdict.current = current = scale.spec_replicas
-    verdict.first = not state.recommendations.of(key)
-    if current == 0 and not _may_come_back(state, spec):
-        verdict.notes += (say.SCALING_DISABLED,)
-        verdict.forget_zero = not state.settings.gates.scale_to_zero
-    elif current > spec.maximum:
-        verdict.desired, verdict.why = spec.maximum, events.ABOVE_MAXIMUM
-    elif current < spec.minimum and current != 0:
-        verdict.desired, verdict.why = spec.minimum, events.BELOW_MINIMUM
-    else:
-        best = _best_proposal(verdict, state, spec, scale, now)
-        if best is None:
-            return verdict
-        _normalize(verdict, spec, best, state, now)
-    if spec.options.hold_until_ready:
-        _wait_for_ready(verdict, state, spec, scale, now)
+        return _uncomputed(spec, scale, _crossed_bounds(spec), None, first=False)
+    current, first = scale.spec_replicas, not state.recommendations.of(key)
+    measured: Measured | None = None
+    number: Number | Problem | None = _outside_bounds(state, spec, current)
+    if number is None:
+        number = _pods_uncertain(state, spec, scale)
+    if number is None:
+        measured = measure(state, spec, scale, now)
+        found = proposed_by(measured, state, spec, current)
+        if isinstance(found, Proposed) and spec.options.forecasts:
+            found = _with_load(found, measured, state, spec, scale)
+        number = found if isinstance(found, Problem) else _normalized(found, spec, state, current, now)
+        if isinstance(number, Number) and spec.options.forecasts and current:
+            number = _look_ahead(number, state, spec, current, now)
+    if isinstance(number, Problem):
+        return _uncomputed(spec, scale, number, measured, first=first)
+    if spec.options.hold_until_ready and measured is not None and number.desired < current:
+        number = _wait_for_ready(number, measured, state, spec, scale, now)
     if spec.options.pause:
-        _pause(verdict, spec.options.pause)
-    verdict.rescale = verdict.desired != current
-    if spec.options.idlest_first and verdict.desired < current:
-        verdict.costs = _costs(state, spec, scale, leaving=current - verdict.desired)
-    return verdict
-
-
-def _pause(verdict: Verdict, pause: str) -> None:
-    """Leave the number as it is where its direction is paused."""
-    left = unpaused(pause, verdict.current, verdict.desired)
-    if left != verdict.desired:
-        verdict.unpaused, verdict.desired = verdict.desired, left
-        verdict.notes += (say.paused(verdict.unpaused),)
-
-
-def _wait_for_ready(verdict: Verdict, state: State, spec: Autoscaler, scale: ScaleView, now: Instant) -> None:
-    """Leave the number as it is while pods of the last scale-up are not ready; bounds hold all the same."""
-    if verdict.raw is None or verdict.desired >= verdict.current:
-        return
-    rose_at = state.options.get(spec.key, _NO_MEMORY).rose_at
-    serving = sum(pod.phase == "Running" and pod.ready == "True" for pod in pods_of(state, spec, scale))
-    _, known = verdict.grounds() if verdict.grounds is not None else ((), ())
-    # A pod that serves counts as not ready until its sample is of a time when it was.
-    ready = min([serving, *(one.ready for one in known if isinstance(one, Tally))])
-    left = held_until_ready(
-        verdict.desired,
-        verdict.current,
-        ready=ready,
-        rose_at=None if rose_at is None else Instant(rose_at),
-        longest=state.settings.cpu_initialization_period,
-        now=now,
+        number = _pause(number, spec.options.pause, current)
+    leaving = current - number.desired
+    error = measured.error if measured else ""
+    return Verdict(
+        key,
+        current,
+        number.desired,
+        number.desired != current,
+        number.why,
+        (say.GOT_SCALE, *number.notes),
+        _warnings(spec, measured),
+        metrics=measured.statuses if measured else None,
+        computations=measured.computations if measured else (),
+        error=error,
+        error_label="internal" if error else "none",
+        first=first,
+        raw=number.raw,
+        slot=number.slot,
+        forget_zero=number.forget_zero,
+        grounds=measured.grounds if measured else None,
+        stabilized=number.stabilized,
+        limit=number.limit,
+        fallback=number.fallback,
+        unpaused=number.unpaused,
+        unready=number.unready,
+        ready=number.ready,
+        costs=_costs(state, spec, scale, leaving=leaving) if leaving > 0 else (),
+        held_back=number.held_back,
+        load=number.load,
+        saturated=number.saturated,
+        rolling=number.rolling,
+        beyond=number.beyond,
+        reactive=number.reactive,
+        ahead=number.ahead,
     )
-    if left != verdict.desired:
-        verdict.unready, verdict.desired, verdict.ready = verdict.desired, left, ready
-        verdict.notes += (say.held_until_ready(verdict.unready, ready, verdict.current),)
 
 
-def _costs(state: State, spec: Autoscaler, scale: ScaleView, *, leaving: int) -> tuple[tuple[str, int], ...]:
-    """Mark the pods that use least of what the first metric of pods measures."""
-    for metric in spec.metrics:
-        samples = samples_of(state, spec, metric, scale)
-        if samples:
-            usage = {name: sample.milli for name, sample in samples.items()}
-            return costs_of_idlest([pod.name for pod in pods_of(state, spec, scale)], usage, leaving)
-    return ()
+def _warnings(spec: Autoscaler, measured: Measured | None) -> tuple[events.EventNote, ...]:
+    """Return the events of annotations that cannot be read, and of metrics that failed."""
+    annotations = [
+        events.EventNote(events.WARNING, "InvalidAnnotation", problem) for problem in spec.options.problems
+    ]
+    failures = measured.failures if measured else ()
+    return (*annotations, *(events.EventNote(events.WARNING, one.reason, one.text) for one in failures))
 
 
-def _unread(verdict: Verdict, spec: Autoscaler, scale: ScaleView | None) -> Verdict:
+# ── no number ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _unread(spec: Autoscaler, scale: ScaleView | None) -> Verdict:
     error = scale.error if scale else "the scale has not been read"
     stage = scale.error_stage if scale else "query"
-    verdict.stage = "unread"
-    verdict.notes = (say.scale_unreadable(error),)
-    verdict.events = (events.scale_unreadable(error),)
-    verdict.error = _ERROR_OF_STAGE[stage or "query"].format(error=error, reference=spec.reference)
-    verdict.error_label = "spec" if stage == "version" else "internal"
-    return verdict
+    return Verdict(
+        spec.key,
+        notes=(say.scale_unreadable(error),),
+        events=(events.scale_unreadable(error),),
+        stage="unread",
+        error=_ERROR_OF_STAGE[stage or "query"].format(error=error, reference=spec.reference),
+        error_label="spec" if stage == "version" else "internal",
+    )
 
 
-def _boundless(verdict: Verdict, spec: Autoscaler, scale: ScaleView) -> Verdict:
+def _uncomputed(
+    spec: Autoscaler, scale: ScaleView, problem: Problem, measured: Measured | None, *, first: bool
+) -> Verdict:
+    what = "failed to compute desired number of replicas based on listed metrics for"
+    return Verdict(
+        spec.key,
+        scale.spec_replicas,
+        notes=(say.GOT_SCALE, problem.note),
+        events=(*_warnings(spec, measured), *([problem.event] if problem.event else ())),
+        late_events=(events.metrics_failed(problem.text),),
+        stage="uncomputed",
+        metrics=measured.statuses if measured else None,
+        computations=measured.computations if measured else (),
+        error=f"{what} {spec.reference}: {problem.text}",
+        error_label="internal",
+        first=first,
+        grounds=measured.grounds if measured else None,
+    )
+
+
+def _inactive(reason: str, text: str) -> Problem:
+    return Problem(text, say.not_active(reason, text), events.EventNote(events.WARNING, reason, text))
+
+
+def _crossed_bounds(spec: Autoscaler) -> Problem:
     """No number is right. The API refuses such a spec; upstream would scale from one bound to the other for ever."""
     text = (
         f"minReplicas {spec.minimum} is above maxReplicas {spec.maximum}: no number of replicas fulfils both; "
         "lower minReplicas or raise maxReplicas"
     )
-    verdict.current = scale.spec_replicas
-    verdict.events += (events.EventNote(events.WARNING, "InvalidBounds", text),)
-    verdict.error = text
-    _uncomputed(verdict, spec, say.not_active("InvalidBounds", text))
-    return verdict
+    return _inactive("InvalidBounds", text)
+
+
+def _pods_uncertain(state: State, spec: Autoscaler, scale: ScaleView) -> Problem | None:
+    """Return why the pods of the target cannot be told from those of other HPAs' targets; None where they can."""
+    if not scale.selector:
+        text = "selector is required"
+        event = events.EventNote(events.WARNING, "SelectorRequired", text)
+        return Problem(text, say.SELECTOR_MISSING, event)
+    claimants = state.table.members.claimants(spec.key)
+    if len(claimants) <= 1:
+        return None
+    names = " ".join(f"{namespace}/{name}" for namespace, name in claimants)
+    text = f"pods by selector {scale.selector} are controlled by multiple HPAs: [{names}]"
+    return _inactive("AmbiguousSelector", text)
+
+
+# ── the number ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _outside_bounds(state: State, spec: Autoscaler, current: int) -> Number | None:
+    """Return the number of a target that is off, or outside its bounds; None where metrics are to be asked."""
+    if current == 0 and not _may_come_back(state, spec):
+        forget_zero = not state.settings.gates.scale_to_zero
+        return Number(0, notes=(say.SCALING_DISABLED,), forget_zero=forget_zero)
+    if current > spec.maximum:
+        return Number(spec.maximum, events.ABOVE_MAXIMUM)
+    if current < spec.minimum and current != 0:
+        return Number(spec.minimum, events.BELOW_MINIMUM)
+    return None
 
 
 def _may_come_back(state: State, spec: Autoscaler) -> bool:
@@ -150,135 +222,109 @@ def _may_come_back(state: State, spec: Autoscaler) -> bool:
     return went and (spec.minimum != 0 or spec.external)
 
 
-# ── proposals ───────────────────────────────────────────────────────────────────────────────────
-
-
-@lru_cache(maxsize=64)
-def computation(metric_type: str, action: str) -> Computation:
-    """Return the labels of a computation that came to a proposal."""
-    return Computation(metric_type, action, "none")
-
-
-def _best_proposal(
-    verdict: Verdict, state: State, spec: Autoscaler, scale: ScaleView, now: Instant
-) -> int | None:
-    """Return the largest proposal, or None with the verdict saying why there is none."""
-    if not _selector_is_sound(verdict, state, scale):
-        return None
-    before = state.statuses[spec.key].current_replicas
-    best, name, failures = 0, "", []
-    proposals, known, statuses, computations = [], [], [], []
-    for metric in spec.metrics:
-        seen = known_of(state, spec, metric, scale, now)
-        found = propose(metric, seen, verdict.current, spec.tolerance)
-        proposals.append(found)
-        known.append(seen)
-        if isinstance(found, MetricFailure):
-            failures.append(found)
-            statuses.append(_NO_STATUS)
-            verdict.events += (events.EventNote(events.WARNING, found.reason, found.text),)
-            computations.append(Computation(metric.type, "none", found.error_label))
-            continue
-        statuses.append(found.status)
-        computations.append(computation(metric.type, action_of(before, found.replicas)))
-        if best == 0 or found.replicas > best:
-            best, name = found.replicas, found.name
-    verdict.grounds = lambda: (proposals, known)
-    verdict.metrics, verdict.computations = tuple(statuses), tuple(computations)
-    if failures:
-        first = failures[0]
-        verdict.error = f"invalid metrics ({len(failures)} invalid out of {len(spec.metrics)}), first error is: {first.prefix}{first.text}"
-        verdict.error_label = "internal"
-        if len(failures) == len(spec.metrics) or best < verdict.current:
-            instead = _fallback(verdict, spec, state, best, first)
-            if instead is not None:
-                return instead
-            _uncomputed(verdict, spec, say.invalid_metric(first.reason, first.text))
-            return None
-    verdict.notes += (say.valid_metric(name),)
-    best = max(best, 0)
-    verdict.why = why_of(name, best, verdict.current)
-    return best
-
-
-def _fallback(
-    verdict: Verdict, spec: Autoscaler, state: State, best: int, first: MetricFailure
-) -> int | None:
-    """Return what stands in for metrics that failed, never less than those that answered want."""
-    last_good = state.options.get(spec.key, _NO_MEMORY).last_good
-    found = fallback_proposal(spec.options.fallback, verdict.current, last_good)
-    if found is None:
-        return None
-    found = max(found, best)
-    verdict.fallback = True
-    verdict.notes += (say.fallen_back(found, first.text),)
-    verdict.why = f"fallback to {found}"
-    return found
-
-
-def _selector_is_sound(verdict: Verdict, state: State, scale: ScaleView) -> bool:
-    """Return whether the pods of the target can be told from those of other HPAs' targets."""
-    spec = state.specs[verdict.key]
-    if not scale.selector:
-        verdict.events += (events.EventNote(events.WARNING, "SelectorRequired", "selector is required"),)
-        verdict.error = "selector is required"
-        _uncomputed(verdict, spec, say.SELECTOR_MISSING)
-        return False
-    claimants = state.table.members.claimants(verdict.key)
-    if len(claimants) > 1:
-        names = " ".join(f"{namespace}/{name}" for namespace, name in claimants)
-        text = f"pods by selector {scale.selector} are controlled by multiple HPAs: [{names}]"
-        verdict.events += (events.EventNote(events.WARNING, "AmbiguousSelector", text),)
-        verdict.error = text
-        _uncomputed(verdict, spec, say.not_active("AmbiguousSelector", text))
-        return False
-    return True
-
-
-def _uncomputed(verdict: Verdict, spec: Autoscaler, note: say.Note) -> None:
-    verdict.stage = "uncomputed"
-    verdict.notes += (note,)
-    verdict.late_events = (events.metrics_failed(verdict.error),)
-    verdict.error = (
-        "failed to compute desired number of replicas based on listed metrics for "
-        f"{spec.reference}: {verdict.error}"
-    )
-    verdict.error_label = "internal"
-
-
-# ── from the proposal to the number ─────────────────────────────────────────────────────────────
-
-
-def why_of(metric: str, proposal: int, current: int) -> str:
-    """Return what the event of a rescale says; it looks at the proposal, before stabilization and limits."""
-    if proposal == current:
-        return ""
-    return f"{metric} above target" if proposal > current else events.ALL_BELOW_TARGET
-
-
-def _normalize(
-    verdict: Verdict,
-    spec: Autoscaler,
-    proposal: int,
-    state: State,
-    now: Instant,
-) -> None:
-    """Stabilizes the proposal and holds it within its limits."""
-    current = verdict.current
-    held = stabilized_of(spec, state, proposal, current, now)
+def _normalized(found: Proposed, spec: Autoscaler, state: State, current: int, now: Instant) -> Number:
+    """Return the proposal, stabilized and held within its limits."""
+    held = stabilized_of(spec, state, found.replicas, current, now)
     limited = limit_of(spec, state, held.replicas, current, now)
-    verdict.notes += (
-        able_of(spec, proposal, current, held=held.replicas),
-        say.scaling_limited(limited.reason, limited=limited.replicas != held.replicas),
-    )
-    verdict.raw, verdict.slot, verdict.stabilized = proposal, held.slot, held.replicas
-    verdict.desired, verdict.limit = limited.replicas, limited.reason
-    if state.holds:
-        verdict.hold()
-    if current == 0 and verdict.desired < spec.minimum:
-        verdict.desired = spec.minimum
+    desired, held_back = hold(limited.replicas, current, holds=bool(state.holds))
+    why = found.why
+    if current == 0 and desired < spec.minimum:
+        desired = spec.minimum
         # A metric that asks for replicas, too few though, is the reason that it was before.
-        verdict.why = verdict.why or events.BELOW_MINIMUM
+        why = why or events.BELOW_MINIMUM
+    return Number(
+        desired,
+        why,
+        (
+            found.note,
+            able_of(spec, found.replicas, current, held=held.replicas),
+            say.scaling_limited(limited.reason, limited=limited.replicas != held.replicas),
+        ),
+        raw=found.replicas,
+        slot=held.slot,
+        stabilized=held.replicas,
+        limit=limited.reason,
+        fallback=found.fallback,
+        held_back=held_back,
+        load=found.load,
+        saturated=found.saturated,
+        rolling=found.rolling,
+        beyond=found.beyond,
+    )
+
+
+def _with_load(
+    found: Proposed, measured: Measured, state: State, spec: Autoscaler, scale: ScaleView
+) -> Proposed:
+    """Return the proposal with the load, and with what CPU limits hide of it."""
+    load = load_of(state, spec, scale, measured.grounds())
+    found = found._replace(rolling=is_rolling(pods_of(state, spec, scale)))
+    if load is None:
+        return found
+    found = found._replace(load=load.pods, saturated=load.saturated)
+    more = beyond_saturation(state, spec, load, found.replicas)
+    if more <= found.replicas:
+        return found._replace(replicas=more)
+    return found._replace(replicas=more, beyond=more, why="load at the CPU limit")
+
+
+def _look_ahead(number: Number, state: State, spec: Autoscaler, current: int, now: Instant) -> Number:
+    """Return the number raised to what is foretold."""
+    desired, ahead = raised(
+        state, spec, number.desired, current, now, lambda wanted: limit_of(spec, state, wanted, current, now)
+    )
+    why = why_foretold(ahead) if desired > max(number.desired, current) else number.why
+    return number._replace(reactive=number.desired, desired=desired, ahead=ahead, why=why)
+
+
+def hold(desired: int, current: int, *, holds: bool) -> tuple[int, int | None]:
+    """Return the number that is left where what scale-downs rest on may not be believed, and what it would be; else None."""
+    return (current, desired) if holds and desired < current else (desired, None)
+
+
+def _wait_for_ready(
+    number: Number, measured: Measured, state: State, spec: Autoscaler, scale: ScaleView, now: Instant
+) -> Number:
+    """Leave the number as it is while pods of the last scale-up are not ready; bounds hold all the same."""
+    current, rose_at = scale.spec_replicas, state.options.get(spec.key, _NO_MEMORY).rose_at
+    serving = sum(pod.phase == "Running" and pod.ready == "True" for pod in pods_of(state, spec, scale))
+    # A pod that serves counts as not ready until its sample is of a time when it was.
+    ready = min([serving, *(one.ready for one in measured.known if isinstance(one, Tally))])
+    left = held_until_ready(
+        number.desired,
+        current,
+        ready=ready,
+        rose_at=None if rose_at is None else Instant(rose_at),
+        longest=state.settings.cpu_initialization_period,
+        now=now,
+    )
+    if left == number.desired:
+        return number
+    note = say.held_until_ready(number.desired, ready, current)
+    return number._replace(desired=left, unready=number.desired, ready=ready, notes=(*number.notes, note))
+
+
+def _pause(number: Number, pause: str, current: int) -> Number:
+    """Leave the number as it is where its direction is paused."""
+    left = unpaused(pause, current, number.desired)
+    if left == number.desired:
+        return number
+    notes = (*number.notes, say.paused(number.desired))
+    return number._replace(desired=left, unpaused=number.desired, notes=notes)
+
+
+def _costs(state: State, spec: Autoscaler, scale: ScaleView, *, leaving: int) -> tuple[tuple[str, int], ...]:
+    """Mark the pods whose nodes are emptiest, or that use least of what the first metric of pods measures."""
+    if spec.options.emptiest_node_first:
+        return costs_of_emptiest(pods_of(state, spec, scale), state.pods_by_node(), leaving)
+    if not spec.options.idlest_first:
+        return ()
+    for metric in spec.metrics:
+        samples = samples_of(state, spec, metric, scale)
+        if samples:
+            usage = {name: sample.milli for name, sample in samples.items()}
+            return costs_of_idlest([pod.name for pod in pods_of(state, spec, scale)], usage, leaving)
+    return ()
 
 
 def able_of(spec: Autoscaler, proposal: int, current: int, *, held: int) -> say.Note:
@@ -294,8 +340,7 @@ def stabilized_of(spec: Autoscaler, state: State, proposal: int, current: int, n
     """Hold a proposal back by what is remembered; at first that is the number of replicas found."""
     remembered = state.recommendations.of(spec.key) or [Recommendation(now, current)]
     if spec.up is None or spec.down is None:
-        window = state.settings.downscale_stabilization
-        return stabilize(remembered, proposal, window=window, now=now)
+        return stabilize(remembered, proposal, window=spec.window, now=now)
     return stabilize_both_ways(remembered, proposal, current, up=spec.up, down=spec.down, now=now)
 
 

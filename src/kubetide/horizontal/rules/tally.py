@@ -7,10 +7,10 @@ Sums are int64 as upstream's; Python's ints are brought back to it where upstrea
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from kubetide.horizontal.batch.found import TallyColumns
 from kubetide.horizontal.batch.hpas import Segments
 from kubetide.horizontal.facts.pods import NO_REQUEST
 from kubetide.horizontal.facts.samples import Sample
@@ -130,61 +130,6 @@ def _percent_of(request: int, percent: int) -> int:
 
 
 # ── all HPAs, in columns ────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TallyColumns:
-    """The tallies of many HPAs: (H,) int64 each, as the fields of ``Tally`` say.
-
-    Attributes:
-        by_utilization: (H,) whether requests play a part.
-        odd: (H,) whether an HPA must be looked at pod by pod: one of its pods has no request, or
-            it has samples of unknown pods.
-    """
-
-    pods: Int64Vector
-    ready: Int64Vector
-    unready: Int64Vector
-    missing: Int64Vector
-    answered: Int64Vector
-    usage: Int64Vector
-    requests: Int64Vector
-    missing_requests: Int64Vector
-    unready_requests: Int64Vector
-    fill: Int64Vector
-    by_utilization: BoolVector
-    odd: BoolVector
-
-    def figures(self) -> Int64Vector:
-        """Return (figures, H) all that proposals are made from."""
-        sums = (self.usage, self.requests, self.missing_requests, self.unready_requests, self.fill)
-        return np.stack([self.pods, self.ready, self.unready, self.missing, self.answered, *sums])
-
-    def at(self, index: int) -> Tally:
-        """Return one of them."""
-        ready, usage = int(self.ready[index]), int(self.usage[index])
-        unready, missing = int(self.unready[index]), int(self.missing[index])
-        pods = int(self.pods[index])
-        found = Tally(
-            pods=pods,
-            ready=ready,
-            unready=unready,
-            missing=missing,
-            ignored=pods - ready - unready - missing,
-            answered=int(self.answered[index]),
-            samples=ready,
-            usage=usage,
-            matched=ready,
-            matched_usage=usage,
-        )
-        if not self.by_utilization[index]:
-            return found
-        return found._replace(
-            requests=int(self.requests[index]),
-            missing_requests=int(self.missing_requests[index]),
-            unready_requests=int(self.unready_requests[index]),
-            fill=int(self.fill[index]),
-        )
 
 
 def tally_columns(state: State, segments: Segments, now: Instant) -> TallyColumns | None:

@@ -19,6 +19,7 @@ from kubetide.horizontal.memory import (
     remember_event,
 )
 from kubetide.horizontal.options.flapping import kept
+from kubetide.horizontal.options.forecasting import learn
 from kubetide.horizontal.state import State
 from kubetide.horizontal.status import conditions as say
 from kubetide.horizontal.status import events
@@ -41,6 +42,7 @@ def absorbing(state: State, commands: Commands, outcomes: Sequence[ScaleOutcome]
     found = {(outcome.namespace, outcome.name): outcome for outcome in outcomes}
     stamp = format_rfc3339(commands.at)
     _remember_proposals(state, commands)
+    learn(state, commands.verdicts, commands.at)
     this, at = state.last_pass, commands.at
     if this is None or this.verdicts is not commands.verdicts:
         # What is known of the last pass does not hold any longer.
@@ -55,6 +57,7 @@ def absorbing(state: State, commands: Commands, outcomes: Sequence[ScaleOutcome]
     for position in to_settle.tolist():
         verdict = verdicts[position]
         one = _settle(state, verdict, found.get(verdict.key), at, stamp, settlements[position])
+        verdict.came = state.forecasts.came.get(verdict.key)
         settlements[position] = one
         quiet.append(one.is_quiet)
         if is_pause(len(quiet)):
@@ -75,7 +78,7 @@ def _settle(
     stamp: str,
     last: Settlement | None = None,
 ) -> Settlement:
-    """Settles one HPA; ``last`` is what the tick before came to, where that is known."""
+    """Settle one HPA; ``last`` is what the tick before came to, where that is known."""
     key, spec = verdict.key, state.specs[verdict.key]
     before = state.statuses[key]
     kept = (

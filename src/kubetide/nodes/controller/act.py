@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import groupby
 
 import msgspec
@@ -11,6 +11,7 @@ from kubetide.acting import in_parallel
 from kubetide.nodes.decision import (
     Action,
     AddTaint,
+    AskExpander,
     DecreaseTarget,
     DeleteInstances,
     DeleteNodes,
@@ -27,17 +28,28 @@ from kubetide.objects.node import Node, Taint
 from kubetide.objects.pod import is_finished
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.cluster import Cluster, withheld
-from kubetide.ports.errors import ApiError, CloudError, CloudWithheld, Conflict, NotFound, Withheld
+from kubetide.ports.errors import (
+    ApiError,
+    CloudError,
+    CloudUnsupported,
+    CloudWithheld,
+    Conflict,
+    NotFound,
+    Withheld,
+)
 
 _PARALLEL = 10
 _ATTEMPTS = 5
+Ask = Callable[[AskExpander], Awaitable[tuple[str, ...]]]
 _SKIPPED = Outcome("skipped")
 
 
 class Actor:
     """Does what was decided. Errors become outcomes; of those that no port raises ``bugs`` tells besides."""
 
-    def __init__(self, cluster: Cluster, cloud: Cloud) -> None:
+    def __init__(self, cluster: Cluster, cloud: Cloud, ask: Ask | None = None) -> None:
+        """``ask`` puts a question to the expander in a process of its own."""
+        self._ask = ask
         self._cluster = cluster
         self._cloud = cloud
         self.bugs: list[Exception] = []
@@ -72,13 +84,17 @@ class Actor:
         try:
             match action:
                 case IncreaseSize():
-                    await self._cloud.increase_size(action.group, action.delta)
+                    await self._increase_one(action)
                 case DecreaseTarget():
                     await self._cloud.decrease_target_size(action.group, action.delta)
                 case DeleteInstances():
                     await self._cloud.delete_nodes(action.group, action.provider_ids, force=action.force)
                 case DeleteNodes():
                     return await self._delete_nodes(action)
+                case AskExpander():
+                    if self._ask is None:
+                        return Outcome("failed", "no expander is connected")
+                    return Outcome(groups=await self._ask(action))
                 case AddTaint():
                     await self._add_taint(action)
                 case RemoveTaint():
@@ -95,6 +111,16 @@ class Actor:
             self.bugs.append(error)
             return Outcome("failed", f"{type(error).__name__}: {error}", "Other")
         return Outcome()
+
+    async def _increase_one(self, action: IncreaseSize) -> None:
+        if action.atomic:
+            try:
+                await self._cloud.atomic_increase_size(action.group, action.delta)
+            except CloudUnsupported:
+                pass
+            else:
+                return
+        await self._cloud.increase_size(action.group, action.delta)
 
     async def _delete_nodes(self, action: DeleteNodes) -> Outcome:
         """Read the nodes' pods once more: what the decision did not know of is not killed."""

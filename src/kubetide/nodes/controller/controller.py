@@ -5,6 +5,7 @@ While deletions are in flight it also wakes when the next of them is due.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
@@ -14,13 +15,13 @@ from msgspec.structs import replace
 from kubetide.acting import EventWriter
 from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record, Recorder
-from kubetide.loop import Aside, BaseLoop
-from kubetide.nodes import scale_down
+from kubetide.loop import BaseLoop, Offload
 from kubetide.nodes.controller.act import Actor
 from kubetide.nodes.controller.gather import Gatherer
 from kubetide.nodes.controller.not_understood import NotUnderstood
 from kubetide.nodes.controller.status import StatusMap
 from kubetide.nodes.controller.stopwatch import Stopwatch
+from kubetide.nodes.controller.writes import Writer
 from kubetide.nodes.core import (
     as_read_back,
     encode_commands,
@@ -30,19 +31,23 @@ from kubetide.nodes.core import (
     encode_result,
 )
 from kubetide.nodes.decide import absorb, decide
-from kubetide.nodes.decision import Commands, Outcomes, Result
+from kubetide.nodes.decision import AskExpander, Commands, Outcomes, Result
 from kubetide.nodes.expander import packs_all_groups, parse_expanders
+from kubetide.nodes.export import export_state
 from kubetide.nodes.reasons import worded_as_advice
+from kubetide.nodes.scale_down.deletions import next_wake
 from kubetide.nodes.scale_up.demand import check_sources
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Delta, State
 from kubetide.nodes.templates.keeping import CONFIG_MAP
 from kubetide.nodes.templates.sizes import node_sizes
 from kubetide.objects.cluster import ObjectReference
+from kubetide.objects.kinds import CAPACITY_BUFFERS
 from kubetide.plan.board import Board, Capacity, Workload
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.cluster import Cluster
+from kubetide.ports.expander import ExpanderService, Offer
 from kubetide.units.time import Duration, Instant
 from kubetide.watching import Caches
 
@@ -66,7 +71,8 @@ class NodesController(BaseLoop):
         *,
         seed: int,
         caches: Caches,
-        aside: Aside | None = None,
+        offload: Offload | None = None,
+        expander: ExpanderService | None = None,
     ) -> None:
         """Prepare the controller; nothing is asked before the first tick.
 
@@ -74,8 +80,9 @@ class NodesController(BaseLoop):
             board: Where intents are read and capacity is answered; None in strict drop-in modes.
             seed: For picks among equals.
             caches: Shared with other loops, and kept up to date by whoever made them.
-            aside: Runs a decision that may take long where it holds nobody up, such as ``asyncio.to_thread``; None
+            offload: Runs a decision that may take long where it holds nobody up, such as ``asyncio.to_thread``; None
                 where there is only one thread, as in virtual time.
+            expander: The expander in a process of its own, which the expander ``grpc`` asks; None where there is none.
 
         Raises: ValueError for an expander or a demand source that does not exist.
         """
@@ -95,11 +102,16 @@ class NodesController(BaseLoop):
                 seed=seed,
             )
         )
-        self._aside = aside
+        self._offload = offload
+        if settings.frequent_loops_enabled:
+            self.eager = asyncio.Event()
         self.deciding = False
-        """Whether a decision is made aside just now: then ``state`` is in the middle of it, and not to be read."""
+        """Whether a decision is made in another thread just now: then ``state`` is in the middle of it, and not to be read."""
         self._gatherer = Gatherer(cluster, cloud, clock, board, self._state, caches)
-        self._actor = Actor(cluster, cloud)
+        self._gatherer.on_new_demand = self._hurry
+        self._expander = expander
+        self._actor = Actor(cluster, cloud, self._ask_expander if expander is not None else None)
+        self._writer = Writer(cluster)
         self.stopwatch = self._state.phases = Stopwatch(clock)
         """How long the parts of the last tick took."""
         self._events = EventWriter(cluster, clock, COMPONENT, program="kubetide")
@@ -154,19 +166,41 @@ class NodesController(BaseLoop):
             )
             await self._events.emit(about, "Warning", "LearnedTemplatesUnreadable", why)
         phase = 0
+        before = self._last_changes()
         while True:
             commands = await self._step(delta, now, phase)
             if not commands.next_step:
                 break
-            delta = Delta(step=commands.next_step, holds=self._state.holds)
+            elapsed = Duration(self._clock.now() - now)
+            delta = Delta(step=commands.next_step, holds=self._state.holds, elapsed=elapsed)
             phase += 1
         self._gatherer.finished()
+        if self._last_changes() != before:
+            self._hurry()
+
+    def _last_changes(self) -> tuple[Instant | None, Instant | None]:
+        """Return when nodes were last asked for, and when the last deletion began."""
+        return self._state.memory.last_scale_up, self._state.memory.scale_down.last_delete
+
+    async def _ask_expander(self, asked: AskExpander) -> tuple[str, ...]:
+        """Return the groups that the expander in a process of its own prefers. Raises CloudError."""
+        tick = self._state.tick
+        assert self._expander is not None, "there is one to ask"
+        assert tick is not None, "it is asked in the middle of a tick"
+        options = [option for option in tick.options if option.group.id in asked.groups]
+        offers = [Offer(one.group.id, one.nodes, one.pods) for one in options]
+        return await self._expander.best_options(offers, {one.group.id: one.template.node for one in options})
+
+    def _hurry(self) -> None:
+        """Ask for the next tick at once. Source: --frequent-loops-enabled."""
+        if self.eager is not None:
+            self.eager.set()
 
     def next_wake(self) -> Instant | None:
         """Return when the next deletion in flight is due; after a failure a tick comes first, as it reads all anew."""
         if self._gatherer.failed_midway:
             return None
-        return scale_down.next_wake(self._state.memory.scale_down.deletions)
+        return next_wake(self._state.memory.scale_down.deletions)
 
     async def wake(self) -> None:
         """Move the deletions in flight on by one step. Raises ApiError."""
@@ -177,7 +211,7 @@ class NodesController(BaseLoop):
         self._gatherer.finished()
 
     async def close(self) -> None:
-        """Take the status object away, as upstream does when it is told to end."""
+        """Take the status object away, as upstream does on SIGTERM."""
         await self._status.remove()
 
     async def _step(self, delta: Delta, now: Instant, phase: int) -> Commands:
@@ -189,10 +223,16 @@ class NodesController(BaseLoop):
         result = absorb(self._state, commands, outcomes, now)
         self._record(now, phase, gathered, commands, outcomes, result, full=full)
         for event in (*commands.events, *result.events):
+            version = CAPACITY_BUFFERS.api_version if event.kind == CAPACITY_BUFFERS.kind else "v1"
             about = ObjectReference(
-                api_version="v1", kind=event.kind, namespace=event.namespace, name=event.name, uid=event.uid
+                api_version=version,
+                kind=event.kind,
+                namespace=event.namespace,
+                name=event.name,
+                uid=event.uid,
             )
             await self._events.emit(about, event.type, event.reason, event.message)
+        self._gatherer.capacity.read_anew(await self._writer.write(result.writes))
         if result.status is not None:
             await self._status.write(result.status, now)
         await self._status.keep_learned(result.learned, now=self._gatherer.config_maps.has_read_learned)
@@ -202,16 +242,16 @@ class NodesController(BaseLoop):
             self._board.sizes = node_sizes(self._state)
         if self._actor.bugs:
             raise self._actor.bugs[0]
-        return commands
+        return replace(commands, next_step="scale_up") if result.replan else commands
 
     async def _decide(self, now: Instant) -> Commands:
         state = self._state
         long = packs_all_groups(state.settings.expander) and bool(state.pending or state.intents)
-        if self._aside is None or not long:
+        if self._offload is None or not long:
             return decide(state, now)
         self.deciding = True
         try:
-            return await self._aside(partial(decide, state, now))
+            return await self._offload(partial(decide, state, now))
         finally:
             self.deciding = False
 
@@ -222,7 +262,7 @@ class NodesController(BaseLoop):
             return encode_delta(delta)
         # The loop starts anew from what the record holds, so that a replay from here cannot differ: from the
         # memory as it reads there, and from the same objects, of which much is known already.
-        everything, keys = self._state.export(), sorted(self._state.pods)
+        everything, keys = export_state(self._state), sorted(self._state.pods)
         gathered = encode_in_pieces(everything)
         everything = replace(everything, memory=as_read_back(self._state.memory))
         self._state.apply(everything, full=True, keys=keys)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
+from kubetide.nodes.controller.capacity import CapacityGatherer
 from kubetide.nodes.controller.config_maps import ConfigMapReader
 from kubetide.nodes.facts.devices import (
     DEVICE_KIND_OF,
@@ -17,6 +18,7 @@ from kubetide.nodes.facts.devices import (
     slim_device_object,
 )
 from kubetide.nodes.facts.objects import KnownKey
+from kubetide.nodes.facts.pods import is_unschedulable
 from kubetide.nodes.facts.priorities import PriorityMap
 from kubetide.nodes.facts.slim_pods import PodSlimmer
 from kubetide.nodes.facts.slimming import (
@@ -92,8 +94,11 @@ class Gatherer:
         self._reads_volumes = False
         self._reads_devices = False
         self._looked_for_devices = False
+        self.capacity = CapacityGatherer(caches, known)
         self._midway = False
         self.config_maps = ConfigMapReader(cluster)
+        self.on_new_demand: Callable[[], None] | None = None
+        """Is told of each pod that has become unschedulable just now."""
         self.anew = False
         """Whether the last delta holds all that the caches have, for a state that knows nothing."""
         kinds: tuple[Kind[Any], ...] = (
@@ -109,6 +114,15 @@ class Gatherer:
         )
         for kind in kinds:
             self._open(kind)
+        self._sources[PODS.plural].informer.on_change(self._pod_changed)
+
+    def _pod_changed(self, _key: Key, old: Pod | None, new: Pod | None) -> None:
+        """Tell of a pod that has just become unschedulable; what the first list holds is not new."""
+        if self.on_new_demand is None or new is None or not self._sources[PODS.plural].informer.has_synced:
+            return
+        settings = self._known.settings
+        if is_unschedulable(new, settings) and not (old is not None and is_unschedulable(old, settings)):
+            self.on_new_demand()
 
     async def synced(self) -> None:
         """Return once every cache has had its first list."""
@@ -186,6 +200,7 @@ class Gatherer:
         controllers, gone_controllers = await self._replication_controllers(pods)
         first_devices = await self._begins_with_devices(pods) or (self.anew and self._reads_devices)
         devices, gone_devices = self._devices()
+        capacity, gone_capacity = await self.capacity.changes(step, anew=self.anew)
         intents = self._board.intents() if self._board is not None else ()
         return Delta(
             step=step,
@@ -201,6 +216,7 @@ class Gatherer:
             namespaces=namespaces,
             volumes=volumes if first or volumes != VolumeChanges() else None,
             devices=devices if first_devices or devices != DeviceChanges() else None,
+            capacity=capacity,
             unread=self._unread(),
             gone=Gone(
                 nodes=tuple(name for _, name in gone_nodes),
@@ -215,6 +231,7 @@ class Gatherer:
                 namespaces=tuple(name for _, name in gone_namespaces),
                 volumes=gone_volumes,
                 devices=gone_devices,
+                capacity=gone_capacity,
             ),
             groups=groups if groups is not None and groups != tuple(known.groups.values()) else None,
             intents=intents if intents != known.intents else None,
@@ -276,8 +293,12 @@ class Gatherer:
         return True
 
     def _unread(self) -> tuple[str, ...]:
-        names = (*(KIND_OF if self._reads_volumes else ()), *(DEVICE_KIND_OF if self._reads_devices else ()))
-        return tuple(name for name in names if not self._sources[name].informer.has_synced)
+        names = (
+            *(KIND_OF if self._reads_volumes else ()),
+            *(DEVICE_KIND_OF if self._reads_devices else ()),
+        )
+        unread = tuple(name for name in names if not self._sources[name].informer.has_synced)
+        return (*unread, *self.capacity.unread())
 
     def _volumes(self) -> tuple[VolumeChanges, tuple[KnownKey, ...]]:
         if not self._reads_volumes:

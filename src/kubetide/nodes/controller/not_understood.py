@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubetide.acting import EventWriter, UnreadObjects
 from kubetide.nodes.delta import Delta
-from kubetide.nodes.scale_up.limits import absurd_amounts
+from kubetide.nodes.facts.node_capacity import absurd_amounts
 from kubetide.nodes.state import State
 from kubetide.objects.kinds import NODES, PDBS
 from kubetide.objects.meta import ObjectMeta
@@ -16,7 +16,7 @@ from kubetide.units.selectors import Selector, SelectorError
 
 
 class NotUnderstood:
-    """Looks at what has changed. What pods ask for is told with the verdict on them."""
+    """Looks at what has changed. What pods ask for is reported with the verdict on them."""
 
     def __init__(self, events: EventWriter) -> None:
         self.objects = UnreadObjects(events)

@@ -9,6 +9,9 @@ from typing import Final
 
 from kubetide.loop import CACHED, EVENTS, Grant, Role
 
+_CAPACITY: Final = "autoscaling.x-k8s.io"
+_VALUE: Final = "options.capacityApis"
+
 NODES: Final = Role(
     "ClusterRole",
     "kubetide-nodes",
@@ -34,6 +37,26 @@ NODES: Final = Role(
         Grant(CACHED, "apps", ("daemonsets", "deployments", "replicasets", "statefulsets")),
         Grant(CACHED, "batch", ("jobs",)),
         Grant(CACHED, "policy", ("poddisruptionbudgets",)),
+        Grant(
+            CACHED,
+            _CAPACITY,
+            ("capacitybuffers", "capacityquotas", "provisioningrequests"),
+            value=_VALUE,
+        ),
+        Grant(CACHED, "", ("podtemplates",), value=_VALUE),
+        Grant(
+            ("patch",),
+            _CAPACITY,
+            ("capacitybuffers/status", "capacityquotas/status", "provisioningrequests/status"),
+            acting=True,
+            value=_VALUE,
+        ),
+        Grant(("delete",), _CAPACITY, ("provisioningrequests",), acting=True, value=_VALUE),
+        Grant(("create", "get", "update"), "", ("podtemplates",), acting=True, value=_VALUE),
+        # A buffer's template is copied from a pod or from its workload, which are read whole for it.
+        Grant(("get",), "", ("pods", "replicationcontrollers"), acting=True, value=_VALUE),
+        Grant(("get",), "apps", ("deployments", "replicasets", "statefulsets"), acting=True, value=_VALUE),
+        Grant(("get",), "batch", ("jobs",), acting=True, value=_VALUE),
         Grant(("get", "patch"), "", ("nodes",), acting=True),
         Grant(("create",), "", ("pods/eviction",), acting=True),
         EVENTS,

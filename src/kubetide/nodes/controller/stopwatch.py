@@ -8,7 +8,7 @@ from kubetide.units.time import Duration
 
 
 class Stopwatch:
-    """Keeps the laps of the present tick until somebody takes them."""
+    """Keeps the phases of the present tick until somebody takes them."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

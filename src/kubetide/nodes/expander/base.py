@@ -43,7 +43,7 @@ class Context:
         gpu_label: The node label of GPU nodes; empty for none.
         pod_prices: What a pod's share of a machine costs.
         priority_map: The ConfigMap of ``priority``.
-        warned: Expanders add here what people must be told.
+        warned: Expanders add here what people must know.
     """
 
     nodes: int = 0

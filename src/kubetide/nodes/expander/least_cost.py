@@ -1,7 +1,7 @@
 """``least-cost``: the group whose new nodes cost least for each pod.
 
 The name is kubetide's own. Later in a chain it is a filter like the others; as the first of the
-chain it does more: what is bought is then reckoned over all groups at once (``nodes/least_cost/buy.py``).
+chain it does more: what is bought is then planned over all groups at once (``nodes/least_cost/buy.py``).
 """
 
 from __future__ import annotations

@@ -16,10 +16,12 @@ from kubetide.nodes.expander.most_pods import most_pods
 from kubetide.nodes.expander.price import price
 from kubetide.nodes.expander.priority import PRIORITY, priority
 from kubetide.nodes.least_cost.solver import has_solver
-from kubetide.units.seeds import unit_interval
+from kubetide.units.seeds import Draw, unit_interval
 from kubetide.units.time import Instant
 
 RANDOM = "random"
+GRPC = "grpc"
+"""The expander in a process of its own: it is asked between two steps of a tick, not from here."""
 
 EXPANDERS: dict[str, Expander] = {
     "least-waste": least_waste,
@@ -43,8 +45,8 @@ def parse_expanders(text: str) -> tuple[str, ...]:
     """
     names = tuple(text.split(","))
     for at, name in enumerate(names):
-        if name != RANDOM and name not in EXPANDERS:
-            known = ", ".join((*EXPANDERS, RANDOM))
+        if name not in {RANDOM, GRPC} and name not in EXPANDERS:
+            known = ", ".join((*EXPANDERS, GRPC, RANDOM))
             raise ExpanderError(f"--expander={text}: Expander {name} not supported; there are {known}")
         if name in names[:at]:
             raise ExpanderError(
@@ -58,14 +60,14 @@ def parse_expanders(text: str) -> tuple[str, ...]:
             )
     if names[0] == LEAST_COST and not has_solver():
         raise ExpanderError(
-            f"--expander={text}: {LEAST_COST} reckons with HiGHS, which is not installed; "
+            f"--expander={text}: {LEAST_COST} plans with HiGHS, which is not installed; "
             "pip install 'highspy>=1.12'"
         )
     return names
 
 
 def packs_all_groups(expander: str) -> bool:
-    """Return whether what is bought is reckoned over all groups at once, and not one group chosen."""
+    """Return whether what is bought is planned over all groups at once, and not one group chosen."""
     return expander.split(",", maxsplit=1)[0] == LEAST_COST
 
 
@@ -88,17 +90,41 @@ class Choice(NamedTuple):
     drawn_among: tuple[str, ...] = ()
 
 
+def asks_service(expander: str) -> bool:
+    """Return whether an expander in a process of its own has a say."""
+    return GRPC in expander.split(",")
+
+
+def before_service(options: Sequence[Option], expander: str, context: Context) -> list[Option]:
+    """Return what the expanders before ``grpc`` leave of the options: it is asked about these, unless they leave but one."""
+    left = list(options)
+    for name in expander.split(","):
+        if name == GRPC:
+            break
+        left = EXPANDERS[name](left, context)
+        if len(left) <= 1:
+            break
+    return left
+
+
 def choose(
-    options: Sequence[Option], expander: str, *, seed: int, now: Instant, context: Context | None = None
+    options: Sequence[Option],
+    expander: str,
+    *,
+    seed: int,
+    now: Instant,
+    context: Context | None = None,
+    draw: Draw = unit_interval,
 ) -> Choice:
     """Return the best option and what settled it.
 
-    Each expander of the chain keeps its best; of several that are left at the end one is drawn, by
+    Each expander of the chain (of what comes after ``grpc``, where that is in it) keeps its best; of several that are left at the end one is drawn, by
     seed and time. Options must be in order of group id, at least one.
     """
     context = context or Context()
     left = list(options)
-    for name in parse_expanders(expander):
+    names = parse_expanders(expander)
+    for name in names[names.index(GRPC) + 1 :] if GRPC in names else names:
         if name == RANDOM:
             break
         left = EXPANDERS[name](left, context)
@@ -108,5 +134,5 @@ def choose(
             return Choice(None, name)
     if len(left) == 1:
         return Choice(left[0], "being the only one")
-    drawn = left[int(unit_interval(seed, "expander", now) * len(left))]
+    drawn = left[int(draw(seed, "expander", now) * len(left))]
     return Choice(drawn, RANDOM, tuple(option.group.id for option in left))

@@ -11,10 +11,13 @@ import msgspec
 from msgspec.structs import replace
 
 from kubetide.nodes.decision import Key
+from kubetide.nodes.explain.balance_lines import balance_lines
 from kubetide.nodes.explain.blockers import way_out
 from kubetide.nodes.explain.counterfactual import Remedy, Supposing
 from kubetide.nodes.explain.learned_lines import learned_lines
-from kubetide.nodes.explain.prospects import found_before, goes, price_of
+from kubetide.nodes.explain.prospects import filled, found_before, goes, price_of
+from kubetide.nodes.explain.requests import consumer_sentence
+from kubetide.nodes.export import copy_state
 from kubetide.nodes.facts.amounts import refusal_text
 from kubetide.nodes.facts.causes import with_cause
 from kubetide.nodes.facts.nodes import is_being_deleted, tainted_for_deletion
@@ -22,10 +25,12 @@ from kubetide.nodes.facts.pods import is_unschedulable
 from kubetide.nodes.registry.backoff import is_backed_off
 from kubetide.nodes.registry.cluster_state import observe, upcoming_nodes
 from kubetide.nodes.registry.notices import group_notices
+from kubetide.nodes.registry.stock_outs import out_of_stock_texts
 from kubetide.nodes.scale_up.tick import Tick, Verdict
 from kubetide.nodes.state import State
+from kubetide.nodes.templates.build import template_of
 from kubetide.nodes.templates.learning import learn
-from kubetide.nodes.templates.template import Template, template_of
+from kubetide.nodes.templates.template import Template
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import Shortfall
 from kubetide.units.quantity import Quantity
@@ -60,8 +65,8 @@ class PodExplanation(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         remedy: The smallest verified change over all groups; of equal ones that with the cheaper node.
-        bargain: What is bought for it and all other pods together, and how far that is from the least
-            possible price; empty unless the expander reckons over all groups at once.
+        cost_summary: What is bought for it and all other pods together, and how far that is from the least
+            possible price; empty unless the expander plans for all groups at once.
     """
 
     namespace: str
@@ -82,6 +87,7 @@ class NodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
         price_per_hour: What the node costs, and so what lifting the obstacle saves; None where it is not known.
         way_out: What a person can do about the blocking pod; empty where nothing blocks.
         goes: When the node may go, in words; empty where that is not known.
+        filled: Whether the scheduler is steered to fuller nodes, in words; empty where it is not.
     """
 
     node: str
@@ -97,6 +103,7 @@ class NodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
     price_per_hour: float | None = None
     way_out: str = ""
     goes: str = ""
+    filled: str = ""
 
 
 class GroupExplanation(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,6 +124,8 @@ class GroupExplanation(msgspec.Struct, frozen=True, kw_only=True):
     notices: tuple[str, ...]
     """What is odd about the group: its spread, malformed settings, a view that is old."""
     obstacles: tuple[str, ...]
+    balance: tuple[str, ...] = ()
+    """Which groups it is balanced with, and why not with others; nothing where groups are not balanced."""
 
 
 def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
@@ -134,6 +143,8 @@ def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
             status="ignored",
             sentence="The scheduler has not said that it is unschedulable, so no node is sought for it.",
         )
+    if told := consumer_sentence(state, pod):
+        return PodExplanation(namespace=namespace, name=name, status="ignored", sentence=told)
     supposing = Supposing(state, key, now)
     tick = supposing.as_it_is()
     for placed, node in tick.wanted.placed:
@@ -189,6 +200,7 @@ def explain_node(state: State, name: str, now: Instant) -> NodeExplanation:
         price_per_hour=price_of(state, found.group),
         way_out=way_out(found.blocking_reason),
         goes=goes(state, name, found.reason, found.blocking_pod) if found.status != "deleting" else "",
+        filled=filled(state.nodes[name]),
     )
 
 
@@ -256,7 +268,7 @@ def _node(state: State, name: str, now: Instant) -> NodeExplanation:
 
 def explain_group(state: State, group_id: str, now: Instant) -> GroupExplanation:
     """Explain one group. Raises KeyError for a group that is not there."""
-    copy = state.copy()
+    copy = copy_state(state)
     view = observe(copy, now).groups[group_id]
     learn(copy, now)
     group = copy.groups[group_id]
@@ -269,6 +281,7 @@ def explain_group(state: State, group_id: str, now: Instant) -> GroupExplanation
         obstacles.append(
             f"it is in backoff until {format_rfc3339(entry.until)}: {with_cause(entry.cause, entry.error_message)}"
         )
+    obstacles += out_of_stock_texts(copy, group, now)
     if not view.healthy:
         obstacles.append("too many of its nodes are missing or not ready")
     if template is None:
@@ -287,6 +300,7 @@ def explain_group(state: State, group_id: str, now: Instant) -> GroupExplanation
         learned=learned_lines(copy, group_id),
         notices=group_notices(group),
         obstacles=tuple(obstacles),
+        balance=balance_lines(copy, group_id),
     )
 
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from kubetide.nodes.explain.group_changes import asks_far_too_much, change_of_labels, larger_machine
 from kubetide.nodes.explain.pod_changes import Change, Changed, ask_less, labels_missing, tolerate
+from kubetide.nodes.export import copy_state
 from kubetide.nodes.facts.nodes import TEMPLATE_LABEL
 from kubetide.nodes.memory import Memory
 from kubetide.nodes.reasons import BACKED_OFF, MAX_SIZE_REACHED, NO_PRICE, USELESS
@@ -26,8 +27,9 @@ from kubetide.nodes.scale_up.pods import kind_of
 from kubetide.nodes.scale_up.tick import Rejection, Tick
 from kubetide.nodes.settings import Settings, parse_gpu_total
 from kubetide.nodes.state import Key, State
+from kubetide.nodes.templates.build import learn_templates
 from kubetide.nodes.templates.learning import learn
-from kubetide.nodes.templates.template import Template, learn_templates
+from kubetide.nodes.templates.template import Template
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import NodeGroup
@@ -80,7 +82,7 @@ class Supposing:
     def __init__(self, state: State, key: Key, now: Instant) -> None:
         self._key = key
         self._now = now
-        self._state = state.copy()
+        self._state = copy_state(state)
         learn(self._state, now)
         self._memory = msgspec.json.encode(self._state.memory)
         self._groups = dict(self._state.groups)
@@ -129,6 +131,8 @@ class Supposing:
             _suppose_labels(state, group_id, supposed.labels)
         view = observe(state, self._now)
         tick = open_tick(state, view, self._now)
+        # Requests and pods take turns; what is asked about is the pod.
+        tick.requests = None
         plan_scale_up(state, tick, self._now, choosing=choose)
         state.end_tick()
         state.put_pod(original)

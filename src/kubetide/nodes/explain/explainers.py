@@ -13,8 +13,10 @@ from kubetide.nodes.explain.answers import (
     explain_node,
     explain_pod,
 )
+from kubetide.nodes.explain.buffers import explain_buffer
 from kubetide.nodes.explain.node_fit import explain_on_nodes
 from kubetide.nodes.explain.node_lines import node_lines
+from kubetide.nodes.explain.requests import explain_request
 from kubetide.units.time import Instant, format_rfc3339
 
 BY_NODE = "nodes"
@@ -26,6 +28,18 @@ def _pod(core: NodesCore, subject: str, now: Instant, view: str) -> list[str]:
     if view == BY_NODE:
         return node_lines(explain_on_nodes(core.state, (namespace, name)))
     return _pod_lines(explain_pod(core.state, (namespace, name), now))
+
+
+def _request(core: NodesCore, subject: str, now: Instant, view: str) -> list[str]:
+    del view
+    namespace, _, name = subject.partition("/")
+    return explain_request(core.state, (namespace, name), now)
+
+
+def _buffer(core: NodesCore, subject: str, now: Instant, view: str) -> list[str]:
+    del view
+    namespace, _, name = subject.partition("/")
+    return explain_buffer(core.state, (namespace, name), now)
 
 
 def _node(core: NodesCore, subject: str, now: Instant, view: str) -> list[str]:
@@ -69,6 +83,8 @@ def _node_lines(found: NodeExplanation) -> list[str]:
         lines.append(f"way out: {found.way_out}")
     if found.goes:
         lines.append(f"goes: {found.goes}")
+    if found.filled:
+        lines.append(f"filled: {found.filled}")
     if found.price_per_hour is not None:
         saves = "saves" if found.status in {"stays", "unneeded"} else "costs"
         lines.append(
@@ -89,6 +105,7 @@ def _group_lines(found: GroupExplanation) -> list[str]:
         lines.append("  " + ", ".join(f"{name} {value}" for name, value in sorted(found.allocatable.items())))
     lines += [f"  differs: {text}" for text in found.differs]
     lines += [f"  learned: {text}" for text in found.learned]
+    lines += [f"balance: {text}" for text in found.balance]
     lines += [f"notice: {text}" for text in found.notices]
     lines += [f"cannot grow: {text}" for text in found.obstacles]
     return lines
@@ -101,6 +118,20 @@ EXPLAINERS = (
         lambda core: [f"{namespace}/{name}" for namespace, name in core.state.pods],
         namespaced=True,
         views=(BY_NODE,),
+    ),
+    Explainer(
+        "provisioningrequest",
+        _request,
+        lambda core: [
+            f"{one.metadata.namespace}/{one.metadata.name}" for one in core.state.capacity.requests
+        ],
+        namespaced=True,
+    ),
+    Explainer(
+        "capacitybuffer",
+        _buffer,
+        lambda core: [f"{one.metadata.namespace}/{one.metadata.name}" for one in core.state.capacity.buffers],
+        namespaced=True,
     ),
     Explainer("node", _node, lambda core: list(core.state.nodes)),
     Explainer("nodegroup", _group, lambda core: list(core.state.groups)),

@@ -22,6 +22,7 @@ from kubetide.nodes.explain.pod_changes import (
     spread_less,
     tolerate,
 )
+from kubetide.nodes.export import copy_state
 from kubetide.nodes.facts.amounts import refusal_text
 from kubetide.nodes.state import Key, State
 from kubetide.objects.node import Node
@@ -81,7 +82,7 @@ def explain_on_nodes(state: State, key: Key) -> NodesExplanation:
     A pod that has a node is asked about as if it had none yet, so its own node says whether it would
     take it again.
     """
-    state = state.copy()
+    state = copy_state(state)
     pod, snapshot = state.pods[key], state.snapshot
     namespace, name = key
     snapshot.fork()

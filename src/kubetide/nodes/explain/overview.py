@@ -8,7 +8,9 @@ from kubetide.nodes.explain.answers import explain_pod
 from kubetide.nodes.explain.prospects import found_before, goes_at, price_of
 from kubetide.nodes.facts.pods import is_unschedulable
 from kubetide.nodes.registry.backoff import is_backed_off
-from kubetide.nodes.registry.cluster_state import GroupView, observe, upcoming_nodes
+from kubetide.nodes.registry.cluster_state import observe, upcoming_nodes
+from kubetide.nodes.registry.stock_outs import out_of_stock_texts
+from kubetide.nodes.registry.view import GroupView
 from kubetide.nodes.state import State
 from kubetide.objects.meta import controller_of
 from kubetide.units.time import Instant, format_rfc3339
@@ -51,6 +53,7 @@ def _state_of(state: State, view: GroupView, now: Instant) -> str:
     parts = []
     if entry is not None and is_backed_off(entry, now):
         parts.append(f"backoff until {format_rfc3339(entry.until)}: {entry.error_code or entry.error_class}")
+    parts += out_of_stock_texts(state, view.group, now)
     if not view.healthy:
         parts.append("unhealthy")
     if view.group.target_size >= view.group.max_size:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from kubetide.nodes.facts.nodes import readiness
+from kubetide.nodes.facts.nodes import has_taint, readiness
 from kubetide.nodes.scale_down.eligibility import unneeded_time, unready_time
+from kubetide.nodes.scale_down.fill_order import SHARES
 from kubetide.nodes.scale_down.memory import UnremovableNode
 from kubetide.nodes.state import State
+from kubetide.objects.node import Node
 from kubetide.units.time import Duration, Instant, after, format_duration, format_rfc3339
 
 
@@ -57,3 +59,14 @@ def goes(state: State, node_name: str, reason: str, blocking_pod: str) -> str:
     if at is not None:
         return f"from {format_rfc3339(at)} on, if it stays unneeded and nothing else holds scale-down"
     return ""
+
+
+def filled(node: Node) -> str:
+    """Say how far the scheduler is kept from the node for fuller ones; empty where it is not."""
+    below = [share for key, share in SHARES.items() if has_taint(node, key)]
+    if not below:
+        return ""
+    return (
+        f"after fuller nodes, as its pods ask for less than {min(below):.0%} of it "
+        f"({len(below)} of {len(SHARES)} soft taints; --steer-pods-to-fuller-nodes)"
+    )

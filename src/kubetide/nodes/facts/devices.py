@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
-import msgspec
 from msgspec.structs import replace
 
-from kubetide.nodes.facts.objects import KnownObjects
+from kubetide.nodes.facts.objects import Changes, KnownObjects
 from kubetide.objects.kinds import DEVICE_CLASSES, DEVICE_KINDS, RESOURCE_CLAIMS, RESOURCE_SLICES, Kind
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.pod import Pod
@@ -19,29 +18,19 @@ from kubetide.scheduling.pods.device_use import is_extended
 
 DEVICE_KIND_OF: Final[dict[str, Kind[Any]]] = {kind.plural: kind for kind in DEVICE_KINDS}
 
-_FIELDS: Final[dict[str, Kind[Any]]] = {
-    "slices": RESOURCE_SLICES,
-    "claims": RESOURCE_CLAIMS,
-    "classes": DEVICE_CLASSES,
-}
 
+class DeviceChanges(Changes, frozen=True, kw_only=True, omit_defaults=True):
+    """Claims for devices, device classes and slices that are new or have changed, see ``Changes``."""
 
-class DeviceChanges(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Objects that are new or have changed, each kind in order of name; in the full form all there are."""
+    kinds: ClassVar[Mapping[str, Kind[Any]]] = {
+        "slices": RESOURCE_SLICES,
+        "claims": RESOURCE_CLAIMS,
+        "classes": DEVICE_CLASSES,
+    }
 
     slices: tuple[ResourceSlice, ...] = ()
     claims: tuple[ResourceClaim, ...] = ()
     classes: tuple[DeviceClass, ...] = ()
-
-    @staticmethod
-    def from_kinds(changed: Mapping[str, tuple[Any, ...]]) -> DeviceChanges:
-        """Return changes from objects by the plural name of their kind."""
-        return DeviceChanges(**{field: changed[kind.plural] for field, kind in _FIELDS.items()})
-
-    def by_kind(self) -> Iterator[tuple[Kind[Any], tuple[Any, ...]]]:
-        """Return each kind with its objects."""
-        for field, kind in _FIELDS.items():
-            yield kind, getattr(self, field)
 
 
 class KnownDevices(KnownObjects[DeviceObjects]):
@@ -50,8 +39,8 @@ class KnownDevices(KnownObjects[DeviceObjects]):
     def __init__(self) -> None:
         super().__init__(DeviceObjects(), DEVICE_KIND_OF)
 
-    def judged(self) -> Devices | None:
-        """Return what the filter judges by, None where claims cannot be judged."""
+    def for_filters(self) -> Devices | None:
+        """Return what the filter reads, None where claims cannot be evaluated."""
         return None if self.unread or not self._begun else self._objects.devices()
 
     def export(self) -> DeviceChanges | None:

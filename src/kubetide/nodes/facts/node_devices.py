@@ -32,7 +32,7 @@ class NodeDevices:
 
     @staticmethod
     def of(snapshot: Snapshot) -> NodeDevices:
-        """Return those of a snapshot; none where devices are not judged."""
+        """Return those of a snapshot; none where devices are not looked at."""
         devices = snapshot.facts.devices
         return NodeDevices(() if devices is None else devices.slices, snapshot.devices)
 

@@ -15,6 +15,10 @@ from kubetide.units.time import Duration, Instant, after, minutes, parse_duratio
 
 TO_BE_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
 DELETION_CANDIDATE: Final = "DeletionCandidateOfClusterAutoscaler"
+FILL_LATER: Final = tuple(f"kubetide.dev/fill-later-{number}" for number in (1, 2, 3))
+"""Soft taints of --steer-pods-to-fuller-nodes; the emptier a node is the more of them it has."""
+OWN_TAINTS: Final = frozenset({TO_BE_DELETED, DELETION_CANDIDATE, *FILL_LATER})
+"""Taints that the node loop puts on nodes; no new node has them."""
 TEMPLATE_LABEL: Final = "cluster-autoscaler.kubernetes.io/template-node"
 DAEMON_SET_POD_ANNOTATION: Final = "cluster-autoscaler.kubernetes.io/daemonset-pod"
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
@@ -97,7 +101,7 @@ def template_taints(taints: Sequence[Taint] | None, settings: Settings) -> tuple
         taint
         for taint in taints or ()
         if taint.key not in CONDITION_TAINTS
-        and taint.key not in {TO_BE_DELETED, DELETION_CANDIDATE}
+        and taint.key not in OWN_TAINTS
         and taint.key not in settings.status_taint
         and not taint.key.startswith(_STATUS_PREFIX)
         and not is_startup_taint(taint.key, settings)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+import msgspec
 
 from kubetide.objects.kinds import Kind
 from kubetide.objects.meta import ApiObject
@@ -29,12 +31,24 @@ def put_all(held: dict[tuple[str, str], A], items: Sequence[A]) -> bool:
     return bool(items)
 
 
-class Changes(Protocol):
-    """New and changed objects."""
+class Changes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Objects that are new or have changed, each kind in order of name; in the full form all there are.
+
+    Attributes:
+        kinds: By the field that has the objects.
+    """
+
+    kinds: ClassVar[Mapping[str, Kind[Any]]]
+
+    @classmethod
+    def from_kinds(cls, changed: Mapping[str, tuple[Any, ...]]) -> Self:
+        """Return changes from objects by the plural name of their kind."""
+        return cls(**{field: changed.get(kind.plural, ()) for field, kind in cls.kinds.items()})
 
     def by_kind(self) -> Iterator[tuple[Kind[Any], tuple[Any, ...]]]:
         """Return each kind with its objects."""
-        ...
+        for field, kind in self.kinds.items():
+            yield kind, getattr(self, field)
 
 
 class KnownObjects(Generic[H]):

@@ -10,7 +10,7 @@ from kubetide.nodes.settings import Settings
 from kubetide.objects.meta import controller_of
 from kubetide.objects.pod import Pod, pod_condition
 
-_REQUEST_ANNOTATIONS: Final = (
+REQUEST_ANNOTATIONS: Final = (
     "autoscaling.x-k8s.io/consume-provisioning-request",
     "cluster-autoscaler.kubernetes.io/consume-provisioning-request",
 )
@@ -67,8 +67,15 @@ def is_unschedulable(pod: Pod, settings: Settings) -> bool:
 
 def consumes_request(pod: Pod) -> bool:
     """Return whether the pod waits for a ProvisioningRequest's nodes; it buys none of its own."""
-    annotations = pod.metadata.annotations or {}
-    return any(name in annotations for name in _REQUEST_ANNOTATIONS)
+    return consumed_request(pod) is not None
+
+
+def consumed_request(pod: Pod) -> str | None:
+    """Return the name of the ProvisioningRequest whose room the pod uses, None for none."""
+    annotations = pod.metadata.annotations
+    if not annotations:
+        return None
+    return next((annotations[name] for name in REQUEST_ANNOTATIONS if name in annotations), None)
 
 
 def priority_of(pod: Pod) -> int:

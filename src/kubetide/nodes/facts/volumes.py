@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Final
 
-import msgspec
 from msgspec.structs import replace
 
-from kubetide.nodes.facts.objects import KnownObjects
+from kubetide.nodes.facts.objects import Changes, KnownObjects
 from kubetide.objects.kinds import (
     CLAIMS,
     CSI_CAPACITIES,
@@ -43,19 +42,20 @@ _READ_ANNOTATIONS = (
     "volume.kubernetes.io/selected-node",
     "volume.beta.kubernetes.io/storage-class",
 )
-_FIELDS: Final[dict[str, Kind[Any]]] = {
-    "persistent_volumes": PERSISTENT_VOLUMES,
-    "claims": CLAIMS,
-    "storage_classes": STORAGE_CLASSES,
-    "csi_nodes": CSI_NODES,
-    "csi_drivers": CSI_DRIVERS,
-    "capacities": CSI_CAPACITIES,
-    "attachments": VOLUME_ATTACHMENTS,
-}
 
 
-class VolumeChanges(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Objects that are new or have changed, each kind in order of name; in the full form all there are."""
+class VolumeChanges(Changes, frozen=True, kw_only=True, omit_defaults=True):
+    """Volume objects that are new or have changed, see ``Changes``."""
+
+    kinds: ClassVar[Mapping[str, Kind[Any]]] = {
+        "persistent_volumes": PERSISTENT_VOLUMES,
+        "claims": CLAIMS,
+        "storage_classes": STORAGE_CLASSES,
+        "csi_nodes": CSI_NODES,
+        "csi_drivers": CSI_DRIVERS,
+        "capacities": CSI_CAPACITIES,
+        "attachments": VOLUME_ATTACHMENTS,
+    }
 
     persistent_volumes: tuple[PersistentVolume, ...] = ()
     claims: tuple[PersistentVolumeClaim, ...] = ()
@@ -65,16 +65,6 @@ class VolumeChanges(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     capacities: tuple[CSIStorageCapacity, ...] = ()
     attachments: tuple[VolumeAttachment, ...] = ()
 
-    @staticmethod
-    def from_kinds(changed: dict[str, tuple[Any, ...]]) -> VolumeChanges:
-        """Return changes from objects by the plural name of their kind."""
-        return VolumeChanges(**{field: changed[kind.plural] for field, kind in _FIELDS.items()})
-
-    def by_kind(self) -> Iterator[tuple[Kind[Any], tuple[Any, ...]]]:
-        """Return each kind with its objects."""
-        for field, kind in _FIELDS.items():
-            yield kind, getattr(self, field)
-
 
 class KnownVolumes(KnownObjects[VolumeObjects]):
     """The volume objects that the loop knows of."""
@@ -82,8 +72,8 @@ class KnownVolumes(KnownObjects[VolumeObjects]):
     def __init__(self) -> None:
         super().__init__(VolumeObjects(), KIND_OF)
 
-    def judged(self) -> Volumes | None:
-        """Return what filters judge by, None where claims cannot be judged."""
+    def for_filters(self) -> Volumes | None:
+        """Return what filters read, None where claims cannot be evaluated."""
         return None if _NEEDED_TO_JUDGE & {*self.unread} else self._objects.volumes()
 
     def export(self) -> VolumeChanges | None:

@@ -1,4 +1,4 @@
-"""Least cost, pods that mind others, as the estimator sees them: the cheapest group for a pod, and again."""
+"""Least cost, pods with inter-pod rules, as the estimator sees them: the cheapest group for a pod, and again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kubetide.scheduling.thresholds import OFFERS_ESTIMATED
 
 
 class _Bid(NamedTuple):
-    """What one group would do for pods that mind others."""
+    """What one group would do for pods with inter-pod rules."""
 
     option: Option
     packed: Estimate
@@ -25,7 +25,7 @@ class _Bid(NamedTuple):
 
 
 def buy_with_inter_pod_rules(buying: Buying, only: Container[int] | None = None) -> None:
-    """Buy for pods that mind others, as long as an option is left; those that begin to mind by it come after.
+    """Buy for pods with inter-pod rules, as long as an option is left; those that come under such rules by it come after.
 
     Args:
         buying: Is added to.
@@ -35,7 +35,7 @@ def buy_with_inter_pod_rules(buying: Buying, only: Container[int] | None = None)
         numbers = [
             at
             for at, group in buying.waiting.items()
-            if (only is None or at in only) and buying.minds(at, group.pod_class)
+            if (only is None or at in only) and buying.has_inter_pod_rules(at, group.pod_class)
         ]
         found = _bids(buying, numbers)
         if not found:
@@ -69,7 +69,7 @@ def _bids(buying: Buying, numbers: list[int]) -> list[_Bid]:
             start=buying.state.memory.rotation,
         )
         pods = tuple(pod for scheduled in packed.scheduled for pod in scheduled)
-        nodes = offer.room if offer.whole else _new_nodes(packed)
+        nodes = offer.growth if offer.whole else _new_nodes(packed)
         if pods and nodes:
             option = Option(offer.group, offer.template, nodes, pods, offer.similar)
             sizes = [len(buying.waiting[one].pods) for one in takes]
@@ -121,5 +121,5 @@ def _take(buying: Buying, bid: _Bid) -> None:
         buying.add_node(offer)
     buying.spend(offer, nodes)
     for number, scheduled in zip(bid.takes, packed.scheduled, strict=True):
-        buying.minding += len(scheduled)
+        buying.one_by_one += len(scheduled)
         buying.serve(number, len(scheduled))

@@ -1,13 +1,13 @@
 """Least cost: new nodes for all waiting pods at once, over all groups that have a price.
 
-Pods that mind only their own node are reckoned by arithmetic (``scheduling/fleet``), unless nearly each has a size of its own. Of those that mind
-others, many kinds are planned together with all the rest (``fleet_diverse``); few kinds are also tried as upstream's
-estimator sees them (``fleet_bids``), which then are bought for first, and the rest fills their nodes; the cheaper of
+Pods without inter-pod rules are planned for by arithmetic (``solver``), unless nearly each has a size of its own. Of those with
+such rules, many kinds are planned together with all the rest (``diverse``); few kinds are also tried as upstream's
+estimator sees them (``bids``), which then are bought for first, and the rest fills their nodes; the cheaper of
 the two counts. What no plan knows the rules of (host ports, volumes, names of nodes) is always
 the estimator's. All of it happens on forks of the tick's snapshot, so the filters have the last word.
 
 Groups that only grow to their maximum, and those whose DaemonSet pods keep others away, have no part in
-plan and arithmetic: they serve pods that mind others, and pods that no other group takes.
+plan and arithmetic: they serve pods with inter-pod rules, and pods that no other group takes.
 """
 
 from __future__ import annotations
@@ -117,7 +117,9 @@ def _buy(buying: Buying, *, planned: bool) -> Bought:
     )
     price = sum(option.nodes * buying.offers[option.group.id].price for option in options)
     apart = price - (fleet.price if fleet else 0.0)
-    alone = fleet if not buying.minding and all(one.by_arithmetic for one in buying.offers.values()) else None
+    alone = (
+        fleet if not buying.one_by_one and all(one.by_arithmetic for one in buying.offers.values()) else None
+    )
     bound = alone.bound if alone else buying.bound
     return options, CostSummary(
         price=price,
@@ -125,7 +127,7 @@ def _buy(buying: Buying, *, planned: bool) -> Bought:
         bound_by=alone.bound_by if alone else RELAXATION,
         greedy_price=apart + (fleet.greedy_price if fleet else 0.0),
         rounds=fleet.rounds if fleet else 0,
-        minding=buying.minding,
+        one_by_one=buying.one_by_one,
         cut=buying.meter.cut,
         left=sum(len(group.pods) for group in buying.waiting.values()),
     )
@@ -134,7 +136,7 @@ def _buy(buying: Buying, *, planned: bool) -> Bought:
 def _bound_of_all(buying: Buying) -> float:
     """Return the price of the linear relaxation for all pods that have a place on the new nodes.
 
-    What pods mind beside amounts is left out, so no choice for the same pods can cost less.
+    Rules beside amounts are left out, so no choice for the same pods can cost less.
     """
     offers = list(buying.offers.values())
     placed = {
@@ -161,7 +163,7 @@ def _bound_of_all(buying: Buying) -> float:
         return problem_of(
             {Kind(asked, ids): count for asked, count in kinds.items()},
             offers,
-            most=[offer.room + len(offer.nodes) for offer in offers],
+            most=[offer.growth + len(offer.nodes) for offer in offers],
             left=left,
             most_nodes=buying.most_nodes + bought,
         )

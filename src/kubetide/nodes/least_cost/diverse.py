@@ -1,4 +1,4 @@
-"""Least cost, many kinds of pods that mind others: one plan over all offers, played on the fork."""
+"""Least cost, many kinds of pods with inter-pod rules: one plan over all offers, played on the fork."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Numbers = dict[tuple[PodClass, int], list[int]]
 
 
 def kinds_to_plan(snapshot: Snapshot, tick: Tick) -> Iterator[PodClass]:
-    """Return the class of each group of pods that minds others in a way that a plan can reckon with."""
+    """Return the class of each group of pods whose inter-pod rules a plan can handle."""
     for verdict in tick.verdicts:
         pod_class = verdict.pods.pod_class
         if verdict.accepted and snapshot.has_inter_pod_rules(pod_class) and is_plain(snapshot, pod_class):
@@ -55,9 +55,9 @@ def buy_for_diverse(buying: Buying) -> None:
         most_nodes=buying.most_nodes,
     )
     planned, before = plan.nodes, bool(buying.made)
-    minding = [buying.snapshot.has_inter_pod_rules(item.pod_class) for item in items]
-    if _arithmetic_is_better(buying, items, minding):
-        planned = [node for node in planned if any(minding[item] for item in node.items)]
+    ruled = [buying.snapshot.has_inter_pod_rules(item.pod_class) for item in items]
+    if _arithmetic_is_better(buying, items, ruled):
+        planned = [node for node in planned if any(ruled[item] for item in node.items)]
     taken = _carry_out(buying, planned, offers, items)
     for item, these, count in zip(items, numbers.values(), taken, strict=True):
         for number in these:
@@ -69,7 +69,7 @@ def buy_for_diverse(buying: Buying) -> None:
 
 
 def _sorted_out(buying: Buying) -> tuple[list[tuple[Offer, int]], _Numbers, set[int]]:
-    """Return the offers of a plan with the most nodes of each, the pods that it can be about, and the numbers of others that mind others."""
+    """Return the offers of a plan with the most nodes of each, the pods that it can be about, and the numbers of others with inter-pod rules."""
     offers = [
         (one, most)
         for one in buying.offers.values()
@@ -82,17 +82,17 @@ def _sorted_out(buying: Buying) -> tuple[list[tuple[Offer, int]], _Numbers, set[
         accepted = buying.accepted[number]
         if not ids.isdisjoint(accepted) and is_plain(buying.snapshot, group.pod_class):
             numbers.setdefault((group.pod_class, id(accepted)), []).append(number)
-        elif buying.minds(number, group.pod_class):
+        elif buying.has_inter_pod_rules(number, group.pod_class):
             others.add(number)
     return offers, numbers, others
 
 
-def _arithmetic_is_better(buying: Buying, items: list[Item], minding: list[bool]) -> bool:
-    """Return whether nodes without any pod that minds others are left to column generation: for few kinds it is quick, and finds more."""
+def _arithmetic_is_better(buying: Buying, items: list[Item], ruled: list[bool]) -> bool:
+    """Return whether nodes without any pod with inter-pod rules are left to column generation: for few kinds it is quick, and finds more."""
     plain = {
         tuple(item.pod_class.requests.items())
-        for item, minds in zip(items, minding, strict=True)
-        if not minds
+        for item, has_rules in zip(items, ruled, strict=True)
+        if not has_rules
     }
     return buying.state.settings.least_cost_rounds > 0 and len(plain) <= PLAIN_SIZES_BY_COLUMN_GENERATION
 
@@ -102,7 +102,7 @@ def _carry_out(
 ) -> list[int]:
     """Add the nodes that take pods, with these pods; return how many of each item they took, the first ones."""
     snapshot = buying.snapshot
-    minding = [snapshot.has_inter_pod_rules(item.pod_class) for item in items]
+    ruled = [snapshot.has_inter_pod_rules(item.pod_class) for item in items]
     names = [
         name
         for offer, nodes in itertools.groupby(planned, key=lambda node: node.offer)
@@ -117,5 +117,5 @@ def _carry_out(
         buying.spend(offers[node.offer], 1)
         for item, _ in pods:
             taken[item] += 1
-            buying.minding += minding[item]
+            buying.one_by_one += ruled[item]
     return taken

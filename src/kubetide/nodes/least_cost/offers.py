@@ -1,4 +1,4 @@
-"""Groups as offers, and waiting pods as kinds: the arrays that fleets are reckoned with."""
+"""Groups as offers, and waiting pods as kinds: the arrays that fleets are calculated with."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Offer:
     """A group, with those that share its increases, and what is bought of it.
 
     Attributes:
-        room: Nodes that may still be bought.
+        growth: Nodes that may still be bought.
         whole: Whether it grows to its maximum or not at all.
         by_arithmetic: Whether pods may be put on its nodes by arithmetic.
         uses: What a node takes of the limits on the whole cluster.
@@ -36,7 +36,7 @@ class Offer:
     template: Template
     similar: tuple[str, ...]
     price: float
-    room: int
+    growth: int
     whole: bool
     by_arithmetic: bool
     uses: Mapping[str, int]

@@ -1,4 +1,4 @@
-"""Least cost for pods that mind others: one plan over all offers, played on the snapshot before it counts."""
+"""Least cost for pods with inter-pod rules: one plan over all offers, played on the snapshot before it counts."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def plan_nodes(
     """Return nodes for as many of the pods as the limits let in.
 
     Args:
-        snapshot: The cluster; ``can_be_reckoned`` was asked about each class and true.
+        snapshot: The cluster; ``inter_pod.is_plain`` holds for each class.
         items: At least one.
         offers: At least one.
         most: Most nodes of each offer.
@@ -76,10 +76,10 @@ def plan_nodes(
     """
     classes: dict[bytes, PodClass] = {}
     for item in items:
-        assert item.pod_class.minding is not None, "such classes cannot be reckoned"
-        classes.setdefault(item.pod_class.minding, item.pod_class)
+        assert item.pod_class.inter_pod_key is not None, "such classes cannot be planned for"
+        classes.setdefault(item.pod_class.inter_pod_key, item.pod_class)
     numbers = {key: number for number, key in enumerate(classes)}
-    minds = [numbers[item.pod_class.minding or b""] for item in items]
+    rules_of = [numbers[item.pod_class.inter_pod_key or b""] for item in items]
     templates = [(offer.template.node, offer.template.pods) for offer in offers]
     domain_counts = DomainCounts(snapshot, list(classes.values()), templates)
     allowed, patterns = _patterns(items, offers)
@@ -88,17 +88,17 @@ def plan_nodes(
     domain_counts.narrow(kept)
     problem = _narrowed(problem, kept)
     rates = rates_of(problem, patterns, may_leave_out=True)
-    _share_out(problem, domain_counts, minds, rates.promise)
-    choice = Diverse(problem, rates, domain_counts, minds)
+    _share_out(problem, domain_counts, rules_of, rates.promise)
+    choice = Diverse(problem, rates, domain_counts, rules_of)
     planned = choice.choose()
     if choice.limited:
         # What the limits let in is to help as many pods as it can.
         domain_counts.start_again()
-        by_number = Diverse(problem, rates, domain_counts, minds, by_number=True)
+        by_number = Diverse(problem, rates, domain_counts, rules_of, by_number=True)
         other = by_number.choose()
         if by_number.rest.sum() < choice.rest.sum():
             planned = other
-    levels = domain_counts.levels((node.offer, [minds[item] for item in node.pods]) for node in planned)
+    levels = domain_counts.levels((node.offer, [rules_of[item] for item in node.pods]) for node in planned)
     nodes = [
         PlannedNode(int(kept[node.offer]), node.pods, level)
         for node, level in zip(planned, levels, strict=True)
@@ -187,11 +187,13 @@ def _narrowed(problem: FleetProblem, kept: Int64Vector) -> FleetProblem:
 
 
 def _share_out(
-    problem: FleetProblem, domain_counts: DomainCounts, minds: Sequence[int], promise: FloatVector
+    problem: FleetProblem, domain_counts: DomainCounts, rules_of: Sequence[int], promise: FloatVector
 ) -> None:
-    numbers = np.bincount(minds, weights=problem.demand, minlength=len(domain_counts.minds)).astype(np.int64)
-    reached = np.zeros((len(domain_counts.minds), len(problem.prices)), np.bool_)
-    np.logical_or.at(reached, np.array(minds), problem.room > 0)
+    numbers = np.bincount(rules_of, weights=problem.demand, minlength=len(domain_counts.rules)).astype(
+        np.int64
+    )
+    reached = np.zeros((len(domain_counts.rules), len(problem.prices)), np.bool_)
+    np.logical_or.at(reached, np.array(rules_of), problem.capacity > 0)
     order = np.argsort(-promise, kind="stable")
     domain_counts.share_out(numbers.tolist(), [order[row[order]].tolist() for row in reached])
 

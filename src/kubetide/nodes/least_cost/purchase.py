@@ -26,11 +26,12 @@ class Buying:
         self.tick = tick
         self.now = now
         self.left = dict(headroom.left)
+        self._headroom = headroom
         self.most_nodes = most_nodes
         self.meter = meter
         self.made: dict[str, list[Pod]] = {}
         self._named = 0
-        self.minding = 0
+        self.one_by_one = 0
         self.bound: float | None = None
         """No choice for the same pods costs less, where one plan over all offers served all of them."""
         self.offers = self._offers()
@@ -69,14 +70,14 @@ class Buying:
                 template,
                 similar,
                 price=group.price_per_hour,
-                room=sum(max(0, one.max_size - one.target_size) for one in sizes),
+                growth=sum(max(0, one.max_size - one.target_size) for one in sizes),
                 whole=whole,
                 by_arithmetic=not whole and not template.keeps_others_away,
-                uses={name: template.capacity.get(name, 0) for name in self.left},
+                uses=self._headroom.uses_of(template.node),
             )
         return found
 
-    def minds(self, number: int, pod_class: PodClass) -> bool:
+    def has_inter_pod_rules(self, number: int, pod_class: PodClass) -> bool:
         return (
             self.snapshot.has_inter_pod_rules(pod_class)
             or bool(pod_class.ports or pod_class.claims or pod_class.disks)
@@ -85,11 +86,11 @@ class Buying:
         )
 
     def most_of(self, offer: Offer) -> int:
-        most = min(offer.room, self.most_nodes)
+        most = min(offer.growth, self.most_nodes)
         for name, need in offer.uses.items():
             if need:
                 most = min(most, max(0, self.left[name] // need))
-        return 0 if offer.whole and most < offer.room else most
+        return 0 if offer.whole and most < offer.growth else most
 
     def add_node(self, offer: Offer) -> str:
         """Put a new node into the fork and return its name."""
@@ -115,7 +116,7 @@ class Buying:
 
     def spend(self, offer: Offer, nodes: int) -> None:
         """Take new nodes from the limits."""
-        offer.room -= nodes
+        offer.growth -= nodes
         self.most_nodes -= nodes
         for name, need in offer.uses.items():
             self.left[name] -= need * nodes

@@ -1,4 +1,4 @@
-"""Least cost, the pods that mind only their own node: onto nodes that are bought already, and by arithmetic."""
+"""Least cost, the pods without inter-pod rules: onto nodes that are bought already, and by arithmetic."""
 
 from __future__ import annotations
 
@@ -33,8 +33,10 @@ def fill_gaps(buying: Buying) -> None:
 
 
 def buy_by_arithmetic(buying: Buying) -> Fleet | None:
-    """Buy for the pods that mind only their own node; None when there are none or nothing may be bought."""
-    numbers = [at for at, group in buying.waiting.items() if not buying.minds(at, group.pod_class)]
+    """Buy for the pods without inter-pod rules; None when there are none or nothing may be bought."""
+    numbers = [
+        at for at, group in buying.waiting.items() if not buying.has_inter_pod_rules(at, group.pod_class)
+    ]
     if not numbers:
         return None
     offers = [one for one in buying.offers.values() if one.by_arithmetic and buying.most_of(one) > 0]

@@ -1,84 +1,40 @@
 """Cluster state: how many nodes each group has, should have, and is waiting for.
 
 ``observe`` compares what the cloud says with what has registered, keeps the times since when
-something has been wrong in ``Memory``, and gives a ``ClusterView`` for this tick.
+something has been wrong in ``Memory``, and returns a ``ClusterView`` of this tick.
 
 Source: Cluster Autoscaler's cluster state registry.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from itertools import chain
 
-from kubetide.explain.reasons import Reason
-from kubetide.nodes.decision import EventRecord
 from kubetide.nodes.memory import IncorrectSize, ScaleUpRequest
 from kubetide.nodes.registry.backoff import drop_stale, is_backed_off
 from kubetide.nodes.registry.failures import (
-    MachineFailure,
-    Told,
+    Findings,
     max_provision_time,
     max_startup_time,
     note_failed,
     time_out,
 )
+from kubetide.nodes.registry.stock_outs import forget_old_shortages
+from kubetide.nodes.registry.view import ClusterView, Counts, GroupView
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import State
 from kubetide.objects.node import Node
-from kubetide.ports.cloud import Instance, NodeGroup, instance_id
+from kubetide.ports.cloud import NodeGroup, instance_id
 from kubetide.units.time import Duration, Instant, after, between, parse_rfc3339
 
 
-@dataclass(slots=True)
-class Counts:
-    """Nodes and machines by what state they are in; machines by provider id, nodes by name."""
-
-    registered: int = 0
-    ready: int = 0
-    not_started: list[str] = field(default_factory=list)
-    unready: int = 0
-    resource_unready: int = 0
-    being_deleted: int = 0
-    leaving: int = 0
-    """Of the ready and the unready those whose machine the cloud is deleting."""
-    unregistered: list[str] = field(default_factory=list)
-    long_unregistered: list[str] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class GroupView:
-    """One group as the registry sees it: ``group`` is as it was when the registry last looked."""
-
-    group: NodeGroup
-    counts: Counts
-    request: ScaleUpRequest | None
-    healthy: bool = True
-
-
-@dataclass(slots=True)
-class ClusterView:
-    """All groups, the whole cluster, and what is due: requests that timed out, machines that failed."""
-
-    groups: dict[str, GroupView]
-    total: Counts
-    healthy: bool
-    events: list[EventRecord]
-    reasons: list[Reason]
-    timed_out: tuple[tuple[str, ScaleUpRequest], ...]
-    """Requests that were given up in this tick."""
-    failed: dict[str, tuple[Instance, ...]]
-    """Machines that could not be made, by group."""
-    failures: tuple[MachineFailure, ...]
-    """Those of them that were new in this tick and were being waited for."""
-
-
 def observe(state: State, now: Instant) -> ClusterView:
-    """Return the view of this tick, and brings the registry's memory up to date."""
+    """Return the view of this tick, and bring the registry's memory up to date."""
     memory = state.memory
     if memory.started is None:
         memory.started = now
     memory.backoff = drop_stale(memory.backoff, now, state.settings)
+    forget_old_shortages(state, now)
     _note_unregistered(state, now)
     total = Counts()
     counts = {group: Counts() for group in state.groups}
@@ -98,14 +54,14 @@ def observe(state: State, now: Instant) -> ClusterView:
             for into in (counts[group_id], total):
                 kind = into.long_unregistered if after(since, limit) < now else into.unregistered
                 kind.append(instance.provider_id)
-    told = Told()
+    findings = Findings()
     failed = {
         group_id: found
         for group_id, group in state.groups.items()
         if (found := tuple(i for i in group.instances or () if i.state == "Creating" and i.error is not None))
     }
-    timed_out = _settle_requests(state, counts, told, now)
-    note_failed(state, failed, dict(memory.scale_up_requests), told, now)
+    timed_out = _settle_requests(state, counts, findings, now)
+    note_failed(state, failed, dict(memory.scale_up_requests), findings, now)
     views = {
         group_id: _group_view(state, group, counts[group_id]) for group_id, group in state.groups.items()
     }
@@ -113,7 +69,7 @@ def observe(state: State, now: Instant) -> ClusterView:
     allowed = state.settings.max_total_unready_percentage / 100.0 * len(state.nodes)
     healthy = not (total.unready > state.settings.ok_total_unready_count and total.unready > allowed)
     return ClusterView(
-        views, total, healthy, told.events, told.reasons, timed_out, failed, tuple(told.failures)
+        views, total, healthy, findings.events, findings.reasons, timed_out, failed, tuple(findings.failures)
     )
 
 
@@ -183,8 +139,12 @@ def _count_node(
             counts.resource_unready += why == "ResourceUnready"
 
 
+MOST_JOINS = 40
+"""Times of joining that are remembered of a group."""
+
+
 def _settle_requests(
-    state: State, counts: dict[str, Counts], told: Told, now: Instant
+    state: State, counts: dict[str, Counts], findings: Findings, now: Instant
 ) -> tuple[tuple[str, ScaleUpRequest], ...]:
     """End the requests whose nodes have all joined, and those that are overdue, which it gives."""
     timed_out = []
@@ -196,9 +156,10 @@ def _settle_requests(
             del memory.scale_up_requests[group_id]
             if group is not None:
                 took = between(request.time, now)
+                memory.join_times[group_id] = (*memory.join_times.get(group_id, ()), took)[-MOST_JOINS:]
                 memory.longest_join[group_id] = Duration(max(took, memory.longest_join.get(group_id, 0)))
         elif request.expected_add_time < now:
-            time_out(state, group_id, request, told, now)
+            time_out(state, group_id, request, findings, now)
             timed_out.append((group_id, request))
     return tuple(timed_out)
 

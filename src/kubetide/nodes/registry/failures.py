@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -18,6 +17,8 @@ from kubetide.nodes.facts.nodes import duration_or
 from kubetide.nodes.memory import ScaleUpRequest
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.backoff import start_backoff
+from kubetide.nodes.registry.stock_outs import note_shortage
+from kubetide.nodes.registry.view import MachineFailure
 from kubetide.nodes.scale_up.events import instances_failed, scale_up_timed_out
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import State
@@ -25,16 +26,8 @@ from kubetide.ports.cloud import Instance, NodeGroup
 from kubetide.units.time import Duration, Instant, after, between, format_duration
 
 
-class MachineFailure(NamedTuple):
-    """Machines of a group that could not be made, for one reason of the cloud's."""
-
-    group: str
-    error_code: str
-    machines: int
-
-
 @dataclass(slots=True)
-class Told:
+class Findings:
     """Events and reasons that came up on the way, and the machines that were counted as failed."""
 
     events: list[EventRecord] = field(default_factory=list)
@@ -62,9 +55,13 @@ def doomed_with(group: NodeGroup, failed: Sequence[Instance]) -> tuple[Instance,
     """
     if not is_zero_or_max(group):
         return tuple(failed)
-    if group.options and group.options.allow_non_atomic_scale_up_to_max:
-        return ()
-    return group.instances or ()
+    there = group.instances or ()
+    return there if is_atomic(group) or len(failed) == len(there) else ()
+
+
+def is_atomic(group: NodeGroup) -> bool:
+    """Return whether a part of what the group grows by is of no use."""
+    return is_zero_or_max(group) and not (group.options and group.options.allow_non_atomic_scale_up_to_max)
 
 
 def is_zero_or_max(group: NodeGroup) -> bool:
@@ -88,7 +85,7 @@ def note_request(state: State, group: NodeGroup, delta: int, now: Instant) -> No
         requests[group.id] = ScaleUpRequest(request.increase + delta, request.time, request.expected_add_time)
 
 
-def time_out(state: State, group_id: str, request: ScaleUpRequest, told: Told, now: Instant) -> None:
+def time_out(state: State, group_id: str, request: ScaleUpRequest, findings: Findings, now: Instant) -> None:
     """End a request whose nodes did not come in time: backoff, event."""
     memory, waited = state.memory, between(request.time, now)
     message = f"Scale-up timed out for node group {group_id} after {format_duration(waited)}"
@@ -103,15 +100,15 @@ def time_out(state: State, group_id: str, request: ScaleUpRequest, told: Told, n
     memory.last_failure_of[group_id] = now
     del memory.scale_up_requests[group_id]
     duration = format_duration(memory.backoff[group_id].duration)
-    told.events += scale_up_timed_out(state, group_id, waited)
-    told.reasons.append(reason("BackoffStarted", group_id, duration=duration, error=message))
+    findings.events += scale_up_timed_out(state, group_id, waited)
+    findings.reasons.append(reason("BackoffStarted", group_id, duration=duration, error=message))
 
 
 def note_failed(
     state: State,
     failed_of: Mapping[str, Sequence[Instance]],
     scaling_up: Collection[str],
-    told: Told,
+    findings: Findings,
     now: Instant,
 ) -> None:
     """Count machines that could not be made, once each: event, backoff, a smaller request."""
@@ -126,7 +123,7 @@ def note_failed(
                 by_error.setdefault(error, []).append(instance)
         for error in sorted(by_error):
             if group_id in scaling_up:
-                _count_failure(state, group_id, error, by_error[error], told, now)
+                _count_failure(state, group_id, error, by_error[error], findings, now)
     memory.seen_errors = seen
 
 
@@ -135,14 +132,14 @@ def _count_failure(
     group_id: str,
     error: str,
     failed: list[Instance],
-    told: Told,
+    findings: Findings,
     now: Instant,
 ) -> None:
     memory, first = state.memory, failed[0].error
     assert first is not None, "only machines with an error are counted"
     messages = sorted({one.error.error_message: None for one in failed if one.error})
-    told.failures.append(MachineFailure(group_id, first.error_code, len(failed)))
-    told.events += instances_failed(state, group_id, len(failed), error, messages)
+    findings.failures.append(MachineFailure(group_id, first.error_code, len(failed)))
+    findings.events += instances_failed(state, group_id, len(failed), error, messages)
     note_request(state, state.groups[group_id], -len(failed), now)
     entry = start_backoff(
         memory.backoff.get(group_id),
@@ -155,8 +152,9 @@ def _count_failure(
     memory.backoff[group_id] = replace(entry, cause=cause_of(first))
     error = with_cause(cause_of(first), error)
     memory.last_failure_of[group_id] = now
-    told.reasons.append(reason("FailedInstance", group_id, instances=len(failed), error=error))
-    told.reasons.append(
+    findings.reasons += note_shortage(state, group_id, cause_of(first), now)
+    findings.reasons.append(reason("FailedInstance", group_id, instances=len(failed), error=error))
+    findings.reasons.append(
         reason("BackoffStarted", group_id, duration=format_duration(entry.duration), error=error)
     )
 

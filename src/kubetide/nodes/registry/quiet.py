@@ -8,7 +8,7 @@ any of that is never quiet.
 from __future__ import annotations
 
 from kubetide.nodes.decision import Commands
-from kubetide.nodes.registry.cluster_state import ClusterView
+from kubetide.nodes.registry.view import ClusterView
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
 from kubetide.units.time import Instant
@@ -36,12 +36,15 @@ def note_quiet(state: State, view: ClusterView, commands: Commands, now: Instant
         or tick.wanted.placed
         or tick.wanted.too_new
         or state.pending
+        or state.capacity.requests
+        or state.capacity.buffers
         or any(intent.due > now for intent in state.intents)
         or memory.wanted_since
         or memory.scale_up_requests
         or memory.unregistered_since
         or memory.incorrect_sizes
         or memory.backoff
+        or memory.stock_outs
         or memory.attempts
         or memory.useless
         or memory.scale_down.deletions

@@ -8,15 +8,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from kubetide.nodes.memory import StatusTimes
-from kubetide.nodes.registry.cluster_state import ClusterView, Counts, GroupView, is_known, is_scaling_up
+from kubetide.nodes.registry.cluster_state import is_known, is_scaling_up
+from kubetide.nodes.registry.view import ClusterView, Counts, GroupView
 from kubetide.nodes.state import State
 from kubetide.units.time import Instant, after, format_rfc3339, format_rfc3339_nano
 
 LAST_UPDATED_ANNOTATION = "cluster-autoscaler.kubernetes.io/last-updated"
 _MAX_ERROR = 500
+_PROBES = re.compile(r"^ *(?:lastProbeTime|time): .*\n", re.MULTILINE)
 _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*")
 _RESERVED = {"true", "false", "null", "yes", "no", "on", "off", "y", "n", "~"}
 
@@ -31,9 +34,9 @@ def update_status(state: State, view: ClusterView, now: Instant) -> str | None:
 
     Brings the times of transition in ``Memory`` up to date.
     """
-    document = status_document(state, view, now)
+    text = to_yaml(status_document(state, view, now))
     memory = state.memory
-    bare = to_yaml(_without_probes(document))
+    bare = without_probes(text)
     written = memory.status_written
     if (
         bare == memory.status_text
@@ -43,7 +46,7 @@ def update_status(state: State, view: ClusterView, now: Instant) -> str | None:
         return None
     memory.status_text, memory.status_written = bare, now
     memory.status_candidates = memory.scale_down.status.unneeded or ()
-    return to_yaml(document)
+    return text
 
 
 def is_status_due(state: State, now: Instant) -> bool:
@@ -191,14 +194,12 @@ def _node_counts(counts: Counts) -> dict[str, Any]:
     }
 
 
-def _without_probes(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {
-            key: _without_probes(item) for key, item in value.items() if key not in {"lastProbeTime", "time"}
-        }
-    return [_without_probes(item) for item in value] if isinstance(value, list) else value
+def without_probes(text: str) -> str:
+    """Return a document without the times of probing: each stands on a line of its own, and none is an item's first."""
+    return _PROBES.sub("", text)
 
 
+@lru_cache(maxsize=1 << 12, typed=True)
 def _scalar(value: Any) -> str:
     if value is None:
         return "null"

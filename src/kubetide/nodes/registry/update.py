@@ -7,7 +7,6 @@ that no nodes ever came for. Source: Cluster Autoscaler, RunOnce steps 8 to 13.
 from __future__ import annotations
 
 from kubetide.explain.reasons import Reason
-from kubetide.nodes import scale_down
 from kubetide.nodes.decision import (
     Action,
     Commands,
@@ -21,8 +20,11 @@ from kubetide.nodes.facts.nodes import readiness
 from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.memory import Attempt, Useless
 from kubetide.nodes.reasons import reason
-from kubetide.nodes.registry.cluster_state import ClusterView, recalculate
-from kubetide.nodes.registry.failures import doomed_with, is_zero_or_max, max_provision_time
+from kubetide.nodes.registry.cluster_state import recalculate
+from kubetide.nodes.registry.failures import doomed_with, max_provision_time
+from kubetide.nodes.registry.view import ClusterView
+from kubetide.nodes.scale_down.decide import forget_unneeded
+from kubetide.nodes.scale_down.soft_taints import cleanup_event, startup_cleanup
 from kubetide.nodes.scale_up.events import (
     cluster_unhealthy,
     failed_to_revert,
@@ -45,7 +47,7 @@ def plan_update(state: State, view: ClusterView, now: Instant) -> Commands | Non
     actions: list[Action] = []
     if not state.memory.cleaned:
         state.memory.cleaned = True
-        actions += scale_down.startup_cleanup(state, now)
+        actions += startup_cleanup(state, now)
     if not state.settings.scale_up_from_zero and (message := not_begun(state)):
         if len(state.nodes) == 0 or _is_overdue(state, now):
             events += on_status(state, "Warning", "ClusterUnhealthy", message)
@@ -57,7 +59,7 @@ def plan_update(state: State, view: ClusterView, now: Instant) -> Commands | Non
     if not view.healthy:
         events += cluster_unhealthy(state)
         reasons.append(reason("ClusterUnhealthy", unready=view.total.unready, nodes=len(state.nodes)))
-        scale_down.forget_unneeded(state)
+        forget_unneeded(state)
         ends = True
     else:
         for group_id, failed in view.failed.items():
@@ -88,7 +90,7 @@ def absorb_update(
     for action, outcome in zip(actions, results, strict=True):
         if isinstance(action, RemoveTaint):
             # The node is as it was until the watch says otherwise, as upstream's loop has it: nothing moves there yet.
-            events.append(scale_down.cleanup_event(action, outcome))
+            events.append(cleanup_event(action, outcome))
         elif isinstance(action, DecreaseTarget):
             if outcome.status == "ok":
                 state.set_target(action.group, state.groups[action.group].target_size - action.delta)
@@ -128,10 +130,10 @@ def _unregistered(state: State, view: ClusterView, reasons: list[Reason]) -> lis
         spare = group.target_size - group.min_size
         if not ids or (spare <= 0 and not force):
             continue
-        if not is_zero_or_max(group) and not force:
+        if not force:
             ids = ids[:spare]
-        if is_zero_or_max(group):
-            ids = sorted(instance.provider_id for instance in doomed_with(group, ()))
+        overdue = [instance for instance in group.instances or () if instance.provider_id in ids]
+        ids = sorted(instance.provider_id for instance in doomed_with(group, overdue))
         if not ids:
             continue
         reasons += [reason("UnregisteredRemoved", group_id, instance=one) for one in ids]
@@ -152,7 +154,7 @@ def _wrong_sizes(state: State, view: ClusterView, now: Instant) -> list[Decrease
 
 
 def _evaluate_attempts(state: State, reasons: list[Reason], now: Instant) -> None:
-    """Backs a group off from a kind of pods when its new nodes have joined, empty, and left all of them pending."""
+    """Back a group off from a kind of pods when its new nodes have joined, empty, and left all of them pending."""
     memory = state.memory
     kept: list[Attempt] = []
     for attempt in memory.attempts:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
@@ -20,13 +18,12 @@ from kubetide.nodes.decision import (
 )
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.scale_down import events
-from kubetide.nodes.scale_down.actuation import RETRY, failure, next_wake
+from kubetide.nodes.scale_down.actuation import RETRY
+from kubetide.nodes.scale_down.deletions import failure, goes_whole, next_wake
 from kubetide.nodes.scale_down.evictions import settle_evictions
 from kubetide.nodes.scale_down.memory import DeleteResult, Deletion
+from kubetide.nodes.state import State
 from kubetide.units.time import Instant, after, before, hours
-
-if TYPE_CHECKING:
-    from kubetide.nodes.state import State
 
 
 def absorb_actuation(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -> Result:
@@ -41,9 +38,11 @@ def absorb_actuation(state: State, commands: Commands, outcomes: Outcomes, now: 
         if isinstance(action, RemoveTaint) and outcome.status == "ok":
             memory.deletions.pop(action.node, None)
         elif isinstance(action, DeleteNodes):
-            for name in action.nodes:
-                if name in memory.deletions:
-                    _settle_delete(state, memory.deletions[name], outcome, now, told, because)
+            batch = [memory.deletions[name] for name in action.nodes if name in memory.deletions]
+            # A group that goes as a whole is reported as its last node, which is one that was drained if any was.
+            whole = goes_whole(state, action.group) and any(one.drain for one in batch)
+            for one in batch:
+                _settle_delete(state, replace(one, drain=True) if whole else one, outcome, now, told, because)
     _count(state, now, evictions=accepted)
     return Result(events=tuple(told), wake_at=next_wake(memory.deletions), reasons=tuple(because))
 

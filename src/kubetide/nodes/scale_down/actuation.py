@@ -15,9 +15,6 @@ Source: Cluster Autoscaler, actuator, evictor and deletion batcher (times, limit
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
@@ -32,16 +29,27 @@ from kubetide.nodes.decision import (
 from kubetide.nodes.facts.nodes import TO_BE_DELETED
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.scale_down import events
+from kubetide.nodes.scale_down.deletions import (
+    EVICTION_FAILED,
+    INTERNAL,
+    NOT_AS_A_WHOLE,
+    evictions_left,
+    failure,
+    goes_whole,
+    later,
+    next_wake,
+    seen,
+    waits_for_others,
+)
 from kubetide.nodes.scale_down.evictions import evictions_of, left_on_node, split_live
 from kubetide.nodes.scale_down.memory import DeleteResult, Deletion, Eviction
 from kubetide.nodes.scale_down.names import DELAY_DELETION_PREFIX
 from kubetide.nodes.scale_down.pods import key_of
+from kubetide.nodes.settings import drain_turns
+from kubetide.nodes.state import State
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
-from kubetide.units.time import Duration, Instant, after, before, hours, minutes, seconds
-
-if TYPE_CHECKING:
-    from kubetide.nodes.state import State
+from kubetide.units.time import Duration, Instant, after, before, minutes, seconds
 
 POLL: Duration = seconds(5)
 RETRY: Duration = seconds(10)
@@ -56,14 +64,6 @@ _MAX_READS = 3
 _MAX_UNTAINTS = 5
 _MAX_LANDINGS = 3
 """How often pods may land again on a node that is drained before it is given up."""
-
-INTERNAL = "NodeDeleteErrorInternal"
-EVICTION_FAILED = "NodeDeleteErrorFailedToEvictPods"
-
-
-def next_wake(deletions: Mapping[str, Deletion]) -> Instant | None:
-    """Return when the next step of any deletion is due; None when none is in flight."""
-    return min((deletion.due for deletion in deletions.values()), default=None)
 
 
 def actuate(state: State, now: Instant) -> Commands:
@@ -94,8 +94,9 @@ class _Machine:
         self._settings = state.settings
         self._memory = state.memory.scale_down
         self._now = now
-        self._evictions_left = _evictions_left(state, now)
+        self._evictions_left = evictions_left(state, now)
         self.actions: list[Action] = []
+        self._failed_groups: dict[str, None] = {}
         self.events: list[EventRecord] = []
         self.reads: list[str] = []
         self.reasons: list[Reason] = []
@@ -139,7 +140,7 @@ class _Machine:
         pods = self._read(deletion)
         if isinstance(pods, Deletion):
             return pods
-        deletion = _seen(deletion, pods, self._now)
+        deletion = seen(deletion, pods, self._now)
         moves = split_live(self._state, pods, self._now)
         if moves.blocked is not None:
             blocked = moves.blocked
@@ -156,7 +157,8 @@ class _Machine:
         deletion = replace(deletion, pods=evictions)
         if deletion.drain:
             until = after(self._now, self._settings.max_pod_eviction_time)
-            return replace(deletion, phase="evicting", until=until, due=self._now)
+            first = min((one.stage for one in evictions), default=0)
+            return replace(deletion, phase="evicting", stage=first, until=until, due=self._now)
         for eviction in evictions:
             self._ask_eviction(deletion.node, eviction)
         return self._delay(deletion)
@@ -164,10 +166,12 @@ class _Machine:
     def _evict(self, deletion: Deletion) -> Deletion:
         """Ask pods to go, again every ten seconds; a pod that refuses for too long ends the drain."""
         assert deletion.until is not None
-        if all(eviction.evicted for eviction in deletion.pods if eviction.needed):
+        in_turn = [eviction for eviction in deletion.pods if eviction.stage == deletion.stage]
+        unasked = self._now < deletion.until and any(not one.tries and not one.evicted for one in in_turn)
+        if not unasked and all(eviction.evicted for eviction in in_turn if eviction.needed):
             return self._wait_for_pods(deletion)
         open_pods: list[Eviction] = []
-        for eviction in deletion.pods:
+        for eviction in in_turn:
             if eviction.evicted or eviction.next_try > self._now:
                 continue
             # The first try is made even with no time at all; one that a cap kept back is not made late.
@@ -183,7 +187,7 @@ class _Machine:
     def _refused(self, deletion: Deletion) -> Deletion:
         errors = []
         for eviction in deletion.pods:
-            if eviction.needed and not eviction.evicted:
+            if eviction.needed and not eviction.evicted and eviction.stage == deletion.stage:
                 name = f"{eviction.namespace}/{eviction.name}"
                 last = eviction.error or "not tried, the cap of evictions an hour is reached"
                 errors.append(f"failed to evict pod {name} within allowed timeout (last error: {last})")
@@ -204,7 +208,7 @@ class _Machine:
         )
 
     def _wait_for_pods(self, deletion: Deletion) -> Deletion:
-        grace = seconds(self._settings.max_graceful_termination_sec)
+        grace = seconds(drain_turns(self._settings)[deletion.stage].seconds)
         until = after(after(self._now, grace), HEADROOM)
         return replace(deletion, phase="terminating", until=until, due=self._now)
 
@@ -215,12 +219,12 @@ class _Machine:
         pods = self._read(deletion)
         if isinstance(pods, Deletion):
             return pods
-        deletion = _seen(deletion, pods, self._now)
+        deletion = seen(deletion, pods, self._now)
         again = self._newcomers(deletion, pods)
         if again is not None:
             return again
-        if not left_on_node(deletion.pods, pods):
-            return self._delay(deletion)
+        if not left_on_node([one for one in deletion.pods if one.stage == deletion.stage], pods):
+            return self._next_turn(deletion)
         if self._now >= until:
             return self._fail(
                 deletion,
@@ -228,6 +232,14 @@ class _Machine:
                 f"failed to drain node /{deletion.node}: pods remaining after timeout",
             )
         return replace(deletion, due=after(self._now, POLL))
+
+    def _next_turn(self, deletion: Deletion) -> Deletion:
+        """Evict the pods whose turn comes next; after the last, go on."""
+        later = [one.stage for one in deletion.pods if one.stage > deletion.stage]
+        if not later:
+            return self._delay(deletion)
+        until = after(self._now, self._settings.max_pod_eviction_time)
+        return replace(deletion, phase="evicting", stage=min(later), until=until, due=self._now)
 
     def _newcomers(self, deletion: Deletion, pods: tuple[Pod, ...]) -> Deletion | None:
         """Evict pods that landed after the first look, or return up; None when there are none."""
@@ -247,7 +259,7 @@ class _Machine:
         return replace(
             deletion,
             phase="evicting",
-            pods=(*deletion.pods, *more),
+            pods=(*deletion.pods, *(replace(one, stage=deletion.stage) for one in more)),
             landings=deletion.landings + 1,
             until=after(self._now, self._settings.max_pod_eviction_time),
             due=self._now,
@@ -270,6 +282,7 @@ class _Machine:
 
     def delete_ready(self) -> None:
         """Make one call for each group whose batch is due, with nodes whose pods were just read."""
+        self._keep_whole_groups()
         groups: dict[str, list[Deletion]] = {}
         for name in sorted(self._memory.deletions):
             deletion = self._memory.deletions[name]
@@ -277,14 +290,27 @@ class _Machine:
                 groups.setdefault(deletion.group, []).append(deletion)
         for group in sorted(groups):
             batch = groups[group]
+            if waits_for_others(self._state, group):
+                for one in batch:
+                    self._memory.deletions[one.node] = replace(one, due=after(self._now, POLL))
+                continue
             if min(one.until or one.due for one in batch) > self._now:
                 continue
             checked = [one for one in map(self._check_last, batch) if one is not None]
-            if len(checked) == len([one for one in batch if self._is_ready(one.node)]) and checked:
+            if checked and len(checked) == sum(
+                self._memory.deletions[one.node].phase == "ready" for one in batch
+            ):
                 self._call(group, checked)
 
-    def _is_ready(self, name: str) -> bool:
-        return self._memory.deletions[name].phase == "ready"
+    def _keep_whole_groups(self) -> None:
+        """Give up the other nodes of a group that goes as a whole or not at all: now those that wait, others once ready."""
+        for name in sorted(self._memory.deletions):
+            one = self._memory.deletions[name]
+            if one.group in self._failed_groups and goes_whole(self._state, one.group) and one.in_flight:
+                one = self._memory.deletions[name] = replace(one, given_up=True)
+            if one.given_up and one.phase == "ready":
+                failed = self._fail(one, "NodeDeleteErrorFailedToDelete", NOT_AS_A_WHOLE)
+                self._memory.deletions[name] = self._step(failed) or failed
 
     def _check_last(self, deletion: Deletion) -> Deletion | None:
         """Return the deletion if its node's pods were read just now and let it go; else None."""
@@ -294,7 +320,7 @@ class _Machine:
         if isinstance(pods, Deletion):
             self._memory.deletions[deletion.node] = pods
             return None
-        deletion = _seen(deletion, pods, self._now)
+        deletion = seen(deletion, pods, self._now)
         again = self._newcomers(deletion, pods)
         if again is not None:
             moved = self.advance(again)
@@ -327,13 +353,12 @@ class _Machine:
 
     def _note_vanished(self, deletion: Deletion) -> None:
         """The Node object is gone, so there is nothing to give back."""
-        error = "the node is gone"
-        self._memory.results[deletion.node] = DeleteResult(INTERNAL, error)
-        self.reasons.append(
-            reason("DeletionFailed", deletion.node, group=deletion.group, why=INTERNAL, error=error)
-        )
+        self._memory.results[deletion.node] = gone = DeleteResult(INTERNAL, "the node is gone")
+        why = {"group": deletion.group, "why": INTERNAL, "error": gone.error}
+        self.reasons.append(reason("DeletionFailed", deletion.node, **why))
 
     def _fail(self, deletion: Deletion, result: str, error: str) -> Deletion:
+        self._failed_groups[deletion.group] = None
         told, because, given_back = failure(self._state, deletion, result, error, self._now)
         self.events.append(told)
         self.reasons.append(because)
@@ -353,7 +378,7 @@ class _Machine:
             return self._fail(deletion, INTERNAL, "the node's pods could not be read from the API server")
         retry = after(self._now, POLL)
         return replace(
-            deletion, reading=False, tries=deletion.tries + 1, due=retry, until=_later(deletion, retry)
+            deletion, reading=False, tries=deletion.tries + 1, due=retry, until=later(deletion, retry)
         )
 
     def _ask_eviction(self, node: str, eviction: Eviction) -> None:
@@ -369,32 +394,3 @@ class _Machine:
                 grace_period_s=eviction.grace_s,
             )
         )
-
-
-def _later(deletion: Deletion, retry: Instant) -> Instant | None:
-    """A batch that is due waits for the next reading; other phases keep their end."""
-    return retry if deletion.phase == "ready" else deletion.until
-
-
-def _seen(deletion: Deletion, pods: tuple[Pod, ...], now: Instant) -> Deletion:
-    """Note what the API server says is on the node."""
-    found = tuple(key_of(pod) for pod in pods)
-    return replace(deletion, checked=now, found=found, reading=False, tries=0)
-
-
-def _evictions_left(state: State, now: Instant) -> int:
-    hour_ago = before(now, hours(1))
-    used = sum(count for at, count in state.memory.scale_down.recent_evictions if at > hour_ago)
-    return state.settings.max_evictions_per_hour - used
-
-
-def failure(
-    state: State, deletion: Deletion, result: str, error: str, now: Instant
-) -> tuple[EventRecord, Reason, Deletion]:
-    """Note that a deletion failed; return the event, the reason, and the deletion on its way back."""
-    memory = state.memory.scale_down
-    memory.results[deletion.node] = DeleteResult(result, error)
-    memory.last_failure_of[deletion.group] = now
-    given_back = replace(deletion, phase="untainting", due=now, tries=0, reading=False)
-    because = reason("DeletionFailed", deletion.node, group=deletion.group, why=result, error=error)
-    return events.failed(deletion, error), because, given_back

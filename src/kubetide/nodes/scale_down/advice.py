@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
@@ -11,10 +9,8 @@ from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.scale_down.memory import Deletion
 from kubetide.nodes.scale_down.pods import key_of
+from kubetide.nodes.state import State
 from kubetide.units.time import Duration, Instant, after, between, format_duration, minutes, whole_seconds
-
-if TYPE_CHECKING:
-    from kubetide.nodes.state import State
 
 STANDS: Duration = minutes(10)
 """After so long the node is evaluated anew, and the advice is given again if it still holds."""

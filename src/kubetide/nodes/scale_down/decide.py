@@ -8,18 +8,21 @@ Both change ``state.memory.scale_down``, and ``memory.rotation``, which all sear
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.decision import AddTaint, Commands, EventRecord, Outcomes, Result
 from kubetide.nodes.facts.nodes import TO_BE_DELETED
+from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.scale_down import events
-from kubetide.nodes.scale_down.actuation import CALL_LOST, next_wake
+from kubetide.nodes.scale_down.actuation import CALL_LOST
 from kubetide.nodes.scale_down.advice import advise, review_advice
+from kubetide.nodes.scale_down.deletions import next_wake
 from kubetide.nodes.scale_down.evaluate import Evaluation, Removable, evaluate
+from kubetide.nodes.scale_down.fill_order import fill_order
 from kubetide.nodes.scale_down.memory import (
     DeleteResult,
     Deletion,
@@ -29,9 +32,11 @@ from kubetide.nodes.scale_down.memory import (
     UnremovableNode,
 )
 from kubetide.nodes.scale_down.names import NO_SCHEDULE
-from kubetide.nodes.scale_down.plan import Plan, choose
-from kubetide.nodes.scale_down.pods import key_of
+from kubetide.nodes.scale_down.plan import NO_FAMILIES, Plan, choose
+from kubetide.nodes.scale_down.pods import in_order, key_of
 from kubetide.nodes.scale_down.soft_taints import restore, soft_taints, unix_seconds
+from kubetide.nodes.state import State
+from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import instance_id
 from kubetide.units.time import (
     Duration,
@@ -43,18 +48,18 @@ from kubetide.units.time import (
     whole_seconds,
 )
 
-if TYPE_CHECKING:
-    from kubetide.nodes.state import State
-
 _NOT_MARKED = "NodeDeleteErrorFailedToMarkToBeDeleted"
 
 
-def decide(state: State, now: Instant, *, wait: str = "") -> Commands:
+def decide(
+    state: State, now: Instant, *, wait: str = "", families: Mapping[str, str] = NO_FAMILIES
+) -> Commands:
     """Return the taints to change: soft ones, or those that begin deletions.
 
     Args:
         state: Read, but for the memory of scale-down. The snapshot may hold this tick's placements.
         now: The time of the tick.
+        families: Group -> its family of similar groups, of which the larger gives nodes back first.
         wait: Why nothing may be deleted in this tick, as the scale-up step found (pods too new ...).
     """
     memory = state.memory.scale_down
@@ -80,15 +85,17 @@ def decide(state: State, now: Instant, *, wait: str = "") -> Commands:
         plan = Plan()
     else:
         state.phases.begin("scaleDown")
-        plan = choose(state, found.removable, now)
+        plan = choose(state, found.removable, now, families)
         result = "ScaleDownNodeDeleteStarted" if plan.empty or plan.drain else "ScaleDownNoNodeDeleted"
     if state.tick is not None:
         state.tick.not_simulated = found.not_simulated
         state.tick.over_limits += [("down", resources) for resources in plan.over_limits]
     memory.status = _status(state, found, plan, result, held, results)
     begun = _begin(state, plan, now)
+    soft = soft_taints(state, memory.unneeded, now)
+    steering = fill_order(state, now, state.settings.max_bulk_soft_taint_count - len(soft))
     return Commands(
-        actions=(*begun, *soft_taints(state, memory.unneeded, now)),
+        actions=(*begun, *soft, *steering),
         wake_at=next_wake(memory.deletions),
         result=result,
         reasons=_reasons(state, before, memory.status, plan, held, now),
@@ -209,7 +216,7 @@ def _cooldown(state: State, now: Instant) -> str:
 
 
 def _begin(state: State, plan: Plan, now: Instant) -> tuple[AddTaint, ...]:
-    """Enters the deletions and return their taints: empty nodes first."""
+    """Enter the deletions and return their taints: empty nodes first."""
     memory, settings = state.memory.scale_down, state.settings
     actions: list[AddTaint] = []
     for one in (*plan.empty, *plan.drain):
@@ -225,7 +232,7 @@ def _begin(state: State, plan: Plan, now: Instant) -> tuple[AddTaint, ...]:
             since=now,
             due=after(now, CALL_LOST),
             utilization=str(one.utilization),
-            reschedule=tuple(pod.metadata.name for pod in one.moves.pods),
+            reschedule=tuple(pod.metadata.name for pod in _to_evict(state, one)),
         )
         actions.append(
             AddTaint(
@@ -258,7 +265,7 @@ def _status(
         why=why,
         unneeded=tuple(state.memory.scale_down.unneeded),
         unremovable=tuple(unremovable[name] for name in sorted(unremovable)),
-        scaled_down=_scaled_down(plan),
+        scaled_down=_scaled_down(state, plan),
         delete_results=dict(sorted(results.items())),
     )
 
@@ -274,13 +281,21 @@ def _waiting(one: Removable, word: str, detail: str) -> UnremovableNode:
     )
 
 
-def _scaled_down(plan: Plan) -> tuple[ScaledDownNode, ...]:
+def _to_evict(state: State, one: Removable) -> list[Pod]:
+    """Return the pods that a drain evicts, as this tick's snapshot has them: without what the evaluation moved there."""
+    if not one.moves.pods:
+        return []
+    pods = in_order(one.node, state.snapshot.pods_on(one.node))
+    return [pod for pod in pods if not is_mirror_pod(pod) and not is_daemon_set_pod(pod)]
+
+
+def _scaled_down(state: State, plan: Plan) -> tuple[ScaledDownNode, ...]:
     return tuple(
         ScaledDownNode(
             node=one.node,
             group=one.group,
             kind="drain" if one.moves.pods else "empty",
-            evicted_pods=tuple("/".join(key_of(pod)) for pod in one.moves.pods),
+            evicted_pods=tuple("/".join(key_of(pod)) for pod in _to_evict(state, one)),
             utilization=one.utilization.value,
             resource=one.utilization.resource,
         )

@@ -5,19 +5,17 @@ Source: Cluster Autoscaler, scale-down candidates and eligibility; the order of 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kubetide.nodes.facts.nodes import TO_BE_DELETED, duration_or, readiness
 from kubetide.nodes.scale_down.facts import NodeFacts
 from kubetide.nodes.scale_down.names import SCALE_DOWN_DISABLED
 from kubetide.nodes.scale_down.utilization import go_float, has_gpu
 from kubetide.nodes.settings import Settings
+from kubetide.nodes.state import State
 from kubetide.objects.node import Node
 from kubetide.ports.cloud import NodeGroup
 from kubetide.units.time import Duration, Instant, after
-
-if TYPE_CHECKING:
-    from kubetide.nodes.state import State
 
 
 class Refused(NamedTuple):

@@ -6,8 +6,8 @@ Source: Cluster Autoscaler, scale-down planner: eligibility, then removal simula
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from kubetide.nodes.scale_down.context import drain_context, owners_of
 from kubetide.nodes.scale_down.drain_rules import DrainContext, Moves, Prepared, prepare, settle
 from kubetide.nodes.scale_down.eligibility import (
     candidates,
@@ -15,17 +15,15 @@ from kubetide.nodes.scale_down.eligibility import (
     local_delay_ends,
     refusal,
 )
-from kubetide.nodes.scale_down.facts import Cache, NodeFacts, Refusal, drain_context
+from kubetide.nodes.scale_down.facts import Cache, NodeFacts, Refusal
 from kubetide.nodes.scale_down.memory import UnremovableNode
 from kubetide.nodes.scale_down.pods import in_order, key_of
 from kubetide.nodes.scale_down.removal import NoRoom, Simulation
 from kubetide.nodes.scale_down.utilization import Utilization
 from kubetide.nodes.settings import Settings
+from kubetide.nodes.state import State
 from kubetide.ports.cloud import NodeGroup
 from kubetide.units.time import Instant
-
-if TYPE_CHECKING:
-    from kubetide.nodes.state import State
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +115,14 @@ def _local_delays(state: State, now: Instant) -> tuple[str, ...]:
 
 def _evaluate(state: State, now: Instant, cache: Cache, recent: dict[str, None]) -> Evaluation:
     memory, settings = state.memory.scale_down, state.settings
-    cache.forget_stale(state)
-    context = drain_context(state, now, cache.allowances(state))
+    cache.forget_stale(settings, owners_of(state), state.node_devices(), state.nodes, state.pods)
+    context = drain_context(state, now, cache.allowances(state.pdbs))
     facts: dict[str, NodeFacts] = {}
     groups = candidates(state, now)
     changes: list[Instant] = []
     for name, group in groups.items():
         fact = facts[name] = cache.facts(
-            state, name, context, ignore_daemon_sets=ignores_daemon_sets(group, settings)
+            state.snapshot, name, context, ignore_daemon_sets=ignores_daemon_sets(group, settings)
         )
         if fact.valid_until is not None and fact.valid_until > now:
             changes.append(fact.valid_until)
@@ -269,7 +267,7 @@ class _Run:
         allowances = self._context.allowances
         risky = not allowances.allow_together(moves.pods)
         allowances.take(moves.pods)
-        self.simulation.close(name)
+        self.simulation.remove(name)
         group = self._groups[name]
         if not (group.options and group.options.zero_or_max_node_scaling):
             self._counted += 1

@@ -1,30 +1,29 @@
 """Which pods of a node that goes are evicted, and what came of asking them.
 
 Source: Cluster Autoscaler, evictor: DaemonSet pods are asked once or as long as others are, and
-nobody waits for them; every other pod must be gone.
+nobody waits for them; every other pod must be gone. With --drain-priority-config pods go in turns of
+rising priority, each with its own time, and DaemonSet pods are waited for as others are.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from kubetide.nodes.decision import EventRecord, EvictPod, Outcome
+from kubetide.nodes.scale_down.context import drain_context
 from kubetide.nodes.scale_down.drain_rules import Moves, pods_to_move
 from kubetide.nodes.scale_down.events import on_pod
-from kubetide.nodes.scale_down.facts import drain_context
 from kubetide.nodes.scale_down.memory import Deletion, Eviction
 from kubetide.nodes.scale_down.names import ENABLE_DS_EVICTION
 from kubetide.nodes.scale_down.pdbs import Allowances
 from kubetide.nodes.scale_down.pods import annotation, grace_seconds, is_expendable, key_of
-from kubetide.nodes.settings import Settings
+from kubetide.nodes.settings import DrainTurn, Settings, drain_turns
+from kubetide.nodes.state import State
 from kubetide.objects.pod import Pod, is_finished
 from kubetide.units.time import Duration, Instant, after
-
-if TYPE_CHECKING:
-    from kubetide.nodes.state import State
 
 GONE = ("NotFound", "404")
 """Codes of refusals that say that the pod is not there any more."""
@@ -48,21 +47,32 @@ def evictions_of(moves: Moves, settings: Settings, now: Instant, *, drain: bool)
     daemon_pods = [
         pod for pod in moves.daemon_pods if wanted.get(annotation(pod, ENABLE_DS_EVICTION), by_default)
     ]
+    in_turn = drain and bool(settings.drain_priority_config)
     return (
         *(_eviction(pod, settings, now, needed=True) for pod in moves.pods),
-        *(_eviction(pod, settings, now, needed=False) for pod in daemon_pods),
+        *(_eviction(pod, settings, now, needed=in_turn) for pod in daemon_pods),
     )
 
 
 def _eviction(pod: Pod, settings: Settings, now: Instant, *, needed: bool) -> Eviction:
+    turns = drain_turns(settings)
+    stage = turn_of(pod, turns)
+    most = turns[stage].seconds
+    own = grace_seconds(pod)
     return Eviction(
         namespace=pod.metadata.namespace,
         name=pod.metadata.name,
         uid=pod.metadata.uid,
-        grace_s=min(grace_seconds(pod), settings.max_graceful_termination_sec),
+        grace_s=min(own, most) if most > 0 else own,
         needed=needed,
+        stage=stage,
         next_try=now,
     )
+
+
+def turn_of(pod: Pod, turns: Sequence[DrainTurn]) -> int:
+    """Return which turn a pod has: the last one that begins at its priority or below, else the first."""
+    return max(0, bisect_right([turn.priority for turn in turns], pod.spec.priority or 0) - 1)
 
 
 def left_on_node(evictions: Iterable[Eviction], pods: Sequence[Pod]) -> bool:

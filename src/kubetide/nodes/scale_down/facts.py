@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kubetide.nodes.facts.node_devices import NodeDevices, held_by
 from kubetide.nodes.facts.nodes import deletion_window_ends
@@ -29,19 +29,20 @@ from kubetide.nodes.settings import Settings
 from kubetide.objects.meta import controller_of
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
+from kubetide.objects.policy import PodDisruptionBudget
 from kubetide.objects.resource import ResourceSlice
+from kubetide.objects.workload import ReplicaSet, ReplicationController
 from kubetide.ports.cloud import NodeGroup
-from kubetide.scheduling import Devices, PodClass
+from kubetide.scheduling import PodClass, Snapshot
 from kubetide.scheduling.devices.offers import DeviceId
 from kubetide.units.time import Instant
-
-if TYPE_CHECKING:
-    from kubetide.nodes.state import State
 
 OwnerKey = tuple[str, str, str]
 """(kind, namespace, name)"""
 
-_RC = "ReplicationController"
+Owners = Mapping[str, Mapping[Key, Owner]]
+"""Controllers by kind, and by namespace and name."""
+
 _FEW_KINDS = 1_024
 
 
@@ -108,35 +109,41 @@ class Cache:
         self._owner_keys: frozenset[OwnerKey] = frozenset()
         self._owner_kinds = 0
         self._replicas: dict[OwnerKey, int | None] = {}
-        self._devices: Devices | None = None
-        self._of_nodes = NodeDevices((), None)
+        self._devices = NodeDevices((), None)
 
-    def allowances(self, state: State) -> Allowances:
+    def allowances(self, pdbs: Mapping[Key, PodDisruptionBudget]) -> Allowances:
         """Return what the budgets allow at the start of a plan."""
-        specs = {key: pdb.spec for key, pdb in state.pdbs.items()}
+        specs = {key: pdb.spec for key, pdb in pdbs.items()}
         if specs != self._index.specs or not self.enabled:
             self._index = BudgetIndex(specs)
             self._forget()
-        return Allowances(state.pdbs, self._index)
+        return Allowances(pdbs, self._index)
 
-    def forget_stale(self, state: State) -> None:
-        """Drop what no longer holds because settings or owners changed, or nodes went."""
-        if state.settings is not self._settings or not self.enabled:
+    def forget_stale(
+        self,
+        settings: Settings,
+        owners: Owners,
+        devices: NodeDevices,
+        nodes: Mapping[str, Node],
+        pods: Mapping[Key, Pod],
+    ) -> None:
+        """Drop what no longer holds because settings, owners or devices changed, or nodes and pods went."""
+        if settings is not self._settings or not self.enabled:
             self._forget()
-            self._settings = state.settings
-        owners = owners_of(state)
+            self._settings = settings
         if len(owners) != self._owner_kinds:
             self._forget()
             self._owner_kinds = len(owners)
         keys = frozenset((kind, *key) for kind, known in owners.items() for key in known)
         changed = keys ^ self._owner_keys
         self._owner_keys = keys
-        if state.settings.min_replica_count > 0:
+        if settings.min_replica_count > 0:
             replicas: dict[OwnerKey, int | None] = {
-                ("ReplicaSet", *key): owner.spec.replicas for key, owner in state.replica_sets.items()
+                (kind, *key): owner.spec.replicas
+                for kind, known in owners.items()
+                for key, owner in known.items()
+                if isinstance(owner, ReplicaSet | ReplicationController)
             }
-            for key, controller in (state.replication_controllers or {}).items():
-                replicas[_RC, *key] = controller.spec.replicas
             differing = {key for key, count in replicas.items() if self._replicas.get(key) != count}
             changed = changed | differing
             self._replicas = replicas
@@ -144,26 +151,24 @@ class Cache:
             # Jobs come and go all day: what is known of other pods stays.
             self._facts.clear()
             self._alike = {kind: known for kind, known in self._alike.items() if known.owner not in changed}
-        if state.snapshot.facts.devices is not self._devices or not self.enabled:
-            self._devices = state.snapshot.facts.devices
-            self._of_nodes = state.node_devices()
+        if devices is not self._devices or not self.enabled:
+            self._devices = devices
             self._facts.clear()
-        if len(self._facts) > len(state.nodes):
-            self._facts = {name: known for name, known in self._facts.items() if name in state.nodes}
-            self.refusals = {name: known for name, known in self.refusals.items() if name in state.nodes}
+        if len(self._facts) > len(nodes):
+            self._facts = {name: known for name, known in self._facts.items() if name in nodes}
+            self.refusals = {name: known for name, known in self.refusals.items() if name in nodes}
         if len(self._alike) > self._most_alike:
-            there = state.pods
             self._alike = {
-                kind: known
-                for kind, known in self._alike.items()
-                if there.get(key_of(known.pod)) is known.pod
+                kind: known for kind, known in self._alike.items() if pods.get(key_of(known.pod)) is known.pod
             }
             self._most_alike = _FEW_KINDS + 2 * len(self._alike)
 
-    def facts(self, state: State, name: str, context: DrainContext, *, ignore_daemon_sets: bool) -> NodeFacts:
+    def facts(
+        self, snapshot: Snapshot, name: str, context: DrainContext, *, ignore_daemon_sets: bool
+    ) -> NodeFacts:
         """Return the facts of a node that is in the snapshot."""
-        node = state.snapshot.node(name)
-        seen = state.snapshot.pods_on(name)
+        node = snapshot.node(name)
+        seen = snapshot.pods_on(name)
         known = self._facts.get(name)
         if (
             known is not None
@@ -173,9 +178,9 @@ class Cache:
             and (known.valid_until is None or context.now < known.valid_until)
         ):
             return known
-        placed = state.snapshot.placed_on(name)
-        slices = self._of_nodes.local(name)
-        held = held_by(state.snapshot.devices, seen) if slices and state.snapshot.devices else frozenset()
+        placed = snapshot.placed_on(name)
+        slices = self._devices.local(name)
+        held = held_by(snapshot.devices, seen) if slices and snapshot.devices else frozenset()
         facts = self._find(node, seen, placed, context, slices, held, ignore_daemon_sets=ignore_daemon_sets)
         if self.enabled:
             self._facts[name] = facts
@@ -257,10 +262,10 @@ class Cache:
 
 
 def _kind_of(pod: Pod) -> Hashable:
-    """Return what is equal for pods that the rules judge alike: those of one template share these parts.
+    """Return what is equal for pods that the rules treat alike: those of one template share these parts.
 
-    Parts are told apart by identity, which none other has while what is known of them holds a pod with them.
-    Pods that are being deleted and system pods are judged by their times as well, so each is its own kind.
+    Parts are distinguished by identity, which none other has while what is known of them holds a pod with them.
+    Of pods that are being deleted and of system pods the times count as well, so each is its own kind.
     """
     meta, spec = pod.metadata, pod.spec
     if meta.deletion_timestamp is not None or meta.namespace == KUBE_SYSTEM:
@@ -274,21 +279,3 @@ def _kind_of(pod: Pod) -> Hashable:
         spec.restart_policy,
         pod.status.phase,
     )
-
-
-def owners_of(state: State) -> Mapping[str, Mapping[Key, Owner]]:
-    """Return the controllers that the loop watches, by kind."""
-    found: dict[str, Mapping[Key, Owner]] = {
-        "ReplicaSet": state.replica_sets,
-        "DaemonSet": state.daemon_sets,
-        "StatefulSet": state.stateful_sets,
-        "Job": state.jobs,
-    }
-    if state.replication_controllers is not None:
-        found[_RC] = state.replication_controllers
-    return found
-
-
-def drain_context(state: State, now: Instant, allowances: Allowances) -> DrainContext:
-    """Make the context in which drain rules are asked."""
-    return DrainContext(now=now, settings=state.settings, allowances=allowances, owners=owners_of(state))

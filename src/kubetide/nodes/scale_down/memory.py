@@ -30,13 +30,14 @@ next steps are decided as if somebody did.
 
 
 class Eviction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One pod on its way out. ``needed``: the node waits for it to be gone."""
+    """One pod on its way out. ``needed``: the node waits for it to be gone. ``stage``: which turn it has."""
 
     namespace: str
     name: str
     uid: str = ""
     grace_s: int
     needed: bool = True
+    stage: int = 0
     next_try: Instant
     tries: int = 0
     evicted: bool = False
@@ -59,6 +60,8 @@ class Deletion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         cordoned: Whether the deletion cordoned the node; a cordon that was there before stays when it fails.
         utilization: As upstream prints it in its event.
         reschedule: Names of the pods to be moved, as the event names them.
+        stage: Whose turn it is to be evicted (--drain-priority-config).
+        given_up: Whether another node of its group failed, where the group goes as a whole or not at all.
     """
 
     node: str
@@ -78,6 +81,8 @@ class Deletion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cordoned: bool = False
     utilization: str = ""
     reschedule: tuple[str, ...] = ()
+    stage: int = 0
+    given_up: bool = False
 
     @property
     def in_flight(self) -> bool:
@@ -143,7 +148,7 @@ class ScaleDownMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
     Attributes:
         unneeded: Node -> since when it has been unneeded without a break.
         unremovable: Node -> what its last simulation said, and until when that is not tried again.
-        hints: Pod (``namespace/name``) -> the node that took it in the last simulation.
+        hints: Pod (by ``hint_key``) -> the node that took it in the last simulation.
         deletions: Node -> its deletion in flight.
         results: Node -> how its deletion ended, until the next report.
         last_update, shortest_interval: When nodes were last evaluated, and the shortest time between.

@@ -5,20 +5,21 @@ Source: Cluster Autoscaler, unneeded nodes' RemovableAt, atomic resize filter, s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from types import MappingProxyType
 
+from kubetide.nodes.facts.node_capacity import used_by
 from kubetide.nodes.facts.nodes import is_being_deleted, is_virtual_kubelet, readiness
 from kubetide.nodes.scale_down.eligibility import unneeded_time, unready_time
 from kubetide.nodes.scale_down.evaluate import Removable
 from kubetide.nodes.scale_down.pods import key_of
-from kubetide.nodes.scale_up.limits import limits_of, used_by
+from kubetide.nodes.scale_up.limits import limits_of
+from kubetide.nodes.state import State
 from kubetide.objects.node import Node
 from kubetide.units.time import Instant, after, before, between, format_duration, hours, whole_seconds
 
-if TYPE_CHECKING:
-    from kubetide.nodes.state import State
+NO_FAMILIES: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -33,21 +34,28 @@ class Plan:
     """Of each node that a limit over the whole cluster keeps: the resources whose limits these are."""
 
 
-def choose(state: State, removable: Sequence[Removable], now: Instant) -> Plan:
-    """Return what is to be deleted now, in name order, empty nodes first, risky ones last."""
-    plan = _removable_now(state, removable, now)
+def choose(
+    state: State, removable: Sequence[Removable], now: Instant, families: Mapping[str, str] = NO_FAMILIES
+) -> Plan:
+    """Return what is to be deleted now, in name order, empty nodes first, risky ones last.
+
+    ``families``: group -> its family of similar groups, of which the larger gives nodes back first.
+    """
+    plan = _removable_now(state, removable, now, families)
     _whole_groups_only(state, plan)
     return _within_budgets(state, plan, now)
 
 
-def _removable_now(state: State, removable: Sequence[Removable], now: Instant) -> Plan:
+def _removable_now(
+    state: State, removable: Sequence[Removable], now: Instant, families: Mapping[str, str]
+) -> Plan:
     plan = Plan()
     in_flight: dict[str, int] = {}
     for deletion in state.memory.scale_down.deletions.values():
         in_flight[deletion.group] = in_flight.get(deletion.group, 0) + 1
     sizes = {group.id: group.target_size - in_flight.get(group.id, 0) for group in state.groups.values()}
     left = _Limits(state, now)
-    by_name = sorted(removable, key=lambda one: one.node)
+    by_name = _balanced(families, sorted(removable, key=lambda one: one.node), sizes)
     for one in (
         *(one for one in by_name if not one.moves.pods),
         *(one for one in by_name if one.moves.pods),
@@ -64,6 +72,26 @@ def _removable_now(state: State, removable: Sequence[Removable], now: Instant) -
         (plan.drain if one.moves.pods else plan.empty).append(one)
     plan.drain.sort(key=lambda one: one.risky)
     return plan
+
+
+def _balanced(family: Mapping[str, str], nodes: list[Removable], sizes: Mapping[str, int]) -> list[Removable]:
+    """Return the nodes in the order in which they go: with --balance-scale-down those of the larger of similar groups first.
+
+    Each family of similar groups keeps its places in the order; only who takes which place changes.
+    """
+    if not family:
+        return nodes
+    waiting: dict[str, dict[str, list[Removable]]] = {}
+    for one in nodes:
+        waiting.setdefault(family.get(one.group, one.group), {}).setdefault(one.group, []).append(one)
+    left = dict(sizes)
+    found: list[Removable] = []
+    for one in nodes:
+        groups = waiting[family.get(one.group, one.group)]
+        largest = min((name for name in groups if groups[name]), key=lambda name: (-left[name], name))
+        found.append(groups[largest].pop(0))
+        left[largest] -= 1
+    return found
 
 
 def _time_refuses(state: State, one: Removable, now: Instant) -> tuple[str, str] | None:

@@ -2,23 +2,29 @@
 
 Pods that moved stay where they were put for the candidates that follow. Nodes are tried in name
 order, from where the last search ended, so that the answer does not depend on the order in which
-nodes joined; pods with a node from an earlier simulation try that one first.
+nodes joined; pods with a node from an earlier simulation try that one first. A node whose pods have
+found room leaves the list of nodes, and with it the places of those after it move up by one.
 
 Source: Cluster Autoscaler, removal simulator and hinting simulator.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
+from msgspec.structs import replace
 
+from kubetide.nodes.facts.nodes import TO_BE_DELETED
 from kubetide.nodes.facts.pods import spoken_name
+from kubetide.nodes.scale_down.names import NO_SCHEDULE
 from kubetide.nodes.scale_down.pods import key_of
+from kubetide.objects.node import Taint
 from kubetide.objects.pod import Pod
-from kubetide.scheduling import BoolVector, PodClass, Snapshot, classify_unbound
+from kubetide.scheduling import BoolVector, PodClass, Snapshot, classify_unbound, hint_key
+from kubetide.scheduling.name_order import NameOrder
 
-_SINGLE_LOOKS = 16
 _REASONS_SHOWN = 3
 _NAMES_SHOWN = 3
 
@@ -36,98 +42,136 @@ class Simulation:
     """Tries removals one after another on the snapshot; the caller forks before and reverts after.
 
     Attributes:
-        hints: The node of each pod placed in this simulation; to be given to the next one.
-        rotation: Where in name order the next search begins; it moves on also when a removal fails.
+        hints: The node of each pod placed in this simulation, by ``hint_key``; to be given to the next one.
+        rotation: Where in name order, among the nodes that are left, the next search begins; it moves on also
+            when a removal fails.
     """
 
     def __init__(
         self, snapshot: Snapshot, destinations: Iterable[str], hints: Mapping[str, str], rotation: int
     ) -> None:
         self._snapshot = snapshot
-        self._names = sorted(snapshot.node_names)
-        self._index = {name: index for index, name in enumerate(self._names)}
-        self._rows = np.array([snapshot.row(name) for name in self._names], dtype=np.intp)
+        self._order = NameOrder(snapshot)
+        self._names, self._index = self._order.names, self._order.index
         self._open: BoolVector = np.zeros(len(self._names), np.bool_)
         for name in destinations:
             if name in self._index:
                 self._open[self._index[name]] = True
-        self._cordoned: BoolVector = snapshot.unschedulable[self._rows]
+        self._cordoned: BoolVector = snapshot.unschedulable[self._order.rows]
         self._old_hints = hints
         self._closed: dict[str, None] = {}
+        self._gone: list[int] = []
+        """Places in name order of the nodes that are removed, in order."""
+        self._still_there: list[str] = []
+        """Removed nodes that the snapshot holds all the same, as nothing placed so far has minded them."""
         self.hints: dict[str, str] = {}
         self.rotation = rotation
 
     def close(self, name: str) -> None:
-        """Take the node off the destinations: it is to be removed."""
+        """Take the node off the destinations: it is being deleted, but counts as a node."""
         if name in self._index:
             self._closed[name] = None
             self._open[self._index[name]] = False
 
-    def move(self, node_name: str, pods: Sequence[Pod]) -> dict[str, str]:
-        """Move pods off a node and return where they went, by ``namespace/name``.
+    def remove(self, name: str) -> None:
+        """Take the node away: for the removals that follow it is not there."""
+        self.close(name)
+        if name in self._index:
+            insort(self._gone, self._index[name])
+            self._still_there.append(name)
 
-        Raises: NoRoom, with the snapshot as it was before.
+    def move(self, node_name: str, pods: Sequence[Pod]) -> dict[str, str]:
+        """Move pods off a node and return where they went, by ``hint_key``.
+
+        Where a pod finds no room, pods of lower priority are still tried, as upstream does: hints and
+        rotation show it. Raises: NoRoom, with the snapshot as it was before.
         """
         index = self._index[node_name]
         was_open = bool(self._open[index])
         self._open[index] = False
+        has_rules = any(self._snapshot.has_inter_pod_rules(classify_unbound(pod)) for pod in pods)
+        if has_rules:
+            self._take_away()
         self._snapshot.fork()
         moved: dict[str, str] = {}
-        try:
-            for pod in pods:
-                self._snapshot.remove_pod(key_of(pod))
-            for pod in self._in_order(pods):
-                moved["/".join(key_of(pod))] = self._place(pod)
-        except NoRoom:
+        failed: NoRoom | None = None
+        for pod in pods:
+            self._snapshot.remove_pod(key_of(pod))
+        if has_rules:
+            self._leave_ghost(node_name)
+        for alike in _by_priority(pods):
+            rest = [pod for pod in alike if not self._place_by_hint(pod, moved)]
+            for pod in rest:
+                try:
+                    self._place(pod, moved)
+                except NoRoom as no_room:
+                    failed = failed or no_room
+                    break
+        if failed is None:
+            self._snapshot.commit()
+        else:
             self._snapshot.revert()
-            self._open[index] = was_open
-            raise
-        self._snapshot.commit()
         self._open[index] = was_open
-        self.hints.update(moved)
+        if failed is not None:
+            raise failed
         return moved
 
-    def _in_order(self, pods: Sequence[Pod]) -> list[Pod]:
-        """Higher priority first; within one, pods with a hint that may hold before the others."""
-        return sorted(pods, key=lambda pod: (-(pod.spec.priority or 0), self._hinted(pod) is None))
+    def _take_away(self) -> None:
+        """Take the removed nodes out of the snapshot, so that no rule among pods counts them."""
+        if not self._still_there:
+            return
+        for name in self._still_there:
+            self._snapshot.remove_node(name)
+        self._still_there = []
+        self._order.note_removed()
 
-    def _hinted(self, pod: Pod) -> str | None:
-        key = "/".join(key_of(pod))
+    def _leave_ghost(self, node_name: str) -> None:
+        """Leave of the node what it is while it is drained: tainted, without pods, and still a place for spreading."""
+        node = self._snapshot.node(node_name)
+        for pod in self._snapshot.pods_on(node_name):
+            self._snapshot.remove_pod(key_of(pod))
+        taint = Taint(key=TO_BE_DELETED, effect=NO_SCHEDULE)
+        spec = replace(node.spec, taints=(*(node.spec.taints or ()), taint))
+        self._snapshot.set_node(replace(node, spec=spec))
+
+    def _place_by_hint(self, pod: Pod, moved: dict[str, str]) -> bool:
+        """Place the pod where it fitted the last time, if that still holds."""
+        key = hint_key(pod)
         name = self.hints.get(key) or self._old_hints.get(key)
         if name is None or name not in self._index or not self._open[self._index[name]]:
-            return None
-        return name
-
-    def _place(self, pod: Pod) -> str:
+            return False
         pod_class = classify_unbound(pod)
-        name = self._hinted(pod)
-        if name is None or not self._snapshot.fits(pod_class, name):
-            index = self._search(pod_class)
-            if index < 0:
-                raise NoRoom(pod, self._why(pod, pod_class))
-            self.rotation = index + 1
-            name = self._names[index]
+        if not self._snapshot.fits(pod_class, name):
+            return False
+        self._put(pod, pod_class, name, moved)
+        return True
+
+    def _place(self, pod: Pod, moved: dict[str, str]) -> None:
+        pod_class = classify_unbound(pod)
+        index = self._search(pod_class)
+        if index < 0:
+            raise NoRoom(pod, self._why(pod, pod_class))
+        self.rotation = index - bisect_left(self._gone, index) + 1
+        self._put(pod, pod_class, self._names[index], moved)
+
+    def _put(self, pod: Pod, pod_class: PodClass, name: str, moved: dict[str, str]) -> None:
         self._snapshot.add_pod(pod, name, pod_class)
-        return name
+        self.hints[hint_key(pod)] = moved[hint_key(pod)] = name
+
+    def _start(self) -> int:
+        """Return the place in name order where the search begins."""
+        start = self.rotation % (len(self._names) - len(self._gone))
+        for gone in self._gone:
+            if gone > start:
+                break
+            start += 1
+        return start
 
     def _search(self, pod_class: PodClass) -> int:
         """Return the place in name order of the first node that takes the class, or -1."""
-        count = len(self._names)
-        if count == 0:
+        if len(self._names) == len(self._gone):
             return -1
-        start = self.rotation % count
-        open_nodes = self._open & ~self._cordoned
-        # A few single looks first: most pods find room at once, and a look is cheaper than a vector.
-        for index in range(start, min(start + _SINGLE_LOOKS, count)):
-            if open_nodes[index] and self._snapshot.fits(pod_class, self._names[index]):
-                return index
-        fits = self._snapshot.feasible(pod_class)[self._rows] & open_nodes
-        for first, last in ((start, count), (0, start)):
-            if first < last:
-                index = first + int(fits[first:last].argmax())
-                if fits[index]:
-                    return index
-        return -1
+        return self._order.first_fit(pod_class, self._start(), self._open & ~self._cordoned)
 
     def _why(self, pod: Pod, pod_class: PodClass) -> str:
         """One sentence with the scheduler's reasons, counted over the nodes that were asked."""
@@ -156,3 +200,11 @@ class Simulation:
         more = len(going) - _NAMES_SHOWN
         names = [*going[:_NAMES_SHOWN], f"{more} more"] if more > 0 else going
         return f"; {', '.join(names[:-1])} and {names[-1]} are not counted: they are to go as well"
+
+
+def _by_priority(pods: Sequence[Pod]) -> list[list[Pod]]:
+    """Return the pods in groups of one priority, highest first, each in the order given."""
+    found: dict[int, list[Pod]] = {}
+    for pod in pods:
+        found.setdefault(pod.spec.priority or 0, []).append(pod)
+    return [found[priority] for priority in sorted(found, reverse=True)]

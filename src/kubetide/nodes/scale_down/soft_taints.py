@@ -7,17 +7,14 @@ that is about to go, as long as there is room elsewhere.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 from kubetide.nodes.decision import AddTaint, EventRecord, Outcome, RemoveTaint
-from kubetide.nodes.facts.nodes import DELETION_CANDIDATE, TO_BE_DELETED, has_taint
+from kubetide.nodes.facts.nodes import DELETION_CANDIDATE, FILL_LATER, TO_BE_DELETED, has_taint
 from kubetide.nodes.scale_down.events import cleaned
 from kubetide.nodes.scale_down.names import PREFER_NO_SCHEDULE
+from kubetide.nodes.state import State
 from kubetide.objects.node import Node
 from kubetide.units.time import Instant, after, seconds
-
-if TYPE_CHECKING:
-    from kubetide.nodes.state import State
 
 
 def unix_seconds(now: Instant) -> str:
@@ -32,12 +29,13 @@ def soft_taints(state: State, unneeded: Collection[str], now: Instant) -> tuple[
     add: list[AddTaint | RemoveTaint] = []
     if budget <= 0:
         return ()
-    deletions = state.memory.scale_down.deletions
+    older = {name for name, one in state.memory.scale_down.deletions.items() if one.since != now}
     for name, node in state.nodes.items():
         if (name in unneeded) == has_taint(node, DELETION_CANDIDATE):
             continue
         # Nodes that have registered but not started are out of this tick's snapshot and left alone.
-        if name in deletions or has_taint(node, TO_BE_DELETED) or name not in state.snapshot:
+        # One whose deletion begins in this tick still counts as unneeded, and gets the taint with the others.
+        if name in older or has_taint(node, TO_BE_DELETED) or name not in state.snapshot:
             continue
         if name in unneeded:
             add.append(AddTaint(name, DELETION_CANDIDATE, unix_seconds(now), PREFER_NO_SCHEDULE))
@@ -52,7 +50,8 @@ def startup_cleanup(state: State, now: Instant) -> tuple[RemoveTaint, ...]:
     """Return what must be taken off nodes at the first tick of a process.
 
     Deletion taints (with the cordon) of all nodes in groups, for no deletion is in flight; with soft
-    taints switched off also candidates' taints that are older than --node-deletion-candidate-ttl.
+    taints switched off also candidates' taints that are older than --node-deletion-candidate-ttl; without
+    --steer-pods-to-fuller-nodes its taints.
     """
     settings = state.settings
     actions: list[RemoveTaint] = []
@@ -65,6 +64,8 @@ def startup_cleanup(state: State, now: Instant) -> tuple[RemoveTaint, ...]:
             since = candidate_since(node)
             if since is not None and after(since, settings.node_deletion_candidate_ttl) <= now:
                 actions.append(RemoveTaint(name, DELETION_CANDIDATE))
+        if not settings.steer_pods_to_fuller_nodes or settings.max_bulk_soft_taint_count == 0:
+            actions += [RemoveTaint(name, key) for key in FILL_LATER if has_taint(node, key)]
     return tuple(actions)
 
 

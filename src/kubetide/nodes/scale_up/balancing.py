@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from kubetide.nodes.facts.nodes import HOSTNAME_LABEL
 from kubetide.nodes.settings import Settings
@@ -78,24 +78,91 @@ def _rules(settings: Settings) -> _Rules:
     )
 
 
+class Difference(NamedTuple):
+    """What keeps two groups from standing in for one another: which amount or label, here and there."""
+
+    what: str
+    name: str
+    here: object
+    there: object
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        here, there = ("none" if value is None else value for value in (self.here, self.there))
+        return f"{self.what} {self.name} is {here} here and {there} there"
+
+
 def are_similar(one: Template, other: Template, settings: Settings) -> bool:
     """Return whether nodes of the two groups may stand in for one another."""
+    return difference(one, other, settings) is None
+
+
+def difference(one: Template, other: Template, settings: Settings) -> Difference | None:
+    """Return the first thing that keeps nodes of the two groups from standing in for one another; None for nothing."""
     if settings.provider == "azure" and _same_pool(one, other):
-        return True
+        return None
     rules = _rules(settings)
     first, second = one.node.status, other.node.status
     capacity, other_capacity = first.capacity or {}, second.capacity or {}
-    if capacity.keys() != other_capacity.keys():
-        return False
-    for name in capacity:
-        ratio = rules.memory if name == "memory" else 0.0
-        if not _within(_milli(capacity, name), _milli(other_capacity, name), ratio):
-            return False
-    if not _all_within(_all_milli(first.allocatable), _all_milli(second.allocatable), rules.allocatable):
-        return False
-    if not _all_within(_free(one), _free(other), rules.free):
-        return False
-    return _labels(one, rules.ignored) == _labels(other, rules.ignored)
+    return (
+        _amounts_differ("capacity", capacity, other_capacity, rules.memory, only_memory=True)
+        or _amounts_differ("allocatable", first.allocatable, second.allocatable, rules.allocatable)
+        or _free_differs(_free(one), _free(other), rules.free)
+        or _labels_differ(_labels(one, rules.ignored), _labels(other, rules.ignored))
+    )
+
+
+def _amounts_differ(
+    what: str,
+    one: Quantities | None,
+    other: Quantities | None,
+    ratio: float,
+    *,
+    only_memory: bool = False,
+) -> Difference | None:
+    """Compare amounts; ``only_memory``: nothing but memory may differ at all."""
+    here, there = one or {}, other or {}
+    if here.keys() != there.keys():
+        name = min(here.keys() ^ there.keys())
+        return Difference(what, name, here.get(name), there.get(name))
+    for name in here:
+        allowed = ratio if name == "memory" or not only_memory else 0.0
+        if not _within(_milli(here, name), _milli(there, name), allowed):
+            return Difference(what, name, here[name], there[name])
+    return None
+
+
+def _free_differs(one: Mapping[str, int], other: Mapping[str, int], ratio: float) -> Difference | None:
+    if one.keys() != other.keys():
+        name = min(one.keys() ^ other.keys())
+        return Difference("what is free of", name, one.get(name), other.get(name))
+    for name, amount in one.items():
+        if not _within(amount, other[name], ratio):
+            return Difference("what is free of", name, amount, other[name])
+    return None
+
+
+def _labels_differ(one: Mapping[str, str], other: Mapping[str, str]) -> Difference | None:
+    if one == other:
+        return None
+    name = min(name for name in {**one, **other} if one.get(name) != other.get(name))
+    return Difference("label", name, one.get(name), other.get(name))
+
+
+def families(templates: Mapping[str, Template | None], settings: Settings) -> dict[str, str]:
+    """Return for each group the first one, by id, that it is similar to: groups with the same are a family."""
+    found: dict[str, str] = {}
+    heads: list[tuple[str, Template]] = []
+    for group_id in sorted(templates):
+        template = templates[group_id]
+        if template is None:
+            found[group_id] = group_id
+            continue
+        head = next((name for name, one in heads if are_similar(one, template, settings)), None)
+        if head is None:
+            heads.append((group_id, template))
+        found[group_id] = head or group_id
+    return found
 
 
 def balance(groups: Sequence[NodeGroup], new_nodes: int) -> list[tuple[NodeGroup, int]]:
@@ -129,16 +196,8 @@ def _milli(quantities: Quantities, name: str) -> int:
     return Quantity.parse(quantities[name]).milli_value()
 
 
-def _all_milli(quantities: Quantities | None) -> dict[str, int]:
-    return {name: _milli(quantities, name) for name in quantities} if quantities else {}
-
-
 def _free(template: Template) -> dict[str, int]:
     return {name: int(column[0]) for name, column in template.fresh.free.items()}
-
-
-def _all_within(one: Mapping[str, int], other: Mapping[str, int], ratio: float) -> bool:
-    return one.keys() == other.keys() and all(_within(one[name], other[name], ratio) for name in one)
 
 
 def _within(one: int, other: int, ratio: float) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.decision import EventRecord
-from kubetide.nodes.expander import Option, choose, packs_all_groups
+from kubetide.nodes.expander import Option, asks_service, before_service, choose, packs_all_groups
 from kubetide.nodes.facts.pods import spoken_name
 from kubetide.nodes.least_cost.buy import choose_fleet
 from kubetide.nodes.reasons import reason
@@ -14,18 +16,29 @@ from kubetide.nodes.scale_up.events import max_nodes_total
 from kubetide.nodes.scale_up.expander_context import expander_context, priority_warnings
 from kubetide.nodes.scale_up.headroom import headroom_of
 from kubetide.nodes.scale_up.limits import Headroom
-from kubetide.nodes.scale_up.options import evaluate_groups, find_options
+from kubetide.nodes.scale_up.options import evaluate_groups, find_options, keep_whole_options
 from kubetide.nodes.scale_up.tick import CostSummary, Increase, Tick
 from kubetide.nodes.state import State
 from kubetide.units.time import Instant, before, hours
 
+NOT_CREATED = "not implemented"
+"""Upstream's word for a group that would have to be created, which no cloud does within a scale-up."""
 MAX_TOTAL_REACHED = "max node total count already reached"
 
 
 def choose_groups(
-    state: State, tick: Tick, reasons: list[Reason], now: Instant, *, choosing: bool = True
+    state: State,
+    tick: Tick,
+    reasons: list[Reason],
+    now: Instant,
+    *,
+    choosing: bool = True,
+    all_or_nothing: bool = False,
 ) -> list[EventRecord]:
-    """Find options, chooses and cuts to the limits: fills in the tick; return the events before the act."""
+    """Find options, chooses and cuts to the limits: fills in the tick; return the events before the act.
+
+    With ``all_or_nothing`` nothing is bought unless one purchase gives all pods a place.
+    """
     headroom = headroom_of(state, tick)
     evaluate_groups(state, tick, headroom, now)
     reasons += [
@@ -44,15 +57,31 @@ def choose_groups(
                 one = Reason(one.code, group_id, one.fields)
             reasons.append(one)
     if choosing and packs_all_groups(state.settings.expander):
-        return _choose_together(state, tick, headroom, reasons, now)
+        events = _choose_together(state, tick, headroom, reasons, now)
+        if all_or_nothing:
+            _drop_part(tick)
+        return events
     find_options(state, tick)
+    if all_or_nothing:
+        keep_whole_options(tick)
     reasons += [
         reason("Option", option.group.id, nodes=option.nodes, pods=len(option.pods))
         for option in tick.options
     ]
     if not tick.options:
         tick.result = "ScaleUpNoOptionsAvailable"
-    return _choose_one(state, tick, headroom, reasons, now) if choosing and tick.options else []
+    events = _choose_one(state, tick, headroom, reasons, now) if choosing and tick.options else []
+    if all_or_nothing and tick.asking is None:
+        _drop_part(tick)
+    return events
+
+
+def _drop_part(tick: Tick) -> None:
+    """Buy nothing where the limits, or the groups, leave some of the pods without a place."""
+    nodes = sum(one.size - one.group.target_size for one in tick.increases)
+    helped = sum(len(option.pods) for option in tick.chosen)
+    if nodes < sum(option.nodes for option in tick.chosen) or helped < len(tick.wanted.pods):
+        tick.increases, tick.chosen, tick.result = [], (), "ScaleUpNoOptionsAvailable"
 
 
 def _choose_one(
@@ -60,7 +89,40 @@ def _choose_one(
 ) -> list[EventRecord]:
     settings = state.settings
     context = expander_context(state)
-    choice = choose(tick.options, settings.expander, seed=settings.seed, now=now, context=context)
+    if asks_service(settings.expander):
+        tick.asking = tuple(before_service(tick.options, settings.expander, context))
+        return priority_warnings(state, context)
+    return _take_best(state, tick, tick.options, headroom, reasons, now)
+
+
+def choose_among(
+    state: State,
+    tick: Tick,
+    left: Sequence[Option],
+    reasons: list[Reason],
+    now: Instant,
+    *,
+    all_or_nothing: bool = False,
+) -> list[EventRecord]:
+    """Choose among what the expander in a process of its own has left; return the events before the act."""
+    tick.asking = None
+    events = _take_best(state, tick, left, headroom_of(state, tick), reasons, now)
+    if all_or_nothing:
+        _drop_part(tick)
+    return events
+
+
+def _take_best(
+    state: State,
+    tick: Tick,
+    options: Sequence[Option],
+    headroom: Headroom,
+    reasons: list[Reason],
+    now: Instant,
+) -> list[EventRecord]:
+    settings = state.settings
+    context = expander_context(state)
+    choice = choose(options, settings.expander, seed=settings.seed, now=now, context=context, draw=state.draw)
     warned = priority_warnings(state, context)
     chosen = choice.option
     if chosen is None:
@@ -79,12 +141,15 @@ def _choose_one(
             reason("Capped", chosen.group.id, wanted=chosen.nodes, nodes=count, limit="max-nodes-total")
         )
         if count < 1:
-            tick.result, tick.error = "ScaleUpError", MAX_TOTAL_REACHED
+            tick.result, tick.error, tick.error_type = "ScaleUpError", MAX_TOTAL_REACHED, "transientError"
             return [*warned, *max_nodes_total(state)]
     events = [*warned, *(max_nodes_total(state) if count < chosen.nodes else ())]
     count = _within_limits(state, chosen, headroom, count, reasons, now)
     if count < 1:
         tick.result, tick.error = "ScaleUpError", "the limits leave no node"
+        return events
+    if not chosen.group.exists:
+        tick.result, tick.error, tick.error_type = "ScaleUpError", NOT_CREATED, "internalError"
         return events
     tick.increases = _increases(state, chosen, count)
     return events
@@ -93,7 +158,7 @@ def _choose_one(
 def _choose_together(
     state: State, tick: Tick, headroom: Headroom, reasons: list[Reason], now: Instant
 ) -> list[EventRecord]:
-    """Buy for all pods at once, over all groups; the limits are part of the reckoning."""
+    """Buy for all pods at once, over all groups; the limits are part of the problem."""
     settings = state.settings
     there = len(state.snapshot)
     bought_lately = _increases_within_an_hour(state, now)
@@ -148,7 +213,7 @@ def _cost_reasons(options: tuple[Option, ...], cost_summary: CostSummary) -> lis
                 gap=f"{cost_summary.gap:.2%}",
                 greedy=f"{cost_summary.greedy_price:.4f}",
                 rounds=cost_summary.rounds,
-                minding=cost_summary.minding,
+                minding=cost_summary.one_by_one,
             )
         )
     if cost_summary.cut:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from kubetide.nodes.buffers.inject import BUFFERS, placeholders
 from kubetide.nodes.facts.pods import (
     consumes_request,
     is_daemon_set_pod,
@@ -25,10 +26,13 @@ from kubetide.nodes.state import State
 from kubetide.objects.meta import ObjectMeta, OwnerReference, controller_of
 from kubetide.objects.pod import Pod, PodSpec, PodStatus
 from kubetide.objects.workload import ReplicaSet
-from kubetide.plan.board import Intent, Workload, missing_replicas
-from kubetide.units.time import Duration, Instant, after
+from kubetide.plan.board import Intent, Workload, missing_replicas, percentile_95
+from kubetide.units.time import Duration, Instant, after, minutes
 
 Key = tuple[str, str]
+
+EXPECTED_BOOT = minutes(3)
+EXPECTED_START = minutes(1)
 
 _WITH_SETS = ("Deployment", "ReplicaSet")
 """Of these the ReplicaSets say what a new pod looks like, also while there is none."""
@@ -52,7 +56,7 @@ def pending_pods(state: State, now: Instant) -> list[Asked]:
         for key, pod in sorted(state.pending.items())
         if is_unschedulable(pod, settings)
         and not is_expendable(pod, settings.expendable_pods_priority_cutoff)
-        and not consumes_request(pod)
+        and (settings.enable_provisioning_requests or not consumes_request(pod))
     ]
 
 
@@ -81,19 +85,28 @@ def proactive_pods(state: State, now: Instant) -> list[Asked]:
     return [Asked(pod, INJECTED, virtual=True) for pod in injected_pods(state)]
 
 
+def buffer_pods(state: State, now: Instant) -> list[Asked]:
+    """Return the placeholder pods of CapacityBuffers."""
+    del now
+    return [Asked(pod, BUFFERS, virtual=True) for pod in placeholders(state)]
+
+
 def intended_pods(state: State, now: Instant) -> list[Asked]:
     """Return the replicas that the board says are wanted and that do not exist yet.
 
     Of several intents for a workload the largest that is due holds; one counts as due as early as its
-    nodes must be asked for, by the longest joining that was seen. Replicas that are wanted for long
-    and do not come into being are given up (``intent_patience``). A workload without ReplicaSets, such
+    nodes must be asked for (``lead_of``), until its own end. Replicas that are wanted for long after their
+    due time and do not come into being are given up (``intent_patience``). A workload without ReplicaSets, such
     as a StatefulSet or a custom one, wants more of what its pods are now; without a pod nobody knows
     what it wants.
     """
-    lead = max(state.memory.longest_join.values(), default=0)
     wanted: dict[Workload, Intent] = {}
     for intent in state.intents:
-        if intent.due > after(now, Duration(lead)):
+        if intent.workload.kind == "HorizontalPodAutoscaler" or intent.due > after(
+            now, lead_of(state, intent)
+        ):
+            continue  # an autoscaler announces its target itself
+        if intent.until is not None and intent.until < now:
             continue
         best = wanted.get(intent.workload)
         if best is None or intent.replicas > best.replicas:
@@ -114,7 +127,7 @@ def intended_pods(state: State, now: Instant) -> list[Asked]:
             continue
         name = f"{workload.kind}/{workload.namespace}/{workload.name}"
         first = missing_now[name] = since.get(name, now)
-        if after(first, state.settings.intent_patience) < now:
+        if after(Instant(max(first, wanted[workload].due)), state.settings.intent_patience) < now:
             continue
         prototype = _prototype(state, workload, own, _pods_of(state, uids))
         if prototype is not None:
@@ -126,17 +139,31 @@ def intended_pods(state: State, now: Instant) -> list[Asked]:
     return found
 
 
+def lead_of(state: State, intent: Intent) -> Duration:
+    """Return how long before its due time the nodes of an intent must be asked for.
+
+    That is the 95th percentile of the times from a request to the joining, of the slowest group, and of the start of
+    the workload's pods. What was never seen is taken to last ``EXPECTED_BOOT`` and ``EXPECTED_START``.
+    """
+    boot = max(
+        (percentile_95(times) for times in state.memory.join_times.values() if times), default=EXPECTED_BOOT
+    )
+    start = EXPECTED_START if intent.start is None else intent.start
+    return Duration(boot + start)
+
+
 Source = Callable[[State, Instant], list[Asked]]
 
 SOURCES: dict[str, Source] = {
     "pending": pending_pods,
     INJECTED: proactive_pods,
     "drain": drained_pods,
+    BUFFERS: buffer_pods,
     "intents": intended_pods,
 }
-"""By name; all but ``intents`` are always asked."""
+"""By name; all but ``intents`` are always asked, and answer where their flags say so."""
 
-_ALWAYS = ("pending", INJECTED, "drain")
+_ALWAYS = ("pending", INJECTED, "drain", BUFFERS)
 
 
 def check_sources(names: Sequence[str]) -> None:

@@ -2,7 +2,7 @@
 
 With hundreds of groups, asking each template about each class is most of a tick. So templates stand in
 one snapshot, and a class is compared with all of them by vectors: node objects and amounts. Reasons are
-asked for only where a template refuses, and once for templates of the same amounts. What classes mind of
+asked for only where a template refuses, and once for templates of the same amounts. What rules classes have about
 other pods is the same for templates that pass so far and have the same values of the labels that matter
 and the same DaemonSet pods, and for classes that stand alike to other pods: one is asked, in the cluster.
 """
@@ -31,17 +31,17 @@ def evaluate_templates(
 ) -> dict[PodClass, Refusals]:
     """Say for each class why a fresh node of which templates would not take it.
 
-    A class that minds other pods is judged as if the node had joined the cluster. The snapshot is left as
+    A class with inter-pod rules is evaluated as if the node had joined the cluster. The snapshot is left as
     found.
 
     Args:
         snapshot: The cluster.
-        lineup: The templates.
+        matrix: The templates.
         pod_classes: What is to be placed.
     """
     together = _Together(snapshot, template_matrix)
     classes = dict.fromkeys(pod_classes)
-    found = {pod_class: together.judge(pod_class) for pod_class in classes}
+    found = {pod_class: together.evaluate(pod_class) for pod_class in classes}
     together.ask_in_cluster()
     together.forget_classes()
     return {pod_class: together.whole(refusals) for pod_class, refusals in found.items()}
@@ -71,12 +71,12 @@ class _Family(NamedTuple):
     """What is the same for all classes that differ in amounts alone.
 
     Attributes:
-        minds: Whether they must be asked about in the cluster.
+        in_cluster: Whether they must be asked about in the cluster.
         keys: The labels by which pods of other nodes bear on them; None where templates must be asked one by one.
         static: (templates,) whether the node object lets them in; None where amounts are not all that else counts.
     """
 
-    minds: bool
+    in_cluster: bool
     keys: tuple[str, ...] | None
     static: BoolVector | None
 
@@ -101,13 +101,13 @@ class _Together:
         self._families: dict[tuple[bytes, bytes], _Family] = {}
         self._free = template_matrix.all.free
 
-    def judge(self, pod_class: PodClass) -> _Evaluated:
+    def evaluate(self, pod_class: PodClass) -> _Evaluated:
         """Return the refusals by node objects and amounts; notes what must be asked in the cluster."""
-        judged = _Evaluated()
+        evaluated = _Evaluated()
         family = self._family_of(pod_class)
         if family.keys is None:
-            self._evaluate_one_by_one(judged, family, pod_class)
-            return judged
+            self._evaluate_one_by_one(evaluated, family, pod_class)
+            return evaluated
         passes = self._passes(family, pod_class)
         refused = np.flatnonzero(~passes).tolist()
         if refused:
@@ -115,41 +115,43 @@ class _Together:
             for at in refused:
                 refusal = refusal_of(at)
                 if refusal is not None:
-                    judged.refusals[at] = refusal
-                if family.minds and (refusal is None or refusal.plugin not in FIRST_FILTERS):
-                    self._ask(judged, at, pod_class, [at])
-        if family.minds:
+                    evaluated.refusals[at] = refusal
+                if family.in_cluster and (refusal is None or refusal.plugin not in FIRST_FILTERS):
+                    self._ask(evaluated, at, pod_class, [at])
+        if family.in_cluster:
             for place, these in self._at_places(family.keys, passes):
-                self._ask_once(judged, pod_class, family.keys, place, these)
-        return judged
+                self._ask_once(evaluated, pod_class, family.keys, place, these)
+        return evaluated
 
-    def _evaluate_one_by_one(self, judged: _Evaluated, family: _Family, pod_class: PodClass) -> None:
+    def _evaluate_one_by_one(self, evaluated: _Evaluated, family: _Family, pod_class: PodClass) -> None:
         for at in range(len(self._templates)):
-            if family.minds:
-                self._ask(judged, at, pod_class, [at])
+            if family.in_cluster:
+                self._ask(evaluated, at, pod_class, [at])
             else:
                 refusal = self._by_itself(at, pod_class)
                 if refusal is not None:
-                    judged.refusals[at] = refusal
+                    evaluated.refusals[at] = refusal
 
     def _family_of(self, pod_class: PodClass) -> _Family:
         """Return what holds for all classes that differ from this one in amounts alone."""
         if not filters_in_use().shares_verdicts:
             return self._family(pod_class, by_amounts=False)
-        if pod_class.ports or pod_class.minding is None or pod_class.standing is None:
+        if pod_class.ports or pod_class.inter_pod_key is None or pod_class.standing is None:
             return self._family(pod_class, by_amounts=False)
-        name = (pod_class.standing, pod_class.minding)
+        name = (pod_class.standing, pod_class.inter_pod_key)
         family = self._families.get(name)
         if family is None:
             family = self._families[name] = self._family(pod_class, by_amounts=True)
         return family
 
     def _family(self, pod_class: PodClass, *, by_amounts: bool) -> _Family:
-        minds = self._snapshot.has_inter_pod_rules(pod_class) or self._snapshot.asks_for_devices(pod_class)
+        in_cluster = self._snapshot.has_inter_pod_rules(pod_class) or self._snapshot.asks_for_devices(
+            pod_class
+        )
         keys = self._snapshot.topology_keys(pod_class)
-        if _is_special(pod_class) or (not minds and self._all.has_inter_pod_rules(pod_class)):
+        if _is_special(pod_class) or (not in_cluster and self._all.has_inter_pod_rules(pod_class)):
             keys = None
-        return _Family(minds, keys, self._all.static_part(pod_class) if by_amounts else None)
+        return _Family(in_cluster, keys, self._all.static_part(pod_class) if by_amounts else None)
 
     def _passes(self, family: _Family, pod_class: PodClass) -> BoolVector:
         """(templates,): whether node object and amounts let the class in."""
@@ -173,14 +175,14 @@ class _Together:
             for question, refusal in zip(questions, refusals, strict=True):
                 question.answer = refusal
 
-    def whole(self, judged: _Evaluated) -> Refusals:
+    def whole(self, evaluated: _Evaluated) -> Refusals:
         """Return all refusals in order of the templates, once questions are answered.
 
         Templates that are spoken for by one of them pass by themselves: only a question about one alone may take a refusal back.
         """
-        refusals = judged.refusals
+        refusals = evaluated.refusals
         changed = False
-        for question, these in judged.asked:
+        for question, these in evaluated.asked:
             if question.answer is not None:
                 refusals.update(dict.fromkeys(these, question.answer))
                 changed = True
@@ -188,24 +190,24 @@ class _Together:
                 refusals.pop(these[0], None)
         return {at: refusals[at] for at in sorted(refusals)} if changed else refusals
 
-    def _ask(self, judged: _Evaluated, at: int, pod_class: PodClass, these: Sequence[int]) -> _Question:
+    def _ask(self, evaluated: _Evaluated, at: int, pod_class: PodClass, these: Sequence[int]) -> _Question:
         question = _Question(pod_class)
         self._questions.setdefault(at, []).append(question)
-        judged.asked.append((question, these))
+        evaluated.asked.append((question, these))
         return question
 
     def _ask_once(
-        self, judged: _Evaluated, pod_class: PodClass, keys: tuple[str, ...], place: int, these: list[int]
+        self, evaluated: _Evaluated, pod_class: PodClass, keys: tuple[str, ...], place: int, these: list[int]
     ) -> None:
-        if pod_class.minding is None or not filters_in_use().shares_verdicts:
-            self._ask(judged, these[0], pod_class, these)
+        if pod_class.inter_pod_key is None or not filters_in_use().shares_verdicts:
+            self._ask(evaluated, these[0], pod_class, these)
             return
-        key = (pod_class.minding, keys, place)
+        key = (pod_class.inter_pod_key, keys, place)
         known = self._same.get(key)
         if known is None:
-            self._same[key] = self._ask(judged, these[0], pod_class, these)
+            self._same[key] = self._ask(evaluated, these[0], pod_class, these)
         else:
-            judged.asked.append((known, these))
+            evaluated.asked.append((known, these))
 
     def forget_classes(self) -> None:
         """Leave the templates, which are kept for later calls, as they were."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from kubetide.nodes.facts.node_capacity import gpus_of
 from kubetide.nodes.facts.nodes import GPU_RESOURCE
-from kubetide.nodes.scale_up.limits import Headroom, gpus_of
+from kubetide.nodes.quotas import quotas_of
+from kubetide.nodes.scale_up.limits import Headroom
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
 from kubetide.objects.node import Node
@@ -14,7 +16,8 @@ from kubetide.objects.node import Node
 def headroom_of(state: State, tick: Tick) -> Headroom:
     """Return the headroom over all nodes, those on their way included."""
     nodes = [state.snapshot.node(name) for name in state.snapshot.node_names]
-    return Headroom(state.settings, [with_expected_gpus(state, tick, node) for node in nodes])
+    expected = [with_expected_gpus(state, tick, node) for node in nodes]
+    return Headroom(state.settings, expected, quotas_of(state))
 
 
 def with_expected_gpus(state: State, tick: Tick, node: Node) -> Node:

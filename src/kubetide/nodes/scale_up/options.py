@@ -7,18 +7,21 @@ from __future__ import annotations
 
 from kubetide.nodes.expander import Option, packs_all_groups
 from kubetide.nodes.reasons import (
+    ALL_OR_NOTHING,
     ATOMIC_OVER_MAX_TOTAL,
     BACKED_OFF,
     MAX_SIZE_REACHED,
     NO_PRICE,
     NOT_READY,
+    OUT_OF_STOCK,
     USELESS,
     exceeded_resources,
     quota_exceeded,
 )
 from kubetide.nodes.registry.backoff import is_backed_off
-from kubetide.nodes.registry.cluster_state import GroupView
 from kubetide.nodes.registry.failures import is_zero_or_max
+from kubetide.nodes.registry.stock_outs import is_out_of_stock
+from kubetide.nodes.registry.view import GroupView
 from kubetide.nodes.scale_up.balancing import are_similar
 from kubetide.nodes.scale_up.evaluate import evaluate_templates
 from kubetide.nodes.scale_up.limits import Headroom
@@ -64,9 +67,10 @@ def skip_reasons(
         nodes: Nodes in the cluster, those on their way included.
         max_nodes_total: The flag, 0 for no limit.
     """
-    if not view.healthy:
+    # A group that does not exist yet would be created first: nothing can be wrong with it so far.
+    if group.exists and not view.healthy:
         return (NOT_READY,)
-    if backed_off:
+    if group.exists and backed_off:
         return (BACKED_OFF,)
     if group.target_size >= group.max_size:
         return (MAX_SIZE_REACHED,)
@@ -77,7 +81,11 @@ def skip_reasons(
     if template is None:
         return (NOT_READY,)  # upstream's word for it
     exceeded = headroom.exceeded_by(template.capacity, count)
-    return (quota_exceeded(CLUSTER_WIDE, exceeded),) if exceeded else ()
+    quotas = [
+        *([(CLUSTER_WIDE, exceeded)] if exceeded else ()),
+        *headroom.exceeded_quotas(template.node, count),
+    ]
+    return tuple(quota_exceeded(name, resources) for name, resources in quotas)
 
 
 def evaluate_groups(state: State, tick: Tick, headroom: Headroom, now: Instant) -> None:
@@ -104,6 +112,8 @@ def evaluate_groups(state: State, tick: Tick, headroom: Headroom, now: Instant) 
             nodes=nodes,
             max_nodes_total=settings.max_nodes_total,
         )
+        if not skipped and is_out_of_stock(state, state.groups[group_id], now):
+            skipped = (OUT_OF_STOCK,)
         if not skipped and needs_price and state.groups[group_id].price_per_hour is None:
             skipped = (NO_PRICE,)
         if skipped:
@@ -112,7 +122,24 @@ def evaluate_groups(state: State, tick: Tick, headroom: Headroom, now: Instant) 
             continue
         assert template is not None, "a group without template is skipped"
         offered.append((group_id, template))
-    _judge(state, tick, offered, now)
+    _evaluate(state, tick, offered, now)
+    if settings.scaleup_simulation_for_skipped_node_groups_enabled:
+        _ask_skipped(state, tick)
+
+
+def _ask_skipped(state: State, tick: Tick) -> None:
+    """Note which skipped groups would not serve anyway: the events of pods give the true reason of those."""
+    asked = [(group_id, template) for group_id in tick.skipped if (template := tick.templates[group_id])]
+    if not asked:
+        return
+    templates = TemplateMatrix([template for _, template in asked], state.snapshot.facts)
+    classes = [verdict.pods.pod_class for verdict in tick.verdicts]
+    found = evaluate_templates(state.snapshot, templates, classes)
+    for verdict in tick.verdicts:
+        refusals = found[verdict.pods.pod_class]
+        verdict.skipped_refuse = {
+            asked[at][0]: Rejection(refusal.reasons, refusal) for at, refusal in refusals.items()
+        }
 
 
 def find_options(state: State, tick: Tick) -> None:
@@ -123,6 +150,19 @@ def find_options(state: State, tick: Tick) -> None:
             option = _option(state, tick, state.groups[group_id], estimator)
             if option is not None:
                 tick.options.append(option)
+
+
+def keep_whole_options(tick: Tick) -> None:
+    """Keep the options that give all pods a place; of the other groups each verdict says so."""
+    whole = [one for one in tick.options if len(one.pods) == len(tick.wanted.pods)]
+    kept = {one.group.id: None for one in whole}
+    for option in tick.options:
+        if option.group.id not in kept:
+            for verdict in tick.verdicts:
+                verdict.rejected.setdefault(option.group.id, Rejection((ALL_OR_NOTHING,)))
+    for verdict in tick.verdicts:
+        verdict.accepted = {name: None for name in verdict.accepted if name in kept}
+    tick.options = whole
 
 
 def similar_groups(state: State, tick: Tick, group: NodeGroup) -> tuple[str, ...]:
@@ -146,10 +186,10 @@ def similar_groups(state: State, tick: Tick, group: NodeGroup) -> tuple[str, ...
     return tuple(found)
 
 
-def _judge(state: State, tick: Tick, groups: list[tuple[str, Template]], now: Instant) -> None:
+def _evaluate(state: State, tick: Tick, groups: list[tuple[str, Template]], now: Instant) -> None:
     """Fill in the verdicts of groups that are not skipped."""
     classes = [verdict.pods.pod_class for verdict in tick.verdicts]
-    judged = evaluate_templates(
+    evaluated = evaluate_templates(
         state.snapshot, _template_matrix(state, [template for _, template in groups]), classes
     )
     names = [group_id for group_id, _ in groups]
@@ -158,9 +198,9 @@ def _judge(state: State, tick: Tick, groups: list[tuple[str, Template]], now: In
     rejections: dict[int, Rejection] = {}
     accepted: dict[tuple[int, ...], dict[str, None]] = {}
     for verdict in tick.verdicts:
-        refusals = judged[verdict.pods.pod_class]
+        refusals = evaluated[verdict.pods.pod_class]
         for at, refusal in refusals.items():
-            # Refusals live as long as ``judged``; many classes and templates share one.
+            # Refusals live as long as ``evaluated``; many classes and templates share one.
             rejection = rejections.get(id(refusal))
             if rejection is None:
                 rejection = rejections[id(refusal)] = Rejection(refusal.reasons, refusal)
@@ -211,7 +251,7 @@ def _keep_to_every_way(verdict: Verdict, ways: dict[str, Ways]) -> None:
 
 
 def _template_matrix(state: State, templates: list[Template]) -> TemplateMatrix:
-    """Return the lineup of an earlier tick, where it still holds."""
+    """Return the template matrix of an earlier tick, where it still holds."""
     facts, template_matrix = state.snapshot.facts, state.template_matrix
     if template_matrix is None or not state.memo or not template_matrix.holds(templates, facts):
         template_matrix = state.template_matrix = TemplateMatrix(templates, facts)

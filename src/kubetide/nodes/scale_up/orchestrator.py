@@ -9,35 +9,56 @@ Source: Cluster Autoscaler, RunOnce steps 14 to 16 and 18, and the scale-up orch
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
-from kubetide.nodes.decision import Commands, EventRecord, IncreaseSize, Outcome
+from kubetide.nodes.buffers.events import buffers_left, buffers_triggered
+from kubetide.nodes.buffers.inject import update_buffers
+from kubetide.nodes.decision import AskExpander, Commands, EventRecord, IncreaseSize, Outcome
 from kubetide.nodes.facts.causes import with_cause
+from kubetide.nodes.facts.node_capacity import amount_of
+from kubetide.nodes.facts.objects import key_of
 from kubetide.nodes.memory import Attempt
+from kubetide.nodes.provisioning.serve import SOURCE as REQUESTED
+from kubetide.nodes.provisioning.serve import (
+    consumer_events,
+    note_purchase,
+    open_requests,
+    request_reasons,
+    serve,
+    takes_turn,
+)
+from kubetide.nodes.quotas import update_quotas
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.backoff import is_backed_off, start_backoff
-from kubetide.nodes.registry.cluster_state import ClusterView, GroupView, recalculate, upcoming_nodes
+from kubetide.nodes.registry.cluster_state import recalculate, upcoming_nodes
 from kubetide.nodes.registry.failures import note_request
-from kubetide.nodes.scale_up.choice import choose_groups
+from kubetide.nodes.registry.stock_outs import note_shortage
+from kubetide.nodes.registry.view import ClusterView, GroupView
+from kubetide.nodes.scale_up.choice import choose_among, choose_groups
+from kubetide.nodes.scale_up.demand_reasons import buffer_reasons, intent_reasons
 from kubetide.nodes.scale_up.events import (
     failed_to_scale_up,
     max_nodes_total,
     scaled_up,
     scaling_up,
 )
-from kubetide.nodes.scale_up.headroom import headroom_of
+from kubetide.nodes.scale_up.increases import command
 from kubetide.nodes.scale_up.options import pods_left
 from kubetide.nodes.scale_up.pod_events import not_triggered, triggered
 from kubetide.nodes.scale_up.pods import all_are_new, demanded_pods, kind_of
-from kubetide.nodes.scale_up.tick import Increase, Tick, Wanted
+from kubetide.nodes.scale_up.rounds import min_size_round, round_of
+from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
-from kubetide.nodes.templates.template import all_templates
-from kubetide.plan.board import Workload
+from kubetide.nodes.templates.build import all_templates
+from kubetide.objects.node import Node
 from kubetide.scheduling import hint_key
 from kubetide.units.time import Instant
+
+_REFUSED = "failed to increase node group size"
 
 
 def open_tick(state: State, view: ClusterView, now: Instant) -> Tick:
@@ -49,7 +70,9 @@ def open_tick(state: State, view: ClusterView, now: Instant) -> Tick:
     state.tick = tick
     for group_view in view.groups.values():
         _add_upcoming(state, tick, group_view, upcoming_nodes(state, group_view, now))
+    tick.writes = (*update_buffers(state, now), *update_quotas(state, _amount_in(state), now))
     tick.wanted = demanded_pods(state, now, tick.hints)
+    tick.requests = open_requests(state, tick.wanted.placed, now)
     return tick
 
 
@@ -62,40 +85,99 @@ def plan_scale_up(state: State, tick: Tick, now: Instant, *, choosing: bool = Tr
     reasons: list[Reason] = [
         reason("UpcomingNodes", group, nodes=nodes) for group, nodes in tick.upcoming.items()
     ]
-    reasons += _intent_reasons(wanted)
+    reasons += intent_reasons(wanted)
+    reasons += buffer_reasons(wanted)
     events: list[EventRecord] = []
     if wanted.placed:
         reasons.append(reason("PodsFitExisting", pods=len(wanted.placed)))
     if wanted.too_new:
         reasons.append(reason("PodsTooNew", pods=len(wanted.too_new)))
-    if not wanted.pods:
+    if tick.requests is not None:
+        events += consumer_events(wanted.consumers)
+        if wanted.consumers:
+            reasons.append(reason("PodsOfRequests", pods=len(wanted.consumers)))
+    if takes_turn(state, tick.requests, pods_wait=bool(wanted.pods)):
+        events += _serve_request(state, tick, reasons, now)
+    elif not wanted.pods:
         tick.result = "ScaleUpNotNeeded"
         reasons.append(reason("NoDemand"))
     elif settings.max_nodes_total and (ready := _ready_nodes(state)) >= settings.max_nodes_total:
         tick.result = "ScaleUpLimitedByMaxNodesTotal"
-        events = max_nodes_total(state)
+        events += max_nodes_total(state)
         reasons.append(reason("MaxNodesTotal", nodes=ready, limit=settings.max_nodes_total))
     elif all_are_new(wanted.pods, state, now):
         tick.result = "ScaleUpInCooldown"
         reasons.append(reason("PodsTooNew", pods=len(wanted.pods)))
     else:
         state.phases.begin("scaleUp")
-        events = choose_groups(state, tick, reasons, now, choosing=choosing)
+        events += choose_groups(state, tick, reasons, now, choosing=choosing)
+    return increases_of(state, tick, events, reasons)
+
+
+def increases_of(
+    state: State, tick: Tick, events: Sequence[EventRecord], reasons: Sequence[Reason]
+) -> Commands:
+    """Return the calls of what the tick has chosen; first of all the question, where a service is to be asked."""
+    if tick.asking is not None:
+        asked = AskExpander(tuple(option.group.id for option in tick.asking))
+        return Commands(actions=(asked,), events=tuple(events), next_step="choose", reasons=tuple(reasons))
+    whole = _is_atomic(tick)
+    salvo = state.settings.salvo_scale_up and tick.increases and not whole
     return Commands(
-        actions=tuple(_command(state, increase, "pods") for increase in tick.increases),
+        actions=tuple(command(state, increase, "pods", atomic=whole) for increase in tick.increases),
         events=tuple(events),
-        next_step="scale_down" if settings.scale_down_enabled else after_scale_down(state),
+        next_step="salvo" if salvo else after_round(state),
         result=tick.result,
         reasons=tuple(reasons),
     )
 
 
-def plan_min_size(state: State, tick: Tick, now: Instant) -> Commands:
-    """Return the increases that bring groups up to their minimum. Source: --enforce-node-group-min-size."""
+def absorb_answer(tick: Tick, asked: AskExpander, outcome: Outcome) -> list[Reason]:
+    """Take in what the expander in a process of its own said: without a group of ours in it all options stay."""
+    assert tick.asking is not None, "it was asked about these"
+    named = [option for option in tick.asking if option.group.id in outcome.groups]
+    if outcome.status != "ok" or not named:
+        why = outcome.error or "it names none of the groups"
+        return [reason("ExpanderSilent", options=len(asked.groups), why=why)]
+    tick.asking = tuple(named)
+    return [reason("ExpanderAnswered", options=len(asked.groups), groups=", ".join(outcome.groups))]
+
+
+def plan_choice(state: State, tick: Tick, now: Instant) -> Commands:
+    """Return the increases of what is left after the expander in a process of its own has answered."""
     reasons: list[Reason] = []
+    left = tick.asking or tick.options
+    events = choose_among(state, tick, left, reasons, now, all_or_nothing=_is_atomic(tick))
+    reasons += _not_buyable(tick)
+    return increases_of(state, tick, events, reasons)
+
+
+def _serve_request(state: State, tick: Tick, reasons: list[Reason], now: Instant) -> list[EventRecord]:
+    """Answer the request whose turn it is; pods without a place wait for the next tick."""
+    assert tick.requests is not None, "it is the turn of one"
+    tick.result, unplaced = serve(state, tick.requests, now)
+    tick.wanted.pods = unplaced
+    tick.wanted.virtual.update(dict.fromkeys(map(key_of, unplaced), REQUESTED))
+    if not unplaced:
+        return []
     state.phases.begin("scaleUp")
-    actions = _raise_to_minimum(state, tick, reasons, now)
-    return Commands(actions=tuple(actions), reasons=tuple(reasons))
+    events = choose_groups(state, tick, reasons, now, all_or_nothing=True)
+    if tick.asking is None:
+        reasons += _not_buyable(tick)
+    return events
+
+
+def _not_buyable(tick: Tick) -> list[Reason]:
+    """Say that no purchase holds all pods of the request whose turn it is; nothing where one does, or it is none's turn."""
+    if tick.increases or tick.requests is None or tick.requests.picked is None or not tick.requests.buying:
+        return []
+    meta = tick.requests.picked.metadata
+    return [reason("RequestNotBuyable", f"{meta.namespace}/{meta.name}", pods=len(tick.wanted.pods))]
+
+
+def after_round(state: State) -> Literal["", "scale_down", "min_size"]:
+    """Return the step that follows the last increase."""
+    return "scale_down" if state.settings.scale_down_enabled else after_scale_down(state)
 
 
 def after_scale_down(state: State) -> Literal["", "min_size"]:
@@ -108,9 +190,12 @@ def absorb_scale_up(
 ) -> tuple[list[EventRecord], list[Reason]]:
     """Take in what came of the increases: requests, backoff, events for the pods."""
     state.phases.end("scaleUp")
+    if not tick.is_open and state.step != "min_size":
+        return [], []
     events: list[EventRecord] = []
     reasons: list[Reason] = []
     failed = done = False
+    refused: list[str] = []
     withheld = bool(results) and all(outcome.status == "withheld" for outcome in results)
     for action, outcome in zip(actions, results, strict=True):
         if outcome.tried:
@@ -123,26 +208,38 @@ def absorb_scale_up(
         elif outcome.status == "failed":
             failed = True
             reasons.append(_failed(state, action, outcome, now))
+            reasons += note_shortage(state, action.group, outcome.cause, now)
             events += failed_to_scale_up(state, action, outcome)
-            tick.error = tick.error or outcome.error
+            refused.append(action.group)
+            tick.error = tick.error or f"{_REFUSED}: {outcome.error}"
+            tick.error_type = tick.error_type or "cloudProviderError"
         elif outcome.status == "withheld":
             reasons.append(
                 reason("IncreaseAdvised", action.group, size=action.size, to=action.size + action.delta)
             )
+    tick.replan = failed and _may_plan_anew(state, actions, results, now)
     if done and not failed:
         # As upstream: an increase of which a part failed starts no delay and is not looked at again.
         state.memory.last_scale_up = now
         recalculate(state, tick.view)
     if state.step == "min_size":
+        tick.rounds.append(min_size_round(tick, actions, state.groups, refused))
         return events, reasons
+    if tick.requests is not None:
+        bought = done and not failed
+        note_purchase(state, tick.requests, bought=bought, withheld=withheld, now=now)
+        reasons += request_reasons(state, tick.requests, now)
     if withheld:
         tick.result = "ScaleUpNotTried"
     elif tick.chosen and tick.increases:
         tick.result = "ScaleUpError" if failed or not done else "ScaleUpSuccessful"
     if tick.result == "ScaleUpSuccessful" and tick.chosen:
-        events += triggered(tick)
+        events += [*triggered(tick), *buffers_triggered(state, tick)]
     elif tick.result != "ScaleUpError":
         events += not_triggered(tick, pods_left(tick.verdicts))
+        events += buffers_left(state, tick, pods_left(tick.verdicts))
+    tick.rounds.append(round_of(tick, refused))
+    tick.is_open = False
     return events, reasons
 
 
@@ -155,17 +252,9 @@ def _ready_nodes(state: State) -> int:
     )
 
 
-def _intent_reasons(wanted: Wanted) -> list[Reason]:
-    """Say what other loops want that does not exist yet, by workload."""
-    missing: dict[tuple[Workload, str], int] = {}
-    for key, source in wanted.virtual.items():
-        workload = wanted.workloads.get(key)
-        if workload is not None and source != "drain":
-            missing[workload, source] = missing.get((workload, source), 0) + 1
-    return [
-        reason("IntentDemand", f"{one.kind}/{one.namespace}/{one.name}", source=source, missing=count)
-        for (one, source), count in sorted(missing.items())
-    ]
+def _amount_in(state: State) -> Callable[[Node, str], int]:
+    label = state.settings.gpu_label
+    return lambda node, name: amount_of(node, name, label)
 
 
 def _add_upcoming(state: State, tick: Tick, view: GroupView, count: int) -> None:
@@ -186,39 +275,17 @@ def _add_upcoming(state: State, tick: Tick, view: GroupView, count: int) -> None
         tick.hints.update(dict.fromkeys(planned[number] if number < len(planned) else (), name))
 
 
-def _raise_to_minimum(state: State, tick: Tick, reasons: list[Reason], now: Instant) -> list[IncreaseSize]:
-    """Return increases for groups below their minimum. Source: --enforce-node-group-min-size."""
-    rising = [increase.group.id for increase in tick.increases]
-    nodes = len(state.snapshot)
-    headroom = headroom_of(state, tick)
-    found = []
-    for group_id, view in tick.view.groups.items():
-        group, template = state.groups[group_id], tick.templates[group_id]
-        short = group.min_size - group.target_size
-        safe = view.healthy and not is_backed_off(state.memory.backoff.get(group_id), now)
-        if short <= 0 or group_id in rising or template is None or not safe:
-            continue
-        if exceeded := headroom.exceeded_by(template.capacity):
-            tick.over_limits.append(("up", exceeded))
-        if state.settings.max_nodes_total:
-            short = min(short, state.settings.max_nodes_total - nodes)
-        short = headroom.cap(template.node, max(short, 0))
-        if short > 0:
-            reasons.append(reason("BelowMinSize", group_id, size=group.target_size, minimum=group.min_size))
-            found.append(_command(state, Increase(group, group.target_size + short), "min_size"))
-    return found
+def _may_plan_anew(
+    state: State, actions: tuple[IncreaseSize, ...], results: tuple[Outcome, ...], now: Instant
+) -> bool:
+    """Return whether other groups may be asked in the same tick: none that failed may be asked again in it."""
+    failed = [one.group for one, outcome in zip(actions, results, strict=True) if outcome.status == "failed"]
+    left_alone = all(is_backed_off(state.memory.backoff.get(group), now) for group in failed)
+    return bool(state.settings.stock_out_memory) and left_alone
 
 
-def _command(state: State, increase: Increase, why: str) -> IncreaseSize:
-    group = increase.group
-    return IncreaseSize(
-        group=group.id,
-        delta=increase.size - group.target_size,
-        size=group.target_size,
-        max_size=group.max_size,
-        why="pods" if why == "pods" else "min_size",
-        parallel=state.settings.parallel_scale_up,
-    )
+def _is_atomic(tick: Tick) -> bool:
+    return tick.requests is not None and tick.requests.buying
 
 
 def _increased(state: State, tick: Tick, action: IncreaseSize, now: Instant) -> None:
@@ -241,7 +308,7 @@ def _increased(state: State, tick: Tick, action: IncreaseSize, now: Instant) -> 
 
 
 def _note_plan(state: State, tick: Tick, action: IncreaseSize) -> None:
-    """Remembers for which pods each new node was bought, where the choice said so."""
+    """Remember for which pods each new node was bought, where the choice said so."""
     if action.why != "pods":
         return
     for option in tick.chosen:
@@ -265,7 +332,7 @@ def _failed(state: State, action: IncreaseSize, outcome: Outcome, now: Instant) 
         state.settings,
         error_class=outcome.error_class,
         error_code=outcome.error_code or "cloudProviderError",
-        error_message=f"failed to increase node group size: {outcome.error}",
+        error_message=f"{_REFUSED}: {outcome.error}",
     )
     memory.backoff[action.group] = replace(entry, cause=outcome.cause)
     memory.last_failure_of[action.group] = now

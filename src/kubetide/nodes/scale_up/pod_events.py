@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from kubetide.nodes.decision import EventRecord
 from kubetide.nodes.scale_up.tick import Tick, Verdict
@@ -21,12 +21,7 @@ def triggered(tick: Tick) -> list[EventRecord]:
     found = []
     for option in tick.chosen:
         groups = (option.group.id, *option.similar)
-        parts = [
-            f"{{{one.group.id} {one.group.target_size}->{one.size} (max: {one.group.max_size})}}"
-            for one in tick.increases
-            if one.group.id in groups
-        ]
-        message = f"pod triggered scale-up: [{' '.join(parts)}]"
+        message = f"pod triggered scale-up: {increases_text(tick, groups)}"
         found += [on_pod(pod, "TriggeredScaleUp", message) for pod in _real(tick, option.pods)]
     return found
 
@@ -38,17 +33,31 @@ def not_triggered(tick: Tick, left: Sequence[Verdict]) -> list[EventRecord]:
         return [on_pod(pod, "NotTriggerScaleUp", message) for pod in _real(tick, tick.wanted.pods)]
     found = []
     for verdict in left:
-        counts: dict[str, int] = {}
-        for reasons in tick.skipped.values():
-            for text in reasons:
-                counts[text] = counts.get(text, 0) + 1
-        for rejection in verdict.rejected.values():
-            for text in rejection.reasons:
-                counts[text] = counts.get(text, 0) + 1
-        parts = sorted(f"{count} {text}" for text, count in counts.items())
-        message = f"pod didn't trigger scale-up: {', '.join(parts)}"
+        message = f"pod didn't trigger scale-up: {reasons_text(tick, verdict)}"
         found += [on_pod(pod, "NotTriggerScaleUp", message) for pod in _real(tick, verdict.pods.pods)]
     return found
+
+
+def increases_text(tick: Tick, groups: Collection[str]) -> str:
+    """Return how these groups grow, as upstream prints it."""
+    parts = [
+        f"{{{one.group.id} {one.group.target_size}->{one.size} (max: {one.group.max_size})}}"
+        for one in tick.increases
+        if one.group.id in groups
+    ]
+    return f"[{' '.join(parts)}]"
+
+
+def reasons_text(tick: Tick, verdict: Verdict) -> str:
+    """Return the reasons of all groups, counted."""
+    counts: dict[str, int] = {}
+    for group_id, reasons in tick.skipped.items():
+        for text in () if group_id in verdict.skipped_refuse else reasons:
+            counts[text] = counts.get(text, 0) + 1
+    for rejection in verdict.refused.values():
+        for text in rejection.reasons:
+            counts[text] = counts.get(text, 0) + 1
+    return ", ".join(sorted(f"{count} {text}" for text, count in counts.items()))
 
 
 def _real(tick: Tick, pods: Sequence[Pod]) -> list[Pod]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 
-from kubetide.nodes.facts.pods import is_daemon_set_pod, priority_of
+from kubetide.nodes.facts.pods import consumes_request, is_daemon_set_pod, priority_of
 from kubetide.nodes.scale_up.demand import demand, workload_of
 from kubetide.nodes.scale_up.injected_pods import INJECTED, within_limit
 from kubetide.nodes.scale_up.tick import Wanted
@@ -48,7 +48,9 @@ def demanded_pods(state: State, now: Instant, hints: Mapping[str, str]) -> Wante
     state.phases.begin("filterOutSchedulable")
     pods = sorted((item.pod for item in asked), key=lambda pod: -priority_of(pod))
     known = state.memory.hints
-    placements = place(state.snapshot, pods, hints={**known, **hints}, start=state.memory.rotation)
+    placements = place(
+        state.snapshot, pods, hints={**known, **hints}, start=state.memory.rotation, by_name=True
+    )
     state.memory.rotation = placements.start
     state.memory.hints = _hints_of(state, pods, known, placements.hints)
     wanted.placed = list(placements.placed)
@@ -57,6 +59,9 @@ def demanded_pods(state: State, now: Instant, hints: Mapping[str, str]) -> Wante
     state.phases.end("filterOutSchedulable")
     injected = (key for key, source in wanted.virtual.items() if source == INJECTED)
     unplaced = [pod for pod in placements.unplaced if not is_daemon_set_pod(pod)]
+    if state.settings.enable_provisioning_requests:
+        wanted.consumers = [pod for pod in unplaced if consumes_request(pod)]
+        unplaced = [pod for pod in unplaced if not consumes_request(pod)]
     for pod in within_limit(state, unplaced, injected):
         if is_too_new(pod, state, now):
             wanted.too_new.append(pod)

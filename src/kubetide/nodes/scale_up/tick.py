@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from kubetide.nodes.expander import Option
-from kubetide.nodes.registry.cluster_state import ClusterView
+from kubetide.nodes.decision import Write
+from kubetide.nodes.expander.base import Option
+from kubetide.nodes.provisioning.tick import RequestsTick
+from kubetide.nodes.registry.view import ClusterView
 from kubetide.nodes.templates.template import Template
 from kubetide.objects.pod import Pod
 from kubetide.plan.board import Workload
@@ -33,6 +35,13 @@ class Verdict:
     rejected: dict[str, Rejection] = field(default_factory=dict)
     accepted: dict[str, None] = field(default_factory=dict)
     """The groups that would serve, as keys; not to be changed, verdicts share it."""
+    skipped_refuse: dict[str, Rejection] = field(default_factory=dict)
+    """What groups that are skipped say all the same; only where they are asked."""
+
+    @property
+    def refused(self) -> dict[str, Rejection]:
+        """What every group says that would not serve: groups that are skipped too, where they were asked."""
+        return {**self.rejected, **self.skipped_refuse} if self.skipped_refuse else self.rejected
 
 
 @dataclass(slots=True)
@@ -47,6 +56,7 @@ class Wanted:
         workloads: The workload of each pod of ``pods`` and ``placed`` that has one.
         overflowing: Controllers with more distinct pods that fit nowhere than are remembered.
         unprocessed: Pods for which no place was looked for.
+        consumers: Pods of ProvisioningRequests that fit nowhere: they buy nothing themselves.
     """
 
     pods: list[Pod] = field(default_factory=list)
@@ -56,6 +66,7 @@ class Wanted:
     workloads: dict[Key, Workload] = field(default_factory=dict)
     overflowing: int = 0
     unprocessed: int = 0
+    consumers: list[Pod] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +74,12 @@ class CostSummary:
     """What was bought over all groups at once, and how far that is from the least possible price.
 
     Attributes:
-        price: Of all new nodes an hour, those for pods that mind others included.
+        price: Of all new nodes an hour, those for pods with inter-pod rules included.
         bound: No choice that places the same pods on new nodes within the same limits costs less.
         bound_by: What proves the bound.
         greedy_price: What the greedy choice alone would have cost.
         rounds: Rounds of column generation.
-        minding: Pods that were placed one by one, as they mind more than their own node.
+        one_by_one: Pods that were placed one by one, as they have inter-pod rules.
         cut: Whether the budget of work ended the search for something cheaper.
         left: Pods that would fit but for which the limits leave no node.
     """
@@ -78,7 +89,7 @@ class CostSummary:
     bound_by: str
     greedy_price: float
     rounds: int
-    minding: int
+    one_by_one: int
     left: int
     cut: bool = False
 
@@ -95,6 +106,43 @@ class Increase:
     group: NodeGroup
     size: int
     """The new target."""
+    before: int = -1
+    """The target before, where it is not that of ``group`` any more."""
+
+    @property
+    def grown_from(self) -> int:
+        """The target before."""
+        return self.group.target_size if self.before < 0 else self.before
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """How one attempt at a scale-up went, as upstream reports it; a tick may have several.
+
+    Attributes:
+        result, error: Upstream's words; ``error_type`` too.
+        options, chosen, drawn_among: What the expander was asked, and what it said.
+        increases: What was asked of the cloud; ``failed`` the groups that it refused.
+        triggered: Pods that the new nodes are for.
+        remain: Like pods that no group helps, and what each group says to them.
+        awaiting: Pods that another group would help, when their turn comes.
+        skipped: Groups that are left out, and why.
+        considered: All groups that were looked at; none where it did not come to that.
+    """
+
+    result: str
+    error: str = ""
+    error_type: str = ""
+    options: tuple[Option, ...] = ()
+    chosen: tuple[Option, ...] = ()
+    drawn_among: tuple[str, ...] = ()
+    increases: tuple[Increase, ...] = ()
+    failed: tuple[str, ...] = ()
+    triggered: tuple[Pod, ...] = ()
+    remain: tuple[tuple[tuple[Pod, ...], dict[str, Rejection]], ...] = ()
+    awaiting: tuple[Pod, ...] = ()
+    skipped: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    considered: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -110,14 +158,20 @@ class Tick:
         wanted: The demand.
         skipped: Groups that are left out, and upstream's words for why.
         verdicts: Each group of like pods and what the node groups say to it.
-        options: What could be bought; ``chosen`` what was: one, or several that were reckoned together.
+        options: What could be bought; ``chosen`` what was: one, or several that were planned together.
+        asking: The options that the expander in a process of its own is asked about; None where it is not.
         drawn_among: Groups among which the choice was left to chance.
-        bargain: How good the choice is, when it was reckoned over all groups at once.
+        cost_summary: How good the choice is, when it was made over all groups at once.
         over_limits: Of each group that a limit over the whole cluster keeps from growing, and of each node
             that one keeps: ``up`` or ``down``, and the resources whose limits these are.
         not_simulated: Nodes whose removal was not tried, as enough were unneeded already.
+        writes: What is written of CapacityBuffers and CapacityQuotas once the step is over.
+        replan: Whether the same pods are to be planned for again at once, as an increase failed.
+        requests: What is done about ProvisioningRequests; None where they are not served.
         result: Upstream's word for how scale-up went.
-        error: What went wrong, when ``result`` is ``ScaleUpError``.
+        error, error_type: What went wrong, when ``result`` is ``ScaleUpError``.
+        is_open: Whether what was planned has not been answered yet.
+        rounds: The attempts at a scale-up that are over.
     """
 
     view: ClusterView
@@ -130,10 +184,17 @@ class Tick:
     verdicts: list[Verdict] = field(default_factory=list)
     options: list[Option] = field(default_factory=list)
     chosen: tuple[Option, ...] = ()
+    asking: tuple[Option, ...] | None = None
     drawn_among: tuple[str, ...] = ()
     cost_summary: CostSummary | None = None
     over_limits: list[tuple[Literal["up", "down"], tuple[str, ...]]] = field(default_factory=list)
     not_simulated: tuple[str, ...] = ()
     increases: list[Increase] = field(default_factory=list)
+    writes: tuple[Write, ...] = ()
+    replan: bool = False
+    requests: RequestsTick | None = None
     result: str = "ScaleUpNotTried"
     error: str = ""
+    error_type: str = ""
+    is_open: bool = True
+    rounds: list[Round] = field(default_factory=list)

@@ -1,6 +1,6 @@
 """What sort of nodes is counted: their GPU, and the drivers of their devices.
 
-Source: Cluster Autoscaler (July 2026). A driver that upstream does not know by name is told as ``custom.driver``.
+Source: Cluster Autoscaler (July 2026). A driver that upstream does not know by name is shown as ``custom.driver``.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from kubetide.nodes.decision import (
 from kubetide.nodes.facts.nodes import readiness
 from kubetide.nodes.scale_down.events import FAILED
 from kubetide.nodes.scale_down.evictions import GONE
+from kubetide.nodes.series.bill import BillSeries
 from kubetide.nodes.series.demand import DemandSeries
 from kubetide.nodes.series.functions import FunctionSeries
 from kubetide.nodes.series.group_gauges import GroupGauges
@@ -65,6 +66,7 @@ class NodesSeries:
         self._gauges = NodeGauges(registry)
         self._groups = GroupGauges(registry) if per_group else None
         self._templates = TemplateGauges(registry)
+        self._bill = BillSeries(registry)
         self._functions = FunctionSeries(registry, clock)
         self._demand = DemandSeries(registry)
         self._removals = RemovalSeries(registry)
@@ -117,6 +119,7 @@ class NodesSeries:
             self._count_action(state, action, outcome)
         if state.step == "update":
             self._count_failures(state)
+            self._bill.heard(state, record.now)
         given_up = sum(one.kind == "Pod" and one.reason == FAILED for one in commands.events)
         if given_up:
             self._evicted.add(given_up, "failed")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Container, Mapping
 
 from kubetide.nodes.settings import Settings
+from kubetide.nodes.templates.template import Template
 from kubetide.objects.workload import DaemonSet
 from kubetide.scheduling import ClusterFacts
-
-if TYPE_CHECKING:
-    from kubetide.nodes.state import State
-    from kubetide.nodes.templates.template import Template
 
 MadeOf = tuple[object, ...]
 """What a group's template is made of beside what all templates are made of; equal parts make an equal template."""
@@ -25,14 +22,19 @@ class KnownTemplates:
         self._daemon_sets: dict[tuple[str, str], DaemonSet] = {}
         self._by_group: dict[str, tuple[MadeOf, Template]] = {}
 
-    def settle(self, state: State) -> None:
+    def settle(
+        self,
+        settings: Settings,
+        facts: ClusterFacts,
+        daemon_sets: Mapping[tuple[str, str], DaemonSet],
+        groups: Container[str],
+    ) -> None:
         """Forget templates of groups that are gone, and all of them where settings, facts or DaemonSets have changed."""
-        settings, facts = state.settings, state.snapshot.facts
-        if settings is self._settings and facts is self._facts and self._daemon_sets == state.daemon_sets:
-            for group_id in self._by_group.keys() - state.groups.keys():
+        if settings is self._settings and facts is self._facts and self._daemon_sets == daemon_sets:
+            for group_id in [one for one in self._by_group if one not in groups]:
                 del self._by_group[group_id]
             return
-        self._settings, self._facts, self._daemon_sets = settings, facts, dict(state.daemon_sets)
+        self._settings, self._facts, self._daemon_sets = settings, facts, dict(daemon_sets)
         self._by_group.clear()
 
     def find(self, group_id: str, made_of: MadeOf) -> Template | None:

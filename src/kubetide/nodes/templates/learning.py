@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.facts.amounts import amount_text
-from kubetide.nodes.facts.nodes import CONDITION_TAINTS, DELETION_CANDIDATE, TO_BE_DELETED
+from kubetide.nodes.facts.nodes import CONDITION_TAINTS, OWN_TAINTS
 from kubetide.nodes.memory import GroupLearned, Join, Joining, Learned
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.state import State
@@ -21,7 +21,7 @@ from kubetide.nodes.templates.amounts import (
     seen_on,
     with_amounts,
 )
-from kubetide.nodes.templates.template import expected, learn_templates
+from kubetide.nodes.templates.build import expected, learn_templates
 from kubetide.objects.base import Quantities
 from kubetide.objects.node import Node, node_condition
 from kubetide.units.quantity import Quantity, milli, quantity_error, whole
@@ -30,7 +30,7 @@ from kubetide.units.time import Duration, Instant, after, between, format_durati
 _YOUNG = hours(1)
 """A node that is older and not well has not just joined."""
 _COMPARED = ("cpu", "memory", "pods")
-_PASSING = frozenset({*CONDITION_TAINTS, TO_BE_DELETED, DELETION_CANDIDATE})
+_PASSING = CONDITION_TAINTS | OWN_TAINTS
 """Taints that come and go on any node; templates never have them."""
 
 

@@ -1,4 +1,4 @@
-"""All templates side by side in one snapshot, and which of them are alike: what classes of pods are judged by."""
+"""All templates side by side in one snapshot, and which of them are alike: what pod classes are evaluated against."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubetide.nodes.state import State
-from kubetide.nodes.templates.template import all_templates
+from kubetide.nodes.templates.build import all_templates
 from kubetide.plan.board import NodeSize
 
 

@@ -11,7 +11,6 @@ from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, KubetideError, NotFound
 from kubetide.runtime.handover.ownership import (
     ANNOTATION,
-    MANAGED_DEPLOYMENTS,
     MANAGED_HPAS,
     OTHERS,
     OWN,
@@ -22,11 +21,11 @@ from kubetide.runtime.handover.ownership import (
     Write,
     consent_text,
     is_own,
-    scale_view_of,
     verdicts_of,
     view_of,
 )
 from kubetide.runtime.handover.probe import probe
+from kubetide.runtime.handover.scales import scale_views
 from kubetide.units.time import (
     Duration,
     Instant,
@@ -181,12 +180,8 @@ class Handover:
 
     async def _look(self) -> tuple[dict[Key, View], dict[Key, Verdict]]:
         hpas = await self._cluster.list(MANAGED_HPAS)
-        workloads = await self._cluster.list(MANAGED_DEPLOYMENTS)
         views = {(one.metadata.namespace, one.metadata.name): view_of(one, self._own) for one in hpas.items}
-        scales = {
-            (one.metadata.namespace, one.metadata.name): scale_view_of(one, self._own)
-            for one in workloads.items
-        }
+        scales = await scale_views(self._cluster, {view.target[:2] for view in views.values()}, self._own)
         return views, verdicts_of(views, scales, self._server_now())
 
     async def _acting(self) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -51,6 +51,12 @@ _BESIDE_AN_HPA: Final = ("keda",)
 """Managers that scale a target from and to zero while an HPA controller does the rest."""
 
 Key = tuple[str, str]
+TargetKind = tuple[str, str]
+"""Group, and kind in lower case, which is how a reference may be written."""
+Target = tuple[str, str, str, str]
+"""What an HPA scales: group and kind, namespace and name."""
+
+DEPLOYMENT: Final[TargetKind] = (DEPLOYMENTS.group, DEPLOYMENTS.kind.lower())
 
 
 class Entry(msgspec.Struct, frozen=True, rename=json_name):
@@ -79,6 +85,7 @@ class _Meta(msgspec.Struct, rename=json_name):
 
 
 class _TargetRef(msgspec.Struct, rename=json_name):
+    api_version: str = ""
     kind: str = ""
     name: str = ""
 
@@ -97,11 +104,12 @@ class ManagedHpa(msgspec.Struct, rename=json_name):
 
 
 class _WorkloadSpec(msgspec.Struct, rename=json_name):
-    replicas: int | None = None
+    replicas: Any = None
+    """A custom kind may hold anything there."""
 
 
 class ManagedWorkload(msgspec.Struct, rename=json_name):
-    """A Deployment as far as it tells who scales it."""
+    """An object with ``scale``, as far as it tells who scales it."""
 
     api_version: str = ""
     kind: str = ""
@@ -110,9 +118,6 @@ class ManagedWorkload(msgspec.Struct, rename=json_name):
 
 
 MANAGED_HPAS: Final = Kind(HPAS.group, HPAS.version, HPAS.kind, HPAS.plural, ManagedHpa)
-MANAGED_DEPLOYMENTS: Final = Kind(
-    DEPLOYMENTS.group, DEPLOYMENTS.version, DEPLOYMENTS.kind, DEPLOYMENTS.plural, ManagedWorkload
-)
 
 
 class Write(NamedTuple):
@@ -136,12 +141,12 @@ class View(NamedTuple):
     Attributes:
         own: Our last write of its status; None for none.
         foreign: The last write of its status by each other controller.
-        deployment: The Deployment that it scales; empty for a target of another kind.
+        target: What it scales.
     """
 
     namespace: str
     name: str
-    deployment: str
+    target: Target
     consent: Consent
     own: Instant | None
     foreign: tuple[Write, ...]
@@ -153,7 +158,7 @@ class View(NamedTuple):
 
 
 class ScaleView(NamedTuple):
-    """Which other controllers a Deployment's ``scale`` tells of, and the replicas that it asks for.
+    """Which other controllers an object's ``scale`` tells of, and the replicas that it asks for.
 
     The API server notes no time there, so that nothing is known of a write but from the watch. Who changes the number
     takes the field over, and with it the entry of who had it before.
@@ -162,7 +167,7 @@ class ScaleView(NamedTuple):
     namespace: str
     name: str
     foreign: tuple[Write, ...]
-    replicas: int | None = None
+    replicas: Any = None
 
 
 class State(Enum):
@@ -204,7 +209,7 @@ def view_of(hpa: ManagedHpa, own: str = OWN) -> View:
     return View(
         meta.namespace,
         meta.name,
-        target.name if target.kind == DEPLOYMENTS.kind else "",
+        (target.api_version.rpartition("/")[0], target.kind.lower(), meta.namespace, target.name),
         consent_of((meta.annotations or {}).get(ANNOTATION, "")),
         max((one.at for one in entries if is_own(one.manager, own)), default=None),
         _writes(one for one in entries if is_controller(one.manager, own)),
@@ -264,7 +269,7 @@ def verdict_of(
 
     Args:
         now: By the API server's clock. A consent of the future is none yet.
-        scale: Who else has scaled its Deployment.
+        scale: Who else has scaled its target.
         cluster_wide: The last write of any HPA's status by ``CLUSTER_WIDE``.
         served_by_others: How many HPAs of the cluster other controllers serve.
         unclaimed: For how long this program has watched the HPA.
@@ -295,7 +300,7 @@ def cluster_wide_write(views: Iterable[View]) -> Write | None:
 
 
 def verdicts_of(
-    views: Mapping[Key, View], scales: Mapping[Key, ScaleView], now: Instant
+    views: Mapping[Key, View], scales: Mapping[Target, ScaleView], now: Instant
 ) -> dict[Key, Verdict]:
     """Return who serves each HPA of a cluster that is looked at once."""
     cluster_wide = cluster_wide_write(views.values())
@@ -304,7 +309,7 @@ def verdicts_of(
         return verdict_of(
             view,
             now=now,
-            scale=scales.get((view.namespace, view.deployment)) if view.deployment else None,
+            scale=scales.get(view.target),
             cluster_wide=cluster_wide,
             served_by_others=served_by_others,
             unclaimed=ZERO,

@@ -11,22 +11,21 @@ from kubetide.ports.cluster import Cluster
 from kubetide.runtime.handover.ownership import (
     ANNOTATION,
     CLUSTER_WIDE,
-    MANAGED_DEPLOYMENTS,
     MANAGED_HPAS,
     OWN,
     UNCLAIMED,
     Key,
     ManagedHpa,
-    ManagedWorkload,
     ScaleView,
     State,
+    Target,
     Verdict,
     View,
     Write,
-    scale_view_of,
     verdict_of,
     view_of,
 )
+from kubetide.runtime.handover.scales import ScaleWatch
 from kubetide.units.time import Duration, Instant, format_duration, format_rfc3339, seconds, to_seconds
 from kubetide.watching import Informer
 
@@ -67,8 +66,8 @@ class HpaOwners:
         self._adopt_after = adopt_after
         self._server_now = server_now or clock.now
         self._views: dict[Key, View] = {}
-        self._scales: dict[Key, ScaleView] = {}
-        self._by_deployment: dict[Key, set[Key]] = {}
+        self._scales: dict[Target, ScaleView] = {}
+        self._by_target: dict[Target, set[Key]] = {}
         self._verdicts: dict[Key, Verdict] = {}
         self._left: dict[Key, Verdict] = {}
         self._begun: dict[Key, Duration] = {}
@@ -85,11 +84,8 @@ class HpaOwners:
         self._helped = False
         self._failed: dict[str, str] = {}
         self._hpas = Informer(cluster, MANAGED_HPAS, clock, keep=lambda hpa: view_of(hpa, own))
-        self._deployments = Informer(
-            cluster, MANAGED_DEPLOYMENTS, clock, keep=lambda item: scale_view_of(item, own)
-        )
         self._hpas.on_change(self._hpa_changed)
-        self._deployments.on_change(self._deployment_changed)
+        self._targets = ScaleWatch(cluster, clock, own, self._scale_changed)
 
     # ── what the loop asks ──
 
@@ -113,7 +109,7 @@ class HpaOwners:
     async def known(self) -> None:
         """Return when all HPAs and what they scale have been seen once."""
         await self._hpas.synced()
-        await self._deployments.synced()
+        await self._targets.answered()
         self._look()
         self._say()
 
@@ -121,7 +117,7 @@ class HpaOwners:
         """Watch, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._hpas.run())
-            tasks.create_task(self._deployments.run())
+            tasks.create_task(self._targets.run())
             tasks.create_task(self._speak())
 
     async def _speak(self) -> None:
@@ -133,7 +129,7 @@ class HpaOwners:
                 pass
             self._changed.clear()
             self._say_failures()
-            if self._hpas.has_synced and self._deployments.has_synced:
+            if self._hpas.has_synced and self._targets.has_synced:
                 self._look()
                 self._say()
 
@@ -142,14 +138,15 @@ class HpaOwners:
     def _hpa_changed(self, key: Key, _old: Any, new: Any) -> None:
         before = self._views.pop(key, None)
         if before is not None:
-            self._by_deployment.get((before.namespace, before.deployment), set()).discard(key)
+            self._by_target.get(before.target, set()).discard(key)
         if new is None:
             self._forget(key)
             return
         # A cluster of the same process gives whole objects.
         view = view_of(new, self._own) if isinstance(new, ManagedHpa) else new
         self._views[key] = view
-        self._by_deployment.setdefault((view.namespace, view.deployment), set()).add(key)
+        self._by_target.setdefault(view.target, set()).add(key)
+        self._targets.want(view.target[:2])
         self._begun.setdefault(key, self._clock.monotonic())
         self._notice(key, before.foreign if before else view.foreign, view.foreign)
         if before is None or before._replace(own=view.own) != view or view.own is None:
@@ -161,19 +158,16 @@ class HpaOwners:
                 self._dirty.update(self._views)
                 self._changed.set()
 
-    def _deployment_changed(self, key: Key, _old: Any, new: Any) -> None:
-        before = self._scales.pop(key, None)
-        if new is None:
+    def _scale_changed(self, target: Target, view: ScaleView | None, synced: bool) -> None:
+        before = self._scales.pop(target, None)
+        if view is None:
             return
-        view = scale_view_of(new, self._own) if isinstance(new, ManagedWorkload) else new
-        if not view.foreign:
-            return
-        self._scales[key] = view
-        if before == view or not self._deployments.has_synced:
+        self._scales[target] = view
+        if before == view or not synced:
             return
         # A manager that is still there after the number has changed has changed it.
         written = tuple(one._replace(at=self._server_now()) for one in view.foreign)
-        for hpa in self._by_deployment.get(key, ()):
+        for hpa in self._by_target.get(target, ()):
             self._notice(hpa, (), written)
             self._dirty.add(hpa)
             self._changed.set()
@@ -227,7 +221,7 @@ class HpaOwners:
         verdict = verdict_of(
             view,
             now=now,
-            scale=self._scales.get((view.namespace, view.deployment)) if view.deployment else None,
+            scale=self._scales.get(view.target),
             cluster_wide=self._cluster_wide,
             served_by_others=len(self._served) - (key in self._served),
             unclaimed=Duration(elapsed - self._begun[key]),
@@ -245,9 +239,8 @@ class HpaOwners:
     # ── what is said ──
 
     def _say_failures(self) -> None:
-        for informer in (self._hpas, self._deployments):
-            what = informer.kind.resource
-            problem = informer.last_error if informer.failures else ""
+        hpas = {self._hpas.kind.resource: self._hpas.last_error if self._hpas.failures else ""}
+        for what, problem in (hpas | self._targets.problems).items():
             if problem != self._failed.get(what, ""):
                 self._failed[what] = problem
                 if problem:

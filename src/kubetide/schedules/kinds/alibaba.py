@@ -148,7 +148,7 @@ def _unread(view: View) -> str:
     return f"failed to found source target {target.kind} {target.name} in {target.namespace} namespace, err is {view.error}"
 
 
-def _told(
+def _report(
     table: Table, rule: Rule, run: Run, error: str, again: bool, now: Instant
 ) -> tuple[Mark | None, Sequence[Notice]]:
     bare = replace(rule, exclude=())
@@ -208,7 +208,7 @@ MODE: Final = Mode(
     forms=Forms(SIX, dates=True),
     read=_read,
     change=_change,
-    told=_told,
+    report=_report,
     status=_status,
     submit=_submit,
     tries=_TRIES,

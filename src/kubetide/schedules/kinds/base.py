@@ -25,7 +25,7 @@ class Mode:
         forms: Of its schedules.
         read: Returns a table; raises nothing, what cannot be read is in ``refused``.
         change: Returns what a rule makes of its target.
-        told: Returns the mark and the events after a run: of the table, the rule, the run, the error (empty for
+        report: Returns the mark and the events after a run: of the table, the rule, the run, the error (empty for
             none), whether it is tried again, and the time.
         status: Returns the status to write, None for none.
         submit: Returns the marks after the table has changed; None for kinds that have no marks.
@@ -40,7 +40,7 @@ class Mode:
     forms: Forms
     read: Callable[[Any], Table]
     change: Callable[[Table, Rule, View], Change]
-    told: Callable[[Table, Rule, Run, str, bool, Instant], tuple[Mark | None, Sequence[Notice]]]
+    report: Callable[[Table, Rule, Run, str, bool, Instant], tuple[Mark | None, Sequence[Notice]]]
     status: Callable[[Table, Progress], Json | None]
     submit: Callable[[Table, Plan, Progress, Instant], Progress] = lambda _table, _plan, progress, _now: (
         progress
@@ -74,3 +74,23 @@ def created_at(text: str | None) -> Instant:
     """Return when an object was created; 1970 where that is not known."""
     found = instant_of(text)
     return Instant(0) if found is None else found
+
+
+def to_size(table: Table, rule: Rule, view: View, *, of_an_hpa: str) -> Change:
+    """Return the change of the target to the rule's size; nothing is written where it has that size already.
+
+    Args:
+        table, rule, view: The table, its rule that is due, and what was read of the target.
+        of_an_hpa: The error where the target is an HPA, which has no scale.
+    """
+    if view.error:
+        return Change(table.target, error=view.error, stage=view.stage)
+    if view.hpa is not None:
+        return Change(table.target, error=of_an_hpa, stage="get")
+    same = view.replicas == rule.size
+    return Change(
+        table.target,
+        replicas=None if same else rule.size,
+        current=view.replicas,
+        scale_version=view.resource_version,
+    )

@@ -17,7 +17,7 @@ from kubetide.objects.hpa import ExternalMetricSource, MetricIdentifier, MetricS
 from kubetide.objects.kinds import SCALED_OBJECTS
 from kubetide.objects.timetables import KedaTrigger, ScaledObject
 from kubetide.schedules.decision import Change, Notice, Run
-from kubetide.schedules.kinds.base import Mode, created_at, instant_of
+from kubetide.schedules.kinds.base import Mode, created_at, instant_of, to_size
 from kubetide.schedules.plans import Forms
 from kubetide.schedules.reading import FIVE_WITH_ZONE, read_zone
 from kubetide.schedules.tables import Limits, Mark, Progress, Rule, Table, Target, View
@@ -173,20 +173,10 @@ def check_zone(rule: Rule, local: str) -> None:
 
 
 def _change(table: Table, rule: Rule, view: View) -> Change:
-    if view.error:
-        return Change(table.target, error=view.error, stage=view.stage)
-    if view.hpa is not None:
-        return Change(table.target, error="scaleTargetRef names an HPA; name its target", stage="get")
-    same = view.replicas == rule.size
-    return Change(
-        table.target,
-        replicas=None if same else rule.size,
-        current=view.replicas,
-        scale_version=view.resource_version,
-    )
+    return to_size(table, rule, view, of_an_hpa="scaleTargetRef names an HPA; name its target")
 
 
-def _told(
+def _report(
     table: Table, rule: Rule, run: Run, error: str, again: bool, now: Instant
 ) -> tuple[Mark | None, Sequence[Notice]]:
     del again, now
@@ -216,7 +206,7 @@ MODE: Final = Mode(
     forms=Forms(FIVE_WITH_ZONE),
     read=_read,
     change=_change,
-    told=_told,
+    report=_report,
     status=_status,
     pause=Duration(30_000_000_000),
     windows=True,

@@ -87,7 +87,7 @@ def _change(table: Table, rule: Rule, view: View) -> Change:
     )
 
 
-def _told(
+def _report(
     table: Table, rule: Rule, run: Run, error: str, again: bool, now: Instant
 ) -> tuple[Mark | None, Sequence[Notice]]:
     del again, now
@@ -111,7 +111,7 @@ MODE: Final = Mode(
     forms=Forms(SIX_STRICT),
     read=_read,
     change=_change,
-    told=_told,
+    report=_report,
     status=_status,
     pause=seconds(10),
 )

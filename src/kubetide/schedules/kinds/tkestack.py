@@ -15,7 +15,7 @@ from kubetide.objects.base import Json
 from kubetide.objects.kinds import TKESTACK_CRON_HPAS
 from kubetide.objects.timetables import CronHpa
 from kubetide.schedules.decision import Change, Notice, Run
-from kubetide.schedules.kinds.base import Mode, created_at, instant_of
+from kubetide.schedules.kinds.base import Mode, created_at, instant_of, to_size
 from kubetide.schedules.plans import Forms
 from kubetide.schedules.reading import FIVE
 from kubetide.schedules.tables import Mark, Progress, Rule, Table, Target, View
@@ -38,21 +38,11 @@ def _read(found: CronHpa) -> Table:
 
 
 def _change(table: Table, rule: Rule, view: View) -> Change:
-    if view.error:
-        return Change(table.target, error=view.error, stage=view.stage)
-    if view.hpa is not None:
-        error = f"{table.target.kind} {table.target.name} has no scale; name its target in scaleTargetRef"
-        return Change(table.target, error=error, stage="get")
-    same = view.replicas == rule.size
-    return Change(
-        table.target,
-        replicas=None if same else rule.size,
-        current=view.replicas,
-        scale_version=view.resource_version,
-    )
+    error = f"{table.target.kind} {table.target.name} has no scale; name its target in scaleTargetRef"
+    return to_size(table, rule, view, of_an_hpa=error)
 
 
-def _told(
+def _report(
     table: Table, rule: Rule, run: Run, error: str, again: bool, now: Instant
 ) -> tuple[Mark | None, Sequence[Notice]]:
     del again, now
@@ -74,7 +64,7 @@ MODE: Final = Mode(
     forms=Forms(FIVE),
     read=_read,
     change=_change,
-    told=_told,
+    report=_report,
     status=_status,
     pause=seconds(10),
     first_only=True,

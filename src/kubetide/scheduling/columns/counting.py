@@ -98,8 +98,8 @@ class AskingPods(msgspec.Struct, frozen=True):
         return (((self.term, self.weight),),)
 
 
-READ_MINDING = (SpreadPods, MatchingPods, GuardingPods, AskingPods)
-"""Keys that count classes of equal ``PodClass.minding`` alike; keys of other packages may read more."""
+READ_INTER_POD_KEY = (SpreadPods, MatchingPods, GuardingPods, AskingPods)
+"""Keys that count classes of equal ``PodClass.inter_pod_key`` alike; keys of other packages may read more."""
 
 
 class Domains:
@@ -278,17 +278,18 @@ class DomainTable(Counts):
         self.total += int(amounts[taking_part].sum())
         self._minimum_of = -1
 
-    def minimum_beside(self, code: int) -> int | None:
-        """The smallest count of the domains present other than one; None when there is no other."""
-        others = self._domains.present
-        here = bool(others[code])
-        if self.domains - here <= 0:
-            return None
+    def beside(self, code: int) -> tuple[int, int | None]:
+        """How many domains are present other than one, and the smallest count of these; None without any."""
+        present = self._domains.present
+        here = code < len(present) and bool(present[code])
+        others = self.domains - here
+        if others <= 0:
+            return 0, None
         least = self.minimum()
-        if not here or self.count(code) > least:
-            return least
-        others[code] = False
-        return int(self.counts[others].min())
+        if here and self.count(code) <= least:
+            present[code] = False
+            least = int(self.counts[present].min())
+        return others, least
 
     def minimum(self) -> int:
         """The smallest count of the domains present; 0 without any."""

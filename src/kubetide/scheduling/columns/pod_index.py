@@ -1,4 +1,4 @@
-"""Finding what bears on what without asking all of it: pods by kind and row, and things said about pods by mark.
+"""Finding what concerns what without asking all of it: pods by kind and row, and things said about pods by mark.
 
 Pods of one class are of one kind (those that are being deleted of another), and there are far fewer kinds
 than pods. A mark is something that a pod either bears or does not: a label with its value, a term of
@@ -23,7 +23,7 @@ CodeVector = npt.NDArray[np.int32]
 
 Mark = Hashable
 Choice = tuple[Mark, ...]
-"""Marks of which a pod bears one at the most."""
+"""Marks of which a pod has one at the most."""
 Kind = tuple[PodClass, bool]
 """A class, and whether its pods are being deleted."""
 

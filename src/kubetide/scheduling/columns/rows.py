@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from kubetide.objects.node import Node
 from kubetide.scheduling.columns.counting import (
-    READ_MINDING,
+    READ_INTER_POD_KEY,
     AskingPods,
     CountColumn,
     CountKey,
@@ -50,7 +50,7 @@ class Rows(NodeRows):
         self.asks: list[AskingPods] = []
         self._guarded: dict[PodClass, tuple[int, tuple[GuardingPods, ...]]] = {}
         self._counted: dict[tuple[PodClass | bytes, bool], tuple[int, tuple[CountColumn, ...]]] = {}
-        """By ``PodClass.minding``, where there is that and only such keys are counted as read no more."""
+        """By ``PodClass.inter_pod_key``, where there is that and only such keys are counted as read no more."""
         self._reads_more = False
         self._counting: dict[int, tuple[Use, int, tuple[CountColumn, ...]]] = {}
         """The same by the identity of a use, which is kept here so that it stays its own."""
@@ -102,7 +102,7 @@ class Rows(NodeRows):
                 kinds.add_up(meant, counts)
             column = self.counts[key] = CountColumn(self.capacity, counts)
             self._counts_by_mark.add(choices, key)
-            self._reads_more = self._reads_more or not isinstance(key, READ_MINDING)
+            self._reads_more = self._reads_more or not isinstance(key, READ_INTER_POD_KEY)
         return column
 
     def forget_kinds(self) -> None:
@@ -145,12 +145,12 @@ class Rows(NodeRows):
 
     def guards_of(self, pod_class: PodClass) -> Sequence[GuardingPods]:
         """Return the anti-affinity terms of pods that keep the class away from their domains."""
-        judged, found = self._guarded.get(pod_class, (0, ()))
-        if judged < len(self.guards):
+        seen, found = self._guarded.get(pod_class, (0, ()))
+        if seen < len(self.guards):
             if len(self._guarded) >= _MEMO_SIZE:
                 self._guarded.clear()
             namespace, labels, known = pod_class.namespace, pod_class.labels, self.facts.namespaces
-            asked = self._guards_by_mark.borne(labels.items(), judged)
+            asked = self._guards_by_mark.borne(labels.items(), seen)
             more = [key for key in asked if key.term.guards(namespace, labels, known)]
             found = (*found, *more)
             self._guarded[pod_class] = (len(self.guards), found)
@@ -286,12 +286,12 @@ class Rows(NodeRows):
 
     def counting(self, pod_class: PodClass, *, terminating: bool) -> tuple[CountColumn, ...]:
         """Return the columns that count a pod of the class."""
-        kind = (pod_class if self._reads_more else pod_class.minding or pod_class, terminating)
-        judged, columns = self._counted.get(kind, (0, ()))
-        if judged < self._counts_by_mark.number:
+        kind = (pod_class if self._reads_more else pod_class.inter_pod_key or pod_class, terminating)
+        seen, columns = self._counted.get(kind, (0, ()))
+        if seen < self._counts_by_mark.number:
             if len(self._counted) >= _MEMO_SIZE:
                 self._counted.clear()
-            asked = self._counts_by_mark.borne(marks_of(pod_class), judged)
+            asked = self._counts_by_mark.borne(marks_of(pod_class), seen)
             more = [
                 self.counts[key]
                 for key in asked

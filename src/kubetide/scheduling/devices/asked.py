@@ -63,7 +63,7 @@ def find_claims(use: DeviceUse, ledger: Ledger) -> list[tuple[ClaimKey, Resource
 
 
 def asks_for_devices(use: DeviceUse, ledger: Ledger) -> bool:
-    """Return whether the plugin has anything to judge for the pod."""
+    """Return whether the plugin has anything to evaluate for the pod."""
     return bool(use.claims) or any(ledger.class_of(name) is not None for name, _ in use.extended)
 
 

@@ -1,4 +1,4 @@
-"""Estimates for pods that mind only their own node: copies of one pod are counted in one go, on columns of new nodes.
+"""Estimates for pods without inter-pod rules: copies of one pod are counted in one go, on columns of new nodes.
 
 Existing nodes take no part, but the scan position counts them.
 
@@ -53,7 +53,7 @@ class AlonePacking:
     def _scan(self, group: PodGroup, pods: int) -> Int64Vector:
         rows = self._existing + len(self.nodes)
         fill = go_round(
-            np.minimum(self.nodes.room(group.pod_class), pods),
+            np.minimum(self.nodes.capacity(group.pod_class), pods),
             pods,
             max(0, self.start % rows - self._existing),
         )
@@ -67,7 +67,7 @@ class AlonePacking:
         nodes = self.nodes
         if len(nodes):
             last = np.zeros(len(nodes), np.int64)
-            last[-1] = min(left, int(nodes.room(pod_class)[-1]))
+            last[-1] = min(left, int(nodes.capacity(pod_class)[-1]))
             nodes.take(pod_class, last)
             taken = taken + last
             left -= int(last[-1])
@@ -82,9 +82,9 @@ class AlonePacking:
                 self.may_add = False
             if allowed <= 0:
                 break
-            room = nodes.add(pod_class, allowed)
-            each = int(room[0])
-            fresh = np.minimum(room, np.maximum(0, left - (np.cumsum(room) - room)))
+            capacity = nodes.add(pod_class, allowed)
+            each = int(capacity[0])
+            fresh = np.minimum(capacity, np.maximum(0, left - (np.cumsum(capacity) - capacity)))
             taken = np.concatenate([taken, fresh])
             nodes.take(pod_class, np.concatenate([np.zeros(len(nodes) - allowed, np.int64), fresh]))
             left -= int(fresh.sum())

@@ -1,4 +1,4 @@
-"""How many pods of a class rows take, condition by condition: what estimates on a fork reckon with."""
+"""How many pods of a class rows take, condition by condition: what estimates on a fork calculate with."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from kubetide.scheduling.columns.counting import DomainTable
 from kubetide.scheduling.columns.rows import BoolVector, Int64Vector
 from kubetide.scheduling.filters.base import UNLIMITED, Term
-from kubetide.scheduling.filters.pod_topology_spread import SpreadTerm
+from kubetide.scheduling.filters.inter_pod_terms import NearTerm, SpreadTerm
 from kubetide.scheduling.pods.node_selection import HOSTNAME
 from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.pods.resources import PODS
@@ -30,8 +30,8 @@ def is_shared(term: Term) -> bool:
 
 
 def may_loosen(term: Term) -> bool:
-    first = getattr(term, "is_first", None)
-    return first is not None and bool(first())
+    """Return whether pods of the class may be let in elsewhere once there is one: the first of its kind decides."""
+    return isinstance(term, NearTerm) and term.is_first()
 
 
 def places_of(term: SpreadTerm, first: int, last: int) -> Int64Vector:
@@ -52,19 +52,19 @@ def lowest_of(table: DomainTable, first: int, last: int | None = None) -> BoolVe
     return lowest
 
 
-def room_by_amounts(known: Known, pod_class: PodClass, first: int, last: int) -> Int64Vector:
+def capacity_by_amounts(known: Known, pod_class: PodClass, first: int, last: int) -> Int64Vector:
     """Return how many pods the rows from first to last have room for."""
-    room = np.full(last - first, UNLIMITED, np.int64)
+    capacity = np.full(last - first, UNLIMITED, np.int64)
     if known.impossible:
-        room[:] = 0
-        return room
+        capacity[:] = 0
+        return capacity
     amounts = {PODS: 1, **pod_class.requests}
     for key, column, least in known.gates:
         free = column.free[first:last]
         if isinstance(key, str):
-            np.minimum(room, free // amounts[key], out=room)
+            np.minimum(capacity, free // amounts[key], out=capacity)
         else:
-            room[free < least] = 0
+            capacity[free < least] = 0
     if pod_class.ports:
-        np.minimum(room, 1, out=room)
-    return np.maximum(room, 0, out=room)
+        np.minimum(capacity, 1, out=capacity)
+    return np.maximum(capacity, 0, out=capacity)

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.scheduling.columns.rows import Rows
-from kubetide.scheduling.estimator.conditions import REFUSED, Minds, Site
-from kubetide.scheduling.estimator.plain_numbers import is_plain_number, may_borrow
+from kubetide.scheduling.estimator.conditions import REFUSED, Site, Terms
+from kubetide.scheduling.estimator.plain_numbers import may_borrow, plain_terms
 from kubetide.scheduling.estimator.single import Kind
 from kubetide.scheduling.filters.node_ports import collide
 from kubetide.scheduling.pods.classes import charges_on_node
@@ -56,10 +56,10 @@ class Demands:
         self._snapshot = snapshot
         self._groups = groups
         classes = dict.fromkeys(group.pod_class for group in groups)
-        reckoned = {one: None for one in classes if is_plain_number(snapshot, one)}
-        self._left_out = {at for at, group in enumerate(groups) if group.pod_class not in reckoned}
-        self._minds = Minds(snapshot, reckoned)
-        charged = dict.fromkeys(key for one in reckoned for key, _ in one.charges)
+        plain = self._plain = plain_terms(snapshot, classes)
+        self._left_out = {at for at, group in enumerate(groups) if group.pod_class not in plain}
+        self._terms = Terms(snapshot, plain)
+        charged = dict.fromkeys(key for one in plain for key, _ in one.charges)
         self._columns: dict[ColumnKey, int] = {key: at for at, key in enumerate(charged)}
         self._used: dict[tuple[str, int], list[Port]] = {}
         """Ports that have a column, by what those share that may collide."""
@@ -69,7 +69,7 @@ class Demands:
         self._most = [0] * len(charged)
         """How much of each column all pods could take together."""
         for group in groups:
-            for key, amount in group.pod_class.charges if group.pod_class in reckoned else ():
+            for key, amount in group.pod_class.charges if group.pod_class in plain else ():
                 self._most[self._columns[key]] += abs(amount) * len(group.pods)
         self._standing: dict[Hashable, tuple[PodClass, list[int]]] = {}
         for at, group in enumerate(groups):
@@ -81,12 +81,12 @@ class Demands:
         names = (*snapshot.names(), *(volumes.csi_nodes if volumes is not None else ()))
         self._taken = [name for name in names if "-e-" in name]
         self._sizes: dict[tuple[tuple[int, int], ...], int] = {}
-        self._alone = {one: self._kind_of(one) for one in reckoned}
+        self._alone = {one: self._kind_of(one) for one in plain}
         self._kinds: dict[Site, dict[int, Kind]] = {}
 
     def of(self, template: Node, daemon_pods: Sequence[Pod], groups: Sequence[int]) -> Demand | None:
         """Return what groups, by number, ask of copies of a template; None where that cannot be put into numbers."""
-        if not self._left_out.isdisjoint(groups) or self._minds.counts_any(daemon_pods):
+        if not self._left_out.isdisjoint(groups) or self._terms.counts_any(daemon_pods):
             return None
         prefix = f"{template.metadata.name}-e-"
         if any(name.startswith(prefix) for name in self._taken):
@@ -105,12 +105,12 @@ class Demands:
         )
         alone = Rows(facts=self._snapshot.facts, pods={})
         alone.append(node)
-        site = self._minds.site(node, alone)
+        site = self._terms.site(node, alone)
         kinds = self._kinds_at(site)
         refused = self._refused(alone, [key for key, _ in taken if isinstance(key, Port)])
         if refused:
             kinds = {**kinds, **{at: kinds[at]._replace(conditions=REFUSED) for at in refused}}
-        return Demand(stock, site.counts, self._minds.own, kinds)
+        return Demand(stock, site.counts, self._terms.own, kinds)
 
     def _stock(self, template: Node, taken: Sequence[tuple[ColumnKey, int]]) -> list[int]:
         offered = node_allocatable(template)
@@ -158,7 +158,7 @@ class Demands:
         ]
         ports = sorted(dict.fromkeys(colliding))
         falls_back = pod_class.spreads_by_hostname
-        borrows = falls_back and may_borrow(self._snapshot, pod_class)
+        borrows = falls_back and may_borrow(self._snapshot, pod_class, self._plain[pod_class])
         gates = (*((columns[key], least) for key, least in needs), *((at, 0) for at in ports))
         return Kind(
             gates=gates,

@@ -1,4 +1,4 @@
-"""Which group of an estimate is reckoned by division instead of by placing its pods.
+"""Which group of an estimate is estimated by division instead of by placing its pods.
 
 Source: cluster-autoscaler core (Jul 2026), ``--fastpath-binpacking-enabled``.
 """

@@ -1,4 +1,4 @@
-"""Estimates for pods that mind other pods: on a fork of the snapshot, with real rows for new nodes.
+"""Estimates for pods with inter-pod rules: on a fork of the snapshot, with real rows for new nodes.
 
 The answer is that of placing pods one at a time. Copies of one pod are counted in one go where the
 arithmetic is exact:
@@ -25,17 +25,17 @@ from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.scheduling.columns.rows import BoolVector, Int64Vector
 from kubetide.scheduling.estimator.capacity import (
+    capacity_by_amounts,
     is_shared,
     lowest_of,
     may_loosen,
     places_of,
-    room_by_amounts,
     terms_of,
 )
 from kubetide.scheduling.estimator.round_robin import go_round
 from kubetide.scheduling.filters.base import UNLIMITED, Term
+from kubetide.scheduling.filters.inter_pod_terms import SpreadTerm
 from kubetide.scheduling.filters.pod_topology_spread import REASON as SPREAD_REASON
-from kubetide.scheduling.filters.pod_topology_spread import SpreadTerm
 from kubetide.scheduling.pods.classes import classify_unbound
 from kubetide.scheduling.pods.grouping import PodGroup
 from kubetide.scheduling.pods.node_selection import HOSTNAME
@@ -50,7 +50,7 @@ class ForkedPacking:
         added: Names of the nodes added.
         start: Row at which the next scan begins.
         may_add: Whether the limits still allow a node.
-        divided: Nodes that ``pack_by_division`` reckoned beside those it added.
+        divided: Nodes that ``pack_by_division`` counted beside those it added.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class ForkedPacking:
     def pack_by_division(self, group: PodGroup) -> tuple[dict[int, int], int]:
         """Pack the last group: one new node is filled, the rest is divided by what that takes.
 
-        Gives the pods by row, and how many are on nodes that were only reckoned. The node added last
+        Return the pods by row, and how many are on nodes that were only counted. The node added last
         is not used again, and what copies mean to each other is not looked at.
         """
         work = _Group(self._snapshot, group)
@@ -93,22 +93,22 @@ class ForkedPacking:
             self.start = work.scan(self._existing, self.start)
         if not work.left or not self.may_add:
             return work.placed, 0
-        if self._room_for_nodes() == 0:
+        if self._nodes_left() == 0:
             self.may_add = False
             return work.placed, 0
         self._add(1)
         left, row = work.left, len(self._snapshot) - 1
-        each = min(left, work.room_for(row))
+        each = min(left, work.capacity_of(row))
         work.put_on(row, each)
         if not each:
             return work.placed, 0
         wanted = -(-left // each) - 1
-        room = self._room_for_nodes()
-        self.divided = wanted if room is None else min(wanted, room)
+        capacity = self._nodes_left()
+        self.divided = wanted if capacity is None else min(wanted, capacity)
         self.may_add = self.divided == wanted
         return work.placed, min(work.left, self.divided * each)
 
-    def _room_for_nodes(self) -> int | None:
+    def _nodes_left(self) -> int | None:
         return None if self._max_nodes is None else max(0, self._max_nodes - len(self.added))
 
     def _fill_new_nodes(self, work: _Group) -> None:
@@ -136,7 +136,7 @@ class ForkedPacking:
                 self.may_add = False
                 return
             self._add(1)
-            if not work.room_for(len(self._snapshot) - 1):
+            if not work.capacity_of(len(self._snapshot) - 1):
                 return
 
     def _repeat(self, work: _Group, each: int) -> None:
@@ -191,7 +191,7 @@ class _Group:
     def fill(self, row: int) -> bool:
         """Put as many pods on one row as it takes; True when it is to be asked again, as pods are told apart."""
         one_by_one = terms_of(self._known) is None
-        number = min(self.left, self.room_for(row))
+        number = min(self.left, self.capacity_of(row))
         self.put_on(row, number)
         return number > 0 and one_by_one
 
@@ -219,7 +219,7 @@ class _Group:
         if self._next < len(self._pods):
             self.pod_class = classify_unbound(self._pods[self._next])
 
-    def room_for(self, row: int) -> int:
+    def capacity_of(self, row: int) -> int:
         """Return how many pods one row takes one after another."""
         known = self._known
         if not known.static_cells[row] or not known.has_capacity(row):
@@ -227,8 +227,8 @@ class _Group:
         terms = terms_of(known)
         if terms is None:
             return 1
-        room = int(room_by_amounts(known, self.pod_class, row, row + 1)[0])
-        return min([room, *(term.quota(row) for term in terms)])
+        capacity = int(capacity_by_amounts(known, self.pod_class, row, row + 1)[0])
+        return min([capacity, *(term.quota(row) for term in terms)])
 
     def shared_quota(self, row: int) -> int:
         """Return how many pods all new nodes together take by conditions that they share with the row."""
@@ -259,10 +259,10 @@ class _Group:
             quota = self.left
             if existing < n:
                 quota = min(quota, self.shared_quota(n - 1))
-            room = self._room(known, terms or (), known.static[existing:], existing)
+            capacity = self._capacity(known, terms or (), known.static[existing:], existing)
             if levels:
-                return self._deal_levels(levels[0], room, quota, start, existing)
-            return self._deal(room, quota, start, existing)
+                return self._deal_levels(levels[0], capacity, quota, start, existing)
+            return self._deal(capacity, quota, start, existing)
         return start
 
     def fall_back(self, last: int, start: int) -> int | None:
@@ -280,8 +280,8 @@ class _Group:
             self.put_on(row, 1)
             return row + 1
         left = self.left
-        room = self._room(known, terms, known.static & ~blocked)
-        after = self._deal_levels(changing[0], room, left, start, once=True)
+        capacity = self._capacity(known, terms, known.static & ~blocked)
+        after = self._deal_levels(changing[0], capacity, left, start, once=True)
         return after if self.left < left else None
 
     def _one_by_one(self, blocked: BoolVector, start: int) -> int:
@@ -293,29 +293,29 @@ class _Group:
             start = row + 1
         return start
 
-    def _room(
+    def _capacity(
         self, known: Known, terms: Sequence[Term], open_rows: BoolVector, first: int = 0
     ) -> Int64Vector:
         """Return how many pods each row from first on takes, but for spreading by hostname and for what new nodes share.
 
         ``open_rows`` says which of them may be used at all.
         """
-        room = room_by_amounts(known, self.pod_class, first, first + len(open_rows))
-        room[~open_rows] = 0
+        capacity = capacity_by_amounts(known, self.pod_class, first, first + len(open_rows))
+        capacity[~open_rows] = 0
         for term in terms:
             if term.counted and not is_shared(term):
                 if not term.level:
-                    room[~term.nodes(first)] = 0
-                    np.minimum(room, 1, out=room)
+                    capacity[~term.nodes(first)] = 0
+                    np.minimum(capacity, 1, out=capacity)
             else:
-                room[~term.nodes(first)] = 0
-        return np.minimum(room, self.left, out=room)
+                capacity[~term.nodes(first)] = 0
+        return np.minimum(capacity, self.left, out=capacity)
 
-    def _deal(self, room: Int64Vector, quota: int, start: int, first: int = 0) -> int:
+    def _deal(self, capacity: Int64Vector, quota: int, start: int, first: int = 0) -> int:
         """Deal pods out over the rows from first on, going round all rows from ``start``."""
-        if quota <= 0 or not len(room):
+        if quota <= 0 or not len(capacity):
             return start
-        fill = go_round(room, quota, max(0, start % (first + len(room)) - first))
+        fill = go_round(capacity, quota, max(0, start % (first + len(capacity)) - first))
         if fill.last < 0:
             return start
         rows = np.flatnonzero(fill.taken)
@@ -323,7 +323,7 @@ class _Group:
         return first + fill.last + 1
 
     def _deal_levels(
-        self, term: Term, room: Int64Vector, quota: int, start: int, first: int = 0, *, once: bool = False
+        self, term: Term, capacity: Int64Vector, quota: int, start: int, first: int = 0, *, once: bool = False
     ) -> int:
         """Deal pods out under one spread by hostname, pass by pass while its minimum rises.
 
@@ -331,22 +331,22 @@ class _Group:
         """
         assert isinstance(term, SpreadTerm)
         while quota > 0:
-            places = np.minimum(room, places_of(term, first, first + len(room)))
+            places = np.minimum(capacity, places_of(term, first, first + len(capacity)))
             table = term.table
             lowest = lowest_of(table, first)
-            rises = table.domains >= term.rule.min_domains and not np.any(lowest & (places == 0))
+            rises = term.rule.counts_least(table.domains) and not np.any(lowest & (places == 0))
             if not rises or (first and np.any(lowest_of(table, 0, first))):
                 return self._deal(places, quota, start, first)
             # One pod each, in the order of the scan, up to the last of the least-filled nodes.
             served = np.flatnonzero(places)
-            begin = int(np.searchsorted(served, max(0, start % (first + len(room)) - first)))
+            begin = int(np.searchsorted(served, max(0, start % (first + len(capacity)) - first)))
             served = np.concatenate([served[begin:], served[:begin]])
             ends = np.flatnonzero(lowest[served])
             served = served[: min(quota, int(ends[-1]) + 1)]
             if not len(served):
                 return start
             self.put(served + first, np.ones(len(served), np.int64))
-            room[served] -= 1
+            capacity[served] -= 1
             quota -= len(served)
             start = first + int(served[-1]) + 1
             if once:

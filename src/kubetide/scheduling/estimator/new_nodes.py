@@ -23,7 +23,7 @@ _UNLIMITED = np.iinfo(np.int64).max
 class NewNodes:
     """Copies of a template, all equal but for their names and what is put on them.
 
-    A class that tells names apart (by hostname or metadata.name) is judged node by node.
+    A class that tells names apart (by hostname or metadata.name) is evaluated node by node.
     """
 
     def __init__(self, template: Node, daemon_pods: Sequence[Pod], facts: ClusterFacts) -> None:
@@ -53,9 +53,9 @@ class NewNodes:
         """Whether the node added last has taken no pod yet; False when there is none."""
         return self._count > 0 and not self._used[self._count - 1]
 
-    def room(self, pod_class: PodClass) -> Int64Vector:
+    def capacity(self, pod_class: PodClass) -> Int64Vector:
         """Return how many pods of the class each node can still take."""
-        return self._room(pod_class, 0)
+        return self._capacity(pod_class, 0)
 
     def add(self, pod_class: PodClass, count: int) -> Int64Vector:
         """Add nodes and return the room of each for the class."""
@@ -68,7 +68,7 @@ class NewNodes:
                 self._free[key] = np.concatenate([column, np.zeros(more, np.int64)])
         for key, column in self._free.items():
             column[before : self._count] = self._base.get(key, 0)
-        return self._room(pod_class, before)
+        return self._capacity(pod_class, before)
 
     def take(self, pod_class: PodClass, taken: Int64Vector) -> None:
         """Put pods of the class on the nodes: ``taken`` has one number per node."""
@@ -80,28 +80,28 @@ class NewNodes:
                 self._column(key)[:n] -= amount * taken
         self._used[:n] |= taken > 0
 
-    def _room(self, pod_class: PodClass, first: int) -> Int64Vector:
+    def _capacity(self, pod_class: PodClass, first: int) -> Int64Vector:
         n = self._count
-        room = np.full(n - first, _UNLIMITED, np.int64)
+        capacity = np.full(n - first, _UNLIMITED, np.int64)
         for key, amount in ((PODS, 1), *pod_class.requests.items()):
             if amount > 0:
-                np.minimum(room, self._column(key)[first:n] // amount, out=room)
-        np.maximum(room, 0, out=room)
+                np.minimum(capacity, self._column(key)[first:n] // amount, out=capacity)
+        np.maximum(capacity, 0, out=capacity)
         for port in pod_class.ports:
             # A claim excludes itself, so that one pod is the most.
-            np.minimum(room, 1, out=room)
+            np.minimum(capacity, 1, out=capacity)
             for used, nodes in self._ports.get((port.protocol, port.port), {}).items():
                 if not collide(port, used):
                     continue
                 if self._base.get(used, 0) < 0:
-                    room[:] = 0
-                room[[node - first for node in nodes if node >= first]] = 0
+                    capacity[:] = 0
+                capacity[[node - first for node in nodes if node >= first]] = 0
         if pod_class.names_nodes:
             allowed = [self._passes_static(pod_class, position) for position in range(first, n)]
-            room[~np.array(allowed, np.bool_)] = 0
+            capacity[~np.array(allowed, np.bool_)] = 0
         elif not self._fresh.static_part(pod_class)[0]:
-            room[:] = 0
-        return room
+            capacity[:] = 0
+        return capacity
 
     def _passes_static(self, pod_class: PodClass, position: int) -> bool:
         name = self._name(position)

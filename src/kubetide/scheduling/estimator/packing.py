@@ -71,7 +71,7 @@ class Estimate:
         added: Names of the nodes added, with those that stayed empty.
         borrowed: Existing nodes that took pods where spreading by hostname kept them off the last new
             one; upstream counts them as new.
-        divided: Nodes of the fast path that were only reckoned, not named.
+        divided: Nodes of the fast path that were only counted, not named.
         placed: Per group: how many of its pods are on which of the added and then borrowed nodes.
         limited: Whether the limits refused a node.
         start: Row at which the next scan is to begin.
@@ -129,7 +129,7 @@ class Estimator:
             groups: Numbers of the groups; ``Estimate`` counts them anew, in this order.
             limits: How many nodes may be added.
             start: Row at which the next scan would begin, see ``placement.place``.
-            fast_path: Whether the group for which it saves most is reckoned by division
+            fast_path: Whether the group for which it saves most is estimated by division
                 (``--fastpath-binpacking-enabled``).
         """
         given = [self._groups[at] for at in groups]

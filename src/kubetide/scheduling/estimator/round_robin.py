@@ -1,4 +1,4 @@
-"""Dealing out equal pods one by one, going round the nodes that have room: by arithmetic.
+"""Dealing out equal pods one by one, going round the nodes that have capacity: by arithmetic.
 
 Source: cluster-autoscaler core (Jul 2026), the scan over nodes from one past the last match.
 """
@@ -19,30 +19,30 @@ class Fill(NamedTuple):
     last: int
 
 
-def go_round(room: Int64Vector, pods: int, start: int) -> Fill:
-    """Deal pods out one by one, going round the nodes that have room, from ``start`` on.
+def go_round(capacity: Int64Vector, pods: int, start: int) -> Fill:
+    """Deal pods out one by one, going round the nodes that have capacity, from ``start`` on.
 
     Args:
-        room: (nodes,), how many pods each can take, not negative.
+        capacity: (nodes,), how many pods each can take, not negative.
         pods: How many there are, at least 1.
         start: Node to begin with.
     """
-    if not room.any():
-        return Fill(np.zeros(len(room), np.int64), -1)
-    if int(room.sum()) <= pods:
-        rounds, taken, rest = int(room.max()), room.copy(), 0
+    if not capacity.any():
+        return Fill(np.zeros(len(capacity), np.int64), -1)
+    if int(capacity.sum()) <= pods:
+        rounds, taken, rest = int(capacity.max()), capacity.copy(), 0
     else:
         # The largest number of whole rounds, by bisection.
-        rounds, above = pods // int(np.count_nonzero(room)), min(pods + 1, int(room.max()))
+        rounds, above = pods // int(np.count_nonzero(capacity)), min(pods + 1, int(capacity.max()))
         while above - rounds > 1:
             middle = (rounds + above) // 2
-            if int(np.minimum(room, middle).sum()) <= pods:
+            if int(np.minimum(capacity, middle).sum()) <= pods:
                 rounds = middle
             else:
                 above = middle
-        taken = np.minimum(room, rounds)
+        taken = np.minimum(capacity, rounds)
         rest = pods - int(taken.sum())
-    served = np.flatnonzero(room > rounds if rest else room >= rounds)
+    served = np.flatnonzero(capacity > rounds if rest else capacity >= rounds)
     # In the order of the scan: from ``start`` to the end, then from the beginning.
     first = int(np.searchsorted(served, start))
     served = np.concatenate([served[first:], served[:first]])

@@ -18,6 +18,7 @@ from kubetide.scheduling.columns.columns import cells_of
 from kubetide.scheduling.columns.rows import Int64Vector
 from kubetide.scheduling.estimator.conditions import Conditions, OwnSpread
 from kubetide.scheduling.filters.base import UNLIMITED
+from kubetide.scheduling.pods.terms import is_first_of_its_kind
 from kubetide.scheduling.thresholds import NEW_NODES_ONE_BY_ONE
 
 _ROOM = 16
@@ -30,7 +31,7 @@ class Kind(NamedTuple):
         gates: Columns, and how much must be left in them.
         size: The same number for kinds of the same gates.
         charges: Columns, and how much a pod takes of them.
-        conditions: What the pods mind of others.
+        conditions: The inter-pod rules of the pods.
         falls_back: Whether a pod that spreading kept off the node added last may go to any other node.
         may_borrow: Whether that might be a node that exists.
     """
@@ -147,14 +148,14 @@ class SinglePacking:
 
     def _takes(self, kind: Kind, at: int) -> bool:
         """Return whether one node takes a pod."""
-        if not self._has_room(kind, at):
+        if not self._has_capacity(kind, at):
             return False
         own = self._open(kind.conditions)
         if own is None:
             return False
         return all(low <= here.get(at, 0) <= high for here, low, high in own)
 
-    def _has_room(self, kind: Kind, at: int) -> bool:
+    def _has_capacity(self, kind: Kind, at: int) -> bool:
         cells = self._cells
         return all(cells[column][at] >= least for column, least in kind.gates)
 
@@ -217,7 +218,7 @@ class SinglePacking:
 
     def _fall_back(self, kind: Kind, last: int) -> int:
         """Return a node but the last where a pod goes that spreading kept off that, or -1. Raises ExistingNodeWanted."""
-        if not (self._has_room(kind, last) and self._is_skewed(kind.conditions, last)):
+        if not (self._has_capacity(kind, last) and self._is_skewed(kind.conditions, last)):
             return -1
         if kind.may_borrow:
             raise ExistingNodeWanted
@@ -227,22 +228,22 @@ class SinglePacking:
         for tally, most in conditions.skew_limits:
             if self._counts[tally] > most:
                 return True
-        return any(self._own[rule.tally].get(at, 0) > self._most(rule) for rule in conditions.skew)
+        return any(self._own[spread.tally].get(at, 0) > self._most(spread) for spread in conditions.skew)
 
     def _open(self, conditions: Conditions) -> _Own | None:
         """Return what is asked of the pods of a single node, or None when no node takes a pod."""
-        if not conditions.minds:
+        if not conditions.binding:
             return []
         counts = self._counts
         for tally, most in conditions.limits:
             if counts[tally] > most:
                 return None
         own = [(self._own[tally], 0, 0) for tally in conditions.apart]
-        for rule in conditions.spread:
-            most = self._most(rule)
+        for spread in conditions.spread:
+            most = self._most(spread)
             if most < 0:
                 return None
-            own.append((self._own[rule.tally], 0, most))
+            own.append((self._own[spread.tally], 0, most))
         if (conditions.near or conditions.near_own) and not self._may_begin(conditions):
             for tally in conditions.near:
                 if not counts[tally]:
@@ -251,17 +252,12 @@ class SinglePacking:
         return own
 
     def _may_begin(self, conditions: Conditions) -> bool:
-        if not conditions.may_begin:
-            return False
-        return not any(self._counts[tally] for tally in conditions.near) and not any(
-            self._own[tally] for tally in conditions.near_own
-        )
+        here = [self._counts[tally] for tally in conditions.near]
+        here += [len(self._own[tally]) for tally in conditions.near_own]
+        return is_first_of_its_kind(here, conditions.may_begin)
 
-    def _most(self, rule: OwnSpread) -> int:
+    def _most(self, spread: OwnSpread) -> int:
         """Return how many pods a node may have for one more to be let in."""
-        nodes = len(self.used)
-        if rule.domains + nodes < rule.min_domains:
-            return rule.margin
-        here = self._own[rule.tally]
+        nodes, here = len(self.used), self._own[spread.tally]
         least = min(here.values()) if len(here) == nodes else 0
-        return rule.margin + min(least, rule.least)
+        return spread.rule.most(min(least, spread.least), spread.domains + nodes)

@@ -153,7 +153,7 @@ class _Sorting:
             i, j = i + 1, j - 1
 
     def _break_patterns(self, a: int, b: int) -> None:
-        """Scatters three elements in the middle, by xorshift seeded with the length."""
+        """Scatter three elements in the middle, by xorshift seeded with the length."""
         length = b - a
         word = length
         middle = a + length // 4 * 2 - 1

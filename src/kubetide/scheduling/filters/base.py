@@ -1,8 +1,8 @@
 """What a filter plugin is.
 
-A static filter judges node objects alone and gives a vector that a snapshot keeps per class. A
-capacity filter says how much of which column must be left. A moving filter judges by where other
-pods are: it gives a judge that reads counts and is asked anew after every change. All can say why one
+A static filter reads node objects alone and returns a vector that a snapshot keeps per class. A
+capacity filter says how much of which column must be left. A moving filter reads where other
+pods are: it returns a judge that reads counts and is asked anew after every change. All can say why one
 node was refused, and a filter may refuse a pod for all nodes at once (``everywhere``).
 """
 
@@ -44,7 +44,7 @@ class WholesaleFilter(Protocol):
 
 @runtime_checkable
 class StaticFilter(Filter, Protocol):
-    """Judges node objects alone: pods on nodes play no part."""
+    """Reads node objects alone: pods on nodes play no part."""
 
     def passes(self, pod: PodClass, rows: Rows) -> BoolVector | None:
         """Return True per node that passes, or None when all do."""
@@ -53,7 +53,7 @@ class StaticFilter(Filter, Protocol):
 
 @runtime_checkable
 class CapacityFilter(Filter, Protocol):
-    """Judges what is left on nodes."""
+    """Reads what is left on nodes."""
 
     def needs(self, pod: PodClass, rows: Rows) -> Iterable[Need]:
         """Return what must be left. May only name columns that exist, or else resources that all nodes lack."""
@@ -61,7 +61,7 @@ class CapacityFilter(Filter, Protocol):
 
 
 class Term(Protocol):
-    """One condition of a judge about the domains of a node label; what an estimate reckons with."""
+    """One condition of a judge about the domains of a node label; what an estimate calculates with."""
 
     @property
     def topology_key(self) -> str:
@@ -70,7 +70,7 @@ class Term(Protocol):
 
     @property
     def counted(self) -> bool:
-        """Whether pods of the judged class change the verdict for later ones."""
+        """Whether pods of the class change the verdict for later ones."""
         ...
 
     @property
@@ -119,7 +119,7 @@ class Judge(Protocol):
 
 @runtime_checkable
 class MovingFilter(Filter, Protocol):
-    """Judges by the pods that are on this node and on others."""
+    """Reads the pods that are on this node and on others."""
 
     def judge(self, pod: PodClass, rows: Rows) -> Judge | None:
         """Return the judge of a class, or None when every node passes, whatever pods are added of other classes."""

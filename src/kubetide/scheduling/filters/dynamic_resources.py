@@ -143,7 +143,7 @@ class DeviceJudge:
 class DynamicResources:
     """Source: kube-scheduler v1.36 DynamicResources with structured parameters.
 
-    Judges nothing when the facts of a snapshot hold no devices (None).
+    Every node passes when the facts of a snapshot hold no devices (None).
     """
 
     name = "DynamicResources"

@@ -30,9 +30,9 @@ class FilterSet:
     Attributes:
         every: All of them.
         wholesale: Those that may refuse all nodes at once.
-        static, capacity: These judge a node by itself, and only more strictly as pods are added; ``packing`` relies
+        static, capacity: These evaluate a node by itself, and only more strictly as pods are added; ``packing`` relies
             on that.
-        moving: These judge by where other pods are.
+        moving: These read where other pods are.
         plugins: Which of them are other packages'.
     """
 
@@ -45,7 +45,7 @@ class FilterSet:
 
     @property
     def shares_verdicts(self) -> bool:
-        """Whether classes of equal ``PodClass.standing`` and ``minding`` get one verdict.
+        """Whether classes of equal ``PodClass.standing`` and ``inter_pod_key`` get one verdict.
 
         Plug-ins of other packages may read more of a pod.
         """
@@ -90,7 +90,7 @@ def plugins_told(filters: FilterSet) -> str:
     """Return the sentence that tells a person which plug-ins take part, and what they cost."""
     named = ", ".join(str(one) for one in filters.plugins)
     return (
-        f"scheduler plug-ins {named}: judged behind the built-in filters; like pods do not share verdicts with them, "
+        f"scheduler plug-ins {named}: asked after the built-in filters; like pods do not share verdicts with them, "
         "so a tick with many pods takes longer"
     )
 

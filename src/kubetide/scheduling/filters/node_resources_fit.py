@@ -64,7 +64,7 @@ class NodeResourcesFit:
 
 
 class _Judge:
-    """Extended resources that a device class stands for: judged here on the nodes that offer them all the same."""
+    """Extended resources that a device class stands for: evaluated here on the nodes that offer them all the same."""
 
     only_tightens = True
     takes_in_copies = True

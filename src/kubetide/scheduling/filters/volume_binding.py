@@ -68,7 +68,7 @@ class VolumeBinding:
         volumes = rows.facts.volumes
         if volumes is None or not pod.claims or self.everywhere(pod, rows) is not None:
             return None
-        reasons = _judge(sort_claims(pod, volumes), volumes, rows.nodes[row])
+        reasons = _reasons(sort_claims(pod, volumes), volumes, rows.nodes[row])
         if not reasons:
             return None
         names = ", ".join(use.name for use in pod.claims)
@@ -81,16 +81,16 @@ class VolumeBinding:
         claims = sort_claims(pod, volumes)
         reasons = (NOT_FOUND, BIND_CONFLICT, NODE_CONFLICT, NO_SPACE)
         masks = {reason: np.zeros(rows.n, np.bool_) for reason in reasons}
-        # Nodes that agree in the labels that matter are judged once.
-        judged: dict[tuple[str | None, ...], tuple[str, ...]] = {}
+        # Nodes that agree in the labels that matter are evaluated once.
+        known: dict[tuple[str | None, ...], tuple[str, ...]] = {}
         keys = label_keys(claims, volumes)
         selected = any(SELECTED_NODE in (one.metadata.annotations or {}) for one in claims.waiting)
         for row, node in enumerate(rows.nodes):
             labels: Mapping[str, str] = labels_of(node)
             kind = (node.metadata.name if selected else None, *(labels.get(key) for key in keys))
-            found = judged.get(kind)
+            found = known.get(kind)
             if found is None:
-                found = judged[kind] = _judge(claims, volumes, node)
+                found = known[kind] = _reasons(claims, volumes, node)
             for reason in found:
                 masks[reason][row] = True
         return list(masks.items())
@@ -115,7 +115,7 @@ def _problem(pod: PodClass, volumes: Volumes) -> str:
     return ""
 
 
-def _judge(claims: PodClaims, volumes: Volumes, node: Node) -> tuple[str, ...]:
+def _reasons(claims: PodClaims, volumes: Volumes, node: Node) -> tuple[str, ...]:
     """Return the reasons against one node, in upstream's order."""
     labels = labels_of(node)
     reasons: list[str] = []

@@ -20,7 +20,7 @@ class PodGroup(msgspec.Struct, frozen=True):
 
 
 def equivalence_groups(pods: Iterable[Pod]) -> list[PodGroup]:
-    """Groups pods by controller and similarity, in the order of each group's first pod.
+    """Group pods by controller and similarity, in the order of each group's first pod.
 
     Pods without a controller and DaemonSet pods are groups of their own, and so is each further
     distinct pod of a controller that has ten groups already.

@@ -1,4 +1,4 @@
-"""Pod classes: pods that every filter judges alike, interned.
+"""Pod classes: pods that every filter treats alike, interned.
 
 Deciding per class instead of per pod is what keeps large clusters cheap: a class is compiled once
 (requests, selectors, ports), and a snapshot keeps what it found out about a class.
@@ -79,13 +79,13 @@ class PodClass:
         requests: What the pod asks for, int64: milli-CPU, bytes, counts; core resources first.
         needs: What must be left on its node: a place, and what it asks for of resources.
         charges: What it takes from a node: the requests, one of ``pods``, its host ports.
-        error: Not empty when the pod cannot be judged; such a pod fits nowhere.
+        error: Not empty when the pod cannot be evaluated; such a pod fits nowhere.
         affinity, anti_affinity: Required terms about other pods.
         guarding: The terms of ``anti_affinity``, to be looked up.
         spread: The spread constraints that keep it off nodes.
         terms_error, spread_error: Not empty when those cannot be read; such a pod fits nowhere.
         spreads_by_hostname: Whether any spread constraint, soft ones too, is about single nodes.
-        names_nodes: Whether copies of one template may be judged differently.
+        names_nodes: Whether copies of one template may get different verdicts.
         claims, disks: What its volumes use.
         disks_at: The disks by what those share that may exclude each other.
         features: What a node must have declared.
@@ -94,7 +94,7 @@ class PodClass:
             tolerations and the like play a part (volumes, claims, what cannot be read).
         use: What columns hold of a pod of the class; not of one that is resized or being deleted.
         preferences: What it would rather have, for scoring.
-        minding: Equal for classes that stand alike to all other pods; None as with ``standing``.
+        inter_pod_key: Equal for classes whose inter-pod rules are the same, and that those of other pods treat alike; None as with ``standing``.
     """
 
     __slots__ = (
@@ -109,9 +109,9 @@ class PodClass:
         "error",
         "features",
         "guarding",
+        "inter_pod_key",
         "key",
         "labels",
-        "minding",
         "names_nodes",
         "namespace",
         "needs",
@@ -164,7 +164,7 @@ class PodClass:
         self.disks_at = _by_place(self.disks)
         self.features = _features(pod)
         self.devices = None if self.error else device_use(pod, requests)
-        self.standing, self.minding = self._parts(pod)
+        self.standing, self.inter_pod_key = self._parts(pod)
         self.preferences = preferences_of(pod, requests, terms)
 
     def _parts(self, pod: Pod) -> tuple[bytes | None, bytes | None]:

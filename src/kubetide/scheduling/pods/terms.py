@@ -80,6 +80,35 @@ class SpreadConstraint(msgspec.Struct, frozen=True):
     honor_affinity: bool
     honor_taints: bool
 
+    @property
+    def margin(self) -> int:
+        """Return how many pods more than the least-filled one a domain may have for one more to be let in."""
+        return self.max_skew - self.self_match
+
+    def counts_least(self, domains: int) -> bool:
+        """Return whether so many domains are enough; with fewer the least-filled one counts as empty."""
+        return domains >= self.min_domains
+
+    def most(self, least: int, domains: int) -> int:
+        """Return how many pods a domain may have for one more to be let in.
+
+        Args:
+            least: Pods in the least-filled domain.
+            domains: How many domains there are.
+        """
+        margin = self.max_skew - self.self_match  # the hot loop: asking the two above costs twice as much
+        return margin + least if domains >= self.min_domains else margin
+
+
+def is_first_of_its_kind(existing: Iterable[int], matches_itself: bool) -> bool:
+    """Return whether required affinity lets a pod stand in any domain, as it is the first of those that it asks for.
+
+    Args:
+        existing: Per term, the pods in any domain that all terms mean.
+        matches_itself: Whether all terms mean the pod itself.
+    """
+    return matches_itself and not any(existing)
+
 
 def compile_terms(given: PodAffinity | None, namespace: str) -> tuple[PodTerm, ...]:
     """Compile the required terms of a pod in the namespace.

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from kubetide.scheduling.columns.columns import CodeVector, LabelColumn
 from kubetide.scheduling.columns.counting import CountColumn, DomainTable, SpreadPods
 from kubetide.scheduling.columns.rows import BoolVector, Int64Vector, Rows
-from kubetide.scheduling.filters.pod_topology_spread import Eligible
+from kubetide.scheduling.filters.inter_pod_terms import Eligible
 from kubetide.scheduling.pods.node_selection import HOSTNAME
 from kubetide.scheduling.pods.terms import SpreadConstraint
 from kubetide.scheduling.scoring.base import MOST, Incoming, Scored, ScoreError

@@ -11,7 +11,7 @@ from kubetide.scheduling.snapshot.volumes import Volumes
 
 
 class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Facts that change seldom; a new value is a new version of everything that was judged.
+    """Facts that change seldom; a new value is a new version of every verdict.
 
     Attributes:
         namespaces: Labels of each Namespace object, by name.

@@ -288,7 +288,7 @@ class Snapshot:
         return bool(self._verdicts.know(pod_class, self._store.compacted()).judges)
 
     def fits_alone(self, pod_class: PodClass) -> BoolVector:
-        """Return whether a pod of the class passes on each node, rules about pods elsewhere left aside; a fresh vector."""
+        """Return whether a pod of the class passes on each node, rules about pods elsewhere left out; a fresh vector."""
         rows = self._store.compacted()
         return self._verdicts.know(pod_class, rows).evaluate_alone(rows.n)
 

@@ -215,7 +215,7 @@ class Shared:
         self, pod_class: PodClass, rows: Rows, lineage: Lineage, layout: int
     ) -> tuple[list[Judge], bool]:
         """Return the judges of a class, and whether they hold while copies of templates come and go."""
-        key = pod_class.minding if filters_in_use().shares_verdicts else None
+        key = pod_class.inter_pod_key if filters_in_use().shares_verdicts else None
         if key is None:
             return _make_judges(pod_class, rows)
         found = self._judges.get(key)

@@ -18,7 +18,7 @@ from kubetide.simulate.report.series import Json, report_data
 from kubetide.simulate.timeline import Summary, Timeline
 
 _SHARED = ("shell.js", "format.js", "plots.js", "marks.js", "decisions.js")
-_OWN = {"report": ("charts.js", "main.js"), "what-if": ("what-if.js",)}
+_OWN = {"report": ("charts.js", "main.js"), "what-if": ("what-if.js",), "sweep": ("sweep.js",)}
 """The scripts that a page has beside those of all; its markup is the file of its name."""
 
 _IN_HTML = {
@@ -36,7 +36,7 @@ def write_report(path: Path, name: str, timeline: Timeline, summary: Summary) ->
 
 
 def render_page(title: str, data: Json, *, page: str = "report") -> str:
-    """Return a page, ``report`` or ``what-if``, with the data in it."""
+    """Return a page, ``report``, ``what-if`` or ``sweep``, with the data in it."""
     style = _uplot_notice() + _static("uPlot.min.css") + "\n" + _static("report.css")
     plotting = _uplot_notice() + _after_banner(_static("uPlot.iife.min.js"))
     own = '"use strict";\n' + "\n".join(_static(name) for name in (*_SHARED, *_OWN[page]))

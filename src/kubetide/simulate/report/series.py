@@ -35,7 +35,7 @@ Number = TypeVar("Number", int, float)
 def report_data(name: str, timeline: Timeline, summary: Summary) -> Json:
     """Return everything the page shows, as plain JSON values."""
     steps = len(timeline.pending)
-    size = bucket_size(steps, series=6 * len(timeline.services) + len(timeline.nodes) + 6)
+    size = bucket_size(steps, series=7 * len(timeline.services) + len(timeline.nodes) + 6)
     step_s = timeline.step_s
     marks = timeline.marks[:MOST_MARKS]
     return {
@@ -110,6 +110,7 @@ def _service(series: ServiceSeries, step_s: float, size: int) -> Json:
         "ready": lasts(series.ready, size),
         "violated": peaks([int(bad) for bad in series.violated], size),
         "lost": lasts(lost_minutes(series.violated, step_s), size),
+        "lostOwnStep": lasts(lost_minutes(series.violated_own_step, step_s), size),
     }
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kubetide.explain.reasons import Vocabulary
-from kubetide.loop import LoopEntry, Parts
+from kubetide.loop import Listener, LoopEntry, Parts
 from kubetide.objects.kinds import CRON_JOBS, JOBS, LIMIT_RANGES, REPLICATION_CONTROLLERS
+from kubetide.ports.clock import Clock
+from kubetide.units.exposition import Registry
 from kubetide.vertical.admission.controller import LOOP, AdmissionController
 from kubetide.vertical.admission.controller.roles import ADMISSION
+from kubetide.vertical.admission.series import AdmissionSeries
 from kubetide.vertical.admission.settings import Settings
 from kubetide.vertical.flag_tables import flag_table, read_feature_gates
 
@@ -24,6 +27,12 @@ def _make(parts: Parts, settings: Settings) -> AdmissionController:
     )
 
 
+def _series(registry: Registry, loop: AdmissionController, clock: Clock) -> Listener:
+    del clock  # reviews are timed as they are answered
+    AdmissionSeries(registry, loop)
+    return lambda _: None
+
+
 ENTRY: Final[LoopEntry[Any]] = LoopEntry(
     name=LOOP,
     flags=flag_table(
@@ -33,6 +42,7 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
         gates=("gates", read_feature_gates),
     ),
     make=_make,
+    series=_series,
     # What it answers stands in the pods themselves.
     core=None,
     vocabulary=Vocabulary({}),

@@ -6,27 +6,22 @@ done before, so that adding up changes nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
+from kubetide.vertical.recommender.aggregates import Aggregates
 from kubetide.vertical.recommender.histograms import NEVER, Histograms
 
-if TYPE_CHECKING:
-    from kubetide.vertical.recommender.state import State
 
-
-def align(state: State) -> None:
-    """Align the references of all rows that some VPA adds up."""
-    several = [
-        rows for key in sorted(state.vpas) for _, rows in state.cells_of(state.vpas[key]) if len(rows) > 1
-    ]
+def align(aggregates: Aggregates, several: Sequence[tuple[int, ...]]) -> None:
+    """Align the references of rows that are added up: two or more in each entry."""
     if not several:
         return
     lengths = np.fromiter(map(len, several), np.int64, len(several))
     sources = np.fromiter((row for one in several for row in one), np.int64, int(lengths.sum()))
     begins = np.cumsum(lengths) - lengths
-    for histograms in (state.aggregates.cpu, state.aggregates.memory):
+    for histograms in (aggregates.cpu, aggregates.memory):
         references = histograms.reference[sources]
         unequal = references != np.repeat(references[begins], lengths)
         if unequal.any():

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,11 +17,9 @@ from kubetide.units.time import Instant, format_rfc3339
 from kubetide.vertical.recommender.aggregates import Aggregates
 from kubetide.vertical.recommender.buckets import MEMORY_BUCKETS
 from kubetide.vertical.recommender.cells import Sums, summed
+from kubetide.vertical.recommender.containers import Containers
 from kubetide.vertical.recommender.histograms import NEVER, CheckpointError, Histograms
 from kubetide.vertical.recommender.views import CheckpointView, time_of
-
-if TYPE_CHECKING:
-    from kubetide.vertical.recommender.state import State
 
 VERSION = "v3"
 _AT_ONCE = 2048
@@ -111,19 +108,20 @@ def _times(texts: Sequence[str | None]) -> Int64Vector:
     return np.array([NEVER if time is None else time for time in times], np.int64)
 
 
-def checkpoints_of(state: State, cells: Sequence[Cell], now: Instant) -> Iterator[CheckpointView]:
-    """Yield the checkpoint of each cell, in order."""
-    by_aggregate = _live_by_aggregate(state)
-    for begin in range(0, len(cells), _AT_ONCE):
-        yield from _block(state, cells[begin : begin + _AT_ONCE], now, by_aggregate)
-
-
-def _block(
-    state: State, cells: Sequence[Cell], now: Instant, live: tuple[Int64Vector, Int64Vector, Int64Vector]
+def checkpoints_of(
+    aggregates: Aggregates, containers: Containers, cells: Sequence[Cell], now: Instant
 ) -> Iterator[CheckpointView]:
-    rows = [cell[3] for cell in cells]
-    sums = summed(state.aggregates, rows)
-    _without_running_windows(state, sums, rows, now, live)
+    """Yield the checkpoint of each cell, in order."""
+    live = _live_by_aggregate(containers, len(aggregates.count))
+    for begin in range(0, len(cells), _AT_ONCE):
+        some = cells[begin : begin + _AT_ONCE]
+        rows = [cell[3] for cell in some]
+        sums = summed(aggregates, rows)
+        _without_running_windows(containers, sums, rows, now, live)
+        yield from _block(sums, some, now)
+
+
+def _block(sums: Sums, cells: Sequence[Cell], now: Instant) -> Iterator[CheckpointView]:
     cpu, memory = _parts(sums.cpu), _parts(sums.memory)
     written = format_rfc3339(now)
     for number, (namespace, vpa, container, _) in enumerate(cells):
@@ -139,25 +137,27 @@ def _block(
         yield CheckpointView(namespace, f"{vpa}-{container}", vpa, container, status)
 
 
-def _live_by_aggregate(state: State) -> tuple[Int64Vector, Int64Vector, Int64Vector]:
+def _live_by_aggregate(
+    containers: Containers, aggregates: int
+) -> tuple[Int64Vector, Int64Vector, Int64Vector]:
     """Return the rows of live containers in order of aggregate, and where those of each begin and end."""
-    aggregate = state.containers.aggregate
+    aggregate = containers.aggregate
     rows = np.flatnonzero(aggregate >= 0)
     rows = rows[np.argsort(aggregate[rows], kind="stable")]
-    numbers = np.arange(len(state.aggregates.count))
+    numbers = np.arange(aggregates)
     begins = np.searchsorted(aggregate[rows], numbers)
     ends = np.searchsorted(aggregate[rows], numbers, side="right")
     return rows, begins, ends
 
 
 def _without_running_windows(
-    state: State,
+    containers: Containers,
     sums: Sums,
     rows: Sequence[tuple[int, ...]],
     now: Instant,
     live: tuple[Int64Vector, Int64Vector, Int64Vector],
 ) -> None:
-    containers, begins, ends = live
+    in_order, begins, ends = live
     counts = [len(one) for one in rows]
     cells = np.repeat(np.arange(len(rows)), counts)
     sources = np.fromiter((row for one in rows for row in one), np.int64, len(cells))
@@ -166,11 +166,11 @@ def _without_running_windows(
     if len(into) == 0:
         return
     offsets = np.arange(len(into)) - np.repeat(np.cumsum(number) - number, number)
-    found = containers[np.repeat(begins[sources], number) + offsets]
-    running = state.containers.window_end[found] > now
+    found = in_order[np.repeat(begins[sources], number) + offsets]
+    running = containers.window_end[found] > now
     into, found = into[running], found[running]
-    buckets = MEMORY_BUCKETS.find(state.containers.current_peaks(found))
-    sums.memory.subtract_many(into, buckets, 1.0, state.containers.window_end[found])
+    buckets = MEMORY_BUCKETS.find(containers.current_peaks(found))
+    sums.memory.subtract_many(into, buckets, 1.0, containers.window_end[found])
 
 
 def _parts(histograms: Histograms) -> list[HistogramCheckpoint]:

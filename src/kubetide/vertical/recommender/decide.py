@@ -94,7 +94,7 @@ def checkpoints(state: State, vpas: Sequence[Key], now: Instant) -> Iterator[Che
         if key in state.vpas
         for container, rows in state.cells_of(state.vpas[key])
     ]
-    yield from checkpoints_of(state, cells, now)
+    yield from checkpoints_of(state.aggregates, state.containers, cells, now)
 
 
 def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -> Result:

@@ -10,23 +10,23 @@ from kubetide.ports.clock import Clock
 from kubetide.units.exposition import Registry
 from kubetide.vertical.flag_tables import flag_table, read_feature_gates
 from kubetide.vertical.recommender.controller import LOOP, RecommenderController
+from kubetide.vertical.recommender.controller.history import HistoryReader
 from kubetide.vertical.recommender.controller.roles import RECOMMENDER
 from kubetide.vertical.recommender.explaining import EXPLAINING
 from kubetide.vertical.recommender.series import RecommenderSeries
 from kubetide.vertical.recommender.settings import Settings
 
 
-def _check(settings: Settings) -> None:
-    """Raise ValueError for what this loop cannot do."""
-    if not settings.uses_checkpoints:
-        raise ValueError(
-            "--vpa-storage=prometheus: history from Prometheus is not supported yet; leave the flag out, and "
-            "checkpoints are read and written"
-        )
-
-
 def _make(parts: Parts, settings: Settings) -> RecommenderController:
     assert parts.sources is not None, "a process that runs this loop has metric sources"
+    series, history = parts.sources.series, None
+    if not settings.uses_checkpoints:
+        if series is None:
+            parts.warn(
+                "recommender: this run has no Prometheus, so --vpa-storage=prometheus finds no history"
+            )
+        else:
+            history = HistoryReader(series, parts.clock, settings, settings.vpa_object_namespace).read
     return RecommenderController(
         parts.cluster,
         parts.sources.resource,
@@ -35,12 +35,14 @@ def _make(parts: Parts, settings: Settings) -> RecommenderController:
         settings,
         caches=parts.caches,
         board=parts.board,
+        history=history,
+        external=parts.sources.external,
+        warn=parts.warn,
     )
 
 
 def _series(registry: Registry, loop: RecommenderController, clock: Clock) -> Listener:
-    del clock
-    return RecommenderSeries(registry, loop).heard
+    return RecommenderSeries(registry, loop, clock).heard
 
 
 ENTRY: Final[LoopEntry[Any]] = LoopEntry(
@@ -49,7 +51,6 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
         Settings,
         without=frozenset(),
         gates=("per_vpa_config", lambda text: read_feature_gates(text).per_vpa_config),
-        check=_check,
     ),
     make=_make,
     core=EXPLAINING.core,

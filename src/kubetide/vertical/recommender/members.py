@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -97,6 +98,28 @@ class Vpa:
     @property
     def key(self) -> Key:
         return self.view.namespace, self.view.name
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """Who belongs to whom. The dictionaries are filled and emptied in place."""
+
+    groups: dict[GroupKey, Group] = field(default_factory=dict)
+    pods: dict[Key, PodEntry] = field(default_factory=dict)
+    vpas: dict[Key, Vpa] = field(default_factory=dict)
+
+    def vpas_of(self, namespace: str, pod: PodEntry) -> Sequence[Key]:
+        """Return the VPAs that select a tracked pod, ordered."""
+        return self.groups[namespace, pod.labels].vpas
+
+    def contributive(self) -> set[int]:
+        """Return the rows of aggregates of pods that run, or whose controller is still there."""
+        rows: set[int] = set()
+        for (namespace, _), pod in self.pods.items():
+            group = self.groups[namespace, pod.labels]
+            if pod.phase not in {"Succeeded", "Failed"} or group.vpas:
+                rows.update(group.aggregates[name] for name in pod.containers if name in group.aggregates)
+        return rows
 
 
 class LabelSets:

@@ -9,19 +9,17 @@ for the window. Within it the old amount becomes a floor of the recommendation f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import msgspec
 
-from kubetide.units.time import Instant, after, between
-from kubetide.vertical.recommender.floors import Floor, Place
+from kubetide.units.time import Duration, Instant, after, between
+from kubetide.vertical.recommender.floors import Floor, Floors, Place
+from kubetide.vertical.recommender.members import Members
 from kubetide.vertical.recommender.views import Oom, Samples
 
-if TYPE_CHECKING:
-    from kubetide.vertical.recommender.state import State
-
 _AT_LIMIT = 0.95
-"""Share of the CPU limit from which a sample counts as throttled; the metrics API tells no throttling."""
+"""Share of the CPU limit from which a sample counts as throttled; the metrics API does not show throttling."""
 _RISE = 0.1
 _FEWEST = 10
 """Samples after a change before throttling counts."""
@@ -44,75 +42,97 @@ class Past(msgspec.Struct):
     throttled_before: int = 0
     throttled_after: int = 0
 
+    def count(self, request: int, *, throttled: bool) -> None:
+        """Count a sample of a container with this request."""
+        if request < self.amount:
+            self.after += 1
+            self.throttled_after += throttled
+        else:
+            self.before += 1
+            self.throttled_before += throttled
 
-def note_requests(state: State) -> None:
-    """Take over what running pods ask for now."""
-    now, window = state.at, state.settings.rollback_window
-    current: dict[Place, int] = {}
-    for (namespace, _), pod in state.pods.items():
-        if pod.phase == "Running" and pod.resources:
-            for vpa in state.groups[namespace, pod.labels].vpas:
-                for container, one in pod.resources.items():
-                    for resource, amount in (("cpu", one.cpu), ("memory", one.memory)):
-                        place = (*vpa, container, resource)
-                        current[place] = max(current.get(place, 0), amount)
-    for place, amount in current.items():
-        past = state.pasts.get(place)
-        if past is None or amount > past.amount or between(past.seen, now) > window:
-            state.pasts[place] = Past(amount, now)
-        elif amount == past.amount:
-            past.seen = now
-    for place in [place for place in state.pasts if place[:2] not in state.vpas]:
-        del state.pasts[place]
+    def is_worse(self) -> bool:
+        """Return whether the CPU limit is reached in more of the samples than before, of enough of them."""
+        before = _share(self.throttled_before, self.before)
+        return self.after >= _FEWEST and _share(self.throttled_after, self.after) > _RISE + before
 
 
-def note_throttling(state: State, samples: Samples) -> None:
-    """Count samples at the CPU limit; roll back where they have become more with a lower request."""
-    touched: dict[Place, Past] = {}
-    bounds, cpu = samples.first.tolist(), samples.cpu.tolist()
-    for number, key in enumerate(zip(samples.namespaces, samples.names, strict=True)):
-        pod = state.pods.get(key)
-        if pod is None or not pod.resources:
-            continue
-        for place in range(bounds[number], bounds[number + 1]):
-            container = samples.containers[place]
-            one = pod.resources.get(container)
-            if one is None or not one.cpu_limit:
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What one pass notes of requests and of what became of containers.
+
+    Attributes:
+        members: Pods and the VPAs that select them.
+        pasts: Requests of before; changed in place.
+        floors: Where a roll-back is put.
+        now: When the pass began.
+        window: How long a request of before is remembered.
+    """
+
+    members: Members
+    pasts: dict[Place, Past]
+    floors: Floors
+    now: Instant
+    window: Duration
+
+    def note_requests(self) -> None:
+        """Take over what running pods ask for now."""
+        current: dict[Place, int] = {}
+        for (namespace, _), pod in self.members.pods.items():
+            if pod.phase == "Running" and pod.resources:
+                for vpa in self.members.vpas_of(namespace, pod):
+                    for container, one in pod.resources.items():
+                        for resource, amount in (("cpu", one.cpu), ("memory", one.memory)):
+                            place = (*vpa, container, resource)
+                            current[place] = max(current.get(place, 0), amount)
+        for place, amount in current.items():
+            past = self.pasts.get(place)
+            if past is None or amount > past.amount or between(past.seen, self.now) > self.window:
+                self.pasts[place] = Past(amount, self.now)
+            elif amount == past.amount:
+                past.seen = self.now
+        for place in [place for place in self.pasts if place[:2] not in self.members.vpas]:
+            del self.pasts[place]
+
+    def note_throttling(self, samples: Samples) -> None:
+        """Count samples at the CPU limit; roll back where they have become more with a lower request."""
+        touched: dict[Place, Past] = {}
+        bounds, cpu = samples.first.tolist(), samples.cpu.tolist()
+        for number, key in enumerate(zip(samples.namespaces, samples.names, strict=True)):
+            pod = self.members.pods.get(key)
+            if pod is None or not pod.resources:
                 continue
-            throttled = cpu[place] >= _AT_LIMIT * one.cpu_limit
-            for vpa in state.groups[key[0], pod.labels].vpas:
-                past = state.pasts.get((*vpa, container, "cpu"))
-                if past is None:
+            for at in range(bounds[number], bounds[number + 1]):
+                container = samples.containers[at]
+                one = pod.resources.get(container)
+                if one is None or not one.cpu_limit:
                     continue
-                touched[(*vpa, container, "cpu")] = past
-                if one.cpu < past.amount:
-                    past.after += 1
-                    past.throttled_after += throttled
-                else:
-                    past.before += 1
-                    past.throttled_before += throttled
-    for where, past in touched.items():
-        if past.after >= _FEWEST and _share(past.throttled_after, past.after) > _RISE + _share(
-            past.throttled_before, past.before
-        ):
-            _roll_back(state, where, past)
-            past.after = past.throttled_after = 0
+                throttled = cpu[at] >= _AT_LIMIT * one.cpu_limit
+                for vpa in self.members.vpas_of(key[0], pod):
+                    place = (*vpa, container, "cpu")
+                    past = self.pasts.get(place)
+                    if past is None:
+                        continue
+                    touched[place] = past
+                    past.count(one.cpu, throttled=throttled)
+        for place, past in touched.items():
+            if past.is_worse():
+                self._roll_back(place, past)
+                past.after = past.throttled_after = 0
 
+    def note_kill(self, oom: Oom) -> None:
+        """Roll back where a container was killed that asks for less memory than before."""
+        pod = self.members.pods.get((oom.namespace, oom.pod))
+        for vpa in () if pod is None else self.members.vpas_of(oom.namespace, pod):
+            place = (*vpa, oom.container, "memory")
+            past = self.pasts.get(place)
+            if past is not None and oom.memory < past.amount:
+                self._roll_back(place, past)
 
-def note_kill(state: State, oom: Oom) -> None:
-    """Roll back where a container was killed that asks for less memory than before."""
-    pod = state.pods.get((oom.namespace, oom.pod))
-    for vpa in () if pod is None else state.groups[oom.namespace, pod.labels].vpas:
-        place = (*vpa, oom.container, "memory")
-        past = state.pasts.get(place)
-        if past is not None and oom.memory < past.amount:
-            _roll_back(state, place, past)
-
-
-def _roll_back(state: State, place: Place, past: Past) -> None:
-    now, window = state.at, state.settings.rollback_window
-    if between(past.seen, now) <= window:
-        state.floors.put(place, Floor(past.amount, now, after(now, window), "RolledBack"))
+    def _roll_back(self, place: Place, past: Past) -> None:
+        if between(past.seen, self.now) <= self.window:
+            until = after(self.now, self.window)
+            self.floors.put(place, Floor(past.amount, self.now, until, "RolledBack"))
 
 
 def _share(part: int, whole: int) -> float:

@@ -5,16 +5,17 @@ A flag ``--a-b`` is the field ``a_b``. Source: vpa-recommender 1.8.1.
 
 from __future__ import annotations
 
-import msgspec
-
 from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.units.selectors import Selector, SelectorError
 from kubetide.units.time import ZERO, Duration, hours, minutes
+from kubetide.vertical.recommender.history import HistorySettings
 
 DEFAULT_RECOMMENDER = "default"
+DEFAULT_ADDRESS = "http://prometheus.monitoring.svc"
+"""Where upstream looks for Prometheus."""
 
 
-class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
+class Settings(HistorySettings, frozen=True, omit_defaults=True):
     """Upstream's flags that the recommender decides by, some of our own, and two rules of releases before 1.8.
 
     Attributes:
@@ -24,12 +25,14 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
         recommender_interval: Time between two passes.
         checkpoints_gc_interval: Time between two collections of checkpoints without a VPA.
         checkpoints_timeout: For so long checkpoints are written in one pass, at least some of them.
-        storage: ``prometheus``: history from there, and no checkpoints at all.
+        storage: ``prometheus``: history from there, asked for once at the start, and no checkpoints at all.
         memory_saver: Only pods that match a VPA are tracked.
         update_worker_count: Writes in flight at once.
         container_recommendation_max_allowed_cpu, container_recommendation_max_allowed_memory: Quantities that
             cap what a VPA's policy has no maximum for; empty for none.
         per_vpa_config: Feature gate PerVPAConfig: policies may set OOM bumps and windows of memory peaks.
+        use_external_metrics: Whether usage comes from the external metrics API, not from the resource metrics API.
+        external_metrics_cpu_metric, external_metrics_memory_metric: Their names; empty for none of that resource.
         leave_to_hpa: Whether resources are left alone that an HPA of the same target scales on by utilization.
         oom_lower_bound: Whether an OOM kill is a lower bound of memory for a window, and no sample of usage.
         advise_selector: Labels of Deployments, StatefulSets and DaemonSets that get a recommendation without a VPA
@@ -74,6 +77,9 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     cpu_integer_post_processor_enabled: bool = False
     container_recommendation_max_allowed_cpu: str = ""
     container_recommendation_max_allowed_memory: str = ""
+    use_external_metrics: bool = False
+    external_metrics_cpu_metric: str = ""
+    external_metrics_memory_metric: str = ""
     per_vpa_config: bool = False
     leave_to_hpa: bool = True
     oom_lower_bound: bool = False
@@ -103,6 +109,14 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
             raise ValueError("vpa-object-namespace and ignored-vpa-object-namespaces cannot both be set")
         for resource in ("cpu", "memory"):
             self.max_allowed(resource)
+        self.check_history()
+        if self.use_external_metrics and not (
+            self.external_metrics_cpu_metric or self.external_metrics_memory_metric
+        ):
+            raise ValueError(
+                "use-external-metrics needs external-metrics-cpu-metric or external-metrics-memory-metric: the names of "
+                "the metrics"
+            )
 
     @property
     def uses_checkpoints(self) -> bool:

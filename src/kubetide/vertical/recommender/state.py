@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from kubetide.plan.board import NodeSize
+from kubetide.ports.metrics import Int64Vector
 from kubetide.units.selectors import SelectorError
 from kubetide.units.time import Duration, Instant, hours
 from kubetide.vertical.policies import container_policy
@@ -17,13 +20,23 @@ from kubetide.vertical.recommender.alignment import align
 from kubetide.vertical.recommender.checkpoints import load_checkpoints
 from kubetide.vertical.recommender.containers import Containers
 from kubetide.vertical.recommender.delta import Delta
-from kubetide.vertical.recommender.feeding import SampleRows, feed, feed_history, feed_oom
+from kubetide.vertical.recommender.feeding import SampleRows, feed, feed_history, floor_of
 from kubetide.vertical.recommender.floors import Floors, Place
 from kubetide.vertical.recommender.links import Links
-from kubetide.vertical.recommender.members import Group, GroupKey, LabelSets, PodEntry, Stored, Vpa
-from kubetide.vertical.recommender.rollback import Past, note_kill, note_requests, note_throttling
+from kubetide.vertical.recommender.members import Group, GroupKey, LabelSets, Members, PodEntry, Stored, Vpa
+from kubetide.vertical.recommender.rollback import Past, Watch
 from kubetide.vertical.recommender.settings import Settings
-from kubetide.vertical.recommender.views import CheckpointView, Key, PodView, StatusView, VpaView
+from kubetide.vertical.recommender.views import (
+    CheckpointView,
+    History,
+    Key,
+    Oom,
+    PodView,
+    Samples,
+    StatusView,
+    Usage,
+    VpaView,
+)
 
 AGGREGATES_COLLECTED_EVERY: Duration = hours(1)
 
@@ -46,10 +59,9 @@ class State:
         self.aggregates = Aggregates(self.settings)
         self.containers = Containers()
         self.labels = LabelSets()
-        self.groups: dict[GroupKey, Group] = {}
-        self.pods: dict[Key, PodEntry] = {}
+        self.members = Members()
+        self.groups, self.pods, self.vpas = self.members.groups, self.members.pods, self.members.vpas
         self.views: dict[Key, VpaView] = {}
-        self.vpas: dict[Key, Vpa] = {}
         self.stored: dict[Key, str] = {}
         self.problems: list[str] = []
         self.aggregates_collected: Instant | None = None
@@ -69,7 +81,7 @@ class State:
         if self.checkpoints_collected is None:
             self.checkpoints_collected = delta.at
         # History comes first: what policies say of windows does not hold for it.
-        feed_history(self, delta.history)
+        self._feed_history(delta.history)
         for vpa in delta.vpas:
             self._put_vpa(vpa)
         for key in delta.gone_vpas:
@@ -90,21 +102,23 @@ class State:
             self._put_pod(pod)
         self._track_more()
         self.floors.expire(delta.at)
-        rolls_back = self.settings.rollback_window > 0
-        if rolls_back:
-            note_requests(self)
+        window = self.settings.rollback_window
+        watch = Watch(self.members, self.pasts, self.floors, delta.at, window) if window > 0 else None
+        if watch is not None:
+            watch.note_requests()
         if delta.samples is not None:
-            feed(self, delta.samples)
-            if rolls_back:
-                note_throttling(self, delta.samples)
+            self._feed(delta.samples)
+            if watch is not None:
+                watch.note_throttling(delta.samples)
         for oom in delta.ooms:
-            if rolls_back:
-                note_kill(self, oom)
-            feed_oom(self, oom)
+            if watch is not None:
+                watch.note_kill(oom)
+            self._feed_oom(oom)
         self._forget_pods(delta)
         if self.floors.held:
             self.floors.keep_only(self.vpas)
-        align(self)
+        cells = [rows for key in sorted(self.vpas) for _, rows in self.cells_of(self.vpas[key])]
+        align(self.aggregates, [rows for rows in cells if len(rows) > 1])
 
     # ── VPAs ──
 
@@ -276,6 +290,50 @@ class State:
                 self.sample_rows.forget()
         self.ghosts.clear()
 
+    # ── usage ──
+
+    def _feed_history(self, history: Sequence[History]) -> None:
+        """Add what is known of containers from before the start; pods that are not found after that are dropped."""
+        feeds: list[tuple[int, Usage]] = []
+        for one in history:
+            pod = self.track(PodView(one.namespace, one.pod, one.labels, "Unknown", tuple(one.containers)))
+            self.ghosts.add((one.namespace, one.pod))
+            feeds += [(pod.containers[name], usage) for name, usage in one.containers.items()]
+        feed_history(self.containers, self.aggregates, feeds)
+
+    def _feed(self, samples: Samples) -> None:
+        rows = self.sample_rows.of(self.pods, samples)
+        self._ensure_aggregates(rows[rows >= 0])
+        feed(self.containers, self.aggregates, rows, samples)
+
+    def _ensure_aggregates(self, rows: Int64Vector) -> None:
+        """Make aggregates anew that have been dropped although their containers still use something."""
+        lacking = self.containers.aggregate[rows] < 0
+        if not lacking.any():
+            return
+        fed = set(rows[lacking].tolist())
+        for (namespace, _), pod in self.pods.items():
+            for name, row in pod.containers.items():
+                if row in fed:
+                    self.containers.aggregate[row] = self.aggregate_of(namespace, pod.labels, name)
+
+    def _feed_oom(self, oom: Oom) -> None:
+        """Add what an OOM says; one of a container that is not tracked is passed over."""
+        pod = self.pods.get((oom.namespace, oom.pod))
+        row = None if pod is None else pod.containers.get(oom.container)
+        if pod is None or row is None:
+            return
+        self._ensure_aggregates(np.array([row]))
+        if self.settings.oom_lower_bound:
+            floor = floor_of(self.containers, self.aggregates, row, oom)
+            for vpa in self.members.vpas_of(oom.namespace, pod):
+                self.floors.put((*vpa, oom.container, "memory"), floor)
+            return
+        by_window = self.settings.oom_age_by_window
+        if not self.containers.add_oom(self.aggregates, row, oom.memory, oom.at, by_window=by_window):
+            where = f"{oom.namespace}/{oom.pod}/{oom.container}"
+            self.problems.append(f"OOM of {where} is discarded: it is older than a window of memory peaks")
+
     # ── garbage ──
 
     def collect(self, now: Instant) -> None:
@@ -287,7 +345,7 @@ class State:
         if last is not None and now - last < AGGREGATES_COLLECTED_EVERY:
             return
         self.aggregates_collected = now
-        useful = self._contributive()
+        useful = self.members.contributive()
         gone = self.aggregates.expired(now)
         empty = self.aggregates.count == 0
         rows = {row for group in self.groups.values() for row in group.aggregates.values()}
@@ -298,15 +356,6 @@ class State:
                     self.vpas[name].groups.pop(key, None)
                 del self.groups[key]
         self.labels.keep_only({number for _, number in self.groups})
-
-    def _contributive(self) -> set[int]:
-        """Return the rows of pods that run, or whose controller is still there."""
-        rows: set[int] = set()
-        for (namespace, _), pod in self.pods.items():
-            group = self.groups[namespace, pod.labels]
-            if pod.phase not in {"Succeeded", "Failed"} or group.vpas:
-                rows.update(group.aggregates[name] for name in pod.containers if name in group.aggregates)
-        return rows
 
     def keep_only(self, aggregates: set[int]) -> None:
         """Drop all aggregates but these rows."""

@@ -63,7 +63,7 @@ class Requested(msgspec.Struct, frozen=True, array_like=True):
 class PodView(msgspec.Struct, frozen=True, omit_defaults=True):
     """A pod; ``init`` are the names of its init containers, which are not tracked.
 
-    ``resources`` are told only where changes of them may be rolled back.
+    ``resources`` are known only where changes of them may be rolled back.
     """
 
     namespace: str
@@ -119,11 +119,11 @@ class Samples(msgspec.Struct, frozen=True):
     memory: Int64Vector
 
 
-class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a container has used: times and millicores, times and bytes, each in order of time."""
+class Usage(msgspec.Struct, frozen=True, eq=False):
+    """What a container has used: (2, samples) times in ns and millicores or bytes, each in order of time."""
 
-    cpu: tuple[tuple[Instant, int], ...] = ()
-    memory: tuple[tuple[Instant, int], ...] = ()
+    cpu: Int64Vector
+    memory: Int64Vector
 
 
 class History(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kubetide.loop import LoopEntry, Parts
+from kubetide.loop import Listener, LoopEntry, Parts
 from kubetide.objects.kinds import CRON_JOBS, JOBS, LIMIT_RANGES, REPLICATION_CONTROLLERS
+from kubetide.ports.clock import Clock
+from kubetide.units.exposition import Registry
 from kubetide.vertical.flag_tables import flag_table, read_feature_gates
 from kubetide.vertical.updater.controller import LOOP, UpdaterController
 from kubetide.vertical.updater.controller.roles import UPDATER
 from kubetide.vertical.updater.explaining import EXPLAINING
+from kubetide.vertical.updater.series import UpdaterSeries
 from kubetide.vertical.updater.settings import Settings
 
 
 def _make(parts: Parts, settings: Settings) -> UpdaterController:
     return UpdaterController(parts.cluster, parts.clock, parts.recorder, settings, caches=parts.caches)
+
+
+def _series(registry: Registry, loop: UpdaterController, clock: Clock) -> Listener:
+    del clock  # the controller times its loops
+    return UpdaterSeries(registry, loop).heard
 
 
 ENTRY: Final[LoopEntry[Any]] = LoopEntry(
@@ -26,6 +34,7 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
         gates=("gates", read_feature_gates),
     ),
     make=_make,
+    series=_series,
     core=EXPLAINING.core,
     vocabulary=EXPLAINING.vocabulary,
     roles=(UPDATER,),

@@ -1,5 +1,5 @@
 // The frame of every page: address, time slider, live updates, and the one way to ask the server.
-import { decisionsPage, objectPage, objectsPage, overviewPage } from "./pages.js";
+import { aheadPage, decisionsPage, objectPage, objectsPage, overviewPage } from "./pages.js";
 
 export const state = { span: null, objects: {}, at: "" };
 
@@ -114,6 +114,7 @@ async function show({ quiet = false } = {}) {
     let page;
     if (!first) page = await overviewPage();
     else if (first === "decisions") page = await decisionsPage(url.searchParams);
+    else if (first === "ahead") page = await aheadPage(url.searchParams);
     else if (first === "objects") page = await objectsPage(url.searchParams);
     else page = await objectPage(first, rest.join("/"), url.searchParams);
     if (mine !== asked) return;

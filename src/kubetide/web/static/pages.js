@@ -98,6 +98,18 @@ export async function decisionsPage(parameters) {
   return { title: "Decisions", content: [make("h1", {}, "Decisions"), form, make("p", { class: "none" }, shown), decisionList(found.decisions)] };
 }
 
+export async function aheadPage(parameters) {
+  const ahead = parameters.get("ahead") || "1h";
+  const found = await ask("ahead", { ahead, at: state.at });
+  const choice = make("select", { id: "ahead" }, ...["15m", "1h", "6h", "24h", "168h"].map((one) => make("option", { value: one }, one)));
+  choice.value = ahead;
+  choice.addEventListener("change", () => go("/ahead", { ahead: choice.value }));
+  const items = found.entries.map((entry) =>
+    decisionItem({ at: entry.at, loop: entry.loop, text: `${entry.subject}: ${entry.text}`, why: entry.why ? [entry.why] : [], inVain: false }));
+  const list = items.length ? make("ol", { class: "decisions" }, ...items) : make("p", { class: "none" }, `nothing until ${timeText(found.until)} UTC, as far as ${found.loops.join(", ")} know`);
+  return { title: "Ahead", content: [make("h1", {}, "What is to come"), make("form", { class: "filters" }, make("label", { for: "ahead" }, "Look ahead "), choice), list] };
+}
+
 export async function objectsPage(parameters) {
   const q = (parameters.get("q") || "").toLowerCase();
   const sections = Object.entries(state.objects).map(([kind, names]) => {

@@ -189,6 +189,10 @@ def _template(spec: Json) -> Json:
     return {**spec, "template": {**template, "spec": _pod_spec(template.get("spec"))}}
 
 
+def _pod_template(obj: Json) -> Json:
+    return _template(obj)
+
+
 def _deployment(obj: Json) -> Json:
     spec = _filled(
         _template(obj.get("spec") or {}),
@@ -349,6 +353,7 @@ _BY_KIND: dict[tuple[str, str], Callable[[Json], Json]] = {
     ("", "Pod"): _pod,
     ("", "Node"): _node,
     ("", "Namespace"): _namespace,
+    ("", "PodTemplate"): _pod_template,
     ("apps", "Deployment"): _deployment,
     ("apps", "ReplicaSet"): _replica_set,
     ("apps", "DaemonSet"): _daemon_set,

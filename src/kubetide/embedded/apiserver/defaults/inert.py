@@ -1,4 +1,4 @@
-"""What the API server fills in of the kinds that are stored without effect.
+"""What the API server fills in of the kinds that applications bring beside workloads.
 
 A Service gets no address: nothing here routes to one.
 

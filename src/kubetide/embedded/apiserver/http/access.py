@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kubetide.ports.errors import BadRequest, Forbidden, Unauthorized
@@ -20,22 +20,37 @@ class Rule:
     """Allows verbs on resources; ``*`` stands for all. Nothing is allowed that no rule allows.
 
     Attributes:
-        resources: Plural names, ``deployments`` or ``deployments/scale``.
+        resources: Plural names, ``deployments`` or ``deployments/scale``; ``*/scale`` is that of every kind.
         namespaces: Where; an entry other than ``*`` allows nothing at the cluster scope.
+        names: Of objects; empty stands for all, and for requests that name none.
+        paths: That are no resources; ``/healthz/*`` is all below.
     """
 
     verbs: tuple[str, ...] = ("*",)
     groups: tuple[str, ...] = ("*",)
     resources: tuple[str, ...] = ("*",)
     namespaces: tuple[str, ...] = ("*",)
+    names: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
 
     def allows(self, wish: Wish) -> bool:
         return (
             _in(wish.verb, self.verbs)
             and _in(wish.group, self.groups)
-            and _in(wish.resource, self.resources)
+            and (_in(wish.resource, self.resources) or self._has_subresource(wish.resource))
             and _in(wish.namespace, self.namespaces)
+            and (not self.names or wish.name in self.names)
         )
+
+    def allows_path(self, verb: str, path: str) -> bool:
+        """Return whether it allows a request for a path that is no resource."""
+        return _in(verb, self.verbs) and any(
+            path == one or (one.endswith("*") and path.startswith(one[:-1])) for one in self.paths
+        )
+
+    def _has_subresource(self, resource: str) -> bool:
+        _, slash, subresource = resource.partition("/")
+        return bool(slash) and f"*/{subresource}" in self.resources
 
     def holds_in(self, namespace: str) -> bool:
         """Return whether it allows anything in the namespace."""
@@ -55,14 +70,30 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """An identity with its allow-list; members of ``system:masters`` need none."""
+    """An identity with its allow-list; members of ``system:masters`` need none.
+
+    Attributes:
+        missing_roles: The namespace of each binding whose role is not there, empty for one of the cluster, and the error.
+    """
 
     name: str
     groups: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
+    missing_roles: tuple[tuple[str, str], ...] = ()
 
     def may(self, wish: Wish) -> bool:
         return ADMINISTRATORS in self.groups or any(rule.allows(wish) for rule in self.rules)
+
+    def may_path(self, verb: str, path: str) -> bool:
+        """Return whether a rule allows a request for a path that is no resource."""
+        return ADMINISTRATORS in self.groups or any(rule.allows_path(verb, path) for rule in self.rules)
+
+    def why_not(self, namespace: str) -> str:
+        """Return what kept bindings from granting more in a namespace, in the words of the RBAC authorizer; else empty."""
+        errors = [text for where, text in self.missing_roles if where in ("", namespace)]
+        if not errors:
+            return ""
+        return f"RBAC: {errors[0]}" if len(errors) == 1 else f"RBAC: [{', '.join(dict.fromkeys(errors))}]"
 
     def require(self, wish: Wish) -> None:
         """Raise Forbidden, in the words of the RBAC authorizer, when no rule allows it."""
@@ -75,15 +106,16 @@ class User:
         details = {"name": wish.name} if wish.name else {}
         if wish.group:
             details["group"] = wish.group
+        why = self.why_not(wish.namespace)
         raise Forbidden(
             f'{title}{named} is forbidden: User "{self.name}" cannot {wish.verb} resource '
-            f'"{wish.resource}" in API group "{wish.group}" {where}',
+            f'"{wish.resource}" in API group "{wish.group}" {where}{f": {why}" if why else ""}',
             details={**details, "kind": plural},
         )
 
     def require_path(self, verb: str, path: str) -> None:
-        """Raise Forbidden for a path that is no resource: rules name resources, so only administrators may."""
-        if ADMINISTRATORS not in self.groups:
+        """Raise Forbidden for a path that is no resource where no rule allows it."""
+        if not self.may_path(verb, path):
             raise Forbidden(f'forbidden: User "{self.name}" cannot {verb} path "{path}"')
 
 
@@ -118,8 +150,8 @@ class Identities:
     def acting_as(self, user: User, headers: Mapping[str, str], groups: Sequence[str]) -> User:
         """Return the user that a request acts as: its own, or the one that it impersonates.
 
-        The one impersonated has the rules of the token of that name, if there is one, and else none: Roles are
-        stored here without effect. What it may do as a member of ``system:masters`` it may as well.
+        The one impersonated has the rules of the token of that name, if there is one; what stored Roles grant it is not
+        among them yet (``with_stored_roles``).
 
         Args:
             headers: Of the request.
@@ -164,7 +196,7 @@ def _groups_of_account(name: str) -> tuple[str, ...]:
 def _authenticated(user: User) -> User:
     if AUTHENTICATED in user.groups:
         return user
-    return User(user.name, (*user.groups, AUTHENTICATED), user.rules)
+    return replace(user, groups=(*user.groups, AUTHENTICATED))
 
 
 def _in(value: str, allowed: tuple[str, ...]) -> bool:

@@ -26,6 +26,7 @@ from kubetide.embedded.apiserver.http.reviews import (
     SUBJECT_REVIEW,
     answer_review,
 )
+from kubetide.embedded.apiserver.http.roles import with_stored_roles
 from kubetide.embedded.apiserver.http.routes import Routes
 from kubetide.embedded.apiserver.http.series import ADMITTED, METRICS_PATH, ServerSeries, asked_for
 from kubetide.embedded.apiserver.http.series import MEDIA_TYPE as SERIES_TYPE
@@ -141,7 +142,7 @@ class ApiServer:
         await self._clock.sleep(ZERO)
 
     async def _date(self, _request: web.Request, answer: web.StreamResponse) -> None:
-        """Dates an answer by the cluster's clock, as its objects are."""
+        """Date an answer by the cluster's clock, as its objects are."""
         answer.headers["Date"] = formatdate(self._clock.now() // 10**9, usegmt=True)
 
     @web.middleware
@@ -194,7 +195,10 @@ class ApiServer:
             return _json(VERSION)
         user = self._identities.user_of(request.headers.get("Authorization", ""), _certificate(request))
         groups = request.headers.getall("Impersonate-Group", [])
-        user = self._identities.acting_as(user, request.headers, groups)
+        user = with_stored_roles(user, self._rest.store)
+        acting = self._identities.acting_as(user, request.headers, groups)
+        if acting is not user:
+            user = with_stored_roles(acting, self._rest.store)
         if path == METRICS_PATH:
             user.require_path(request.method.lower(), path)
             return web.Response(body=self._series.text(), headers={"Content-Type": SERIES_TYPE})

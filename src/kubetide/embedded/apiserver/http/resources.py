@@ -42,7 +42,7 @@ from kubetide.embedded.apiserver.store.scale import SCALE
 from kubetide.embedded.apiserver.store.watcher import Watcher
 from kubetide.objects.api_types import BINDING, EVICTION
 from kubetide.objects.base import Json
-from kubetide.objects.kinds import PODS
+from kubetide.objects.kinds import NAMESPACES, PODS
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import BadRequest, Expired, MethodNotAllowed, Unclassified
 
@@ -102,7 +102,7 @@ class Resources:
     async def answer(self, request: web.Request, target: Target, user: User) -> web.StreamResponse:
         """Answer a request for a resource. Raises the ApiError that refuses it."""
         verb = _verb_of(request, target)
-        user.require(_wish(verb, target))
+        user.require(_wish(verb, target, request.query.get("fieldSelector", "")))
         request[ADMITTED] = True
         if target.kind is PODS and target.subresource in _OF_CONTAINERS:
             self._rest.handle(_request("get", replace(target, subresource="")))  # NotFound comes first
@@ -280,12 +280,19 @@ def _verb_of(request: web.Request, target: Target) -> Verb:
     return verb
 
 
-def _wish(verb: str, target: Target) -> Wish:
-    kind = target.kind
+def _wish(verb: str, target: Target, fields: str) -> Wish:
+    """Return what the authorizer is asked.
+
+    Source: apiserver v1.36: a namespace is in itself, and who selects one object by its name names it.
+    """
+    kind, name = target.kind, target.name
+    namespace = name if kind is NAMESPACES else target.namespace
+    if verb in {"list", "watch"} and fields.startswith("metadata.name="):
+        name = fields.removeprefix("metadata.name=").partition(",")[0]
     resource = f"{kind.plural}/{target.subresource}" if target.subresource else kind.plural
     if target.subresource and not target.name:
         resource = f"{target.subresource}s"
-    return Wish("update" if verb == "replace" else verb, kind.group, resource, target.namespace, target.name)
+    return Wish("update" if verb == "replace" else verb, kind.group, resource, namespace, name)
 
 
 def _request(verb: Verb, target: Target, options: Options | None = None, body: Any = None) -> Request:

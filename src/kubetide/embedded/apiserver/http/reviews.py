@@ -29,8 +29,7 @@ _OPEN_PATHS: tuple[Json, ...] = (
     },
     {"verbs": ["get"], "nonResourceURLs": list(_HEALTH)},
 )
-_EVERYTHING = Rule()
-_NO_ROLES = "no rule of this identity allows it; kubetide stores Roles and their bindings without effect"
+_EVERYTHING = Rule(paths=("*",))
 
 
 def answer_review(path: str, user: User, body: Any) -> Json:
@@ -65,13 +64,16 @@ def answer_review(path: str, user: User, body: Any) -> Json:
         )
     else:
         # Paths outside the resources say nothing of the cluster: all who are known may read them.
-        allowed = (spec.get("nonResourceAttributes") or {}).get("verb") == "get"
+        asked = spec.get("nonResourceAttributes") or {}
+        verb = asked.get("verb") or ""
+        allowed = verb == "get" or user.may_path(verb, asked.get("path") or "")
+    why = "" if allowed else user.why_not(asked.get("namespace") or "")
     return {
         "kind": "SelfSubjectAccessReview",
         "apiVersion": "authorization.k8s.io/v1",
         "metadata": {"creationTimestamp": None},
         "spec": spec,
-        "status": {"allowed": allowed} if allowed else {"allowed": False, "reason": _NO_ROLES},
+        "status": {"allowed": allowed} | ({"reason": why} if why else {}),
     }
 
 
@@ -88,11 +90,15 @@ def _rules_review(user: User, body: Any) -> Json:
             "verbs": list(rule.verbs),
             "apiGroups": list(rule.groups),
             "resources": list(rule.resources),
+            **({"resourceNames": list(rule.names)} if rule.names else {}),
         }
         for rule in rules
-        if rule.holds_in(namespace)
+        if rule.resources and rule.holds_in(namespace)
     ]
-    everywhere = [{"verbs": ["*"], "nonResourceURLs": ["*"]}] if is_admin else []
+    everywhere = [
+        {"verbs": list(rule.verbs), "nonResourceURLs": list(rule.paths)} for rule in rules if rule.paths
+    ]
+    why = user.why_not(namespace)
     return {
         "kind": "SelfSubjectRulesReview",
         "apiVersion": "authorization.k8s.io/v1",
@@ -101,6 +107,7 @@ def _rules_review(user: User, body: Any) -> Json:
         "status": {
             "resourceRules": [*held, *_OPEN_RESOURCES],
             "nonResourceRules": [*everywhere, *_OPEN_PATHS],
-            "incomplete": False,
+            "incomplete": bool(why),
+            **({"evaluationError": why} if why else {}),
         },
     }

@@ -21,7 +21,14 @@ from kubetide.embedded.apiserver.manifests.structure import child_path, type_of
 from kubetide.embedded.apiserver.manifests.upstream_fields import UPSTREAM_FIELDS
 from kubetide.embedded.apiserver.rules.validation import validate
 from kubetide.objects.definition import CustomResourceDefinition
-from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, KINDS, VPA_CHECKPOINTS, VPAS, Kind
+from kubetide.objects.kinds import (
+    CAPACITY_KINDS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    KINDS,
+    VPA_CHECKPOINTS,
+    VPAS,
+    Kind,
+)
 from kubetide.objects.yaml_reading import YamlError, read_documents
 
 if TYPE_CHECKING:
@@ -35,9 +42,10 @@ CustomKinds = dict[tuple[str, str], Kind[Any]]
 """What definitions bring, by (apiVersion, kind)."""
 
 _TOP_FIELDS = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
+_BY_DEFINITION: tuple[Kind[Any], ...] = (CUSTOM_RESOURCE_DEFINITIONS, VPAS, VPA_CHECKPOINTS, *CAPACITY_KINDS)
 _MANIFEST_KINDS: CustomKinds = {
     **KINDS,
-    **{(kind.api_version, kind.kind): kind for kind in (CUSTOM_RESOURCE_DEFINITIONS, VPAS, VPA_CHECKPOINTS)},
+    **{(kind.api_version, kind.kind): kind for kind in _BY_DEFINITION},
 }
 _MAX_TYPO = 2
 _WORKLOADS = ("Deployment", "ReplicaSet", "DaemonSet", "StatefulSet", "Job", "CronJob", "Pod")

@@ -75,7 +75,7 @@ def _walk(value: Any, kind: inspect.Type, path: str) -> Iterator[Misfit]:
 
 
 def _fits(value: Any, kind: inspect.Type) -> bool:
-    """Return whether the value is of the kind's JSON type, its members aside."""
+    """Return whether the value is of the kind's JSON type, whatever its members are."""
     if isinstance(kind, inspect.AnyType):
         return True
     if isinstance(kind, inspect.UnionType):

@@ -14,7 +14,9 @@ from kubetide.objects import (
     node,
     pod,
     policy,
+    rbac,
     resource,
+    service,
     statefulset,
     storage,
     webhooks,
@@ -31,17 +33,27 @@ UPSTREAM_FIELDS: dict[type, frozenset[str]] = {
     owner: frozenset(names.split())
     for owner, names in {
         meta.ObjectMeta: "managedFields selfLink",
-        inert.Service: "spec status",
+        service.Service: "status",
+        service.ServiceSpec: (
+            "allocateLoadBalancerNodePorts clusterIP clusterIPs externalIPs externalName externalTrafficPolicy "
+            "healthCheckNodePort internalTrafficPolicy ipFamilies ipFamilyPolicy loadBalancerClass loadBalancerIP "
+            "loadBalancerSourceRanges ports publishNotReadyAddresses sessionAffinity sessionAffinityConfig "
+            "trafficDistribution type"
+        ),
         inert.Secret: "data immutable stringData type",
         inert.ServiceAccount: "automountServiceAccountToken imagePullSecrets secrets",
         inert.ResourceQuota: "spec status",
         inert.Ingress: "spec status",
         inert.IngressClass: "spec",
         inert.NetworkPolicy: "spec",
-        inert.Role: "rules",
-        inert.RoleBinding: "roleRef subjects",
-        inert.ClusterRole: "aggregationRule rules",
-        inert.ClusterRoleBinding: "roleRef subjects",
+        rbac.Role: "",
+        rbac.RoleBinding: "",
+        rbac.ClusterRole: "",
+        rbac.ClusterRoleBinding: "",
+        rbac.PolicyRule: "",
+        rbac.AggregationRule: "",
+        rbac.Subject: "",
+        rbac.RoleRef: "",
         meta.LabelSelector: "",
         meta.LabelSelectorRequirement: "",
         meta.OwnerReference: "",

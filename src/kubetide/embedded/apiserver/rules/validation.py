@@ -44,6 +44,7 @@ from kubetide.embedded.apiserver.rules.storage import (
 from kubetide.embedded.apiserver.rules.webhooks import validate_webhooks
 from kubetide.embedded.apiserver.rules.workload import (
     validate_budget,
+    validate_pod_template,
     validate_workload,
     validate_workload_update,
 )
@@ -304,6 +305,7 @@ _RULES: dict[tuple[str, str], Callable[[Json], list[FieldError]]] = {
     ("", "Pod"): validate_pod,
     ("", "Node"): _node,
     ("", "ConfigMap"): validate_config_map,
+    ("", "PodTemplate"): validate_pod_template,
     ("apps", "Deployment"): lambda obj: validate_workload("Deployment", obj),
     ("apps", "ReplicaSet"): lambda obj: validate_workload("ReplicaSet", obj),
     ("apps", "DaemonSet"): lambda obj: validate_workload("DaemonSet", obj),

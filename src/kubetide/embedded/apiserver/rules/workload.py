@@ -64,6 +64,13 @@ def validate_workload(kind: str, obj: Json) -> list[FieldError]:
     return errors
 
 
+def validate_pod_template(obj: Json) -> list[FieldError]:
+    """Return what is wrong with a core/v1 PodTemplate."""
+    template = obj.get("template") or {}
+    errors = check_labels("template.metadata.labels", (template.get("metadata") or {}).get("labels"))
+    return errors + validate_pod_spec(template.get("spec") or {}, "template.spec")
+
+
 def _selector(kind: str, spec: Json) -> list[FieldError]:
     selector = spec.get("selector")
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")

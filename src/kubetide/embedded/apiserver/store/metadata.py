@@ -25,6 +25,7 @@ _ALSO_OWNED = ("deletionGracePeriodSeconds", "selfLink", "resourceVersion")
 _WITH_GENERATION = frozenset(
     {
         "pods",
+        "podtemplates",
         "deployments.apps",
         "replicasets.apps",
         "daemonsets.apps",
@@ -180,6 +181,8 @@ def _of_generation(kind: Kind[Any], obj: Json) -> Any:
     if isinstance(kind, CustomKind):
         apart = {"metadata", "status"} if kind.has_status else {"metadata"}
         return {key: value for key, value in obj.items() if key not in apart}
+    if kind.resource == "podtemplates":
+        return obj.get("template")
     return obj.get("webhooks") if kind.group == "admissionregistration.k8s.io" else obj.get("spec")
 
 

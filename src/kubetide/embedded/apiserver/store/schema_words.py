@@ -48,7 +48,7 @@ _EXPECTED = {word: expected for expected, words in _WORDS.items() for word in wo
 
 
 def word_faults(schema: Any, at: str) -> list[FieldError]:
-    """Return the words of one schema, those within it aside, that have a value of another type."""
+    """Return the words of one schema, without those within it, that have a value of another type."""
     if not isinstance(schema, dict):
         return [invalid(at, schema, "must be an object")]
     return [

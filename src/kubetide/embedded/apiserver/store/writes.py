@@ -282,7 +282,7 @@ class Writer:
             )
 
     def _delete_namespace(self, old: Revision, finalizers: list[str], *, dry_run: bool) -> Revision:
-        """Empties a namespace; it goes when the last of its objects has gone."""
+        """Empty a namespace; it goes when the last of its objects has gone."""
         name = old.key[1]
         if name in _KEPT_NAMESPACES:
             raise forbidden(NAMESPACES, name, "this namespace may not be deleted")

@@ -1,4 +1,4 @@
-"""Services, ingresses, secrets, roles and quotas, which are stored without effect."""
+"""Services, ingresses, secrets, roles and quotas: what applications bring beside workloads."""
 
 from __future__ import annotations
 

@@ -233,7 +233,19 @@ def _priority_class(obj: Json, now: Instant) -> list[Any]:
     ]
 
 
+def _pod_template(obj: Json, now: Instant) -> list[Any]:
+    del now
+    return [
+        obj["metadata"]["name"],
+        *containers_and_images(obj.get("template")),
+        labels_text(at(obj, "template", "metadata", "labels")),
+    ]
+
+
 WORKLOAD_TABLES = {
+    "podtemplates": Columns(
+        (NAME, Column("Containers"), Column("Images"), Column("Pod Labels")), _pod_template
+    ),
     "deployments.apps": Columns(
         (NAME, Column("Ready"), whole("Up-to-date"), whole("Available"), AGE, *_TEMPLATE), _deployment
     ),

@@ -1,7 +1,7 @@
 """The cheapest new nodes for many pods: several offers at once, and how far from the least possible price.
 
-``solve`` takes a ``FleetProblem`` and gives a ``Fleet``. Only pods that mind nothing but their own node can be reckoned so;
-``diverse.Diverse`` chooses for pods that mind others too.
+``solve`` takes a ``FleetProblem`` and returns a ``Fleet``. Only pods without inter-pod rules can be planned for so;
+``diverse.Diverse`` chooses for pods with inter-pod rules too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""New nodes for diverse pods, many of which mind others: node after node, filled pod by pod.
+"""New nodes for diverse pods, many of which have inter-pod rules: node after node, filled pod by pod.
 
 A node is tried of the offers that promise most, and the best is kept: worth of its pods for its price,
 where worth is what the linear relaxation says of each resource. An offer's promise is what it came to
@@ -64,39 +64,39 @@ class Diverse:
         problem: FleetProblem,
         rates: Rates,
         domain_counts: DomainCounts,
-        minds: Sequence[int],
+        rules_of: Sequence[int],
         *,
         by_number: bool = False,
     ) -> None:
         """Prepare.
 
         Args:
-            problem: The problem; pods of a class have one mind, and the first resource is the pod itself.
+            problem: The problem; pods of a class are under the same rules, and the first resource is the pod itself.
             rates: What its pods are worth, and what its offers promise.
-            company: The minds, over the problem's offers.
-            minds: By class, the number of its mind.
+            domain_counts: The rules, over the problem's offers.
+            rules_of: By class, the number of its rules.
             by_number: Whether the node is best that takes most pods, whatever its price: where limits bind.
         """
         self._problem = problem
         self._domain_counts = domain_counts
-        self._minds = np.array(minds, np.int64)
-        self._mind_of = list(minds)
+        self._rules = np.array(rules_of, np.int64)
+        self._rules_of = list(rules_of)
         offers = len(problem.prices)
         self._by_number = by_number
-        self._worth = np.ones(len(minds)) if by_number else rates.worth
+        self._worth = np.ones(len(rules_of)) if by_number else rates.worth
         self._prices = np.ones(offers) if by_number else np.maximum(problem.prices, 1e-9)
         self._requests = np.ascontiguousarray(problem.requests.T)
         self._amounts = self._requests.astype(np.float64)
         self._most = problem.most.copy()
         self._left = problem.left.copy()
         self.rest = problem.demand.copy()
-        self._waiting = np.bincount(self._minds, weights=self.rest, minlength=len(domain_counts.minds))
-        self._room = problem.room > 0
+        self._waiting = np.bincount(self._rules, weights=self.rest, minlength=len(domain_counts.rules))
+        self._capacity = problem.capacity > 0
         self._promise = np.full(offers, np.inf) if by_number else rates.promise.copy()
         numbers: dict[Place, int] = {}
         places = [numbers.setdefault(place, len(numbers)) for place in domain_counts.places]
         self._places = np.array(places, np.int64)
-        self._a_node = np.array([mind.a_node for mind in domain_counts.minds], np.int64)
+        self._a_node = np.array([rules.a_node for rules in domain_counts.rules], np.int64)
         # Good until a node is kept.
         self._taken_in_at: dict[int, BoolVector] = {}
         self._weights: FloatVector | None = None
@@ -116,7 +116,7 @@ class Diverse:
     def limited(self) -> bool:
         """Whether anything is left of which a node could be had but for the limits."""
         within = self._within()
-        left = self._room[self.rest > 0]
+        left = self._capacity[self.rest > 0]
         return bool((left.any(axis=1) & ~left[:, within].any(axis=1)).any())
 
     def _within(self) -> BoolVector:
@@ -157,9 +157,9 @@ class Diverse:
         if self._by_number:
             return np.inf
         nodes = 1.0
-        for mind, waiting in zip(self._domain_counts.minds, self._waiting.tolist(), strict=True):
-            if mind.a_node:
-                nodes = max(nodes, waiting / mind.a_node)
+        for rules, waiting in zip(self._domain_counts.rules, self._waiting.tolist(), strict=True):
+            if rules.a_node:
+                nodes = max(nodes, waiting / rules.a_node)
         return float(self.rest @ self._worth) / nodes
 
     def _best(self, share: float) -> _Trial | None:
@@ -191,10 +191,10 @@ class Diverse:
         self._weights = None
         domain_counts.open(node.offer)
         for number in node.pods:
-            mind = self._mind_of[number]
-            domain_counts.put(mind)
+            rules = self._rules_of[number]
+            domain_counts.put(rules)
             self.rest[number] -= 1
-            self._waiting[mind] -= 1
+            self._waiting[rules] -= 1
         self._most[node.offer] -= 1
         self._left -= self._problem.uses[:, node.offer]
 
@@ -205,11 +205,11 @@ class Diverse:
         domain_counts, problem = self._domain_counts, self._problem
         domain_counts.open(offer)
         takes = self._taken_in(offer).copy()
-        kept = np.flatnonzero(takes[self._minds] & self._room[:, offer] & (self.rest > 0))
-        minds, rest = self._minds[kept], self.rest[kept]
+        kept = np.flatnonzero(takes[self._rules] & self._capacity[:, offer] & (self.rest > 0))
+        rules_at, rest = self._rules[kept], self.rest[kept]
         free = _Free(self._requests[:, kept], problem.stock[offer])
         along = _Along(self._amounts[:, kept], [at for at in free.used if at])
-        weight = self._first()[minds]
+        weight = self._first()[rules_at]
         factor = weight.copy()
         taken: list[int] = []
         while len(kept):
@@ -219,36 +219,36 @@ class Diverse:
             if not score[at] > 0.0:
                 break
             taken.append(int(kept[at]))
-            mind = int(minds[at])
-            domain_counts.put(mind)
+            rules = int(rules_at[at])
+            domain_counts.put(rules)
             changed = free.take(at)
             rest[at] -= 1
             if not rest[at]:
                 weight[at] = factor[at] = 0.0
-            for other in domain_counts.minds[mind].touched:
+            for other in domain_counts.rules[rules].touched:
                 accepts = domain_counts.accepts(other)
                 if accepts != takes[other]:
                     takes[other] = accepts
                     changed = True
             if changed:
-                np.multiply(weight, takes[minds], out=factor)
+                np.multiply(weight, takes[rules_at], out=factor)
                 factor *= free.fits
-        domain_counts.close((self._mind_of[number] for number in taken), keep=False)
+        domain_counts.close((self._rules_of[number] for number in taken), keep=False)
         value = float(self._worth[taken].sum()) / float(self._prices[offer]) if taken else 0.0
         return _Trial(Planned(offer, tuple(taken)), value)
 
     def _taken_in(self, offer: int) -> BoolVector:
-        """(minds,): which of those that wait an empty node takes in; it is open. The same for all nodes of a place."""
+        """(rules,): which of those that wait an empty node takes in; it is open. The same for all nodes of a place."""
         place = int(self._places[offer])
         takes = self._taken_in_at.get(place)
         if takes is None:
-            takes = self._taken_in_at[place] = np.zeros(len(self._domain_counts.minds), np.bool_)
+            takes = self._taken_in_at[place] = np.zeros(len(self._domain_counts.rules), np.bool_)
             for number in np.flatnonzero(self._waiting).tolist():
                 takes[number] = self._domain_counts.accepts(number)
         return takes
 
     def _first(self) -> FloatVector:
-        """(minds,): the weight of pods of which a node takes few, by how many of their kind wait."""
+        """(rules,): the weight of pods of which a node takes few, by how many of their kind wait."""
         if self._weights is None:
             need = np.where(self._a_node > 0, self._waiting / np.maximum(self._a_node, 1), 0.0)
             most = float(need.max(initial=0.0))

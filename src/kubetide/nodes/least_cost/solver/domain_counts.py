@@ -1,4 +1,4 @@
-"""What pods mind of each other on nodes that do not exist yet: counts by domain, kept up pod by pod.
+"""Inter-pod rules on nodes that do not exist yet: counts by domain, kept up pod by pod.
 
 The counts begin with those of the snapshot. A new node has a hostname of its own, so for terms about
 the hostname only the node that is being filled counts; other labels come from the offer's template.
@@ -15,35 +15,38 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kubetide.nodes.least_cost.solver.inter_pod import Domains, Mind, Place, Reader, SpreadRule, Term
+from msgspec.structs import replace
+
+from kubetide.nodes.least_cost.solver.inter_pod import Domains, InterPodRules, Place, Reader, SpreadRule, Term
 from kubetide.nodes.least_cost.solver.sharing import share_out
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.scheduling.pods.pod_class import PodClass
+from kubetide.scheduling.pods.terms import is_first_of_its_kind
 from kubetide.scheduling.snapshot.snapshot import Snapshot
 
 
 class DomainCounts:
-    """All minds over the offers, and the counts as they are while nodes are filled.
+    """All inter-pod rules over the offers, and the counts as they are while nodes are filled.
 
     Attributes:
-        minds: In the order of the classes given.
+        rules: In the order of the classes given.
         domains: By offer.
     """
 
     def __init__(
         self, snapshot: Snapshot, classes: Sequence[PodClass], templates: Sequence[tuple[Node, Sequence[Pod]]]
     ) -> None:
-        """Read what the snapshot says about classes for which ``can_be_reckoned`` was asked and true.
+        """Read what the snapshot says about classes for which ``inter_pod.is_plain`` holds.
 
         Args:
             snapshot: The cluster.
-            classes: One for each mind.
+            classes: One for each set of rules.
             templates: Of each offer the node and the pods of DaemonSets.
         """
         reader = Reader(snapshot)
         nodes = [node for node, _ in templates]
-        self.minds = reader.read(classes, nodes)
+        self.rules = reader.read(classes, nodes)
         self.domains = [reader.domains_of(node) for node in nodes]
         self._daemons = [reader.counted(pods) for _, pods in templates]
         self._terms = reader.terms
@@ -53,7 +56,7 @@ class DomainCounts:
 
     @property
     def places(self) -> list[Place]:
-        """What distinguishes offers for the minds: their domains, and what their DaemonSets' pods count for."""
+        """What distinguishes offers for the rules: their domains, and what their DaemonSets' pods count for."""
         number = {id(term): at for at, term in enumerate(self._terms)}
         return [
             (domains, tuple(number[id(term)] for term in daemons))
@@ -72,22 +75,22 @@ class DomainCounts:
         """Say how many pods each domain is to have, and where pods that stand together begin.
 
         Args:
-            numbers: How many pods there are of each mind.
-            offers: By mind, the numbers of the offers that any of its pods may be put on, best first.
+            numbers: How many pods there are under each of the rules.
+            offers: By number of rules, the numbers of the offers that any of its pods may be put on, best first.
         """
         spread: dict[int, tuple[Term, list[SpreadRule], list[int]]] = {}
-        for number, mind in enumerate(self.minds):
-            for rule in mind.spread:
+        for number, rules in enumerate(self.rules):
+            for rule in rules.spread:
                 if rule.term.at >= 0:
                     found = spread.setdefault(id(rule.term), (rule.term, [], []))
                     found[1].append(rule)
                     found[2].append(number)
-        for term, rules, carriers in spread.values():
+        for term, spreads, carriers in spread.values():
             open_codes = dict.fromkeys(
                 self.domains[offer][term.at] for number in carriers for offer in offers[number]
             )
             open_codes.pop(0, None)
-            if not all(rule.self_match for rule in rules):
+            if not all(one.rule.self_match for one in spreads):
                 term.present.update(open_codes)
                 continue
             term.most = share_out(
@@ -95,19 +98,22 @@ class DomainCounts:
                 raised=list(open_codes),
                 fixed=[code for code in term.present if code not in open_codes],
                 pods=sum(numbers[number] for number in carriers),
-                max_skew=min(rule.max_skew for rule in rules),
-                min_domains=max(rule.min_domains for rule in rules),
+                rule=replace(
+                    spreads[0].rule,
+                    max_skew=min(one.rule.max_skew for one in spreads),
+                    min_domains=max(one.rule.min_domains for one in spreads),
+                ),
             )
         self._anchor(offers)
 
     def _anchor(self, offers: Sequence[Sequence[int]]) -> None:
         """Choose where pods begin that are to stand together: the best offer's domains that all of them reach."""
         together: dict[tuple[int, ...], list[int]] = {}
-        for number, mind in enumerate(self.minds):
-            if mind.near:
-                together.setdefault(tuple(map(id, mind.near)), []).append(number)
+        for number, rules in enumerate(self.rules):
+            if rules.near:
+                together.setdefault(tuple(map(id, rules.near)), []).append(number)
         for numbers in together.values():
-            labels = [term.at for term in self.minds[numbers[0]].near]
+            labels = [term.at for term in self.rules[numbers[0]].near]
             reached = [
                 dict.fromkeys(tuple(self.domains[offer][at] for at in labels) for offer in offers[number])
                 for number in numbers
@@ -116,7 +122,7 @@ class DomainCounts:
             for place in reached[0] if reached else ():
                 if all(place) and all(place in others for others in reached):
                     for number in numbers:
-                        self.minds[number].anchor = place
+                        self.rules[number].anchor = place
                     break
 
     def start_again(self) -> None:
@@ -129,16 +135,16 @@ class DomainCounts:
         """Return a level to each pod of planned nodes: pods that are spread go round their domains when lower levels go first.
 
         Args:
-            nodes: Offer and minds of each.
+            nodes: Offer and numbers of rules of each.
         """
         reached: dict[tuple[int, int], int] = {}
         found: list[tuple[int, ...]] = []
-        for offer, minds in nodes:
+        for offer, numbers in nodes:
             here = self.domains[offer]
             row: list[int] = []
-            for number in minds:
+            for number in numbers:
                 level = 0
-                for rule in self.minds[number].spread:
+                for rule in self.rules[number].spread:
                     if rule.term.at >= 0:
                         place = (id(rule.term), here[rule.term.at])
                         one = reached.get(place, rule.term.start[here[rule.term.at]])
@@ -158,53 +164,51 @@ class DomainCounts:
             term.here = 0
         self._add(self._daemons[offer], 1)
 
-    def close(self, minds: Iterable[int], *, keep: bool) -> None:
-        """End the node, with these minds on it; without ``keep`` nothing of it counts."""
+    def close(self, numbers: Iterable[int], *, keep: bool) -> None:
+        """End the node, with pods under these rules on it; without ``keep`` nothing of it counts."""
         if keep:
             return
-        for number in minds:
-            self._add(self.minds[number].adds, -1)
+        for number in numbers:
+            self._add(self.rules[number].adds, -1)
         self._add(self._daemons[self._offer], -1)
 
     def put(self, number: int) -> None:
-        """Count a pod of the mind on the node that is being filled."""
-        self._add(self.minds[number].adds, 1)
+        """Count a pod under these rules on the node that is being filled."""
+        self._add(self.rules[number].adds, 1)
 
     def accepts(self, number: int) -> bool:
-        """Return whether the node that is being filled takes one more pod of the mind."""
-        mind, here = self.minds[number], self._here
-        for term in mind.apart:
+        """Return whether the node that is being filled takes one more pod under these rules."""
+        rules, here = self.rules[number], self._here
+        for term in rules.apart:
             if term.here if term.at < 0 else here[term.at] and term.counts[here[term.at]]:
                 return False
-        for rule in mind.spread:
-            term = rule.term
+        for one in rules.spread:
+            term = one.term
             if term.at < 0:
-                if term.here > rule.max_skew - rule.self_match:
+                if term.here > one.rule.margin:
                     return False
                 continue
             code = here[term.at]
-            if not code or term.counts[code] > self._allowed(rule, code):
+            if not code or term.counts[code] > self._allowed(one, code):
                 return False
-        return not mind.near or self._is_near(mind)
+        return not rules.near or self._is_near(rules)
 
     @staticmethod
-    def _allowed(rule: SpreadRule, code: int) -> int:
+    def _allowed(spread: SpreadRule, code: int) -> int:
         """Return how many pods the domain may have for one more to be let in."""
-        term = rule.term
+        term = spread.term
         if term.most is not None:
             return term.most[code] - 1
-        least = 0
-        if len(term.present) >= rule.min_domains:
-            least = min((term.counts[one] for one in term.present), default=0)
-        return rule.max_skew + least - rule.self_match
+        least = min((term.counts[one] for one in term.present), default=0)
+        return spread.rule.most(least, len(term.present))
 
-    def _is_near(self, mind: Mind) -> bool:
-        place = tuple(self._here[term.at] for term in mind.near)
+    def _is_near(self, rules: InterPodRules) -> bool:
+        place = tuple(self._here[term.at] for term in rules.near)
         if not all(place):
             return False
-        if any(term.total for term in mind.near):
-            return all(term.counts[code] for term, code in zip(mind.near, place, strict=True))
-        return mind.may_begin and mind.anchor in {None, place}
+        if is_first_of_its_kind([term.total for term in rules.near], rules.matches_itself):
+            return rules.anchor in {None, place}
+        return all(term.counts[code] for term, code in zip(rules.near, place, strict=True))
 
     def _add(self, terms: Iterable[Term], amount: int) -> None:
         here = self._here

@@ -86,7 +86,7 @@ def choose_greedily(problem: FleetProblem, worth: FloatVector) -> tuple[Purchase
 
 def _orders_of(problem: FleetProblem, worth: FloatVector, offer: int) -> list[list[int]]:
     shares = problem.requests / np.maximum(problem.stock[offer], 1)
-    usable = np.where(problem.room[:, offer] > 0, worth, 0.0)
+    usable = np.where(problem.capacity[:, offer] > 0, worth, 0.0)
     return orders(usable, [shares.max(axis=1), shares.sum(axis=1), *shares.T])
 
 

@@ -1,4 +1,4 @@
-"""What pods mind of each other, as terms with counts: read from a snapshot, for nodes that do not exist yet."""
+"""The inter-pod rules of pods, as terms with counts: read from a snapshot, for nodes that do not exist yet."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.scheduling.columns.columns import LabelColumn
 from kubetide.scheduling.columns.counting import DomainTable
-from kubetide.scheduling.filters.inter_pod_affinity import AffinityJudge
-from kubetide.scheduling.filters.pod_topology_spread import SpreadJudge
+from kubetide.scheduling.filters.inter_pod_terms import Counted, InterPodTerms, inter_pod_terms
 from kubetide.scheduling.pods.classes import classify_unbound
 from kubetide.scheduling.pods.node_selection import HOSTNAME
 from kubetide.scheduling.pods.pod_class import PodClass
+from kubetide.scheduling.pods.terms import SpreadConstraint
 from kubetide.scheduling.snapshot.snapshot import Snapshot
 
 Domains = tuple[int, ...]
 """Of an offer, the code of its value of each label that terms are about; 0 without the label."""
 
 Place = tuple[Domains, tuple[int, ...]]
-"""What offers of the same are alike to all minds: domains, and the terms that DaemonSets' pods count for."""
+"""What offers of the same are alike to all rules: domains, and the terms that DaemonSets' pods count for."""
 
 
 class Term:
@@ -51,33 +51,31 @@ class Term:
 
 @dataclass(slots=True)
 class SpreadRule:
-    """A spread constraint of a mind."""
+    """A spread constraint, and the pods that it counts."""
 
     term: Term
-    max_skew: int
-    self_match: int
-    min_domains: int
+    rule: SpreadConstraint
 
 
 @dataclass(slots=True)
-class Mind:
-    """What pods mind that stand alike to all others.
+class InterPodRules:
+    """The rules of pods of one ``PodClass.inter_pod_key``.
 
     Attributes:
         spread: Its constraints.
         apart: Terms of which no pod may be in the domain: its own, and those that keep it away.
         near: Terms of which a pod must be in the domain, all of them.
-        may_begin: Whether the first of its kind may stand anywhere.
+        matches_itself: Whether it is one of those that ``near`` asks for.
         anchor: The only domains for that first one, by the labels of ``near``.
         adds: Terms that count it; a term that counts it twice is there twice.
-        touched: Numbers of the minds whose answer may change when such a pod is placed.
+        touched: Numbers of the rules whose answer may change when such a pod is placed.
         a_node: Most of its pods on one node, 0 for no such rule.
     """
 
     spread: tuple[SpreadRule, ...] = ()
     apart: tuple[Term, ...] = ()
     near: tuple[Term, ...] = ()
-    may_begin: bool = False
+    matches_itself: bool = False
     anchor: Domains | None = None
     adds: tuple[Term, ...] = ()
     touched: tuple[int, ...] = ()
@@ -85,21 +83,20 @@ class Mind:
 
     @property
     def reads(self) -> tuple[Term, ...]:
-        """The terms that it is judged by."""
-        return (*self.apart, *self.near, *(rule.term for rule in self.spread))
+        """The terms that decide about it."""
+        return (*self.apart, *self.near, *(one.term for one in self.spread))
 
 
 def is_plain(snapshot: Snapshot, pod_class: PodClass) -> bool:
-    """Return whether all that the class minds is of a form that is known here; adds its guards to the snapshot."""
-    if pod_class.minding is None or pod_class.ports or pod_class.names_nodes:
+    """Return whether all inter-pod rules of the class are of a form that is known here; adds its guards to the snapshot."""
+    if pod_class.inter_pod_key is None or pod_class.ports or pod_class.names_nodes:
         return False
     if snapshot.asks_for_devices(pod_class):
         return False
-    # Copies of one another on a new node of their own: whether all have room there is for the estimator.
+    # Copies of one another on a new node of their own: whether all fit there is for the estimator.
     if any(term.topology_key == HOSTNAME for term in pod_class.affinity):
         return False
-    judges = snapshot.prepare(pod_class).judges
-    return all(isinstance(judge, (SpreadJudge, AffinityJudge)) for judge in judges)
+    return inter_pod_terms(snapshot.prepare(pod_class).judges) is not None
 
 
 @dataclass(slots=True)
@@ -125,13 +122,12 @@ class _Labels:
 
 
 class Reader:
-    """Reads minds and the terms that they share."""
+    """Reads inter-pod rules and the terms that they share."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._labels = _Labels()
-        self._terms: dict[int, Term] = {}
-        self._tables: list[DomainTable] = []
+        self._terms: dict[DomainTable, Term] = {}
         self._added: dict[PodClass, tuple[Term, ...]] = {}
 
     @property
@@ -139,17 +135,19 @@ class Reader:
         """All terms that were read."""
         return list(self._terms.values())
 
-    def read(self, classes: Sequence[PodClass], nodes: Sequence[Node]) -> list[Mind]:
-        """Return the minds of classes for which ``can_be_reckoned`` was asked and true; new nodes have labels as these."""
-        judges = [self._snapshot.prepare(one).judges for one in classes]
-        for found in judges:
-            for judge in found:
-                self._note_labels(judge, nodes)
-        minds = [self._mind(found) for found in judges]
-        for mind, pod_class in zip(minds, classes, strict=True):
-            mind.adds = self._added_by(pod_class)
-        _link(minds)
-        return minds
+    def read(self, classes: Sequence[PodClass], nodes: Sequence[Node]) -> list[InterPodRules]:
+        """Return the rules of classes for which ``is_plain`` holds; new nodes have labels as these."""
+        found = (inter_pod_terms(self._snapshot.prepare(one).judges) for one in classes)
+        terms = [one for one in found if one is not None]
+        reads = {read.table: read for one in terms for read in one.reads}
+        for read in reads.values():
+            self._labels.note(read.topology_key, read.label, nodes)
+        self._terms = {table: self._term(read) for table, read in reads.items()}
+        every = [self._rules(one) for one in terms]
+        for rules, pod_class in zip(every, classes, strict=True):
+            rules.adds = self._added_by(pod_class)
+        _link(every)
+        return every
 
     def domains_of(self, node: Node) -> Domains:
         """Return the domains of a new node."""
@@ -159,66 +157,38 @@ class Reader:
         """Return the terms that count pods of DaemonSets."""
         return tuple(term for pod in pods for term in self._added_by(classify_unbound(pod)))
 
-    def _note_labels(self, judge: object, nodes: Sequence[Node]) -> None:
-        if isinstance(judge, SpreadJudge):
-            for spread in judge.terms:
-                self._labels.note(spread.topology_key, spread.label, nodes)
-        elif isinstance(judge, AffinityJudge):
-            for apart in (*judge.apart, *judge.guards):
-                self._labels.note(apart.topology_key, apart.label, nodes)
-            if judge.near is not None:
-                for key, label in zip(judge.near.topology_keys, judge.near.labels, strict=True):
-                    self._labels.note(key, label, nodes)
+    def _term(self, read: Counted) -> Term:
+        codes = self._labels.codes
+        if read.topology_key == HOSTNAME:
+            return Term(-1, read.table, 0)
+        return Term(list(codes).index(read.topology_key), read.table, len(codes[read.topology_key]))
 
-    def _term(self, table: DomainTable, key: str) -> Term:
-        term = self._terms.get(id(table))
-        if term is None:
-            at = -1 if key == HOSTNAME else list(self._labels.codes).index(key)
-            size = 0 if at < 0 else len(self._labels.codes[key])
-            term = self._terms[id(table)] = Term(at, table, size)
-            self._tables.append(table)  # so that its id is not used again
-        return term
-
-    def _mind(self, judges: Iterable[object]) -> Mind:
-        mind = Mind()
-        for judge in judges:
-            if isinstance(judge, SpreadJudge):
-                mind.spread = tuple(
-                    SpreadRule(
-                        self._term(one.table, one.topology_key),
-                        one.rule.max_skew,
-                        one.rule.self_match,
-                        one.rule.min_domains,
-                    )
-                    for one in judge.terms
-                )
-            elif isinstance(judge, AffinityJudge):
-                mind.apart = tuple(
-                    self._term(one.table, one.topology_key) for one in (*judge.apart, *judge.guards)
-                )
-                if judge.near is not None:
-                    pairs = zip(judge.near.tables, judge.near.topology_keys, strict=True)
-                    mind.near = tuple(self._term(table, key) for table, key in pairs)
-                    mind.may_begin = judge.near.is_one_of_them
-        return mind
+    def _rules(self, given: InterPodTerms) -> InterPodRules:
+        terms, near = self._terms, given.near
+        return InterPodRules(
+            spread=tuple(SpreadRule(terms[one.table], one.rule) for one in given.spread),
+            apart=tuple(terms[one.table] for one in given.apart),
+            near=tuple(terms[read.table] for read in near.reads) if near else (),
+            matches_itself=near is not None and near.matches_itself,
+        )
 
     def _added_by(self, pod_class: PodClass) -> tuple[Term, ...]:
         found = self._added.get(pod_class)
         if found is None:
-            terms = (self._terms.get(id(table)) for table in self._snapshot.counted_in(pod_class))
-            found = self._added[pod_class] = tuple(term for term in terms if term is not None)
+            tables = self._snapshot.counted_in(pod_class)
+            found = self._added[pod_class] = tuple(self._terms[one] for one in tables if one in self._terms)
         return found
 
 
-def _link(minds: list[Mind]) -> None:
+def _link(every: list[InterPodRules]) -> None:
     readers: dict[int, list[int]] = {}
-    for number, mind in enumerate(minds):
-        for term in mind.reads:
+    for number, rules in enumerate(every):
+        for term in rules.reads:
             readers.setdefault(id(term), []).append(number)
-    for mind in minds:
-        touched = (number for term in mind.adds for number in readers.get(id(term), ()))
-        mind.touched = tuple(dict.fromkeys(touched))
-        added = set(map(id, mind.adds))
-        alone = [1 for term in mind.apart if term.at < 0 and id(term) in added]
-        few = [max(1, rule.max_skew) for rule in mind.spread if rule.term.at < 0 and id(rule.term) in added]
-        mind.a_node = min((*alone, *few), default=0)
+    for rules in every:
+        touched = (number for term in rules.adds for number in readers.get(id(term), ()))
+        rules.touched = tuple(dict.fromkeys(touched))
+        added = set(map(id, rules.adds))
+        alone = [1 for term in rules.apart if term.at < 0 and id(term) in added]
+        few = [max(1, one.rule.max_skew) for one in rules.spread if one.term.at < 0 and id(one.term) in added]
+        rules.a_node = min((*alone, *few), default=0)

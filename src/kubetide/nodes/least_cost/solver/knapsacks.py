@@ -28,8 +28,8 @@ class Knapsack:
     def __init__(self, problem: FleetProblem, offer: int, meter: Meter) -> None:
         self._offer = offer
         self._meter = meter
-        self._classes: Int64Vector = np.flatnonzero(problem.room[:, offer] > 0)
-        self._room = problem.room[self._classes, offer]
+        self._classes: Int64Vector = np.flatnonzero(problem.capacity[:, offer] > 0)
+        self._capacity = problem.capacity[self._classes, offer]
         self._stock = problem.stock[offer]
         self._shares = problem.requests[self._classes] / np.maximum(self._stock, 1)
         self._requests: list[list[int]] = problem.requests[self._classes].tolist()
@@ -59,7 +59,7 @@ class Knapsack:
             if number == 0:
                 found.append(self._rounded(whole, order))
             found.append(
-                self._pattern(fill(self._requests, self._stock.tolist(), order, self._room.tolist()))
+                self._pattern(fill(self._requests, self._stock.tolist(), order, self._capacity.tolist()))
             )
         return Filling(tuple(dict.fromkeys(found)), solution.objective)
 
@@ -83,7 +83,7 @@ class Knapsack:
         program = Program(np.full(resources, -INFINITE), (self._stock > 0).astype(np.float64), maximise=True)
         program.add(
             np.zeros(count),
-            self._room.astype(np.float64),
+            self._capacity.astype(np.float64),
             np.arange(count + 1) * resources,
             np.tile(np.arange(resources), count),
             self._shares.ravel(),
@@ -92,7 +92,7 @@ class Knapsack:
 
     def _rounded(self, whole: Int64Vector, order: list[int]) -> Pattern:
         free = self._stock - whole @ np.array(self._requests, np.int64)
-        more = fill(self._requests, np.maximum(free, 0).tolist(), order, (self._room - whole).tolist())
+        more = fill(self._requests, np.maximum(free, 0).tolist(), order, (self._capacity - whole).tolist())
         return self._pattern(tuple((whole + np.array(more, np.int64)).tolist()))
 
     def _pattern(self, own: tuple[int, ...]) -> Pattern:

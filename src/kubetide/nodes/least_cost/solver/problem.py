@@ -91,7 +91,7 @@ class FleetProblem:
     left: Int64Vector
 
     @cached_property
-    def room(self) -> Int64Matrix:
+    def capacity(self) -> Int64Matrix:
         """(classes, offers): how many pods of one class an empty node holds, the demand at most. Not to be changed."""
         asked = self.requests[:, None, :]
         fits = np.where(asked > 0, self.stock[None] // np.maximum(asked, 1), MOST).min(axis=2)

@@ -27,7 +27,7 @@ def penalty_of(problem: FleetProblem) -> float:
 
 
 def relax(problem: FleetProblem, *, may_leave_out: bool, presolve: bool = True) -> Relaxation:
-    """Solves the relaxation.
+    """Solve the relaxation.
 
     Args:
         problem: The problem.
@@ -57,7 +57,7 @@ def relax(problem: FleetProblem, *, may_leave_out: bool, presolve: bool = True) 
         np.concatenate([-stock, (problem.uses / unit[:, None]).T], axis=1).ravel(),
     )
     # Pods: a column each class and offer on which one fits.
-    pods, on = np.nonzero(problem.room > 0)
+    pods, on = np.nonzero(problem.capacity > 0)
     rows = np.concatenate([pods[:, None], below[on]], axis=1)
     program.add(
         np.zeros(len(pods)),

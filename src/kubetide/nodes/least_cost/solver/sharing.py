@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kubetide.scheduling.pods.terms import SpreadConstraint
+
 
 def share_out(
     counts: Sequence[int],
@@ -11,8 +13,7 @@ def share_out(
     raised: Sequence[int],
     fixed: Sequence[int],
     pods: int,
-    max_skew: int,
-    min_domains: int,
+    rule: SpreadConstraint,
 ) -> list[int]:
     """Return by domain how many pods it has in the end: the emptiest gets the next, as long as the skew allows.
 
@@ -21,16 +22,15 @@ def share_out(
         raised: Domains that more can be placed in, in order of preference among equals.
         fixed: Other domains, which count for the least.
         pods: How many are to be placed.
-        max_skew: Most that a domain may have above the least, after one more is placed.
-        min_domains: With fewer domains than this the least is taken for 0.
+        rule: The constraint, which counts the pods themselves.
     """
     found = list(counts)
     floor = min((counts[one] for one in fixed), default=None)
-    enough = len(raised) + len(fixed) >= min_domains
+    domains = len(raised) + len(fixed)
     for _ in range(pods if raised else 0):
         lowest = min(raised, key=found.__getitem__)
         least = found[lowest] if floor is None else min(floor, found[lowest])
-        if found[lowest] + 1 - (least if enough else 0) > max_skew:
+        if found[lowest] > rule.most(least, domains):
             break
         found[lowest] += 1
     return found

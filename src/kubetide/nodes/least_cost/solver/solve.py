@@ -86,7 +86,7 @@ def _solve(problem: FleetProblem, budget: Budget, meter: Meter) -> Fleet:
 
 def _least_whole_node(problem: FleetProblem) -> float:
     """The price of the cheapest node for the pod that is hardest to place: no choice that places every pod that can be costs less."""
-    cheapest = np.where(problem.room > 0, problem.prices[None], np.inf).min(axis=1, initial=np.inf)
+    cheapest = np.where(problem.capacity > 0, problem.prices[None], np.inf).min(axis=1, initial=np.inf)
     return float(cheapest[np.isfinite(cheapest)].max(initial=0.0))
 
 
@@ -99,6 +99,6 @@ def _cost(problem: FleetProblem, purchases: tuple[Purchase, ...]) -> float:
 def _cheapest_shares(problem: FleetProblem) -> FloatVector:
     """(classes,): the price of the part of a node that one pod takes, on the cheapest offer; never quite 0."""
     shares = (problem.requests[:, None, :] / np.maximum(problem.stock[None], 1)).max(axis=2)
-    prices = np.where(problem.room > 0, shares * problem.prices[None], np.inf).min(axis=1, initial=np.inf)
+    prices = np.where(problem.capacity > 0, shares * problem.prices[None], np.inf).min(axis=1, initial=np.inf)
     found: FloatVector = np.where(np.isfinite(prices), prices, 0.0) + 1e-3
     return found

@@ -12,13 +12,13 @@ from kubetide.nodes.scale_down.drain_rules.base import (
     Rule,
     block,
 )
-from kubetide.nodes.scale_down.drain_rules.judge import (
+from kubetide.nodes.scale_down.drain_rules.evaluate import (
     Blocked,
     Moves,
     Prepared,
     Verdict,
     counts_as_empty,
-    judge,
+    evaluate,
     leaves_empty,
     pods_to_move,
     prepare,
@@ -43,7 +43,7 @@ __all__ = [
     "Verdict",
     "block",
     "counts_as_empty",
-    "judge",
+    "evaluate",
     "leaves_empty",
     "pods_to_move",
     "prepare",

@@ -30,6 +30,9 @@ function drawAll() {
     ],
   });
   add({ title: "SLO minutes lost", unit: "since the start", series: ofMany(DATA.services, "step", (service) => service.lost), whole: true });
+  if (DATA.services.some((service) => service.lostOwnStep.some((lost, at) => lost !== service.lost[at]))) {
+    add({ title: "SLO minutes lost at the load's own step", unit: "since the start", series: ofMany(DATA.services, "step", (service) => service.lostOwnStep), whole: true });
+  }
   add({ title: "Cost", unit: `${DATA.currency} since the start`, series: [{ label: "spent", values: DATA.cost, colour: "--c2", kind: "load" }], marks: nodes });
   if (DATA.services.length) parent.append(make("h2", {}, "Services"));
   for (const service of DATA.services) addService(service, add, pods);

@@ -1,4 +1,4 @@
-"""The certificates of the webhook: brought as files, or made here and renewed before they end.
+"""The certificates of the webhook: given as files, or made here and renewed before they end.
 
 Needs the extra ``kubetide[tls]`` where they are made.
 """
@@ -46,7 +46,7 @@ class Certificates(Protocol):
         ...
 
 
-class Brought:
+class Given:
     """Certificates in files, read anew each time."""
 
     def __init__(self, settings: Settings) -> None:
@@ -66,7 +66,7 @@ class Brought:
             try:
                 found.append(path.read_bytes())
             except OSError as error:
-                raise CertificateError(f"--{flag}={path}: {error.strerror}; bring all three files") from error
+                raise CertificateError(f"--{flag}={path}: {error.strerror}; give all three files") from error
         return Pems(*found)
 
 

@@ -14,9 +14,9 @@ from kubetide.ports.errors import AlreadyExists, ApiError, NotFound, Withheld
 from kubetide.serving import Listener
 from kubetide.units.time import Duration, Instant, after, minutes
 from kubetide.vertical.admission.controller.certificates import (
-    Brought,
     CertificateError,
     Certificates,
+    Given,
     Made,
     Pems,
     load,
@@ -159,7 +159,7 @@ class AdmissionController(BaseLoop):
         """Use new certificates; files only with ``reload-cert``."""
         if self._certificates is None:
             return
-        if isinstance(self._certificates, Brought) and not self._settings.reload_cert:
+        if isinstance(self._certificates, Given) and not self._settings.reload_cert:
             return
         pems = self._certificates.current(self._clock.now())
         if pems == self._pems:
@@ -209,9 +209,9 @@ class AdmissionController(BaseLoop):
 
 
 def _certificates(settings: Settings) -> Certificates:
-    brought = Brought(settings)
-    if brought.exist():
-        return brought
+    given = Given(settings)
+    if given.exist():
+        return given
     namespace, service = own_namespace(), settings.webhook_service
     hosts = [f"{service}.{namespace}.svc", f"{service}.{namespace}", service]
     if settings.webhook_address:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from aiohttp import web
 
 from kubetide.ports.clock import Clock
-from kubetide.units.time import Duration
+from kubetide.units.time import ZERO, Duration
 from kubetide.vertical.admission.decide import MAX_BODY, Answer, Reply, reply
 from kubetide.vertical.admission.state import State
 
@@ -37,6 +37,8 @@ class ReviewHandler:
         self.last_problem = ""
         self.elapsed = Duration(0)
         """Time spent on answering, all reviews together."""
+        self.observer: Callable[[Answer, Duration, Duration], None] | None = None
+        """Called with each answer, the time that reading its request took, and that of answering it."""
 
     def application(self) -> web.Application:
         """Return the application to serve."""
@@ -46,16 +48,22 @@ class ReviewHandler:
 
     async def handle(self, request: web.Request) -> web.Response:
         """Answer one request."""
+        begun = self._clock.monotonic()
         try:
             body = await request.read()
         except web.HTTPRequestEntityTooLarge:
             return web.Response(status=413, text="http: request body too large\n")
-        done = self.answer(request.headers.get("Content-Type", ""), body)
+        read = Duration(self._clock.monotonic() - begun)
+        done = self.answer(request.headers.get("Content-Type", ""), body, read)
         headers = {"Content-Type": "application/json"} if done.body else None
         return web.Response(status=done.status, body=done.body, headers=headers)
 
-    def answer(self, content_type: str, body: bytes) -> Reply:
-        """Return the reply to a POST; a bug of ours is counted, and lets the object in."""
+    def answer(self, content_type: str, body: bytes, read: Duration = ZERO) -> Reply:
+        """Return the reply to a POST; a bug of ours is counted, and lets the object in.
+
+        Args:
+            read: How long reading the body took.
+        """
         began = self._clock.monotonic()
         try:
             done = reply(self._state, content_type, body)
@@ -63,9 +71,12 @@ class ReviewHandler:
             self.bugs += 1
             answer = Answer(status="error", problem=f"{type(error).__name__}: {error}")
             done = Reply(200, b"", answer)
-        self.elapsed = Duration(self.elapsed + self._clock.monotonic() - began)
+        took = Duration(self._clock.monotonic() - began)
+        self.elapsed = Duration(self.elapsed + took)
         if done.answer is not None:
             self._count(done.answer)
+            if self.observer is not None:
+                self.observer(done.answer, read, took)
         return done
 
     def _count(self, answer: Answer) -> None:

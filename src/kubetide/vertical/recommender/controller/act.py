@@ -17,6 +17,7 @@ from kubetide.units.time import Duration
 from kubetide.vertical.recommender.decision import Commands, Failure, Outcomes, StatusWrite
 from kubetide.vertical.recommender.settings import Settings
 from kubetide.vertical.recommender.views import CheckpointView, Key
+from kubetide.vertical.series import Steps
 
 NO_TIME = "no time was left in this pass"
 
@@ -30,11 +31,15 @@ class Actor:
         self._limit = max(settings.update_worker_count, 1)
         self._timeout = settings.checkpoints_timeout
 
-    async def carry_out(self, commands: Commands, contents: Iterable[CheckpointView]) -> Outcomes:
+    async def carry_out(
+        self, commands: Commands, contents: Iterable[CheckpointView], steps: Steps
+    ) -> Outcomes:
         """Write what was decided; ``contents`` are the checkpoints of ``commands``, made while they are written."""
         try:
             failures = await in_parallel(commands.statuses, self._write_status, limit=self._limit)
+            steps.done("UpdateVPAs")
             failures += await self._write_checkpoints(commands.checkpoints, contents)
+            steps.done("MaintainCheckpoints")
             failures += await in_parallel(commands.deletions, self._delete, limit=self._limit)
         except Withheld:
             return Outcomes(withheld=True)

@@ -14,10 +14,12 @@ from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import MetricsError
-from kubetide.ports.metrics import MetricSource
+from kubetide.ports.metrics import ExternalMetricSource, MetricSource
 from kubetide.units.time import Duration, Instant
 from kubetide.vertical.controller.scales import WORKLOAD_KINDS
+from kubetide.vertical.recommender.conditions import PROVIDED, is_true
 from kubetide.vertical.recommender.controller.act import Actor
+from kubetide.vertical.recommender.controller.external import ExternalUsage
 from kubetide.vertical.recommender.controller.gather import Gatherer
 from kubetide.vertical.recommender.controller.slimming import (
     slim_checkpoint,
@@ -42,7 +44,8 @@ from kubetide.vertical.recommender.new_targets import NewTargets
 from kubetide.vertical.recommender.ooms import EVICTED
 from kubetide.vertical.recommender.settings import Settings
 from kubetide.vertical.recommender.state import State
-from kubetide.vertical.recommender.views import CheckpointView, History, checkpoint_view
+from kubetide.vertical.recommender.views import CheckpointView, History, Key, checkpoint_view, time_of
+from kubetide.vertical.series import Steps
 from kubetide.watching import Caches, Informer
 
 LOOP = "recommender"
@@ -71,6 +74,8 @@ class RecommenderController(BaseLoop):
         caches: Caches,
         board: Board | None = None,
         history: Callable[[], Awaitable[Sequence[History]]] | None = None,
+        external: ExternalMetricSource | None = None,
+        warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Prepare the controller; nothing is asked before the first tick.
 
@@ -78,17 +83,19 @@ class RecommenderController(BaseLoop):
             caches: Shared with other loops, and kept up to date by whoever made them.
             board: Where the node loop says what new nodes have left.
             history: Asks for what containers have used before, once at the start; with it no checkpoints are read.
+            external: Where usage comes from, in the place of ``metrics``, if the settings say so.
+            warn: Takes a sentence that a person must see.
         """
         super().__init__()
         self._cluster = cluster
         self._clock = clock
         self._recorder = recorder
         self._history = history
+        self._warn = warn
         self._state = State(settings)
-        vpas, pods = (
-            caches.of(VPAS),
-            caches.of(PODS, keep=slim_pod_with_resources if settings.rollback_window else slim_pod),
-        )
+        keep = slim_pod_with_resources if settings.rollback_window else slim_pod
+        self._vpas = vpas = caches.of(VPAS)
+        pods = caches.of(PODS, keep=keep)
         controllers: dict[str, Informer[Any]] = {
             kind.kind: caches.of(kind, keep=slim_controller) for kind in WORKLOAD_KINDS
         }
@@ -112,13 +119,21 @@ class RecommenderController(BaseLoop):
             board = None
         if board is not None:
             board.asks_sizes = True
-        self._gatherer = Gatherer(vpas, pods, evictions, stored, targets, metrics, clock, hpas, board)
+        usage = None
+        if settings.use_external_metrics:
+            assert external is not None, "a process with such settings has external metrics"
+            usage = ExternalUsage(external, settings)
+        self._gatherer = Gatherer(vpas, pods, evictions, stored, targets, metrics, clock, hpas, board, usage)
         self._actor = Actor(cluster, clock, settings)
         self._fresh, self._whole = True, False
         self._targets = NewTargets()
         self._tick = 0
         self.result = Result()
         self.outcomes = Outcomes()
+        self.steps = Steps(clock)
+        """How long the parts of the last pass took."""
+        self.first_recommended: Sequence[Instant] = ()
+        """When the VPA objects were created that the last pass gave their first recommendation."""
         self.history_error = ""
         """Why there is no history; empty where there is, or where none was asked for."""
 
@@ -137,6 +152,11 @@ class RecommenderController(BaseLoop):
         """Why the last pass had no samples; empty where it had."""
         return self._gatherer.metrics_error
 
+    @property
+    def lost_ooms(self) -> int:
+        """OOMs that were passed over, as there were too many between two passes."""
+        return self._gatherer.lost_ooms
+
     async def synced(self) -> None:
         """Return once VPAs, pods and checkpoints are there, and every other kind is or was refused."""
         for informer in self._required:
@@ -150,8 +170,9 @@ class RecommenderController(BaseLoop):
 
     async def tick(self) -> None:
         """Gather, decide, act, absorb, record: once."""
+        self.steps.begin()
         load, history = await self._past() if self._fresh else ((), ())
-        delta = await self._gatherer.gather(self._state, load=load, history=history)
+        delta = await self._gatherer.gather(self._state, self.steps, load=load, history=history)
         now = self._clock.now()
         self._state.apply(delta)
         self._fresh = False
@@ -160,10 +181,29 @@ class RecommenderController(BaseLoop):
         self._whole = False
         gathered = self._gathered(delta, full=full)
         commands = decide(self._state, now)
+        without = self._without_recommendation(commands)
         contents = checkpoints(self._state, commands.checkpoints, now)
-        self.outcomes = await self._actor.carry_out(commands, contents)
+        self.outcomes = await self._actor.carry_out(commands, contents, self.steps)
         self.result = absorb(self._state, commands, self.outcomes, now)
+        self.first_recommended = self._created(without)
+        self.steps.done("GarbageCollect")
         self._record(now, gathered, commands, full=full)
+
+    def _without_recommendation(self, commands: Commands) -> list[Key]:
+        """Return the VPAs whose status is to be written and had no recommendation."""
+        vpas = self._state.vpas
+        keys = [(write.namespace, write.name) for write in commands.statuses]
+        return [key for key in keys if not is_true(vpas[key].stored.conditions, PROVIDED)]
+
+    def _created(self, without: Sequence[Key]) -> list[Instant]:
+        """Return when those of the VPAs were created that have a recommendation by now."""
+        found = []
+        for key in without:
+            vpa = self._state.vpas.get(key)
+            if vpa is not None and is_true(vpa.stored.conditions, PROVIDED) and key in self._vpas.objects:
+                created = time_of(self._vpas.objects[key].metadata.creation_timestamp)
+                found += [] if created is None else [created]
+        return found
 
     async def _past(self) -> tuple[Sequence[CheckpointView], Sequence[History]]:
         """Return what is known of containers from before the start."""
@@ -172,6 +212,7 @@ class RecommenderController(BaseLoop):
                 return (), await self._history()
             except (HistoryError, MetricsError) as error:
                 self.history_error = str(error)
+                self._warn(f"recommender: no history from Prometheus, usage is counted from now on: {error}")
                 return (), ()
         if not self._state.settings.uses_checkpoints:
             return (), ()

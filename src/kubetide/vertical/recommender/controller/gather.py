@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from kubetide.objects.cluster import Event
 from kubetide.objects.hpa import HorizontalPodAutoscaler
@@ -15,6 +15,7 @@ from kubetide.ports.errors import MetricsError
 from kubetide.ports.metrics import MetricSource
 from kubetide.units.time import seconds, to_seconds
 from kubetide.vertical.recommender.controller.advised import stand_ins
+from kubetide.vertical.recommender.controller.external import ExternalUsage
 from kubetide.vertical.recommender.controller.slimming import slim_checkpoint
 from kubetide.vertical.recommender.controller.targets import TargetReader
 from kubetide.vertical.recommender.delta import Delta
@@ -34,6 +35,7 @@ from kubetide.vertical.recommender.views import (
     samples_view,
     vpa_view,
 )
+from kubetide.vertical.series import Steps
 from kubetide.watching import Informer
 
 _PATIENCE = seconds(10)
@@ -55,18 +57,21 @@ class Gatherer:
         clock: Clock,
         hpas: Informer[HorizontalPodAutoscaler | HpaView] | None = None,
         board: Board | None = None,
+        external: ExternalUsage | None = None,
     ) -> None:
         """Prepare the gatherer.
 
         Args:
             hpas: Those that a VPA leaves resources to; None where it does not.
             board: Where the node loop says what new nodes have left; None where targets need not fit them.
+            external: Where samples come from in the place of ``metrics``.
         """
         self._board = board
+        self._external = external
         self._hpas = hpas
         self._vpas = vpas
         self._changed_vpas = vpas.feed()
-        self._pods = pods.feed()
+        self._all_pods, self._pods = pods, pods.feed()
         self._checkpoints = None if checkpoints is None else checkpoints.feed()
         self._targets = targets
         self._metrics = metrics
@@ -92,14 +97,25 @@ class Gatherer:
         self.lost_ooms += max(len(ooms) - left, 0)
 
     async def gather(
-        self, state: State, *, load: Sequence[CheckpointView] = (), history: Sequence[History] = ()
+        self,
+        state: State,
+        steps: Steps,
+        *,
+        load: Sequence[CheckpointView] = (),
+        history: Sequence[History] = (),
     ) -> Delta:
-        """Return what has changed since the state was last given a delta."""
+        """Return what has changed since the state was last given a delta; ``steps`` times the parts."""
         vpas, statuses, gone_vpas = await self._take_vpas(state)
+        steps.done("LoadVPAs")
         checkpoints = {} if self._checkpoints is None else self._checkpoints.drain()
         pods = self._pods.drain()
-        samples = await self._sample()
+        steps.done("LoadPods")
+        gone = set(gone_vpas)
+        served = {(one.namespace, one.name): one for one in vpas}
+        served |= {key: one for key, one in state.views.items() if key not in served and key not in gone}
+        samples = await self._sample(state, served.values())
         ooms, self._ooms = self._ooms, []
+        steps.done("LoadMetrics")
         return Delta(
             at=self._clock.now(),
             vpas=vpas,
@@ -149,15 +165,18 @@ class Gatherer:
                     statuses.append(StatusView(*key, status))
         return views, statuses, sorted(state.views.keys() - objects.keys())
 
-    async def _sample(self) -> Samples | None:
+    async def _sample(self, state: State, vpas: Iterable[VpaView]) -> Samples | None:
         self.metrics_error = ""
+        patience = _PATIENCE if self._external is None else state.settings.recommender_interval
         try:
-            async with asyncio.timeout(to_seconds(_PATIENCE)):
+            async with asyncio.timeout(to_seconds(patience)):
+                if self._external is not None:
+                    return await self._external.samples(vpas, self._all_pods.objects.values())
                 return samples_view(await self._metrics.pod_samples())
         except MetricsError as error:
             self.metrics_error = str(error)
         except TimeoutError:
-            self.metrics_error = "the source of resource metrics did not answer within 10s"
+            self.metrics_error = f"the source of metrics did not answer within {to_seconds(patience):g}s"
         return None
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from kubetide.ports.clock import Clock
-from kubetide.vertical.recommender.history import HistorySettings, Query, Series, queries, read_history
+from kubetide.ports.metrics import SeriesQuery, SeriesSource
+from kubetide.vertical.recommender.history import HistoryBuilder, HistorySettings, queries
 from kubetide.vertical.recommender.views import History
-
-Ask = Callable[[Query], Awaitable[Sequence[Series]]]
-"""Puts one question to Prometheus; raises MetricsError where it has no answer."""
 
 
 class HistoryReader:
@@ -19,8 +17,10 @@ class HistoryReader:
         namespace: Only this one; empty for all.
     """
 
-    def __init__(self, ask: Ask, clock: Clock, settings: HistorySettings, namespace: str = "") -> None:
-        self._ask = ask
+    def __init__(
+        self, source: SeriesSource, clock: Clock, settings: HistorySettings, namespace: str = ""
+    ) -> None:
+        self._source = source
         self._clock = clock
         self._settings = settings
         self._namespace = namespace
@@ -31,6 +31,18 @@ class HistoryReader:
         Raises: MetricsError where a question has no answer; HistoryError where an answer cannot be read.
         """
         cpu, memory, labels = queries(self._settings, self._namespace, self._clock.now())
-        # One after another: an answer may be hundreds of megabytes.
-        answers = [await self._ask(cpu), await self._ask(memory), await self._ask(labels)]
-        return read_history(self._settings, *answers)
+        builder = await self._usage(cpu, memory)
+        await self._source.each_series(labels, builder.add_labels)
+        return builder.pods()
+
+    async def read_usage(self) -> Sequence[History]:
+        """Return the history of all pods without their labels. Raises: as ``read``."""
+        cpu, memory, _ = queries(self._settings, self._namespace, self._clock.now())
+        return (await self._usage(cpu, memory)).pods()
+
+    async def _usage(self, cpu: SeriesQuery, memory: SeriesQuery) -> HistoryBuilder:
+        builder = HistoryBuilder(self._settings)
+        # One after another: Prometheus holds an answer as a whole.
+        await self._source.each_series(cpu, builder.add_cpu)
+        await self._source.each_series(memory, builder.add_memory)
+        return builder

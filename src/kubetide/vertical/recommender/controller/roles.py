@@ -23,6 +23,7 @@ RECOMMENDER: Final = Role(
         # A target may be of any kind that has a scale.
         Grant(("get",), "*", ("*/scale",)),
         Grant(("list",), "metrics.k8s.io", ("pods",)),
+        Grant(("list",), "external.metrics.k8s.io", ("*",)),
         Grant(("patch",), _GROUP, ("verticalpodautoscalers/status",), acting=True),
         Grant(("create", "delete", "patch"), _GROUP, ("verticalpodautoscalercheckpoints",), acting=True),
     ),

@@ -15,6 +15,7 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster, as_remote
 from kubetide.units.time import ZERO, Duration, Instant, after, milliseconds, minutes, seconds
 from kubetide.vertical.boost import is_boosted
+from kubetide.vertical.series import Steps
 from kubetide.vertical.updater.controller.act import Actor
 from kubetide.vertical.updater.controller.gather import Gatherer
 from kubetide.vertical.updater.core import (
@@ -74,6 +75,12 @@ class UpdaterController(BaseLoop):
         self._tick, self._whole = 0, False
         self.result = Result()
         """What the last loop came to."""
+        self.ended: Result | None = None
+        """What a loop came to whose last record is being written; None with its other records."""
+        self.ends_boosts = False
+        """Whether that loop only ends start-up boosts."""
+        self.steps = Steps(clock)
+        """How long the parts of the last loop took."""
 
     @property
     def period(self) -> Duration:
@@ -127,9 +134,12 @@ class UpdaterController(BaseLoop):
         self.result = await self._play(boosts_only=False)
 
     async def _play(self, *, boosts_only: bool) -> Result:
+        self.steps.begin()
+        self.ended, self.ends_boosts = None, boosts_only
         delta = await self._gatherer.gather(self._state, boosts_only=boosts_only)
         now = self._clock.now()
         self._state.apply(delta)
+        self.steps.done("ListPods")
         self._tick += 1
         full = self._recorder.wants_full(LOOP) or self._whole
         self._whole = False
@@ -142,14 +152,21 @@ class UpdaterController(BaseLoop):
             outcome = await self._actor.carry_out(command)
             dialogue.answer(outcome)
             await self._rest(dialogue)
+            self._note_end(dialogue.result)
             self._record(now, phase, gathered, command, outcome, dialogue.result, full=full)
             gathered, full, phase = b"{}", False, phase + 1
         result = dialogue.result
         assert result is not None
         if phase == 0:
+            self._note_end(result)
             self._record(now, 0, gathered, None, None, result, full=full)
         await self._actor.tell(result.events)
         return result
+
+    def _note_end(self, result: Result | None) -> None:
+        if result is not None:
+            self.steps.done("EvictPods")
+            self.ended = result
 
     async def _rest(self, dialogue: Dialogue) -> None:
         """Let other tasks run in the pauses of a loop over many pods."""

@@ -1,0 +1,145 @@
+"""The bill of a stretch of time against a bound: `python -m bench bill [SETS...] [--policy P]... [--hours H]`.
+
+A set is azure, surf, gpu or dlrm, made from the traces in the folder `--data`; none stands for all four. `--pods FILE
+--types FILE` play other ones. Real arrivals and departures go through the production node loop and an embedded
+cluster in virtual time. The table is for people; the last line is one JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from bench.bill.bound import bound_usd
+from bench.bill.play import POLICIES, play
+from bench.bill.rows import check, read_pods, read_types
+from bench.bill.sets import HOUR, SETS, BillSet
+from kubetide.scheduling.scoring.profile import PROFILES
+
+DATA = Path(os.environ.get("BENCH_DATA", Path(__file__).parents[3] / "shared" / "data"))
+MOST_HOURS = 24 * 366
+
+
+def table(name: str, found: dict[str, dict[str, Any]]) -> str:
+    """Return the figures of a set for people."""
+    heads = (
+        "set", "policy", "pods", "bound $", "cost $", "ratio", "wait p50", "p95", "max s", "bought", "deleted",
+        "< 15 min", "bought back", "evicted", "/pod-hour", "pending", "CPU s",
+    )  # fmt: skip
+    rows: list[tuple[str, ...]] = [heads]
+    for policy, one in found.items():
+        rows.append(
+            (
+                name,
+                policy,
+                f"{one['pods']:,}",
+                f"{one['bound_usd']:,.2f}",
+                f"{one['cost_usd']:,.2f}",
+                f"{one['ratio']:.3f}",
+                *(f"{wait:,.0f}" for wait in one["wait_s"]),
+                f"{one['bought']:,}",
+                f"{one['deleted']:,}",
+                f"{one['lived_under_15m']:,}",
+                f"{one['bought_back_15m']:,}",
+                f"{one['evictions']:,}",
+                f"{one['evictions_per_pod_hour']:.4f}",
+                f"{one['left_pending']:,}",
+                f"{one['cpu_s']:,.0f}",
+            )
+        )
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if at < 2 else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    )
+
+
+def _sets(said: argparse.Namespace) -> dict[str, BillSet]:
+    """Return what is to be played. Raises OSError, ValueError."""
+    if unknown := [name for name in said.sets if name not in SETS]:
+        raise ValueError(f"no set {unknown[0]}; there are {', '.join(SETS)}")
+    if said.hours is not None and not 0 < said.hours < MOST_HOURS:
+        raise ValueError(f"--hours {said.hours:g}: give a number of hours above 0, such as 8")
+    if (said.pods is None) != (said.types is None):
+        raise ValueError("give --pods and --types together")
+    if said.pods is not None:
+        if said.sets:
+            raise ValueError("give sets, or --pods and --types, not both")
+        pods, types = read_pods(said.pods), read_types(said.types)
+        check(pods, types)
+        name = said.pods.name.removesuffix(".gz").removesuffix(".csv")
+        return {name: BillSet(pods, types, max(pod.departure_s for pod in pods))}
+    found = {name: SETS[name](said.data, said.seed) for name in said.sets or SETS}
+    for one in found.values():
+        check(one.pods, one.types)
+    return found
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench bill", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("sets", nargs="*", metavar="SET", help=f"{', '.join(SETS)}; none for all")
+    parser.add_argument("--pods", type=Path, help="a CSV of pods instead of a set")
+    parser.add_argument("--types", type=Path, help="a CSV of types of nodes")
+    parser.add_argument("--policy", action="append", choices=sorted(POLICIES))
+    parser.add_argument("--hours", type=float, help="how long to play; what comes later is left out")
+    parser.add_argument("--scheduler", choices=sorted(PROFILES), default="default")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument(
+        "--jobs", type=int, default=2, help="runs side by side; they do not change the figures"
+    )
+    said = parser.parse_args(arguments)
+    try:
+        sets = _sets(said)
+    except (OSError, ValueError) as error:
+        print(f"bench bill: {error}", file=sys.stderr)
+        return 2
+    policies = list(dict.fromkeys(said.policy or ["upstream", "ours"]))
+    horizons = {
+        name: one.horizon_s if said.hours is None else said.hours * HOUR for name, one in sets.items()
+    }
+    with ProcessPoolExecutor(said.jobs) as pool:
+        going = {
+            (name, policy): pool.submit(
+                play,
+                one.pods,
+                one.types,
+                policy,
+                horizon_s=horizons[name],
+                scheduler=said.scheduler,
+                seed=said.seed,
+            )
+            for name, one in sets.items()
+            for policy in policies
+        }
+        bounds = {name: bound_usd(one.pods, one.types, horizons[name]) for name, one in sets.items()}
+        results: list[dict[str, Any]] = []
+        for name, bound in bounds.items():
+            found = {policy: _with_bound(going[name, policy].result(), bound) for policy in policies}
+            print(table(name, found), flush=True)
+            results.append({"set": name, "policies": found})
+    print(json.dumps(results[0] if len(results) == 1 else {"sets": results}))
+    return 0
+
+
+def _with_bound(found: dict[str, Any], bound: float) -> dict[str, Any]:
+    ratio = round(found["cost_usd"] / bound, 4) if bound else None
+    head = {
+        "pods": found["pods"],
+        "bound_usd": round(bound, 4),
+        "cost_usd": found["cost_usd"],
+        "ratio": ratio,
+    }
+    return {**head, **{name: value for name, value in found.items() if name not in head}}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

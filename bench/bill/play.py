@@ -1,0 +1,162 @@
+"""One run of the bill: pods, types and a policy, through the whole program in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.bill.feed import MODEL_LABEL, Feed
+from bench.bill.rows import PodRow, TypeRow
+from kubetide.ports.clock import Clock
+from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.records import NullRecorder
+from kubetide.simulate.build import prices_of
+from kubetide.simulate.marks import MarkingRecorder
+from kubetide.simulate.scenario import InstanceTypeSpec, NodeGroupSpec, Scenario, start_of
+from kubetide.simulate.timeline import Mark, Timeline
+from kubetide.simulate.world import World
+from kubetide.units.time import Instant, after, minutes, seconds
+
+MOST_NODES = 1000
+SHORT_S = 900
+"""Nodes that lived less, and removals bought back sooner, are counted."""
+
+Flags = dict[str, str | int | float | bool]
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Flags of the node loop; all others are upstream's defaults."""
+
+    flags: Flags = field(default_factory=dict)
+
+
+POLICIES = {
+    "upstream": Policy(),
+    "least-waste": Policy({"expander": "least-waste"}),
+    "most-pods": Policy({"expander": "most-pods"}),
+    "least-nodes": Policy({"expander": "least-nodes"}),
+    "least-cost": Policy({"expander": "least-cost"}),
+    "ours": Policy({"expander": "least-cost", "steer-pods-to-fuller-nodes": True}),
+    "upstream+steer": Policy({"steer-pods-to-fuller-nodes": True}),
+}
+
+
+def play(
+    pods: Sequence[PodRow],
+    types: Sequence[TypeRow],
+    policy: str,
+    *,
+    horizon_s: float,
+    scheduler: str,
+    seed: int,
+) -> dict[str, Any]:
+    """Return the figures of the pods that arrive before the horizon, under a policy."""
+    there = [pod for pod in pods if pod.arrival_s < horizon_s]
+    scenario = _scenario(types, POLICIES[policy].flags, scheduler)
+    end = Instant(start_of(scenario) + round(horizon_s * 1e9))
+    marks: list[Mark] = []
+    kept: list[tuple[World, Feed]] = []
+
+    async def main(clock: Clock) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            recorder = MarkingRecorder(NullRecorder(), marks.append)
+            world = World(scenario, clock, base=Path(folder), end=end, seed=seed, recorder=recorder)
+            world.timeline.prices = prices_of(scenario)
+            feed = Feed(there, world.cluster, clock, world.start)
+            world.pods.on_change(feed.pod_changed)
+            kept.append((world, feed))
+            async with asyncio.TaskGroup() as group:
+                feeding = group.create_task(feed.run())
+                await world.run()
+                feeding.cancel()
+
+    began = time.process_time()
+    run_virtual(main, start=Instant(start_of(scenario) - minutes(1)))
+    cpu_s = time.process_time() - began
+    [(world, feed)] = kept
+    return {**_figures(there, world, feed, marks, horizon_s), "cpu_s": round(cpu_s, 1)}
+
+
+def _scenario(types: Sequence[TypeRow], flags: Flags, scheduler: str) -> Scenario:
+    return Scenario(
+        name="bill",
+        step="30s",
+        warm_up="1m",
+        duration="1h",
+        instance_types={
+            one.name: InstanceTypeSpec(
+                cpu=f"{one.cpu_m}m",
+                memory=f"{one.memory_mib}Mi",
+                pods=one.max_pods,
+                gpu=one.gpus,
+                price_per_hour=one.usd_per_hour,
+                reserved_cpu="0",
+                reserved_memory="0",
+            )
+            for one in types
+        },
+        node_groups=tuple(
+            NodeGroupSpec(
+                name=one.name.replace(".", "-"),
+                instance_type=one.name,
+                max=MOST_NODES,
+                labels={MODEL_LABEL: one.gpu_model} if one.gpu_model else {},
+                boot_time="60s-90s",
+            )
+            for one in types
+        ),
+        scheduler=scheduler,
+        loops=("nodes",),
+        flags={"demand-sources": "pending", **flags},
+    )
+
+
+def _figures(
+    pods: Sequence[PodRow], world: World, feed: Feed, marks: Sequence[Mark], horizon_s: float
+) -> dict[str, Any]:
+    timeline = world.timeline
+    pod_hours = sum(min(pod.departure_s, horizon_s) - pod.arrival_s for pod in pods) / 3600
+    lives = timeline.node_lives
+    waits = np.array(feed.waits or [0.0])
+    found: dict[str, Any] = {
+        "pods": len(pods),
+        "cost_usd": round(timeline.cost[-1], 4) if timeline.cost else 0.0,
+        "wait_s": [round(float(one), 3) for one in (*np.percentile(waits, [50, 95]), waits.max())],
+        "bought": sum(mark.change for mark in marks if mark.loop == "nodes" and mark.change > 0),
+        "deleted": sum(one.deleted is not None for one in lives),
+        "lived_under_15m": sum(
+            one.deleted is not None and one.deleted - one.created < seconds(SHORT_S) for one in lives
+        ),
+        "bought_back_15m": _bought_back(timeline, marks),
+        "evictions": timeline.evictions,
+        "evictions_per_pod_hour": round(timeline.evictions / pod_hours, 6) if pod_hours else 0.0,
+        "left_pending": feed.waiting,
+    }
+    if violations := world.violations():
+        found["violations"] = violations
+    return found
+
+
+def _bought_back(timeline: Timeline, marks: Sequence[Mark]) -> int:
+    """Return how many removals were followed within 15 minutes by an increase of the same group."""
+    increases: dict[str, list[Instant]] = {}
+    for mark in marks:
+        if mark.loop == "nodes" and mark.change > 0:
+            increases.setdefault(mark.subject, []).append(mark.at)
+    found = 0
+    for life in timeline.node_lives:
+        if life.deleted is None:
+            continue
+        times = increases.get(life.group, [])
+        at = bisect_left(times, life.deleted)
+        found += at < len(times) and times[at] <= after(life.deleted, seconds(SHORT_S))
+    return found

@@ -1,0 +1,278 @@
+"""Load series against policies: `python -m bench plan [SERIES...] [--metric cpu|rate] [--policy P]... [--nodes]`.
+
+Each pair of a series and a policy is a run of the whole program in virtual time: HPA loop, node loop, embedded cluster.
+Without a series the eleven given ones are run, from the folder `--data`. The table is for people; the last line is
+one JSON object. `classic` is the HPA on CPU with upstream's node loop, whatever `--metric` says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.plan_series import Series, given, parse_series
+from kubetide.runtime.records import read_records
+from kubetide.simulate.run import run_simulation
+from kubetide.simulate.scenario import (
+    InstanceTypeSpec,
+    LoadSpec,
+    NodeGroupSpec,
+    PodTimes,
+    Scenario,
+    ServiceSpec,
+)
+from kubetide.simulate.timeline import minutes_lost
+from kubetide.units.time import Duration, format_duration, seconds
+
+TICK = seconds(15)
+TARGET = 0.7
+PODS_A_NODE = 7
+MOST_NODES = 50
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How pods and nodes are scaled.
+
+    Attributes:
+        metric: ``cpu``, ``rate``, or empty for what the command line says.
+        flags: Of the HPA loop; ``node_flags`` of the node loop.
+    """
+
+    metric: str = ""
+    flags: dict[str, str | int | float | bool] = field(default_factory=dict)
+    node_flags: dict[str, str | int | float | bool] = field(default_factory=dict)
+
+
+POLICIES = {
+    "classic": Policy("cpu", node_flags={"demand-sources": "pending"}),
+    "classic-rate": Policy("rate", node_flags={"demand-sources": "pending"}),
+    "strict": Policy(
+        flags={"horizontal-pod-autoscaler-forecast": "strict"},
+        node_flags={"demand-sources": "pending,intents"},
+    ),
+    "plan": Policy(
+        flags={
+            "horizontal-pod-autoscaler-forecast": "calendar",
+            "horizontal-pod-autoscaler-emptiest-node-first": True,
+        },
+        node_flags={
+            "demand-sources": "pending,intents",
+            "scale-down-unneeded-time": "90s",
+        },
+    ),
+}
+"""``strict`` is the larger of HPA and calendar; ``plan`` all that the forecast turns on, with cheap scale-in of nodes."""
+
+FIGURES = (
+    "slo_minutes", "slo_minutes_own_step", "unserved", "pod_minutes", "node_cost", "rescales", "nodes_bought",
+    "evictions",
+)  # fmt: skip
+
+MANIFEST = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: site}}
+spec:
+  replicas: {replicas}
+  selector: {{matchLabels: {{app: site}}}}
+  template:
+    metadata: {{labels: {{app: site}}}}
+    spec:
+      containers:
+        - name: web
+          image: site
+          resources: {{requests: {{cpu: 500m, memory: 256Mi}}, limits: {{cpu: 500m}}}}
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {{name: site}}
+spec:
+  scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: site}}
+  minReplicas: 1
+  maxReplicas: {most}
+  metrics: [{metric}]
+"""
+
+METRICS = {
+    "cpu": "{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 70}}}",
+    "rate": "{type: Object, object: {metric: {name: requests_per_second}, describedObject: {apiVersion: apps/v1, "
+    "kind: Deployment, name: site}, target: {type: AverageValue, averageValue: %s}}}",
+}
+
+
+def scenario(series: Series, policy: Policy, metric: str, *, nodes: bool) -> Scenario:
+    """Return the run of a series; its load stands in the file ``load.txt``."""
+    metric = policy.metric or metric
+    share = f"{round(TARGET * series.capacity * 1000)}m"
+    steps_a_tick = max(1, TICK // series.step)
+    first = float(np.mean(series.values[:steps_a_tick]))
+    replicas = max(1, math.ceil(first / (TARGET * series.capacity)))
+    whole = Duration(len(series.values) * series.step // TICK * TICK)
+    group = NodeGroupSpec(
+        name="general",
+        instance_type="m5.xlarge" if nodes else "endless",
+        min=0 if nodes else 1,
+        max=MOST_NODES if nodes else 1,
+        initial=min(MOST_NODES, -(-replicas // PODS_A_NODE)) if nodes else 1,
+        boot_time="180s",
+    )
+    flags = {"horizontal-pod-autoscaler-cpu-initialization-period": "0s", **policy.flags}
+    return Scenario(
+        name=series.name,
+        duration=format_duration(whole),
+        instance_types={"endless": InstanceTypeSpec(cpu=5000, memory="16Ti", pods=9000, price_per_hour=1.0)},
+        node_groups=(group,),
+        pods=PodTimes(image_pull="0s", start="0s", ready="60s", stop="0s"),
+        loops=("horizontal", "nodes") if nodes else ("horizontal",),
+        flags={**flags, **(policy.node_flags if nodes else {})},
+        services=(
+            ServiceSpec(
+                deployment="site",
+                cpu_seconds_per_request=0.5 / series.capacity,
+                load=LoadSpec(trace="load.txt", step=format_duration(series.step)),
+            ),
+        ),
+        manifests=(
+            MANIFEST.format(
+                replicas=replicas,
+                most=PODS_A_NODE * MOST_NODES if nodes else 1000,
+                metric=METRICS["cpu"] if metric == "cpu" else METRICS["rate"] % share,
+            ),
+        ),
+    )
+
+
+def run(series: Series, name: str, metric: str, *, nodes: bool, seed: int) -> dict[str, Any]:
+    """Return the figures of a series under a policy."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        (folder / "load.txt").write_text("\n".join(f"{value:.6g}" for value in series.values))
+        told = scenario(series, POLICIES[name], metric, nodes=nodes)
+        result = run_simulation(told, base=folder, out=folder / "out", seed=seed, warn=lambda _: None)
+        service, timeline = result.summary.services[0], result.timeline
+        line = timeline.services["site"]
+        found: dict[str, Any] = {
+            "slo_minutes": minutes_lost(line.violated, timeline.step_s),
+            "slo_minutes_own_step": minutes_lost(line.violated_own_step, timeline.step_s),
+            "unserved": service.unserved_share,
+            "pod_minutes": service.pod_minutes,
+            "node_cost": round(timeline.cost[-1], 4) if nodes else 0.0,
+            "rescales": service.rescales,
+            "nodes_bought": sum(m.change for m in timeline.marks if m.loop == "nodes" and m.change > 0),
+            "evictions": _evictions(folder / "out") if nodes else 0,
+        }
+        if result.violations:
+            found["violations"] = list(result.violations)
+        return found
+
+
+def _evictions(out: Path) -> int:
+    """Return how many pods the node loop has evicted."""
+    return sum(bytes(record.commands).count(b'"op":"evictPod"') for record in read_records(out, "nodes"))
+
+
+def summed(figures: list[dict[str, Any]], loads: list[float]) -> dict[str, Any]:
+    """Return the sums over series; the unserved share is weighted by requests."""
+    total: dict[str, Any] = {name: round(sum(one[name] for one in figures), 4) for name in FIGURES}
+    total["unserved"] = round(
+        sum(one["unserved"] * load for one, load in zip(figures, loads, strict=True)) / max(sum(loads), 1e-9),
+        6,
+    )
+    return total
+
+
+def table(found: dict[str, dict[str, dict[str, Any]]], total: dict[str, dict[str, Any]]) -> str:
+    """Return all figures for people; costs are shown against the first policy's too."""
+    heads = (
+        "series",
+        "policy",
+        "SLO min",
+        "own step",
+        "unserved",
+        "pod-min",
+        "nodes $",
+        "x",
+        "rescales",
+        "bought",
+        "evicted",
+    )
+    rows = [heads]
+    for name, policies in {**found, "all": total}.items():
+        base = next(iter(policies.values()))
+        by = "node_cost" if base["node_cost"] else "pod_minutes"
+        for policy, one in policies.items():
+            ratio = one[by] / base[by] if base[by] else 1.0
+            rows.append(
+                (
+                    name,
+                    policy,
+                    f"{one['slo_minutes']:,}",
+                    f"{one['slo_minutes_own_step']:,}",
+                    f"{100 * one['unserved']:.2f}%",
+                    f"{one['pod_minutes']:,.0f}",
+                    f"{one['node_cost']:,.2f}",
+                    f"{ratio:.3f}",
+                    f"{one['rescales']:,}",
+                    f"{one['nodes_bought']:,}",
+                    f"{one['evictions']:,}",
+                )
+            )
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if at < 2 else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench plan", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("series", nargs="*", help="FILE:step=1s:capacity=50:scale=1; none for the given ones")
+    parser.add_argument("--metric", choices=("cpu", "rate"), default="cpu")
+    parser.add_argument("--policy", action="append", choices=sorted(POLICIES))
+    parser.add_argument(
+        "--nodes", action="store_true", help="a group of m5.xlarge, 0 to 50, that boots in 180 s"
+    )
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
+    parser.add_argument(
+        "--jobs", type=int, default=2, help="runs side by side; they do not change the figures"
+    )
+    said = parser.parse_args()
+    try:
+        series = [parse_series(text) for text in said.series] or given(said.data)
+    except (OSError, ValueError) as error:
+        print(f"bench plan: {error}", file=sys.stderr)
+        return 2
+    policies = said.policy or ["classic", "plan"]
+    pairs = [(one, policy) for one in series for policy in policies]
+    with ProcessPoolExecutor(said.jobs) as pool:
+        going = [
+            pool.submit(run, one, policy, said.metric, nodes=said.nodes, seed=said.seed)
+            for one, policy in pairs
+        ]
+        figures = [one.result() for one in going]
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for (one, policy), figure in zip(pairs, figures, strict=True):
+        found.setdefault(one.name, {})[policy] = figure
+    loads = [float(one.values.sum()) * (one.step / seconds(1)) for one in series]
+    total = {policy: summed([found[one.name][policy] for one in series], loads) for policy in policies}
+    print(table(found, total))
+    print(json.dumps({"series": found, "sum": total}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

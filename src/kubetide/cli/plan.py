@@ -1,0 +1,58 @@
+"""``kubetide plan``: what is to come."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command("plan")
+@click.option("--ahead", default="1h", show_default=True, metavar="DURATION", help="How far to look.")
+@click.option(
+    "--at",
+    metavar="TIME",
+    help="13:00, 13:00:40, 2026-03-02T13:00:40Z, or 90m after the start of the run.  [default: the end]",
+)
+@click.option(
+    "--output", "-o", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("kubetide-out"),
+    show_default=True,
+    help="Folder that the run writes to.",
+)
+def command(ahead: str, at: str | None, output: str, out: Path) -> None:
+    """Show what is to come: changes of time tables, foretold load, nodes that are asked for, and why.
+
+    Reads the decision records of a run, also of one that is running.
+
+    \b
+    Examples:
+      kubetide plan
+      kubetide plan --ahead 12h --at 08:00
+    """  # noqa: D301  click marks paragraphs with the character, not with two
+    from kubetide.cli.structured import structured
+    from kubetide.simulate.ahead import plan_ahead, plan_text
+    from kubetide.simulate.when import read_moment, start_of_records
+    from kubetide.units.time import TimeFormatError, parse_duration
+
+    try:
+        length = parse_duration(ahead)
+    except TimeFormatError as error:
+        raise click.BadParameter(f"{ahead!r} is not a duration such as 90m", param_hint="--ahead") from error
+    if length <= 0:
+        raise click.BadParameter(f"{ahead!r} is not above 0", param_hint="--ahead")
+    moment = None
+    if at is not None:
+        try:
+            moment = read_moment(at, start_of_records(out))
+        except ValueError as error:
+            raise click.BadParameter(
+                f"{at!r} is neither a time, nor a time of day, nor a duration from the start",
+                param_hint="--at",
+            ) from error
+    found = plan_ahead(out, length, moment)
+    click.echo(plan_text(found, length) if output == "text" else structured(found, output))

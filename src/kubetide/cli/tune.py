@@ -1,0 +1,166 @@
+"""``kubetide tune``: which settings to change, and what it brings."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+
+@click.command("tune")
+@click.argument("scenario", type=click.Path(path_type=Path))
+@click.option(
+    "--knob",
+    "knobs",
+    multiple=True,
+    required=True,
+    metavar="NAME=LOW:HIGH|V1,V2",
+    help="A setting that may change, names as of `kubetide what-if`; may be repeated.",
+)
+@click.option(
+    "--keep",
+    "keeps",
+    multiple=True,
+    default=["sloMinutes <= now"],
+    show_default=True,
+    help="What must hold, in the language of policies, `now` being the scenario as it is; may be repeated.",
+)
+@click.option("--minimize", default="cost", show_default=True, metavar="FIGURE", help="What is to be small.")
+@click.option(
+    "--train",
+    "train",
+    multiple=True,
+    metavar="NAME=V1,V2,...",
+    help="Days or loads that the search runs on: a setting and its values; may be repeated.",
+)
+@click.option(
+    "--judge",
+    "judge",
+    multiple=True,
+    metavar="NAME=V1,V2,...",
+    help="Days or loads that the result is judged on. [default: as of --train]",
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(1, 1000),
+    default=3,
+    show_default=True,
+    help="Search on seeds 1 to N, judge on N+1 to 2N.",
+)
+@click.option(
+    "--trials", type=click.IntRange(1, 10_000), default=40, show_default=True, help="Combinations to try."
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="What the search is drawn from.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("kubetide-out/tune"),
+    show_default=True,
+    help="Folder for the patch, the trials, the page and the cells that are done.",
+)
+@click.option(
+    "--jobs", type=click.IntRange(1, 1024), help="Processes on this machine. [default: one for each core]"
+)
+@click.option("--dask", metavar="ADDRESS", help="Run on this Dask scheduler instead, tcp://HOST:8786.")
+@click.option("--resume", is_flag=True, help="Take over the cells that --out has.")
+def command(
+    scenario: Path,
+    knobs: tuple[str, ...],
+    keeps: tuple[str, ...],
+    minimize: str,
+    train: tuple[str, ...],
+    judge: tuple[str, ...],
+    seeds: int,
+    trials: int,
+    seed: int,
+    out: Path,
+    jobs: int | None,
+    dask: str | None,
+    resume: bool,
+) -> None:
+    """Search which settings of SCENARIO to change, judge the result on runs that the search has not seen.
+
+    SCENARIO is a file or the name of a shipped example. Of the combinations of the knobs' values that keep every
+    constraint in the mean of the training runs, the one with the lowest mean cost is judged on other seeds, and other
+    days where --judge names them. Nothing is applied. Writes into --out:
+
+    \b
+      patch.yaml     the objects that change, for kubectl, a kustomization or `kubetide what-if --patch`
+      settings.yaml  all that changes, as `set` of a policy for `kubetide test`
+      trials.csv     a row a combination that was tried
+      what-if/       the page of `kubetide what-if` on the first run that it was judged on
+      cells/         what came of each run, for --resume
+
+    Exits with 0 where the result holds on what the search has not seen, else with 1.
+
+    \b
+    Examples:
+      kubetide tune web-shop --knob hpa/storefront.target=50:80 --knob expander=least-waste,least-cost
+      kubetide tune my-shop.yaml --knob hpa/web.min=2:10 --keep "sloMinutes <= 3" --keep "evictions <= now"
+      kubetide tune my-shop.yaml --knob hpa/web.target=50:80 \\
+          --train service/web.load.multiplier=1,1.2 --judge service/web.load.multiplier=1.1,1.4
+    """  # noqa: D301  click marks paragraphs with the character, not with two
+    from kubetide.cli.cells import resumable, workers_for
+    from kubetide.cli.tuned import show, write
+    from kubetide.experiments.capture.score import error_bar
+    from kubetide.experiments.sweeps.grid import read_axes
+    from kubetide.experiments.sweeps.results import QUANTITIES
+    from kubetide.experiments.sweeps.sweep import Store
+    from kubetide.experiments.tuning.goal import TuneError, read_constraint
+    from kubetide.experiments.tuning.knobs import read_knobs
+    from kubetide.experiments.tuning.trying import Conditions, check_knob, tune
+    from kubetide.simulate.observe import shown_name
+    from kubetide.simulate.scenario import load_scenario
+    from kubetide.simulate.shipped import scenario_path
+
+    if dask and jobs:
+        raise click.UsageError(
+            "--jobs is for processes of this machine, --dask has its own workers: give one"
+        )
+    if minimize not in QUANTITIES:
+        raise click.UsageError(f"--minimize {minimize}: there are {', '.join(QUANTITIES)}")
+    scenario = scenario_path(scenario)
+    loaded = load_scenario(scenario)
+    services = [shown_name(service.namespace, service.title) for service in loaded.services]
+    constraints = [
+        read_constraint(text, services, [group.name for group in loaded.node_groups]) for text in keeps
+    ]
+    turned = read_knobs(knobs)
+    for knob in turned:
+        check_knob(scenario, loaded, knob)
+    days = read_axes(train), read_axes(judge or train)
+    store = Store(out / "cells")
+    if len(store) and not resume:
+        raise TuneError(
+            f"{out} has {len(store)} cells: go on with --resume, or choose another folder with --out"
+        )
+    with (
+        resumable(),
+        workers_for(dask, jobs, 1024) as workers,
+        click.progressbar(
+            length=1, label=loaded.name, show_pos=True, file=sys.stderr, hidden=not sys.stderr.isatty()
+        ) as bar,
+    ):
+        training, judging = (
+            Conditions(
+                scenario,
+                loaded,
+                axes,
+                range(first, first + seeds),
+                workers=workers,
+                store=store,
+                done=lambda: bar.update(1),
+            )
+            for axes, first in zip(days, (1, seeds + 1), strict=True)
+        )
+        bar.length = (trials + 1) * len(training) + 2 * len(judging)
+        found = tune(
+            training, judging, turned, minimize=minimize, constraints=constraints, trials=trials, seed=seed
+        )
+    write(out, found, turned, minimize, constraints, scenario, judging.scenarios[0], seeds + 1)
+    show(loaded.name, found, turned, minimize, constraints, out)
+    if told := error_bar(scenario):
+        click.echo(f"\n{told}")
+    if found.best is None or found.error or found.broken(constraints):
+        sys.exit(1)

@@ -1,0 +1,93 @@
+"""Asking an expander in a process of its own. Source: Cluster Autoscaler, grpcplugin: one call, five seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import grpc
+from grpc import aio
+
+from kubetide.clouds.common.ini import CloudConfigError
+from kubetide.clouds.externalgrpc.expander.messages import (
+    MESSAGES,
+    METHOD,
+    METHODS,
+    SERVICE,
+    node_bytes,
+    pod_bytes,
+)
+from kubetide.clouds.externalgrpc.messages import encode
+from kubetide.objects.node import Node
+from kubetide.ports.errors import CloudError
+from kubetide.ports.expander import Offer
+
+_TIMEOUT_S: Final = 5.0
+
+
+class GrpcExpander:
+    """A channel to an expander: an ``ExpanderService``."""
+
+    def __init__(self, url: str, certificate: str = "") -> None:
+        """Nothing is connected before the first call.
+
+        Args:
+            url: ``HOST:PORT``.
+            certificate: File with the authority of the expander's certificate, PEM; empty for plain text.
+
+        Raises: CloudConfigError for a file that cannot be read.
+        """
+        self._url, self._certificate = url, certificate
+        self._channel: aio.Channel | None = None
+        if certificate:
+            self._authority = _read(certificate)
+
+    async def best_options(self, offers: Sequence[Offer], nodes: Mapping[str, Node]) -> tuple[str, ...]:
+        """Return the groups that the expander names. Raises CloudError when there is no answer in time."""
+        if self._channel is None:
+            self._channel = self._open()
+        option = MESSAGES["Option"]
+        request = MESSAGES["BestOptionsRequest"](
+            options=[
+                option(
+                    nodeGroupId=one.group,
+                    nodeCount=one.nodes,
+                    debug=f"{one.group}: {one.nodes} nodes for {len(one.pods)} pods",
+                    podBytes=[pod_bytes(pod) for pod in one.pods],
+                )
+                for one in offers
+            ],
+            nodeBytesMap={group: node_bytes(node) for group, node in nodes.items()},
+        )
+        call = self._channel.unary_unary(
+            f"/{SERVICE}/{METHOD}",
+            request_serializer=encode,
+            response_deserializer=MESSAGES[METHODS[METHOD][1]].FromString,
+        )
+        try:
+            answer = await call(request, timeout=_TIMEOUT_S)
+        except aio.AioRpcError as error:
+            said = f"{error.code().name}: {error.details() or ''}"
+            raise CloudError(f"the expander at {self._url} does not answer: {said}") from error
+        return tuple(one.nodeGroupId for one in answer.options)
+
+    def _open(self) -> aio.Channel:
+        if not self._certificate:
+            return aio.insecure_channel(self._url)
+        return aio.secure_channel(self._url, grpc.ssl_channel_credentials(root_certificates=self._authority))
+
+    async def close(self) -> None:
+        """Close the channel."""
+        if self._channel is not None:
+            await self._channel.close()
+            self._channel = None
+
+
+def _read(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise CloudConfigError(
+            f"--grpc-expander-cert={path}: cannot be read: {error.strerror}; give a PEM file"
+        ) from error

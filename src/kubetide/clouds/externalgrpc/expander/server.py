@@ -1,0 +1,72 @@
+"""A gRPC server of the expander's protocol, over whatever chooses."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import grpc
+from grpc import aio
+
+from kubetide.clouds.common.ini import CloudConfigError
+from kubetide.clouds.externalgrpc.expander.messages import MESSAGES, METHOD, METHODS, SERVICE, node_of, pod_of
+from kubetide.clouds.externalgrpc.messages import encode
+from kubetide.objects.node import Node
+from kubetide.ports.errors import CloudError
+from kubetide.ports.expander import Offer
+
+Choose = Callable[[Sequence[Offer], Mapping[str, Node]], Sequence[str]]
+"""Returns the groups of the best offers."""
+
+_GRACE_S: Final = 5.0
+
+
+@asynccontextmanager
+async def serving(
+    choose: Choose, address: str, *, certificate: tuple[bytes, bytes] | None = None
+) -> AsyncIterator[int]:
+    """Serve an expander as long as the context is open; yields the port.
+
+    Args:
+        choose: Chooses.
+        address: ``HOST:PORT``; port 0 takes a free one.
+        certificate: Our certificate and its key, PEM. None serves plain text.
+
+    Raises: CloudConfigError when the address cannot be used.
+    """
+
+    async def best_options(request: Any, context: Any) -> Any:
+        try:
+            offers = [
+                Offer(one.nodeGroupId, one.nodeCount, tuple(pod_of(raw) for raw in one.podBytes))
+                for one in request.options
+            ]
+            nodes = {group: node_of(raw) for group, raw in request.nodeBytesMap.items()}
+        except CloudError as error:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        best = dict.fromkeys(choose(offers, nodes)) if offers else {}
+        return MESSAGES[METHODS[METHOD][1]](
+            options=[one for one in request.options if one.nodeGroupId in best]
+        )
+
+    handler = grpc.unary_unary_rpc_method_handler(
+        best_options,
+        request_deserializer=MESSAGES[METHODS[METHOD][0]].FromString,
+        response_serializer=encode,
+    )
+    server = aio.server()
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, {METHOD: handler}),))
+    try:
+        if certificate is None:
+            port: int = server.add_insecure_port(address)
+        else:
+            given, key = certificate
+            port = server.add_secure_port(address, grpc.ssl_server_credentials([(key, given)]))
+    except RuntimeError as error:
+        raise CloudConfigError(f"cannot listen on {address}: {error}") from error
+    await server.start()
+    try:
+        yield port
+    finally:
+        await server.stop(_GRACE_S)

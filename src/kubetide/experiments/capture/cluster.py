@@ -1,0 +1,200 @@
+"""What the node loop's records tell: workloads at the start, node groups, nodes over time, how long machines took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kubetide.nodes.core import decode_delta
+from kubetide.nodes.delta import Delta
+from kubetide.nodes.settings import Settings
+from kubetide.objects.meta import ApiObject, controller_of
+from kubetide.objects.node import Node
+from kubetide.objects.pod import Pod, is_finished
+from kubetide.ports.cloud import NodeGroup
+from kubetide.runtime.records import read_records
+from kubetide.simulate.marks import marks_of
+from kubetide.units.time import Instant, parse_rfc3339
+
+LOOP = "nodes"
+
+WORKLOADS = ("deployments", "stateful_sets", "daemon_sets", "pdbs", "namespaces")
+"""Fields of a delta whose objects a scenario begins with."""
+Key = tuple[str, str]
+
+
+class Count(NamedTuple):
+    """How many nodes there were at a tick."""
+
+    at: Instant
+    nodes: int
+
+
+class Cluster(msgspec.Struct):
+    """A run as the node loop saw it.
+
+    Attributes:
+        workloads: The objects that were there at the start, by field of ``WORKLOADS``.
+        later: Names of those that came later, by field.
+        scaled: Names of Deployments and StatefulSets whose replicas changed, with their first and last number.
+        groups: As they were last.
+        at_start: Nodes of each group at the start, by name; ``""`` are those of no group.
+        shapes: A node of each group, where there was one.
+        counts: Nodes that there were, tick by tick.
+        boots: Seconds from the order of a machine to its node, by group.
+        pods: Pods by themselves that were there at the start.
+        advised: Whether the loop said what it would do, and did nothing.
+        loose: Other pods that no workload makes: of Jobs, of other owners, or by themselves and later.
+    """
+
+    settings: Settings
+    workloads: dict[str, list[ApiObject]] = msgspec.field(default_factory=dict)
+    later: dict[str, list[str]] = msgspec.field(default_factory=dict)
+    scaled: dict[Key, tuple[int, int]] = msgspec.field(default_factory=dict)
+    groups: list[NodeGroup] = msgspec.field(default_factory=list)
+    at_start: dict[str, list[str]] = msgspec.field(default_factory=dict)
+    shapes: dict[str, Node] = msgspec.field(default_factory=dict)
+    counts: list[Count] = msgspec.field(default_factory=list)
+    boots: dict[str, list[float]] = msgspec.field(default_factory=dict)
+    pods: list[Pod] = msgspec.field(default_factory=list)
+    loose: int = 0
+    advised: bool = False
+    first: Instant = Instant(0)
+    last: Instant = Instant(0)
+
+
+class _Reading:
+    """Where the reading is."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node] = {}
+        self.known: dict[str, set[Key]] = {field: set() for field in WORKLOADS}
+        self.seen: dict[str, Node] = {}
+        self.group_of: dict[str, str] = {}
+        """By provider ID."""
+        self.targets: dict[str, int] = {}
+        self.orders: list[tuple[Instant, str, int]] = []
+        """Machines that the loop ordered."""
+        self.growths: list[tuple[Instant, str, int]] = []
+        """Growth of the groups' sizes, whoever asked for it."""
+        self.alone: set[Key] = set()
+        """Pods by themselves that were there at the start."""
+        self.loose: set[Key] = set()
+
+
+def read_cluster(folder: Path) -> Cluster:
+    """Read the node loop's records of a run, to their end. Raises RecordError."""
+    found = Cluster(Settings())
+    reading = _Reading()
+    for record in read_records(folder, LOOP):
+        delta = decode_delta(bytes(record.state))
+        if record.full:
+            reading.nodes.clear()
+        _take_nodes(reading, delta)
+        _take_groups(reading, found, delta, record.now)
+        _take_workloads(reading, found, delta, at_start=not found.first)
+        if not found.first:
+            found.first = record.now
+            found.settings = delta.settings or found.settings
+            starting = dict(reading.nodes)
+        found.last = record.now
+        if record.phase == 0:
+            found.counts.append(Count(record.now, len(reading.nodes)))
+        for mark in marks_of(record):
+            found.advised |= mark.fruitless
+            if mark.change > 0 and not mark.fruitless:
+                reading.orders.append((mark.at, mark.subject, mark.change))
+    if not found.first:
+        return found
+    for name, node in starting.items():
+        found.at_start.setdefault(_group(reading, node), []).append(name)
+    for node in reading.seen.values():
+        found.shapes.setdefault(_group(reading, node), node)
+    found.advised &= not reading.orders
+    found.boots = _boots(reading, set(starting))
+    found.loose = len(reading.loose)
+    return found
+
+
+def _take_nodes(reading: _Reading, delta: Delta) -> None:
+    for node in delta.nodes:
+        reading.nodes[node.metadata.name] = node
+        reading.seen.setdefault(node.metadata.name, node)
+    for name in delta.gone.nodes:
+        reading.nodes.pop(name, None)
+
+
+def _take_groups(reading: _Reading, found: Cluster, delta: Delta, now: Instant) -> None:
+    if delta.groups is None:
+        return
+    found.groups = [group for group in delta.groups if group.exists]
+    for group in found.groups:
+        for instance in group.instances or ():
+            reading.group_of[instance.provider_id] = group.id
+        before = reading.targets.get(group.id, group.target_size)
+        # A cloud that knows nodes only (by their labels) grows with them: that tells nothing of an order.
+        there = sum(_group(reading, node) == group.id for node in reading.nodes.values())
+        coming = min(group.target_size - before, group.target_size - there)
+        if coming > 0:
+            reading.growths.append((now, group.id, coming))
+        reading.targets[group.id] = group.target_size
+
+
+def _take_workloads(reading: _Reading, found: Cluster, delta: Delta, *, at_start: bool) -> None:
+    for field in WORKLOADS:
+        for item in _objects(delta, field):
+            key = (item.metadata.namespace, item.metadata.name)
+            _count_replicas(found, field, key, item)
+            if key in reading.known[field]:
+                continue
+            reading.known[field].add(key)
+            if at_start:
+                found.workloads.setdefault(field, []).append(item)
+            else:
+                found.later.setdefault(field, []).append("/".join(filter(None, key)))
+    for pod in delta.pods:
+        owner = controller_of(pod.metadata)
+        if owner is None and at_start and not is_finished(pod):
+            found.pods.append(pod)
+            reading.alone.add((pod.metadata.namespace, pod.metadata.name))
+        elif (pod.metadata.namespace, pod.metadata.name) in reading.alone:
+            continue
+        elif owner is None or owner.kind not in ("ReplicaSet", "StatefulSet", "DaemonSet", "Node"):
+            reading.loose.add((pod.metadata.namespace, pod.metadata.name))
+
+
+def _objects(delta: Delta, field: str) -> Iterable[ApiObject]:
+    objects: Iterable[ApiObject] = getattr(delta, field)
+    return objects
+
+
+def _count_replicas(found: Cluster, field: str, key: Key, item: Any) -> None:
+    if field in ("deployments", "stateful_sets"):
+        now = item.spec.replicas if item.spec.replicas is not None else 1
+        found.scaled[key] = found.scaled.get(key, (now, now))[0], now
+
+
+def _group(reading: _Reading, node: Node) -> str:
+    return reading.group_of.get(node.spec.provider_id or "", "")
+
+
+def _boots(reading: _Reading, starting: set[str]) -> dict[str, list[float]]:
+    """Return how long machines took, by group: orders and new nodes are matched in the order of their coming."""
+    waiting: dict[str, list[Instant]] = {}
+    for at, group, count in reading.orders or reading.growths:
+        waiting.setdefault(group, []).extend([at] * count)
+    boots: dict[str, list[float]] = {}
+    for created, group in sorted(_arrivals(reading, starting)):
+        queue = waiting.get(group, [])
+        if queue and queue[0] <= created:
+            boots.setdefault(group, []).append((created - queue.pop(0)) / 1e9)
+    return boots
+
+
+def _arrivals(reading: _Reading, starting: set[str]) -> Iterator[tuple[Instant, str]]:
+    for name, node in reading.seen.items():
+        if name not in starting and node.metadata.creation_timestamp:
+            yield parse_rfc3339(node.metadata.creation_timestamp), _group(reading, node)

@@ -1,0 +1,122 @@
+"""Node groups of a captured cluster: sizes, machines, prices, and how long these took to boot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from kubetide.experiments.capture.cluster import Cluster
+from kubetide.objects.base import Json
+from kubetide.objects.node import Node
+from kubetide.ports.cloud import NodeGroup
+from kubetide.units.quantity import bytes_to_text, milli, milli_to_text, whole
+
+_TYPE = "node.kubernetes.io/instance-type"
+_ZONE = "topology.kubernetes.io/zone"
+_WELL_KNOWN = ("kubernetes.io/", "k8s.io/", "kubetide.dev/")
+_STATIC = "no-group"
+
+
+def groups_of(cluster: Cluster) -> tuple[list[Json], Json, list[str]]:
+    """Return the node groups, their instance types by name, and what to know of them."""
+    groups: list[Json] = []
+    types: Json = {}
+    notes: list[str] = []
+    for group in cluster.groups:
+        node = group.template.node if group.template is not None else cluster.shapes.get(group.id)
+        if node is None:
+            notes.append(
+                f"Node group {group.id}: neither a template nor a node tells what its machines are; it is left out."
+            )
+            continue
+        groups.append(_group(group, node, cluster, types, notes))
+    alone = cluster.at_start.get("", [])
+    if alone:
+        shape = cluster.shapes[""]
+        type_name = _type(types, _STATIC, shape, None)
+        size = len(alone)
+        groups.append({"name": _STATIC, "instanceType": type_name, "min": size, "max": size, **_marks(shape)})
+        notes.append(
+            f"{size} nodes are in no group; they are {size} alike, as {alone[0]}, stay, and cost nothing."
+        )
+    return groups, types, notes
+
+
+def _group(group: NodeGroup, node: Node, cluster: Cluster, types: Json, notes: list[str]) -> Json:
+    if group.price_per_hour is None:
+        notes.append(
+            f"Node group {group.id}: no price is known, so that it costs nothing; set group/{group.id}.pricePerHour."
+        )
+    found: Json = {
+        "name": group.id,
+        "instanceType": _type(types, group.id, node, group.price_per_hour, cluster.shapes.get(group.id)),
+        "min": group.min_size,
+        "max": group.max_size,
+        "initial": len(cluster.at_start.get(group.id, ())),
+        **_marks(node),
+    }
+    boots = sorted(cluster.boots.get(group.id, ()))
+    if boots:
+        found["bootTime"] = f"{boots[0]:.0f}s-{boots[-1]:.0f}s"
+        notes.append(
+            f"Node group {group.id}: {len(boots)} machines booted, in {boots[0]:.0f} s to {boots[-1]:.0f} s."
+        )
+    elif group.max_size > group.min_size:
+        notes.append(
+            f"Node group {group.id}: no machine was seen to boot; its boot time is that of the defaults."
+        )
+    return found
+
+
+def _marks(node: Node) -> Json:
+    labels = node.metadata.labels or {}
+    own = {name: value for name, value in labels.items() if not _well_known(name)}
+    # Taints of a node that is not ready yet come and go by themselves.
+    taints = [taint for taint in node.spec.taints or () if not _well_known(taint.key)]
+    found: Json = {"zone": labels[_ZONE]} if _ZONE in labels else {}
+    if own:
+        found["labels"] = own
+    if taints:
+        found["taints"] = [msgspec.to_builtins(taint) for taint in taints]
+    return found
+
+
+def _well_known(name: str) -> bool:
+    domain = name.rpartition("/")[0] + "/"
+    return any(domain == one or domain.endswith(f".{one}") for one in _WELL_KNOWN)
+
+
+def _type(types: Json, group: str, node: Node, price: float | None, live: Node | None = None) -> str:
+    """Return the name of the group's instance type, put into ``types``; ``live`` shows what the machines really have."""
+    labels = node.metadata.labels or {}
+    name = labels.get(_TYPE) or f"machine-of-{group}"
+    spec = _type_spec(node, price)
+    actual = _memory(live if live is not None else node)
+    if actual != _memory(node):
+        spec["actualMemory"] = bytes_to_text(actual)
+    if types.get(name, spec) != spec:
+        name = f"{name}-{group}"
+    types[name] = spec
+    return name
+
+
+def _memory(node: Node) -> int:
+    return whole(str((node.status.capacity or {})["memory"]))
+
+
+def _type_spec(node: Node, price: float | None) -> Json:
+    capacity: dict[str, Any] = dict(node.status.capacity or {})
+    free: dict[str, Any] = dict(node.status.allocatable or {})
+    cpu, memory = milli(str(capacity["cpu"])), whole(str(capacity["memory"]))
+    kept_cpu = cpu - milli(str(free.get("cpu", capacity["cpu"])))
+    kept_memory = memory - whole(str(free.get("memory", capacity["memory"])))
+    return {
+        "cpu": milli_to_text(cpu),
+        "memory": bytes_to_text(memory),
+        "pods": int(whole(str(capacity.get("pods", 110)))),
+        "reservedCpu": milli_to_text(kept_cpu),
+        "reservedMemory": bytes_to_text(kept_memory),
+        **({"gpu": int(whole(str(capacity["nvidia.com/gpu"])))} if "nvidia.com/gpu" in capacity else {}),
+        **({} if price is None else {"pricePerHour": price}),
+    }

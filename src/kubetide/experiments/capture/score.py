@@ -1,0 +1,103 @@
+"""How near a captured scenario, simulated, comes to what happened."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kubetide.experiments.capture.cluster import Cluster
+from kubetide.experiments.capture.services import Services
+from kubetide.units.time import Duration, Instant
+
+CARD: Final = "score.json"
+"""The card of a captured scenario, beside it."""
+
+Steps = Sequence[tuple[Instant, int]]
+"""A number over time: each value from its time on."""
+
+
+class Score(msgspec.Struct, frozen=True):
+    """One number over time, as it was and as it was simulated, compared step by step.
+
+    Attributes:
+        name: Of what.
+        steps: How many were compared.
+        same: Those in which both are the same.
+        near: Those in which they are within the tolerance: one replica, or one step's time.
+        mean, simulated: Means of both.
+    """
+
+    name: str
+    steps: int
+    same: int
+    near: int
+    mean: float
+    simulated: float
+
+
+def error_bar(scenario: Path) -> str:
+    """Return in a sentence how near a captured scenario came to what happened; empty where no card lies beside it."""
+    try:
+        card = msgspec.json.decode((scenario.parent / CARD).read_bytes(), type=list[Score])
+    except (OSError, msgspec.DecodeError):
+        return ""
+    parts = [
+        f"{one.name} {one.near / one.steps:.1%} near, in the mean {one.simulated:.2f} for {one.mean:.2f}"
+        for one in card
+    ]
+    return f"captured; simulated as it was: {'; '.join(parts)}" if parts else ""
+
+
+def scores(
+    recorded: tuple[Cluster, Services | None], simulated: tuple[Cluster, Services | None]
+) -> list[Score]:
+    """Return a score for the replicas of each HPA's target, and one for the nodes."""
+    found = []
+    ours, theirs = recorded[1], simulated[1]
+    for key, history in sorted(ours.hpas.items() if ours else ()):
+        again = theirs.hpas.get(key) if theirs else None
+        there = [(tick.at, tick.replicas) for tick in history.ticks if tick.replicas is not None]
+        here = (
+            [(tick.at, tick.replicas) for tick in again.ticks if tick.replicas is not None] if again else []
+        )
+        if ours is not None and there and here:
+            found.append(_within_one(f"replicas of {'/'.join(key)}", there, here, ours.settings.sync_period))
+    counts = [[(count.at, count.nodes) for count in one.counts] for one in (recorded[0], simulated[0])]
+    if all(counts):
+        found.append(_within_a_step("nodes", counts[0], counts[1], recorded[0].settings.scan_interval))
+    return found
+
+
+def _within_one(name: str, there: Steps, here: Steps, step: Duration) -> Score:
+    pairs = list(zip(*(_at_steps(one, there, step) for one in (there, here)), strict=True))
+    near = sum(abs(a - b) <= 1 for a, b in pairs)
+    return _score(name, pairs, near)
+
+
+def _within_a_step(name: str, there: Steps, here: Steps, step: Duration) -> Score:
+    ours, theirs = (_at_steps(one, there, step) for one in (there, here))
+    near = sum(value in ours[max(0, index - 1) : index + 2] for index, value in enumerate(theirs))
+    return _score(name, list(zip(ours, theirs, strict=True)), near)
+
+
+def _score(name: str, pairs: Sequence[tuple[int, int]], near: int) -> Score:
+    return Score(
+        name=name,
+        steps=len(pairs),
+        same=sum(a == b for a, b in pairs),
+        near=near,
+        mean=sum(a for a, _ in pairs) / len(pairs),
+        simulated=sum(b for _, b in pairs) / len(pairs),
+    )
+
+
+def _at_steps(values: Steps, span: Steps, step: Duration) -> list[int]:
+    """Return the value at each step of the span's time; before the first value that one."""
+    times = [at for at, _ in values]
+    count = (span[-1][0] - span[0][0]) // step + 1
+    places = (max(bisect_right(times, span[0][0] + index * step) - 1, 0) for index in range(count))
+    return [values[place][1] for place in places]

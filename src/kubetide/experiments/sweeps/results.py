@@ -1,0 +1,125 @@
+"""What came of a sweep: figures of each setting over its seeds, the Pareto front, the main effect of each value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import groupby
+
+import msgspec
+
+from kubetide.experiments.policies.evaluate import total_of
+from kubetide.experiments.sweeps.grid import Axis
+from kubetide.experiments.sweeps.sweep import Cell
+from kubetide.simulate.timeline import Summary
+
+QUANTITIES = (
+    "cost",
+    "sloMinutes",
+    "unserved",
+    "pendingPodMinutes",
+    "podMinutes",
+    "nodeHours",
+    "podStarts",
+    "evictions",
+    "nodesBought",
+    "nodesRemoved",
+    "rescales",
+    "decisions",
+)
+"""Figures of a run, in the words of policies."""
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """The mean of a figure, and the standard deviation of the sample; 0 of a single one."""
+
+    mean: float
+    deviation: float
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """A combination of values over its seeds.
+
+    Attributes:
+        cells: Its seeds that have a result.
+        failed: Those that have none; a setting with one is on no front, and in no effect.
+        front: Whether no other setting costs at most as much and loses at most as many SLO minutes, one of them less.
+    """
+
+    values: tuple[str, ...]
+    cells: int
+    failed: int
+    figures: dict[str, Spread]
+    front: bool = False
+
+
+class Effect(msgspec.Struct, frozen=True):
+    """What the settings with one value of one axis come to on the average."""
+
+    name: str
+    value: str
+    settings: int
+    cost: float
+    slo_minutes: float
+
+
+def figures_of(summary: Summary) -> dict[str, float]:
+    """Return the figures of one run."""
+    return {name: total_of(summary, name, "") for name in QUANTITIES}
+
+
+def settings_of(cells: Sequence[Cell]) -> list[Setting]:
+    """Return the settings of the cells, in their order, with the Pareto front marked."""
+    found = [_setting(values, list(group)) for values, group in groupby(cells, key=lambda cell: cell.values)]
+    front = pareto_front([_place(one) for one in found if _complete(one)])
+    return [msgspec.structs.replace(one, front=_complete(one) and _place(one) in front) for one in found]
+
+
+def _setting(values: tuple[str, ...], cells: Sequence[Cell]) -> Setting:
+    there = [figures_of(cell.outcome.summary) for cell in cells if cell.outcome.summary is not None]
+    return Setting(
+        values=values,
+        cells=len(there),
+        failed=len(cells) - len(there),
+        figures={name: spread([one[name] for one in there]) for name in QUANTITIES} if there else {},
+    )
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Return mean and deviation; exact sums, so that the order does not matter."""
+    mean = math.fsum(values) / len(values)
+    if len(values) < 2:
+        return Spread(mean, 0.0)
+    return Spread(mean, math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)))
+
+
+def _complete(one: Setting) -> bool:
+    return not one.failed
+
+
+def _place(one: Setting) -> tuple[float, float]:
+    return one.figures["cost"].mean, one.figures["sloMinutes"].mean
+
+
+def pareto_front(points: Sequence[tuple[float, float]]) -> set[tuple[float, float]]:
+    """Return the points of which no other is at most as high in both, and lower in one."""
+    front: set[tuple[float, float]] = set()
+    least = math.inf
+    for first, second in sorted(set(points)):
+        if second < least:
+            front.add((first, second))
+            least = second
+    return front
+
+
+def effects_of(axes: Sequence[Axis], settings: Sequence[Setting]) -> list[Effect]:
+    """Return the main effect of each value of each axis with several: the mean of the settings that have it."""
+    complete = [one for one in settings if _complete(one)]
+    found = []
+    for number, axis in enumerate(axes):
+        for value in axis.values if len(axis.values) > 1 else ():
+            places = [_place(one) for one in complete if one.values[number] == value]
+            if places:
+                cost, lost = (spread(column).mean for column in zip(*places, strict=True))
+                found.append(Effect(axis.name, value, len(places), cost, lost))
+    return found

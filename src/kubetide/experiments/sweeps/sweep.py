@@ -1,0 +1,118 @@
+"""Runs the cells of a sweep that have not been run, and keeps what came of each."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from kubetide.experiments.sweeps.cell import Outcome, Task, task_of
+from kubetide.experiments.sweeps.grid import Variant
+from kubetide.ports.errors import KubetideError
+from kubetide.runtime.folder import write_whole
+from kubetide.simulate.scenario import ScenarioError
+
+
+class SweepError(KubetideError):
+    """A sweep that cannot go on; the text says why and what to do."""
+
+
+class Workers(Protocol):
+    """Runs cells somewhere: in processes of this machine, on a cluster."""
+
+    def run(self, tasks: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+        """Yield the number of each task and its outcome as of ``run_cell``, in any order."""
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """One run of a sweep: a combination of values on one seed, and what came of it."""
+
+    values: tuple[str, ...]
+    seed: int
+    outcome: Outcome
+
+
+class Store:
+    """Outcomes of cells in a folder, a file each, named after all that the cell was run from."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self._folder.glob("*.json"))
+
+    def get(self, key: str) -> Outcome | None:
+        """Return what came of a cell, or None where that is not known or the file cannot be read."""
+        try:
+            return msgspec.json.decode((self._folder / f"{key}.json").read_bytes(), type=Outcome)
+        except (OSError, msgspec.DecodeError):
+            return None
+
+    def put(self, key: str, outcome: bytes) -> None:
+        """Keep what came of a cell. Raises SweepError."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            write_whole(self._folder / f"{key}.json", lambda path: path.write_bytes(outcome))
+        except OSError as error:
+            raise SweepError(
+                f"cannot write under {self._folder}: {error.strerror}; free space there, and go on with --resume"
+            ) from error
+
+
+def key_of(task: Task) -> str:
+    """Return what names a cell: the same for the same scenario, files, seed and version."""
+    return hashlib.sha256(msgspec.json.encode(task, order="sorted")).hexdigest()[:32]
+
+
+def run_sweep(
+    found: Sequence[Variant],
+    seeds: Sequence[int],
+    *,
+    base: Path,
+    workers: Workers,
+    store: Store,
+    done: Callable[[], None] = lambda: None,
+) -> list[Cell]:
+    """Run every variant on every seed, and return the cells in that order, whatever runs them.
+
+    Args:
+        base: The folder that the scenario's files lie beside.
+        store: Cells that it has are not run again; a cell that failed is.
+        done: Called after each cell.
+    """
+    places = [(variant, seed) for variant in found for seed in seeds]
+    outcomes: dict[int, Outcome] = {}
+    given: list[tuple[int, str]] = []
+
+    def ended(place: int, outcome: Outcome) -> None:
+        outcomes[place] = outcome
+        done()
+
+    def tasks() -> Iterator[bytes]:
+        for place, (variant, seed) in enumerate(places):
+            if variant.scenario is None:
+                ended(place, Outcome(error=variant.error))
+                continue
+            try:
+                task = task_of(variant.scenario, base, seed)
+            except ScenarioError as error:
+                ended(place, Outcome(error=str(error)))
+                continue
+            key = key_of(task)
+            stored = store.get(key)
+            if stored is not None:
+                ended(place, stored)
+                continue
+            given.append((place, key))
+            yield msgspec.json.encode(task)
+
+    for number, encoded in workers.run(tasks()):
+        place, key = given[number]
+        outcome = msgspec.json.decode(encoded, type=Outcome)
+        if not outcome.error:
+            store.put(key, encoded)
+        ended(place, outcome)
+    return [Cell(variant.values, seed, outcomes[place]) for place, (variant, seed) in enumerate(places)]

@@ -1,0 +1,134 @@
+"""A sweep as tables: for people, as CSV, as JSON. The same bytes wherever its cells were run."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from kubetide.experiments.sweeps.grid import Axis
+from kubetide.experiments.sweeps.results import QUANTITIES, Effect, Setting, figures_of
+from kubetide.experiments.sweeps.sweep import Cell
+from kubetide.simulate.table import Table, count, decimal, percent, printable
+
+_SPREAD_OF = ("cost", "sloMinutes")
+"""Figures whose deviation over the seeds is in the tables, too."""
+
+
+def cells_csv(axes: Sequence[Axis], cells: Sequence[Cell]) -> bytes:
+    """Return a row a cell: its values, its seed, its figures, and the error where it failed."""
+    rows = []
+    for cell in cells:
+        summary = cell.outcome.summary
+        there = {} if summary is None else figures_of(summary)
+        figures = [_number(there[name]) if there else "" for name in QUANTITIES]
+        rows.append([*cell.values, str(cell.seed), *figures, cell.outcome.error])
+    return _csv([*(axis.name for axis in axes), "seed", *QUANTITIES, "error"], rows)
+
+
+def settings_csv(axes: Sequence[Axis], settings: Sequence[Setting]) -> bytes:
+    """Return a row a setting: its values, means over the seeds, deviations, and whether it is on the Pareto front."""
+    rows = []
+    for one in settings:
+        means = [_number(one.figures[name].mean) if one.figures else "" for name in QUANTITIES]
+        spreads = [_number(one.figures[name].deviation) if one.figures else "" for name in _SPREAD_OF]
+        rows.append([*one.values, str(one.cells), str(one.failed), *means, *spreads, str(int(one.front))])
+    spread_names = [f"{name}Deviation" for name in _SPREAD_OF]
+    names = [axis.name for axis in axes]
+    return _csv([*names, "cells", "failed", *QUANTITIES, *spread_names, "paretoFront"], rows)
+
+
+def sweep_json(
+    name: str,
+    axes: Sequence[Axis],
+    cells: Sequence[Cell],
+    settings: Sequence[Setting],
+    effects: Sequence[Effect],
+) -> bytes:
+    """Return all of it: the axes, every cell with its whole summary, settings, effects."""
+    value = {
+        "scenario": name,
+        "axes": axes,
+        "cells": [
+            {
+                "values": cell.values,
+                "seed": cell.seed,
+                **(
+                    {"error": cell.outcome.error} if cell.outcome.error else {"summary": cell.outcome.summary}
+                ),
+            }
+            for cell in cells
+        ],
+        "settings": settings,
+        "effects": effects,
+    }
+    return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
+
+
+def settings_table(axes: Sequence[Axis], settings: Iterable[Setting]) -> Table:
+    """Return the settings as cells for people, without what never varies; ``*`` marks the Pareto front."""
+    shown = [number for number, axis in enumerate(axes) if len(axis.values) > 1]
+    return Table(
+        columns=(
+            *(printable(axes[number].name) for number in shown),
+            "cost",
+            "+-",
+            "SLO min",
+            "+-",
+            "unserved",
+            "pending",
+            "pod-min",
+            "evictions",
+            "",
+        ),
+        rows=tuple((*(printable(one.values[number]) for number in shown), *_shown(one)) for one in settings),
+    )
+
+
+def _shown(one: Setting) -> tuple[str, ...]:
+    if not one.figures:
+        return ("-",) * 8 + (f"{one.failed} failed",)
+    figures = one.figures
+    mark = f"{one.failed} failed" if one.failed else "*" if one.front else ""
+    return (
+        decimal(figures["cost"].mean, 2),
+        decimal(figures["cost"].deviation, 2),
+        decimal(figures["sloMinutes"].mean, 1),
+        decimal(figures["sloMinutes"].deviation, 1),
+        percent(figures["unserved"].mean, 2),
+        decimal(figures["pendingPodMinutes"].mean, 1),
+        count(figures["podMinutes"].mean),
+        decimal(figures["evictions"].mean, 1),
+        mark,
+    )
+
+
+def effects_table(effects: Sequence[Effect]) -> Table:
+    """Return the main effects as cells for people."""
+    return Table(
+        columns=("setting", "value", "settings", "cost", "SLO min"),
+        rows=tuple(
+            (
+                printable(one.name),
+                printable(one.value),
+                count(one.settings),
+                decimal(one.cost, 2),
+                decimal(one.slo_minutes, 1),
+            )
+            for one in effects
+        ),
+    )
+
+
+def _csv(header: Sequence[str], rows: Iterable[Sequence[str]]) -> bytes:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue().encode()
+
+
+def _number(value: float) -> str:
+    return f"{value:.6f}".rstrip("0").rstrip(".")

@@ -1,0 +1,314 @@
+"""A calendar of onsets: when the load of a workload has jumped, and whether it does so again after a fixed time.
+
+Levels seldom repeat well enough to be worth anything; onsets do (jobs on the hour, shifts, matches, batch imports).
+An onset at s is a load within half a minute of s of at least 1.25 times the mean of the ten minutes before. For each
+period the sizes of the last three onsets at the same phase are looked up, and the second largest is foretold: one
+onset alone foretells nothing, and one that was left out takes nothing away. Each period keeps a score of what it
+foretold and what came, and is believed only where enough of it came true; one that is not believed goes on being
+scored, so it comes back by itself.
+
+All workloads are columns; a step is one pass over them. Rows are times, so that a phase of all workloads is one row.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubetide.forecast.grid import LOOKED_BACK, PERIODS, STEP, Lengths
+from kubetide.forecast.zones import Zones
+from kubetide.units.time import Duration, Instant, hours
+
+Float32Vector = NDArray[np.float32]
+Float32Matrix = NDArray[np.float32]
+BoolVector = NDArray[np.bool_]
+Int64Vector = NDArray[np.int64]
+
+RISE: Final = 1.25
+"""An onset is a rise to at least so many times the level. It must stay below 1 / target of an HPA: behind a CPU limit
+the load that is seen cannot rise further than that, and no onset would ever be seen."""
+
+HIT: Final = 0.7
+"""A foretold onset came true if it reached this share of what was foretold."""
+
+BELIEVED: Final = 0.4
+"""A period is believed while more than this share of what it foretold came true."""
+
+HALF_LIFE: Final = hours(48)
+"""After so long a score counts half."""
+
+_FIRST = 4
+_NOTHING = np.float32(0.0)
+
+
+class Episode(NamedTuple):
+    """A foretold onset whose time is over.
+
+    Attributes:
+        at: The step that it was foretold for.
+        foretold, came: Load, in replicas at their target.
+        period: After which it was foretold to come again.
+    """
+
+    at: int
+    foretold: float
+    came: float
+    period: Duration
+
+
+class Calendar:
+    """Onsets of many workloads; one slot each. Slots are the caller's to give and to clear.
+
+    Attributes:
+        index: The last step that was taken in, counted from 1970; None before the first.
+        means, peaks: (recent steps, slots) load of the last steps, NaN where it is not known.
+        onsets: (steps of three weeks and more, slots) size of the onset at a step, 0 for none.
+        foretold, period_of: (recent steps, slots) what is foretold for a step, 0 for nothing, and by which period.
+        hits, trials: (periods, slots) the score.
+        hour_peaks: (25, slots) highest load of each of the last hours, for the cap.
+    """
+
+    def __init__(self, step: Duration = STEP, periods: tuple[Duration, ...] = PERIODS) -> None:
+        self.step = step
+        self.lengths = n = Lengths.of(step)
+        self.periods = periods
+        self.period_steps: tuple[int, ...] = tuple(int(period // step) for period in periods)
+        self.recent = n.base + n.lead + n.size + max(n.nodes_before, n.nodes_after) + 2 * n.near + 4
+        self.kept = LOOKED_BACK * max(self.period_steps) + self.recent + int(hours(3) // step)
+        self.index: int | None = None
+        self.zones = Zones(step)
+        self._decay = 0.5 ** (step / HALF_LIFE)
+        self._size = _FIRST
+        self.means = self._ring(self.recent, np.nan)
+        self.peaks = self._ring(self.recent, np.nan)
+        self.foretold = self._ring(self.recent, 0.0)
+        self.period_of = np.zeros((self.recent, self._size), np.int8)
+        self.onsets = np.zeros((self.kept, self._size), np.float16)
+        self.hits = np.zeros((len(periods), self._size), np.float32)
+        self.trials = np.zeros((len(periods), self._size), np.float32)
+        self.hour_peaks = self._ring(25, 0.0)
+
+    @property
+    def size(self) -> int:
+        """Return the number of slots."""
+        return self._size
+
+    def _ring(self, rows: int, fill: float) -> Float32Matrix:
+        return np.full((rows, self._size), fill, np.float32)
+
+    def grow(self, size: int) -> None:
+        """Make room for so many slots."""
+        more = size - self._size
+        if more <= 0:
+            return
+
+        def wider(ring: NDArray[np.generic], fill: float) -> NDArray[np.generic]:
+            return np.concatenate([ring, np.full((len(ring), more), fill, ring.dtype)], axis=1)
+
+        self.means, self.peaks = wider(self.means, np.nan), wider(self.peaks, np.nan)  # type: ignore[assignment]
+        self.foretold, self.period_of = wider(self.foretold, 0), wider(self.period_of, 0)  # type: ignore[assignment]
+        self.onsets, self.hour_peaks = wider(self.onsets, 0), wider(self.hour_peaks, 0)  # type: ignore[assignment]
+        self.hits, self.trials = wider(self.hits, 0), wider(self.trials, 0)  # type: ignore[assignment]
+        self._size = size
+
+    def clear(self, slot: int) -> None:
+        """Forget a workload."""
+        self.means[:, slot] = self.peaks[:, slot] = np.nan
+        for ring in (self.foretold, self.period_of, self.onsets, self.hits, self.trials, self.hour_peaks):
+            ring[:, slot] = 0
+        self.zones.clear(slot)
+
+    # ── a step ──
+
+    def advance(self, index: int, mean: Float32Vector, peak: Float32Vector, learns: BoolVector) -> None:
+        """Take in the next step of all slots.
+
+        Args:
+            index: Of the step; those that were left out since the last one count as not known.
+            mean, peak: (slots,) load; NaN where it is not known.
+            learns: (slots,) whether an onset now would be one of the load: not after an outage or in a rollout.
+        """
+        last = self.index
+        if last is not None:
+            if index <= last:
+                return
+            unknown = np.full(self._size, np.nan, np.float32)
+            never = np.zeros(self._size, np.bool_)
+            # After a longer time nothing of the recent past is left, and the steps between make no difference.
+            first = max(last + 1, index - self.kept)
+            for missed in range(first, index):
+                self._take(missed, unknown, unknown, never)
+        self._take(index, mean, peak, learns)
+
+    def _take(self, index: int, mean: Float32Vector, peak: Float32Vector, learns: BoolVector) -> None:
+        n = self.lengths
+        self.index = index
+        self.means[index % self.recent], self.peaks[index % self.recent] = mean, peak
+        self._note_hour(index, peak)
+        self._note_onset(index - n.size - n.near, learns)
+        self._foretell(index + n.nodes_before)
+
+    def _note_hour(self, index: int, peak: Float32Vector) -> None:
+        hour, begins = divmod(index, max(1, int(hours(1) // self.step)))
+        row = self.hour_peaks[hour % 25]
+        if not begins:
+            row[:] = 0.0
+        np.fmax(row, peak, out=row)
+
+    def _note_onset(self, at: int, learns: BoolVector) -> None:
+        """Look whether there was an onset at a step of which all is known now, and score what was foretold for it."""
+        n = self.lengths
+        size = self._highest(at - n.near, at + n.size)
+        level = self.level(at - n.lead)
+        near = self._highest(at - n.near, at + n.near)
+        came = learns & (near >= RISE * level) & (near > 0)
+        self.onsets[at % self.kept] = np.where(came, np.minimum(size, 60000.0), 0.0)
+        self.hits *= self._decay
+        self.trials *= self._decay
+        known = ~np.isnan(level) & learns
+        for number, steps in enumerate(self.period_steps):
+            expected = self._recurring(at, steps, number)
+            tried = known & (expected > 0) & (expected >= RISE * level)
+            self.trials[number] += n.trial * tried
+            self.hits[number] += n.trial * (tried & came & (size >= HIT * expected))
+
+    def _foretell(self, at: int) -> None:
+        """Write down what the periods that are believed foretell for a step to come."""
+        level = self.level(self.index or 0)
+        best = np.zeros(self._size, np.float32)
+        by = np.zeros(self._size, np.int8)
+        for number, steps in enumerate(self.period_steps):
+            expected = self._recurring(at, steps, number)
+            told = self.believed(number) & (expected > best) & (expected >= RISE * level)
+            best[told], by[told] = expected[told], number
+        self.foretold[at % self.recent], self.period_of[at % self.recent] = best, by
+
+    def believed(self, number: int) -> BoolVector:
+        """Return (slots,) whether what a period foretells is believed."""
+        found: BoolVector = (self.hits[number] + 1.0) / (self.trials[number] + 2.0) > BELIEVED
+        return found
+
+    def _recurring(self, at: int, steps: int, number: int) -> Float32Vector:
+        """Return (slots,) the second largest of the onsets one, two and three periods before a step."""
+        a, b, c = (self._onset(at, back * steps, number) for back in (1, 2, 3))
+        return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
+
+    def _onset(self, at: int, back: int, number: int) -> Float32Vector:
+        row = self.onsets[(at - back) % self.kept]
+        if self.periods[number] >= hours(24) and self.zones.any:
+            # Days and weeks are those of the workload's own clock.
+            shift = self.zones.shift(at, back)
+            moved = np.flatnonzero(shift)
+            if len(moved):
+                row = row.copy()
+                row[moved] = self.onsets[(at - back + shift[moved]) % self.kept, moved]
+        found: Float32Vector = row.astype(np.float32)
+        return found
+
+    def _rows(self, first: int, last: int) -> Int64Vector:
+        return np.arange(first, last + 1) % self.recent
+
+    def _highest(self, first: int, last: int) -> Float32Vector:
+        found: Float32Vector = self.peaks[self._rows(first, last)]
+        most: Float32Vector = np.asarray(np.fmax.reduce(found, axis=0), np.float32)
+        return most
+
+    def level(self, until: int) -> Float32Vector:
+        """Return (slots,) the mean of the ten minutes up to a step; NaN where less than half of it is known."""
+        rows = self.means[self._rows(until - self.lengths.base + 1, until)]
+        known = np.count_nonzero(~np.isnan(rows), axis=0)
+        total = np.nansum(rows, axis=0)
+        found: Float32Vector = np.where(
+            2 * known >= self.lengths.base, total / np.maximum(known, 1), np.nan
+        ).astype(np.float32)
+        return found
+
+    # ── reading ──
+
+    def pods_ahead(self) -> tuple[Float32Vector, Int64Vector]:
+        """Return (slots,) the load that pods are to be ready for now, and the step that it is foretold for."""
+        n = self.lengths
+        return self._most(-n.pods_after, n.pods_before)
+
+    def nodes_ahead(self) -> tuple[Float32Vector, Int64Vector]:
+        """Return (slots,) likewise of nodes, which take longer to come and are held longer."""
+        n = self.lengths
+        return self._most(-n.nodes_after, n.nodes_before - 1)
+
+    def _most(self, first: int, last: int) -> tuple[Float32Vector, Int64Vector]:
+        if self.index is None:
+            return np.zeros(self._size, np.float32), np.zeros(self._size, np.int64)
+        begin = self.index + 1 + first
+        rows = self.foretold[self._rows(begin, self.index + 1 + last)]
+        place = rows.argmax(axis=0)
+        most = rows[place, np.arange(self._size)]
+        quiet = ~(most >= RISE * self.level(self.index))
+        return np.where(quiet & (place + begin > self.index), _NOTHING, most), begin + place
+
+    def day_peak(self) -> Float32Vector:
+        """Return (slots,) the highest load of the last day."""
+        found: Float32Vector = self.hour_peaks.max(axis=0)
+        return found
+
+    def period_at(self, at: int, slot: int) -> Duration:
+        """Return the period by which something is foretold for a step."""
+        return self.periods[int(self.period_of[at % self.recent, slot])]
+
+    def ended(self) -> list[tuple[int, Episode]]:
+        """Return the foretold onsets whose time is over since the last step, by slot: what was foretold and what came."""
+        if self.index is None:
+            return []
+        n, at = self.lengths, self.index - self.lengths.size - self.lengths.near
+        told = self.foretold[at % self.recent]
+        begun = (told > 0) & (self.foretold[(at - 1) % self.recent] == 0)
+        slots = np.flatnonzero(begun)
+        if not len(slots):
+            return []
+        came = self._highest(at - n.near, at + n.size)
+        return [
+            (slot, Episode(at, float(told[slot]), float(np.nan_to_num(came[slot])), self.period_at(at, slot)))
+            for slot in slots.tolist()
+        ]
+
+    def coming(self, slot: int, steps: int) -> list[Episode]:
+        """Return the onsets that are foretold of a slot for the next steps; what came of them is 0 so far."""
+        if self.index is None:
+            return []
+        level = float(self.level(self.index)[slot])
+        found: list[Episode] = []
+        going = False
+        for at in range(self.index + 1, self.index + 1 + steps):
+            best, by = 0.0, 0
+            for number, back in enumerate(self.period_steps):
+                if self.believed(number)[slot]:
+                    expected = float(self._recurring(at, back, number)[slot])
+                    if expected > best:
+                        best, by = expected, number
+            told = best >= RISE * level and best > 0
+            if told and not going:
+                found.append(Episode(at, best, 0.0, self.periods[by]))
+            elif told and best > found[-1].foretold:
+                found[-1] = found[-1]._replace(foretold=best)
+            going = told
+        return found
+
+    def foretold_next(self, steps: int) -> Float32Matrix:
+        """Return (steps, slots) the onsets that periods that are believed foretell for the next steps, 0 for none."""
+        found = np.zeros((steps, self._size), np.float32)
+        if self.index is None:
+            return found
+        level = self.level(self.index)
+        believed = [self.believed(number) for number in range(len(self.periods))]
+        for ahead in range(steps):
+            at = self.index + 1 + ahead
+            for number, back in enumerate(self.period_steps):
+                expected = self._recurring(at, back, number)
+                told = believed[number] & (expected > found[ahead]) & (expected >= RISE * level)
+                found[ahead][told] = expected[told]
+        return found
+
+    def instant_of(self, at: int) -> Instant:
+        """Return when a step begins."""
+        return Instant(at * self.step)

@@ -1,0 +1,89 @@
+"""What a forecaster is: history in, quantiles of the load of each step to come out.
+
+A forecaster of another package is an entry point of the group ``kubetide.forecasters``, or ``module:Class``. It is a
+second stage beside the calendar, and heard only of workloads on whose own history it does better than the level
+(``backtest``).
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubetide.forecast.calendar import Calendar
+from kubetide.ports.plugins import PluginNotUsable, load_plugin
+from kubetide.units.time import Duration, Instant
+
+GROUP: Final = "kubetide.forecasters"
+
+SETTING: Final = "--horizontal-pod-autoscaler-forecaster"
+
+Loads = NDArray[np.float32]
+
+
+class History(NamedTuple):
+    """The load of many workloads.
+
+    Attributes:
+        loads: (steps, workloads) mean load of each step, oldest first, in pods at full use; NaN where it is not known.
+        step: Length of a step.
+        end: When the last one ended.
+    """
+
+    loads: Loads
+    step: Duration
+    end: Instant
+
+
+class Forecaster(Protocol):
+    """Foretells the load of many workloads at once. The same history must give the same answer."""
+
+    name: str
+
+    def forecast(self, history: History, ahead: int, quantiles: tuple[float, ...]) -> Loads:
+        """Return (quantiles, steps ahead, workloads); NaN where nothing is foretold.
+
+        Args:
+            history: Up to now.
+            ahead: So many steps, the first of them begins at ``history.end``.
+            quantiles: Between 0 and 1, rising.
+        """
+        ...
+
+
+class CalendarForecaster:
+    """The built-in calendar as a forecaster: an onset that is foretold is every quantile; else nothing is foretold."""
+
+    name = "calendar"
+
+    def forecast(self, history: History, ahead: int, quantiles: tuple[float, ...]) -> Loads:
+        """Return the onsets that recur, on the steps that they are foretold for."""
+        steps, workloads = history.loads.shape
+        calendar = Calendar(history.step)
+        calendar.grow(workloads)
+        size = calendar.size
+        row, learns = np.full(size, np.nan, np.float32), np.ones(size, np.bool_)
+        first = int(history.end // history.step) - steps
+        for at in range(steps):
+            row[:workloads] = history.loads[at]
+            calendar.advance(first + at, row, row, learns)
+        found = np.full((len(quantiles), ahead, workloads), np.nan, np.float32)
+        told = calendar.foretold_next(ahead)[:, :workloads]
+        found[:] = np.where(told > 0, told, np.nan)
+        return found
+
+
+def load_forecaster(name: str) -> Forecaster:
+    """Return a forecaster by the name of its entry point, or ``module:Class``. Raises PluginNotUsable."""
+    if name == CalendarForecaster.name:
+        return CalendarForecaster()
+    plugin, found = load_plugin(GROUP, name, SETTING)
+    one = found() if isinstance(found, type) else found
+    if not (isinstance(getattr(one, "name", None), str) and callable(getattr(one, "forecast", None))):
+        raise PluginNotUsable(
+            f"{SETTING}: the forecaster {plugin.name} is no forecaster: it needs `name` and `forecast(history, ahead, quantiles)`"
+        )
+    forecaster: Forecaster = one
+    return forecaster

@@ -1,0 +1,124 @@
+"""A forecaster beside the calendar, heard only of workloads on whose own past it does better than the level."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from kubetide.forecast.backtest import backtest, checked
+from kubetide.forecast.calendar import BoolVector, Float32Matrix, Float32Vector, Int64Vector
+from kubetide.forecast.forecaster import Forecaster, History
+from kubetide.units.time import Duration, Instant, hours, minutes
+
+QUANTILE: Final = 0.9
+"""What is held is what the load does not exceed in nine of ten steps."""
+
+AHEAD: Final = minutes(70)
+"""So far it forecasts each time, ..."""
+
+EVERY: Final = hours(1)
+"""... which is so often."""
+
+REMEMBERED: Final = hours(14 * 24)
+
+
+class SecondStageMemory(msgspec.Struct, frozen=True):
+    """One slot: its history, what is foretold of it from the step ``base`` on, and whether that is heard."""
+
+    index: int
+    base: int
+    history: bytes
+    told: bytes
+    heard: bool
+
+
+class SecondStage:
+    """The histories of all slots, and what the forecaster says of them.
+
+    Attributes:
+        heard: (slots,) whether the back-test was better than the level's.
+        problem: Why the forecaster is not heard at all; empty where it answers.
+    """
+
+    def __init__(self, forecaster: Forecaster, step: Duration, size: int) -> None:
+        self.forecaster = forecaster
+        self.step = step
+        self.rows = int(REMEMBERED // step)
+        self.ahead = int(AHEAD // step)
+        self.index = -1
+        self.problem = ""
+        self.base = 0
+        self.history: Float32Matrix = np.full((self.rows, size), np.nan, np.float32)
+        self.told: Float32Matrix = np.full((self.ahead, size), np.nan, np.float32)
+        self.heard: BoolVector = np.zeros(size, np.bool_)
+
+    def grow(self, size: int) -> None:
+        """Make room for so many slots."""
+        more = size - len(self.heard)
+        if more > 0:
+            self.history = np.pad(self.history, ((0, 0), (0, more)), constant_values=np.nan)
+            self.told = np.pad(self.told, ((0, 0), (0, more)), constant_values=np.nan)
+            self.heard = np.pad(self.heard, (0, more))
+
+    def clear(self, slot: int) -> None:
+        """Forget a workload."""
+        self.history[:, slot] = self.told[:, slot] = np.nan
+        self.heard[slot] = False
+
+    def advance(self, index: int, mean: Float32Vector) -> None:
+        """Take in a step; once in a while score and forecast anew."""
+        for missed in range(max(self.index + 1, index - self.rows), index):
+            self.history[missed % self.rows] = np.nan
+        self.history[index % self.rows] = mean
+        self.index = index
+        if index % int(EVERY // self.step) == 0:
+            self._refresh()
+
+    def most(self, steps: int) -> tuple[Float32Vector, Int64Vector]:
+        """Return (slots,) the most that is foretold for the next steps, 0 where nobody is heard, and for which step."""
+        first = self.index + 1 - self.base
+        rows = self.told[max(first, 0) : max(first + steps, 0)]
+        if not len(rows):
+            return np.zeros(len(self.heard), np.float32), np.zeros(len(self.heard), np.int64)
+        rows = np.where(np.isnan(rows) | ~self.heard, np.float32(0), rows)
+        place = rows.argmax(axis=0)
+        return rows[place, np.arange(rows.shape[1])], self.index + 1 + place
+
+    def _refresh(self) -> None:
+        begin = (self.index + 1) % self.rows
+        loads = np.concatenate([self.history[begin:], self.history[:begin]])
+        known = np.flatnonzero(~np.isnan(loads).all(axis=1))
+        if not len(known):
+            return
+        history = History(loads[known[0] :], self.step, Instant((self.index + 1) * self.step))
+        self.base, self.problem = self.index + 1, ""
+        try:
+            self.told = checked(self.forecaster, history, self.ahead, QUANTILE)
+            self.heard = backtest(self.forecaster, history, self.ahead, QUANTILE).is_better
+        # Another package's code; whatever it does, the HPA goes on alone.
+        except Exception as error:  # noqa: BLE001
+            self.problem = f"the forecaster {self.forecaster.name} is not heard: {error!r}"
+            self.told[:] = np.nan
+            self.heard[:] = False
+
+    # ── records ──
+
+    def dump(self, slot: int) -> SecondStageMemory:
+        """Return what is remembered of a slot."""
+        column, told = self.history[:, slot], self.told[:, slot]
+        return SecondStageMemory(
+            self.index, self.base, column.tobytes(), told.tobytes(), bool(self.heard[slot])
+        )
+
+    def restore(self, slot: int, memory: SecondStageMemory) -> None:
+        """Take over what was dumped; what does not fit is left out."""
+        if len(memory.history) != 4 * self.rows or len(memory.told) != 4 * self.ahead:
+            return
+        if self.index not in {-1, memory.index}:
+            return
+        self.index, self.base = memory.index, memory.base
+        self.history[:, slot] = np.frombuffer(memory.history, np.float32)
+        self.told[:, slot] = np.frombuffer(memory.told, np.float32)
+        self.heard[slot] = memory.heard

@@ -1,0 +1,127 @@
+"""What a tick has seen of a workload, what is foretold of it, what came, and what is remembered between ticks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import msgspec
+
+from kubetide.forecast.memory import CalendarMemory
+from kubetide.forecast.second_stage import SecondStageMemory
+from kubetide.units.time import Duration, Instant
+
+
+class Seen(NamedTuple):
+    """What a tick has seen of a workload.
+
+    Attributes:
+        load: In pods at full use; None where metrics did not say.
+        replicas: Pods that are asked for.
+        reactive: Pods that would be asked for without the forecast.
+        rolling: Whether it is being rolled out.
+        saturated: Whether its pods use all that they may.
+    """
+
+    load: float | None
+    replicas: int
+    reactive: int
+    rolling: bool = False
+    saturated: bool = False
+
+
+class Ahead(NamedTuple):
+    """What is foretold of a workload.
+
+    Attributes:
+        pods: The pods to hold now, 0 for none; ``nodes`` those that nodes are to be there for.
+        load: What is foretold, in pods at full use; ``nodes_load`` likewise.
+        at: When; ``nodes_at`` likewise.
+        period: After which it comes again.
+        by: The forecaster that says so; empty for the calendar.
+        outage: Whether ``pods`` are held because of an outage, until ``at``.
+    """
+
+    pods: int = 0
+    nodes: int = 0
+    load: float = 0.0
+    nodes_load: float = 0.0
+    at: Instant = Instant(0)
+    nodes_at: Instant = Instant(0)
+    period: Duration = Duration(0)
+    outage: bool = False
+    by: str = ""
+
+
+class Came(NamedTuple):
+    """What came of a foretold onset.
+
+    Attributes:
+        foretold, came: In pods at full use.
+        pod_minutes: What was held beyond what the load asked for since the last one.
+    """
+
+    at: Instant
+    period: Duration
+    foretold: float
+    came: float
+    pod_minutes: float
+
+
+@dataclass(slots=True)
+class Score:
+    """The score card of a workload: foretold onsets that came true and that did not, and what they cost."""
+
+    hits: int = 0
+    misses: int = 0
+    pod_minutes: float = 0.0
+
+
+class ForecastMemory(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is remembered of one workload.
+
+    Attributes:
+        step: The step that ticks are being gathered for; ``gathered`` sum, number and peak of its ticks.
+        before: Load of the last two ticks.
+        last: When the last tick was.
+        outage: Load before the outage, and until when it holds the pods.
+        learns_from: Before it nothing is learned.
+        credit: Pod-minutes that may still be spent; ``spent`` since the last foretold onset.
+        score: Hits, misses, pod-minutes.
+        rounds: How often more pods have left the load at the limit, and the pods that were asked for then.
+    """
+
+    step: int
+    gathered: tuple[float, int, float]
+    before: tuple[float | None, float | None]
+    last: Instant
+    outage: tuple[float, Instant] | None
+    learns_from: Instant
+    credit: float
+    spent: float
+    score: tuple[int, int, float]
+    rounds: tuple[int, int] = (0, 0)
+    calendar: CalendarMemory | None = None
+    second: SecondStageMemory | None = None
+
+
+class Row:
+    """One workload between steps."""
+
+    __slots__ = (
+        "before", "count", "credit", "grown", "last", "learns_from", "outage", "peak", "rounds", "score", "spent",
+        "step", "sum",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.step, self.sum, self.count, self.peak = -1, 0.0, 0, 0.0
+        self.before: tuple[float | None, float | None] = (None, None)
+        self.last = Instant(0)
+        self.outage: tuple[float, Instant] | None = None
+        self.learns_from = Instant(0)
+        self.credit, self.spent = 0.0, 0.0
+        self.score = Score()
+        self.rounds = self.grown = 0
+
+
+NOTHING: Final = Ahead()

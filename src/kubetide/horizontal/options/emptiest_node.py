@@ -1,0 +1,37 @@
+"""Which pods go first at a scale-in, where the flag or the annotation ``emptiest-node-first`` asks for it.
+
+ReplicaSets give back pods evenly, so no node ever empties. Here those of the node with the fewest pods go first: it
+becomes free, and the node loop can give it back.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from kubetide.horizontal.facts.views import PodView
+
+
+def pods_by_node(pods: Iterable[PodView]) -> Mapping[str, int]:
+    """Return how many pods each node has that leave with it: not those of DaemonSets."""
+    return Counter(
+        pod.node
+        for pod in pods
+        if pod.node and not pod.deleting and not pod.owner.startswith(("DaemonSet/", "Node/"))
+    )
+
+
+def costs_of_emptiest(
+    pods: Sequence[PodView], by_node: Mapping[str, int], leaving: int
+) -> tuple[tuple[str, int], ...]:
+    """Return names and costs of the pods on the emptiest nodes.
+
+    Pods that are not ready go before all others, whatever their cost (Kubernetes, ReplicaSet controller), so only
+    what is left over of ``leaving`` is marked.
+    """
+    serving = [pod for pod in pods if pod.node and pod.ready == "True" and not pod.deleting]
+    others = sum(1 for pod in pods if not pod.deleting) - len(serving)
+    chosen = sorted(serving, key=lambda pod: (by_node.get(pod.node, 0), pod.node, pod.name))[
+        : max(leaving - others, 0)
+    ]
+    return tuple((pod.name, rank - len(chosen)) for rank, pod in enumerate(chosen))

@@ -1,0 +1,244 @@
+"""Pods for the load to come, where the flag or the annotation ``forecast`` asks for it.
+
+The HPA's own number stays as it is; the forecast only adds: what is decided is the larger of both. With ``calendar``
+two more things change, both upwards: a load behind a CPU limit counts 1.25 times, as nobody sees how much more there
+would be, and scale-downs look back ten minutes where the HPA states no window. ``strict`` leaves these out.
+"""
+
+from __future__ import annotations
+
+from math import ceil, isfinite
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from kubetide.forecast.seen import NOTHING, Ahead, Seen
+from kubetide.horizontal.decision import Grounds, Verdict
+from kubetide.horizontal.facts.specs import Autoscaler
+from kubetide.horizontal.facts.views import Key, PodView, ScaleView
+from kubetide.horizontal.metrics.types import Known, Metric, MetricFailure, Proposal, Reading, Tally
+from kubetide.horizontal.options.annotations import CALENDAR
+from kubetide.horizontal.rules.known import pods_of
+from kubetide.horizontal.rules.limits import Limited
+from kubetide.plan.board import Intent, Workload, percentile_95
+from kubetide.units.time import Duration, Instant, after, format_duration, format_rfc3339, hours, minutes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from kubetide.horizontal.state import State
+
+SOURCE: Final = "forecast"
+"""Who announces on the board."""
+
+OF_HPA: Final = "schedules of the HPA"
+"""Who announces the coming bounds of an HPA as those of its target."""
+
+FULL: Final = 0.7
+"""The share of what a pod can do that a target which is no utilization is taken to be."""
+
+HELD: Final = minutes(5)
+"""Nodes are held for so long after the time of a foretold onset."""
+
+SATURATED: Final = 0.98
+"""Pods that use so much of their CPU limits hide what they are asked for beyond; ..."""
+
+BEYOND: Final = 1.25
+"""... it counts so many times."""
+
+
+class Load:
+    """The load of a workload at a tick.
+
+    Attributes:
+        pods: In pods at full use: such as would use all that they request.
+        proposed: Replicas that the metric asks for, unrounded.
+        saturated: Whether CPU limits hide how much more there is.
+    """
+
+    __slots__ = ("pods", "proposed", "saturated")
+
+    def __init__(self, pods: float, proposed: float, *, saturated: bool) -> None:
+        self.pods, self.proposed, self.saturated = pods, proposed, saturated
+
+
+def load_of(state: State, spec: Autoscaler, scale: ScaleView, grounds: Grounds) -> Load | None:
+    """Return the largest load that a metric shows; None where none does."""
+    best: Load | None = None
+    for metric, found, known in zip(spec.metrics, *grounds, strict=True):
+        one = _load(metric, found, known)
+        if one is None or not isfinite(one[1]):
+            continue
+        if best is None or one[1] > best.proposed:
+            best = Load(*one, saturated=_is_saturated(state, spec, scale, metric, known))
+    return best
+
+
+def _load(metric: Metric, found: Proposal | MetricFailure, known: Known) -> tuple[float, float] | None:
+    """Return the load in pods at full use, and in replicas at their target."""
+    if isinstance(found, MetricFailure) or isinstance(known, str):
+        return None
+    if isinstance(known, Tally):
+        if metric.utilization is not None:
+            if known.requests <= 0:
+                return None
+            full = known.matched_usage / known.requests * known.matched
+            return full, full * 100.0 / max(metric.utilization, 1)
+        target = metric.average_milli or 0
+        proposed = known.usage / target if target > 0 else 0.0
+        return FULL * proposed, proposed
+    assert isinstance(known, Reading)
+    if metric.average_milli:
+        proposed = sum(known.series) / metric.average_milli
+    else:
+        proposed = found.arithmetic.ratio * known.ready
+    return FULL * proposed, proposed
+
+
+def _is_saturated(state: State, spec: Autoscaler, scale: ScaleView, metric: Metric, known: Known) -> bool:
+    if not isinstance(known, Tally) or metric.resource != "cpu" or not known.matched:
+        return False
+    limits = [pod.cpu_limit for pod in pods_of(state, spec, scale) if not pod.deleting]
+    if not limits or None in limits:
+        return False
+    least = min(limit for limit in limits if limit is not None)
+    return known.matched_usage / known.matched >= SATURATED * least
+
+
+def beyond_saturation(state: State, spec: Autoscaler, load: Load, best: int) -> int:
+    """Return what is proposed with the load that CPU limits hide, never less than ``best``."""
+    if spec.options.forecast != CALENDAR or not load.saturated:
+        return best
+    if not state.forecasts.may_boost(spec.key):
+        return best
+    most = state.forecasts.most_of_day(spec.key)
+    share = load.pods / load.proposed if load.proposed > 0 else FULL
+    wanted = load.proposed * BEYOND
+    if most > 0:
+        wanted = min(wanted, most / share)
+    return max(best, ceil(wanted - 1e-6))
+
+
+def is_rolling(pods: Sequence[PodView]) -> bool:
+    """Return whether pods of two ReplicaSets are there side by side."""
+    owners = {pod.owner for pod in pods if not pod.deleting and pod.owner.startswith("ReplicaSet/")}
+    return len(owners) > 1
+
+
+def raised(
+    state: State,
+    spec: Autoscaler,
+    desired: int,
+    current: int,
+    now: Instant,
+    limit: Callable[[int], Limited],
+) -> tuple[int, Ahead]:
+    """Return the number with what is foretold, within the HPA's own limits, and what is foretold."""
+    ahead = state.forecasts.ahead(spec.key, now)
+    if not ahead.pods:
+        return desired, NOTHING
+    if ahead.pods <= desired:
+        return desired, ahead
+    if ahead.pods <= current:
+        return ahead.pods, ahead
+    return max(desired, limit(ahead.pods).replicas), ahead
+
+
+def why_of(ahead: Ahead) -> str:
+    """Return what the event of a rescale says of it."""
+    return f"load foretold for {format_rfc3339(ahead.at)}"
+
+
+def intents(state: State, now: Instant) -> list[Intent]:
+    """Return the replicas that nodes are to be there for, with their due times, in order of workload."""
+    found = []
+    for key in sorted(state.forecasts.keys()):
+        spec, ahead = state.specs.get(key), state.forecasts.ahead(key, now)
+        if spec is None or not ahead.nodes:
+            continue
+        workload = Workload(key[0], spec.kind, spec.target)
+        replicas = min(ahead.nodes, spec.maximum)
+        why = (
+            f"foretold by {ahead.by}"
+            if ahead.by
+            else (
+                "the load before the outage"
+                if ahead.outage
+                else f"an onset comes again every {format_duration(ahead.period)}"
+            )
+        )
+        until = ahead.nodes_at if ahead.outage else after(ahead.nodes_at, HELD)
+        start = pod_start(state, key)
+        found.append(Intent(workload, replicas, ahead.nodes_at, SOURCE, until, start, why))
+    return found
+
+
+def pod_start(state: State, key: Key) -> Duration | None:
+    """Return in what time 95 % of the target's pods became ready; None where none is ready."""
+    pods = (state.table.view(row) for row in state.table.members_of(key).tolist())
+    times = [pod.ready_since - pod.started for pod in pods if pod.ready == "True" and pod.started is not None]
+    return percentile_95([max(0, one) for one in times]) if times else None
+
+
+def of_targets(state: State, intents: Sequence[Intent]) -> list[Intent]:
+    """Return what others say of HPAs as what it means for their targets."""
+    found = []
+    for intent in intents:
+        key = intent.workload.namespace, intent.workload.name
+        spec = state.specs.get(key)
+        if intent.workload.kind != "HorizontalPodAutoscaler" or spec is None:
+            continue
+        workload = Workload(key[0], spec.kind, spec.target)
+        found.append(replace(intent, workload=workload, source=OF_HPA, start=pod_start(state, key)))
+    return found
+
+
+def foreseen(state: State, now: Instant, ahead: Duration) -> list[tuple[Key, Ahead, tuple[str, str]]]:
+    """Return the onsets that are foretold from now on, each with what is said of it and why."""
+    found = []
+    for key in sorted(state.forecasts.keys()):
+        for one in state.forecasts.coming(key, now, ahead):
+            text = f"{one.load:.1f} pods' worth of load foretold; {one.pods} pods are held from {_lead(state)} before"
+            score = state.forecasts.score(key)
+            why = f"an onset comes again every {format_duration(one.period)}; {score.hits} of {score.hits + score.misses} came true"
+            found.append((key, one, (text, why)))
+    return found
+
+
+def score_lines(state: State, key: Key, now: Instant) -> list[str]:
+    """Return what is said of an HPA's forecasts: their score, what they cost, what comes next."""
+    if key not in state.forecasts:
+        return []
+    score = state.forecasts.score(key)
+    told = score.hits + score.misses
+    lines = [
+        f"forecast: {score.hits} of {told} foretold onsets came true; {score.pod_minutes:.0f} pod-minutes were held beyond what the load asked for"
+    ]
+    if state.forecasts.second is not None and state.forecasts.second.problem:
+        lines.append(f"forecast: {state.forecasts.second.problem}")
+    coming = state.forecasts.coming(key, now, hours(1))
+    lines += [
+        f"forecast: {one.load:.1f} pods' worth of load at {format_rfc3339(one.at)}, as an onset comes again every {format_duration(one.period)}"
+        for one in coming
+    ]
+    return lines
+
+
+def _lead(state: State) -> str:
+    calendar = state.forecasts.calendar
+    return format_duration(Duration(calendar.lengths.pods_before * calendar.step))
+
+
+def learn(state: State, verdicts: Sequence[Verdict], now: Instant) -> None:
+    """Take in what this tick has seen of the workloads that ask for forecasts."""
+    seen = []
+    for verdict in verdicts:
+        spec = state.specs[verdict.key]
+        if not spec.options.forecasts or verdict.stage == "waiting":
+            continue
+        beyond = BEYOND if verdict.saturated and spec.options.forecast == CALENDAR else 1.0
+        load = None if verdict.load is None else verdict.load * beyond
+        reactive = verdict.desired if verdict.reactive is None else verdict.reactive
+        seen.append((verdict.key, Seen(load, verdict.desired, reactive, verdict.rolling, verdict.saturated)))
+    if seen or len(state.forecasts):
+        state.forecasts.take(seen, now)

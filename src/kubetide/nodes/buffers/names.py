@@ -1,0 +1,30 @@
+"""The contract of CapacityBuffers: strategies, conditions, reasons and messages, to the letter."""
+
+from __future__ import annotations
+
+from typing import Final
+
+ACTIVE: Final = "buffer.x-k8s.io/active-capacity"
+
+READY: Final = "ReadyForProvisioning"
+PROVISIONING: Final = "Provisioning"
+
+READY_REASON: Final = "AttributesSetSuccessfully"
+READY_MESSAGE: Final = "ready"
+NOT_READY_REASON: Final = "error"
+INJECTED_REASON: Final = "FakePodsInjected"
+EMPTY_REASON: Final = "BufferIsEmpty"
+EMPTY_MESSAGE: Final = "CapacityBuffer has zero replicas"
+NOT_READY_FOR_REASON: Final = "NotReadyForProvisioning"
+NOT_READY_FOR_MESSAGE: Final = "CapacityBuffer is not ready for provisioning"
+NO_TEMPLATE_REASON: Final = "FailedToGetPodTemplate"
+
+POD_TYPE_ANNOTATION: Final = "podType"
+POD_TYPE: Final = "capacityBufferFakePod"
+SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+
+
+def template_name(buffer: str) -> str:
+    """Return the name of the PodTemplate that is kept for a buffer of a workload; at most 253 characters."""
+    before, behind = "capacitybuffer-", "-pod-template"
+    return f"{before}{buffer[: 253 - len(before) - len(behind)]}{behind}"

@@ -1,0 +1,149 @@
+"""What the pods of a CapacityBuffer look like, and how many replicas its workload has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from kubetide.nodes.facts.capacity import slim_template
+from kubetide.nodes.state import State
+from kubetide.objects.capacity import CapacityBuffer, ScalableReference
+from kubetide.objects.kinds import (
+    DEPLOYMENTS,
+    JOBS,
+    PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
+    Kind,
+)
+from kubetide.objects.meta import ObjectMeta, controller_of
+from kubetide.objects.pod import Pod, PodTemplate
+
+_BUILT_IN: Final[dict[tuple[str, str], Kind[Any]]] = {
+    (kind.group, kind.kind): kind
+    for kind in (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, JOBS, REPLICATION_CONTROLLERS)
+}
+
+
+class NotResolved(ValueError):
+    """The buffer's reference leads nowhere; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A scalable object and its pods.
+
+    Attributes:
+        kind: Of a built-in kind; None of a custom one.
+        pods: Its pods that are not being deleted, in name order.
+        replicas: How many it asks for; None where that is not known.
+        template: What its pods are made of; None where that is not held.
+    """
+
+    kind: Kind[Any] | None
+    pods: tuple[Pod, ...]
+    replicas: int | None = None
+    template: PodTemplate | None = None
+
+    @property
+    def newest(self) -> Pod | None:
+        """The pod that was made last."""
+        return max(
+            self.pods,
+            key=lambda pod: (pod.metadata.creation_timestamp or "", pod.metadata.name),
+            default=None,
+        )
+
+
+def workload_of(state: State, buffer: CapacityBuffer) -> Workload:
+    """Return what a buffer's ``scalableRef`` names. Raises NotResolved."""
+    reference = buffer.spec.scalable_ref
+    assert reference is not None, "the buffer is one of a workload"
+    namespace = buffer.metadata.namespace
+    group = "" if reference.api_group == "core" else reference.api_group
+    kind = _BUILT_IN.get((group, reference.kind))
+    found = (
+        _custom(state, namespace, reference) if kind is None else _built_in(state, kind, namespace, reference)
+    )
+    if found is None:
+        raise NotResolved(
+            f"Couldn't resolve buffer {buffer.metadata.name}: there is no {reference.kind} "
+            f"{namespace}/{reference.name}, and no pod that one controls"
+        )
+    return found
+
+
+def wanted_template(workload: Workload) -> PodTemplate | None:
+    """Return what the buffer's template is to say: like the newest pod, which shows what admission adds."""
+    newest = workload.newest
+    if newest is None:
+        return None if workload.template is None else slim_template(workload.template)
+    made = PodTemplate(
+        metadata=ObjectMeta(labels=newest.metadata.labels, annotations=newest.metadata.annotations),
+        spec=replace(newest.spec, node_name=""),
+    )
+    return slim_template(made)
+
+
+def copied_from(workload: Workload, name: str) -> tuple[str, str, str]:
+    """Return plural name, name and identity of the object that the buffer's template is copied from."""
+    newest = workload.newest
+    if newest is not None:
+        return PODS.plural, newest.metadata.name, newest.metadata.uid
+    assert workload.kind is not None, "a workload without pods is of a built-in kind"
+    return workload.kind.plural, name, ""
+
+
+def _built_in(state: State, kind: Kind[Any], namespace: str, reference: ScalableReference) -> Workload | None:
+    key = (namespace, reference.name)
+    if kind is DEPLOYMENTS:
+        deployment = state.deployments.get(key)
+        if deployment is None:
+            return None
+        sets = [
+            one.metadata.uid
+            for (place, _), one in sorted(state.replica_sets.items())
+            if place == namespace and _is_of(one.metadata, deployment.metadata.uid)
+        ]
+        pods = tuple(pod for uid in sets for pod in state.held_pods.controlled_by(uid))
+        return Workload(kind, pods, _or_one(deployment.spec.replicas), deployment.spec.template)
+    if kind is REPLICA_SETS:
+        replica_set = state.replica_sets.get(key)
+        if replica_set is None:
+            return None
+        pods = tuple(state.held_pods.controlled_by(replica_set.metadata.uid))
+        return Workload(kind, pods, _or_one(replica_set.spec.replicas), replica_set.spec.template)
+    if kind is STATEFUL_SETS:
+        stateful_set = state.stateful_sets.get(key)
+        if stateful_set is None:
+            return None
+        pods = tuple(state.held_pods.controlled_by(stateful_set.metadata.uid))
+        return Workload(kind, pods, _or_one(stateful_set.spec.replicas))
+    if kind is JOBS:
+        job = state.jobs.get(key)
+        if job is None:
+            return None
+        return Workload(
+            kind, tuple(state.held_pods.controlled_by(job.metadata.uid)), _or_one(job.spec.parallelism)
+        )
+    return _custom(state, namespace, reference)
+
+
+def _custom(state: State, namespace: str, reference: ScalableReference) -> Workload | None:
+    """Return a workload of which only its pods are known."""
+    for uid, place, owner in state.held_pods.controllers():
+        if (place, owner.kind, owner.name) == (namespace, reference.kind, reference.name):
+            return Workload(None, tuple(state.held_pods.controlled_by(uid)))
+    return None
+
+
+def _is_of(meta: ObjectMeta, uid: str) -> bool:
+    owner = controller_of(meta)
+    return owner is not None and owner.uid == uid
+
+
+def _or_one(replicas: int | None) -> int:
+    return 1 if replicas is None else replicas

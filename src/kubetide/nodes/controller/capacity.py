@@ -1,0 +1,80 @@
+"""Gathers requests for capacity and their PodTemplates, where the flags have them read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from kubetide.nodes.facts.capacity import CapacityChanges, kinds_read, slim_capacity
+from kubetide.nodes.facts.objects import KnownKey
+from kubetide.nodes.state import State, Step
+from kubetide.objects.kinds import Kind
+from kubetide.watching import Caches, Feed, Informer
+
+
+class _Source(NamedTuple):
+    kind: Kind[Any]
+    informer: Informer[Any]
+    feed: Feed[Any]
+
+
+class CapacityGatherer:
+    """Reads the caches of these kinds; ``known`` is the state that the changes are for."""
+
+    def __init__(self, caches: Caches, known: State) -> None:
+        self._caches = caches
+        self._known = known
+        self._sources: dict[str, _Source] | None = None
+        self._reread: dict[KnownKey, None] = {}
+
+    def read_anew(self, keys: Iterable[KnownKey]) -> None:
+        """Have the next tick take these objects as the cache has them: what was written of them did not come about."""
+        self._reread.update(dict.fromkeys(keys))
+
+    def unread(self) -> tuple[str, ...]:
+        """Return the plural names of kinds that cannot be read."""
+        return tuple(name for name, source in (self._sources or {}).items() if not source.informer.has_synced)
+
+    async def changes(self, step: Step, *, anew: bool) -> tuple[CapacityChanges | None, tuple[KnownKey, ...]]:
+        """Return what changed, None for nothing, and what is gone; nothing but in a tick's first step.
+
+        Args:
+            step: The step of the tick.
+            anew: Whether the state has forgotten all that it knew.
+        """
+        first = self._sources is None
+        if self._sources is None:
+            self._sources = {}
+            for kind in kinds_read(self._known.settings):
+                informer = self._caches.of(kind)
+                self._sources[kind.plural] = _Source(kind, informer, informer.feed())
+            for source in self._sources.values():
+                # The server may not know the kind.
+                await source.informer.answered()
+        elif anew:
+            for name, source in self._sources.items():
+                source.informer.close_feed(source.feed)
+                self._sources[name] = source._replace(feed=source.informer.feed())
+        if step != "update" or not self._sources:
+            return None, ()
+        gone: list[KnownKey] = []
+        changed = {name: self._of(name, source, gone) for name, source in self._sources.items()}
+        self._reread = {}
+        found = CapacityChanges.from_kinds(changed)
+        return (found if first or anew or found != CapacityChanges() else None), tuple(gone)
+
+    def _of(self, name: str, source: _Source, gone: list[KnownKey]) -> tuple[Any, ...]:
+        held = self._known.capacity.of(source.kind)
+        items: dict[tuple[str, str], Any] = dict(source.feed.drain())
+        for plural, namespace, item_name in self._reread:
+            if plural == name:
+                key = (namespace, item_name)
+                items[key] = source.informer.objects.get(key)
+        found = []
+        for key, item in sorted(items.items(), key=itemgetter(0)):
+            if item is None:
+                gone += [(name, *key)] if key in held else []
+            elif held.get(key) != (small := slim_capacity(item)):
+                found.append(small)
+        return tuple(found)

@@ -1,0 +1,129 @@
+"""Carries out what a step writes of requests for capacity once it is over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from kubetide.nodes.decision import CopyTemplate, DeleteRequest, Write, WriteStatus
+from kubetide.nodes.facts.capacity import CAPACITY_KIND_OF
+from kubetide.objects.base import Json
+from kubetide.objects.kinds import (
+    CAPACITY_BUFFERS,
+    DEPLOYMENTS,
+    JOBS,
+    POD_TEMPLATES,
+    PODS,
+    PROVISIONING_REQUESTS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
+    Kind,
+)
+from kubetide.ports.cluster import Cluster
+from kubetide.ports.errors import AlreadyExists, ApiError, NotFound, Withheld
+
+_SOURCES: Final[dict[str, Kind[Any]]] = {
+    kind.plural: kind
+    for kind in (PODS, DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, JOBS, REPLICATION_CONTROLLERS)
+}
+_TOKEN_VOLUME: Final = "kube-api-access-"  # noqa: S105  # the prefix of a volume's name
+_NOT_OF_TEMPLATES: Final = ("nodeName", "hostname", "subdomain", "ephemeralContainers")
+
+
+class Writer:
+    """Writes; a write that fails is reported, so that the object is read anew and decided on again."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.failures = 0
+
+    async def write(self, writes: Sequence[Write]) -> tuple[tuple[str, str, str], ...]:
+        """Carry out the writes in order; return (plural, namespace, name) of the objects that are not as written."""
+        failed = []
+        for one in writes:
+            try:
+                await self._write(one)
+            except (ApiError, Withheld) as error:
+                self.failures += not isinstance(error, Withheld)
+                failed.append(_key(one))
+        return tuple(failed)
+
+    async def _write(self, one: Write) -> None:
+        match one:
+            case WriteStatus():
+                status: Json = msgspec.json.decode(one.status)
+                body: Json = {"metadata": {"resourceVersion": one.version}, "status": status}
+                await self._cluster.patch(
+                    CAPACITY_KIND_OF[one.resource],
+                    one.name,
+                    body,
+                    namespace=one.namespace,
+                    subresource="status",
+                )
+            case DeleteRequest():
+                try:
+                    await self._cluster.delete(
+                        PROVISIONING_REQUESTS, one.name, namespace=one.namespace, uid=one.uid
+                    )
+                except NotFound:
+                    return
+            case CopyTemplate():
+                await self._copy(one)
+
+    async def _copy(self, one: CopyTemplate) -> None:
+        source = await self._cluster.get(
+            _SOURCES[one.source].untyped, one.source_name, namespace=one.namespace
+        )
+        template = _template_of_pod(source) if one.source == PODS.plural else source["spec"]["template"]
+        owner: Json = {
+            "apiVersion": CAPACITY_BUFFERS.api_version,
+            "kind": CAPACITY_BUFFERS.kind,
+            "name": one.buffer,
+            "uid": one.buffer_uid,
+            "controller": True,
+        }
+        body: Json = {
+            "metadata": {"name": one.name, "namespace": one.namespace, "ownerReferences": [owner]},
+            "template": template,
+        }
+        kind = POD_TEMPLATES.untyped
+        try:
+            await self._cluster.create(kind, body, namespace=one.namespace)
+        except AlreadyExists:
+            there = await self._cluster.get(kind, one.name, namespace=one.namespace)
+            await self._cluster.replace(kind, {**there, "template": template}, namespace=one.namespace)
+
+
+def _template_of_pod(pod: Json) -> Json:
+    """Return the template that a pod could be of: without its node, its status and the token that it was given."""
+    meta, spec = pod["metadata"], pod["spec"]
+    made = {name: value for name, value in spec.items() if name not in _NOT_OF_TEMPLATES}
+    for name in ("containers", "initContainers"):
+        if made.get(name):
+            made[name] = [_without_token(one) for one in made[name]]
+    volumes = [one for one in spec.get("volumes") or () if not one["name"].startswith(_TOKEN_VOLUME)]
+    made.pop("volumes", None)
+    if volumes:
+        made["volumes"] = volumes
+    metadata = {name: meta[name] for name in ("labels", "annotations") if meta.get(name)}
+    return {"metadata": metadata, "spec": made}
+
+
+def _without_token(container: Json) -> Json:
+    mounts = container.get("volumeMounts")
+    if not mounts:
+        return container
+    return {**container, "volumeMounts": [one for one in mounts if not one["name"].startswith(_TOKEN_VOLUME)]}
+
+
+def _key(one: Write) -> tuple[str, str, str]:
+    match one:
+        case WriteStatus():
+            return one.resource, one.namespace, one.name
+        case DeleteRequest():
+            return PROVISIONING_REQUESTS.plural, one.namespace, one.name
+        case CopyTemplate():
+            return POD_TEMPLATES.plural, one.namespace, one.name

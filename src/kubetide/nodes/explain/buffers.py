@@ -1,0 +1,62 @@
+"""Where the room of a CapacityBuffer is, and what keeps it from being there."""
+
+from __future__ import annotations
+
+from kubetide.nodes.buffers.inject import BUFFERS
+from kubetide.nodes.explain.verdict_text import verdict_text
+from kubetide.nodes.export import copy_state
+from kubetide.nodes.registry.cluster_state import observe
+from kubetide.nodes.scale_up.headroom import headroom_of
+from kubetide.nodes.scale_up.options import evaluate_groups, find_options
+from kubetide.nodes.scale_up.orchestrator import open_tick
+from kubetide.nodes.scale_up.tick import Tick
+from kubetide.nodes.state import State
+from kubetide.nodes.templates.learning import learn
+from kubetide.objects.capacity import CapacityBuffer
+from kubetide.objects.kinds import CAPACITY_BUFFERS
+from kubetide.objects.meta import controller_of
+from kubetide.objects.pod import Pod
+from kubetide.units.time import Instant
+
+Key = tuple[str, str]
+
+
+def explain_buffer(state: State, key: Key, now: Instant) -> list[str]:
+    """Return where the buffer stands, as lines. Raises KeyError for one that is not there."""
+    buffer: CapacityBuffer = state.capacity.of(CAPACITY_BUFFERS)[key]
+    settings = state.settings
+    lines = []
+    if not settings.capacity_buffer_controller_enabled:
+        lines.append("its status is another program's: --capacity-buffer-controller-enabled is off")
+    if not settings.capacity_buffer_pod_injection_enabled:
+        lines.append("no room is kept: --capacity-buffer-pod-injection-enabled is off")
+    lines += [
+        f"{one.type}: {one.status}, {one.reason}: {one.message}".rstrip(": ")
+        + f" ({one.last_transition_time})"
+        for one in buffer.status.conditions or ()
+    ]
+    copy = copy_state(state)
+    tick = open_tick(copy, observe(copy, now), now)
+    learn(copy, now)
+    placed: dict[str, int] = {}
+    for pod, node in tick.wanted.placed:
+        if _is_of(tick, pod, buffer):
+            upcoming = tick.upcoming_nodes.get(node)
+            where = f"node {node}" if upcoming is None else f"nodes of group {upcoming} that are on their way"
+            placed[where] = placed.get(where, 0) + 1
+    left = [pod for pod in tick.wanted.pods if _is_of(tick, pod, buffer)]
+    wanted = sum(placed.values()) + len(left)
+    lines.insert(0, f"Room for {sum(placed.values())} of the {wanted} pods that are asked for is there.")
+    lines += [f"{where}: {count}" for where, count in sorted(placed.items())]
+    if left:
+        tick.wanted.pods = left
+        evaluate_groups(copy, tick, headroom_of(copy, tick), now)
+        find_options(copy, tick)
+        lines += [f"group {group}: {verdict_text(tick, group)}" for group in tick.view.groups]
+    return lines
+
+
+def _is_of(tick: Tick, pod: Pod, buffer: CapacityBuffer) -> bool:
+    owner = controller_of(pod.metadata)
+    key = (pod.metadata.namespace, pod.metadata.name)
+    return tick.wanted.virtual.get(key) == BUFFERS and owner is not None and owner.uid == buffer.metadata.uid

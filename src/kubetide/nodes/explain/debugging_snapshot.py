@@ -1,0 +1,57 @@
+"""What the last tick was decided on, as ``/snapshotz`` tells it: nodes with their pods, pods that fit, templates.
+
+Source: Cluster Autoscaler, debuggingsnapshot. Objects have the fields that the loop reads.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from kubetide.nodes.state import State
+from kubetide.nodes.templates.build import all_templates
+from kubetide.objects.node import Node
+from kubetide.objects.pod import Pod
+from kubetide.units.time import Instant, format_rfc3339_nano
+
+_encoder: Final = msgspec.json.Encoder()
+
+
+def debugging_snapshot(state: State, now: Instant) -> bytes:
+    """Return the snapshot as JSON: nodes on their way and pods that were given room in simulation are among them."""
+    snapshot, tick = state.snapshot, state.tick
+    nodes = [_info(snapshot.node(name), snapshot.pods_on(name)) for name in snapshot.node_names]
+    placed = [] if tick is None else [pod for pod, _ in tick.wanted.placed]
+    templates = all_templates(state)
+    at = format_rfc3339_nano(now)
+    return _encoder.encode(
+        {
+            "NodeList": nodes,
+            "UnscheduledPodsCanBeScheduled": placed,
+            "StartTimestamp": at,
+            "EndTimestamp": at,
+            "TemplateNodes": {
+                group: _info(one.node, one.pods) for group, one in templates.items() if one is not None
+            },
+        }
+    )
+
+
+def failed_snapshot(why: str, now: Instant) -> bytes:
+    """Return the answer where there is nothing to show yet."""
+    at = format_rfc3339_nano(now)
+    return _encoder.encode(
+        {
+            "NodeList": None,
+            "UnscheduledPodsCanBeScheduled": None,
+            "Error": why,
+            "StartTimestamp": at,
+            "EndTimestamp": at,
+        }
+    )
+
+
+def _info(node: Node, pods: Any) -> dict[str, Any]:
+    held: list[Pod] = list(pods)
+    return {"Node": node, "Pods": [{"Pod": pod} for pod in held]}

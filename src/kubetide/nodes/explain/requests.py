@@ -1,0 +1,108 @@
+"""Where a ProvisioningRequest stands, and what keeps it from being served."""
+
+from __future__ import annotations
+
+from kubetide.nodes.explain.verdict_text import verdict_text
+from kubetide.nodes.export import copy_state
+from kubetide.nodes.facts.pods import consumed_request
+from kubetide.nodes.provisioning.conditions import has_ended, is_check_capacity, is_served, since
+from kubetide.nodes.provisioning.names import BOOKING_EXPIRED, FAILED, PROVISIONED, RESERVATION
+from kubetide.nodes.provisioning.pods import NoPods, pods_of
+from kubetide.nodes.provisioning.queue import retry_time
+from kubetide.nodes.registry.cluster_state import observe
+from kubetide.nodes.scale_up.headroom import headroom_of
+from kubetide.nodes.scale_up.options import evaluate_groups, find_options
+from kubetide.nodes.scale_up.orchestrator import open_tick
+from kubetide.nodes.state import State
+from kubetide.nodes.templates.learning import learn
+from kubetide.objects.capacity import ProvisioningRequest, condition_of, is_true
+from kubetide.objects.kinds import PROVISIONING_REQUESTS
+from kubetide.objects.pod import Pod
+from kubetide.scheduling.placement import place
+from kubetide.units.time import Instant, after, format_rfc3339
+
+Key = tuple[str, str]
+
+_SWITCHED_OFF = "this run serves no ProvisioningRequests: --enable-provisioning-requests turns them on"
+
+
+def explain_request(state: State, key: Key, now: Instant) -> list[str]:
+    """Return where the request stands, as lines. Raises KeyError for one that is not there."""
+    request: ProvisioningRequest = state.capacity.of(PROVISIONING_REQUESTS)[key]
+    lines = [_standing(state, request)]
+    lines += [
+        f"{one.type}: {one.status}, {one.reason}: {one.message} ({one.last_transition_time})"
+        for one in request.status.conditions or ()
+    ]
+    if not is_served(request, state.settings) or has_ended(request):
+        return lines
+    try:
+        sets = pods_of(request, state.capacity)
+    except NoPods as error:
+        return [*lines, f"pods: none, {error}"]
+    lines += _what_is_there(state, request, sets, now)
+    return lines
+
+
+def consumer_sentence(state: State, pod: Pod) -> str:
+    """Return why a pod that consumes a request buys no node; empty for any other pod."""
+    name = consumed_request(pod)
+    if name is None:
+        return ""
+    told = (
+        f"Its annotation says that it consumes ProvisioningRequest {pod.metadata.namespace}/{name}, so it buys no "
+        "node itself"
+    )
+    if not state.settings.enable_provisioning_requests:
+        return f"{told}; {_SWITCHED_OFF}."
+    request = state.capacity.of(PROVISIONING_REQUESTS).get((pod.metadata.namespace, name))
+    if request is None:
+        return f"{told}, and there is no such request."
+    return f"{told}. {_standing(state, request)}"
+
+
+def _standing(state: State, request: ProvisioningRequest) -> str:
+    conditions = request.status.conditions
+    failed, over = condition_of(conditions, FAILED), condition_of(conditions, BOOKING_EXPIRED)
+    if not is_served(request, state.settings):
+        if not state.settings.enable_provisioning_requests:
+            return f"The request waits: {_SWITCHED_OFF}."
+        return f"The request waits: class {request.spec.provisioning_class_name} is not served here."
+    if failed is not None and failed.status == "True":
+        return f"The request has failed: {failed.message}."
+    if over is not None and over.status == "True":
+        return f"The request was served; its booking is over: {over.message}."
+    at = since(request, PROVISIONED)
+    if at is None:
+        return "The request has not been looked at yet."
+    if is_true(conditions, PROVISIONED):
+        return f"The request is served: room is booked for its pods until {format_rfc3339(after(at, RESERVATION))}."
+    again = format_rfc3339(after(at, retry_time(state, request)))
+    return f"The request found no room at {format_rfc3339(at)}; it is tried again from {again} on."
+
+
+def _what_is_there(
+    state: State, request: ProvisioningRequest, sets: list[list[Pod]], now: Instant
+) -> list[str]:
+    """Say how many pods of each set have room now, and what each group answers to those that have none."""
+    copy = copy_state(state)
+    tick = open_tick(copy, observe(copy, now), now)
+    learn(copy, now)
+    lines: list[str] = []
+    if is_true(request.status.conditions, PROVISIONED):
+        return lines
+    buys = not is_check_capacity(request, copy.settings.check_capacity_processor_instance)
+    for one, pods in zip(request.spec.pod_sets or (), sets, strict=True):
+        left = place(copy.snapshot, pods, start=copy.memory.rotation).unplaced
+        lines.append(
+            f"pods of {one.pod_template_ref.name}: {len(pods)}, room for {len(pods) - len(left)} of them now"
+        )
+        if not left or not buys:
+            continue
+        tick.wanted.pods, tick.skipped, tick.options = list(left), {}, []
+        evaluate_groups(copy, tick, headroom_of(copy, tick), now)
+        find_options(copy, tick)
+        lines += [f"  group {group}: {verdict_text(tick, group)}" for group in tick.view.groups]
+    if not buys and lines:
+        lines.append("class check-capacity buys nothing: it is served once the room is there")
+    return lines

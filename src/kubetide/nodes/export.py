@@ -1,0 +1,47 @@
+"""The full form of a state: the delta that holds everything; and a copy made of it."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+
+import msgspec
+
+from kubetide.nodes.delta import Delta
+from kubetide.nodes.state import State
+
+
+def export_state(state: State) -> Delta:
+    """Return the full form: a state made from it decides as this one does."""
+    return Delta(
+        step=state.step,
+        nodes=tuple(state.nodes[name] for name in sorted(state.nodes)),
+        pods=tuple(state.pods[key] for key in sorted(state.pods)),
+        replica_sets=tuple(state.replica_sets[key] for key in sorted(state.replica_sets)),
+        replication_controllers=None
+        if state.replication_controllers is None
+        else tuple(one for _, one in sorted(state.replication_controllers.items(), key=itemgetter(0))),
+        deployments=tuple(state.deployments[key] for key in sorted(state.deployments)),
+        daemon_sets=tuple(state.daemon_sets[key] for key in sorted(state.daemon_sets)),
+        stateful_sets=tuple(state.stateful_sets[key] for key in sorted(state.stateful_sets)),
+        jobs=tuple(state.jobs[key] for key in sorted(state.jobs)),
+        pdbs=tuple(state.pdbs[key] for key in sorted(state.pdbs)),
+        namespaces=tuple(state.namespaces[name] for name in sorted(state.namespaces)),
+        volumes=state.volumes.export(),
+        devices=state.devices.export(),
+        capacity=state.capacity.export(),
+        unread=(*state.volumes.unread, *state.devices.unread, *state.capacity.unread),
+        groups=tuple(state.groups.values()),
+        intents=state.intents,
+        priority_map=state.priority_map if state.priority_map.found else None,
+        holds=state.holds,
+        live_pods=dict(state.live_pods) or None,
+        settings=state.settings,
+        memory=state.memory,
+    )
+
+
+def copy_state(state: State) -> State:
+    """Return a state of its own that decides as this one would at the beginning of a tick."""
+    made = State()
+    made.apply(msgspec.json.decode(msgspec.json.encode(export_state(state)), type=Delta), full=True)
+    return made

@@ -1,0 +1,51 @@
+"""What one node adds to sums over the cluster: cores, memory, GPUs.
+
+Virtual kubelets add nothing. An amount that no machine has counts for none, or one such node would hold back all
+increases for as long as it exists.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubetide.nodes.facts.nodes import GPU_RESOURCE, is_virtual_kubelet
+from kubetide.objects.node import Node
+from kubetide.units.quantity import whole
+
+MOST_OF_ONE_NODE: Final = {"cpu": 1 << 16, "memory": 1 << 50}
+"""Cores, and bytes (1 PiB): some thirty times the largest machine that can be rented (1,920 cores, 32 TiB)."""
+
+
+def gpus_of(node: Node, gpu_label: str) -> dict[str, int]:
+    """Return the node's GPUs by their type, which is the value of the provider's label; none without the label."""
+    kind = (node.metadata.labels or {}).get(gpu_label) if gpu_label else None
+    if kind is None or is_virtual_kubelet(node):
+        return {}
+    return {kind: whole((node.status.allocatable or {}).get(GPU_RESOURCE, 0))}
+
+
+def capacity_of(node: Node, gpu_label: str = "") -> dict[str, int]:
+    """Return what a node counts for: whole cores and bytes of its capacity, and its GPUs; nothing for a virtual kubelet."""
+    if is_virtual_kubelet(node):
+        return {"cpu": 0, "memory": 0}
+    capacity = node.status.capacity or {}
+    amounts = {name: whole(capacity[name]) if name in capacity else 0 for name in ("cpu", "memory")}
+    return {**amounts, **gpus_of(node, gpu_label)}
+
+
+def absurd_amounts(node: Node) -> dict[str, int]:
+    """Return the amounts of a node's capacity that are more than any machine has, as ``capacity_of`` returns them."""
+    return {name: amount for name, amount in capacity_of(node).items() if amount > MOST_OF_ONE_NODE[name]}
+
+
+def used_by(node: Node, gpu_label: str = "") -> dict[str, int]:
+    """Return what a node adds to the sums over the cluster: its capacity, of absurd amounts nothing."""
+    return {**capacity_of(node, gpu_label), **dict.fromkeys(absurd_amounts(node), 0)}
+
+
+def amount_of(node: Node, name: str, gpu_label: str) -> int:
+    """Return how much a node counts for of a resource, or of a type of GPUs; of an absurd amount nothing."""
+    if name in MOST_OF_ONE_NODE:
+        return used_by(node, gpu_label).get(name, 0)
+    gpus = gpus_of(node, gpu_label)
+    return gpus[name] if name in gpus else whole((node.status.capacity or {}).get(name, 0))

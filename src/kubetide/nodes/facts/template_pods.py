@@ -1,0 +1,37 @@
+"""Pods made of a template by the autoscaler itself: what the API server fills into a pod, but not into a template."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from kubetide.objects.pod import Container, PodSpec
+
+MOST_PODS: Final = 100_000
+"""More pods than any cluster has nodes for by one object; a number beyond it is taken for a mistake."""
+
+
+def with_default_requests(spec: PodSpec) -> PodSpec:
+    """Return the spec with limits as requests where a container has a limit and no request of the resource.
+
+    Source: Kubernetes v1.36, SetDefaults_Pod.
+    """
+    containers, init = _defaulted(spec.containers), _defaulted(spec.init_containers)
+    if containers is spec.containers and init is spec.init_containers:
+        return spec
+    return replace(spec, containers=containers, init_containers=init)
+
+
+def _defaulted(containers: tuple[Container, ...] | None) -> tuple[Container, ...] | None:
+    found = tuple(map(_with_requests, containers or ()))
+    return (
+        found if any(new is not old for new, old in zip(found, containers or (), strict=True)) else containers
+    )
+
+
+def _with_requests(container: Container) -> Container:
+    requests, limits = container.resources.requests or {}, container.resources.limits or {}
+    if all(name in requests for name in limits):
+        return container
+    return replace(container, resources=replace(container.resources, requests={**limits, **requests}))

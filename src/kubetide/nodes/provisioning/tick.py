@@ -1,0 +1,35 @@
+"""What a tick finds out about ProvisioningRequests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kubetide.objects.capacity import ProvisioningRequest
+from kubetide.objects.pod import Pod
+
+Key = tuple[str, str]
+
+
+@dataclass(slots=True)
+class RequestsTick:
+    """What is done about ProvisioningRequests in one tick.
+
+    Attributes:
+        changed: Requests whose conditions change, as they will be; by (namespace, name).
+        deleted: Requests that go.
+        booked: How many pods are booked for, by request.
+        picked: The request that is served next, None for none.
+        pods: The pods that it asks for, by pod set.
+        batch: Further requests that are looked at together with it.
+        serving: Whether this tick serves requests, rather than pods.
+        buying: Whether room is to be bought for the picked request.
+    """
+
+    changed: dict[Key, ProvisioningRequest] = field(default_factory=dict)
+    deleted: list[ProvisioningRequest] = field(default_factory=list)
+    booked: dict[Key, int] = field(default_factory=dict)
+    picked: ProvisioningRequest | None = None
+    pods: list[list[Pod]] = field(default_factory=list)
+    batch: list[tuple[ProvisioningRequest, list[list[Pod]]]] = field(default_factory=list)
+    serving: bool = False
+    buying: bool = False

@@ -1,0 +1,85 @@
+"""Offers that were out of stock lately, remembered for all groups that buy them (``--stock-out-memory``).
+
+An offer is an instance type in a zone on a market. After a shortage it is not asked for during
+``--stock-out-memory``; after another one within twice that time for twice as long, up to four times. Each shortage
+counts less as time passes: without a new one the next begins at the shortest time again.
+
+Beyond Cluster Autoscaler, which only backs off the group that failed; off by default.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubetide.explain.reasons import Reason
+from kubetide.nodes.memory import StockOut
+from kubetide.nodes.reasons import reason
+from kubetide.nodes.state import State
+from kubetide.nodes.templates.amounts import INSTANCE_TYPE_LABELS
+from kubetide.ports.cloud import NodeGroup
+from kubetide.ports.errors import CloudCause
+from kubetide.units.time import Duration, Instant, after, format_rfc3339
+
+_ZONE_LABELS: Final = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
+_LONGEST: Final = 4
+"""Times ``--stock-out-memory``."""
+
+
+def offers_of(group: NodeGroup) -> tuple[str, ...]:
+    """Return the offers that the group's next node may come by, as ``type zone market``, in order; none when unknown."""
+    labels = {} if group.template is None else group.template.node.metadata.labels or {}
+    kind = next((labels[name] for name in INSTANCE_TYPE_LABELS if name in labels), "")
+    zone = next((labels[name] for name in _ZONE_LABELS if name in labels), "")
+    open_offers = [one for one in group.offerings or () if one.share != 0 and one.count != 0]
+    found = [(one.instance_type or kind, one.zone or zone, one.market) for one in open_offers]
+    named = [" ".join(filter(None, one)) for one in found or [(kind, zone, "on-demand")] if one[0]]
+    return tuple(sorted(dict.fromkeys(named)))
+
+
+def note_shortage(state: State, group_id: str, cause: CloudCause, now: Instant) -> list[Reason]:
+    """Remember that all offers of a group are out of stock; nothing where the cloud failed for another reason."""
+    memory, settings = state.memory, state.settings
+    if not settings.stock_out_memory or cause != "OutOfCapacity":
+        return []
+    reasons = []
+    for offer in offers_of(state.groups[group_id]):
+        before = memory.stock_outs.get(offer)
+        again = before is not None and after(before.until, Duration(2 * settings.stock_out_memory)) >= now
+        times = min(2 * before.times, _LONGEST) if before is not None and again else 1
+        until = after(now, Duration(times * settings.stock_out_memory))
+        memory.stock_outs = {**memory.stock_outs, offer: StockOut(times, until, now, group_id)}
+        reasons.append(reason("OutOfStock", offer, group=group_id, until=format_rfc3339(until)))
+    return reasons
+
+
+def is_out_of_stock(state: State, group: NodeGroup, now: Instant) -> bool:
+    """Return whether every way in which the group's next node may come is out of stock."""
+    if not state.memory.stock_outs:
+        return False
+    offers = offers_of(group)
+    return bool(offers) and all(_is_out(state, offer, now) for offer in offers)
+
+
+def out_of_stock_texts(state: State, group: NodeGroup, now: Instant) -> list[str]:
+    """Say of each offer of the group that is out of stock since when, who found out, and until when it is left alone."""
+    found = []
+    for offer in offers_of(group):
+        entry = state.memory.stock_outs.get(offer)
+        if entry is not None and entry.until > now:
+            found.append(
+                f"{offer} was out of stock at {format_rfc3339(entry.seen_at)} in group {entry.group}; it is not asked "
+                f"for before {format_rfc3339(entry.until)}"
+            )
+    return found
+
+
+def forget_old_shortages(state: State, now: Instant) -> None:
+    """Forget offers whose last shortage no longer counts for anything."""
+    held, keep = state.memory.stock_outs, Duration(2 * state.settings.stock_out_memory)
+    if held:
+        state.memory.stock_outs = {offer: one for offer, one in held.items() if after(one.until, keep) >= now}
+
+
+def _is_out(state: State, offer: str, now: Instant) -> bool:
+    entry = state.memory.stock_outs.get(offer)
+    return entry is not None and entry.until > now

@@ -1,0 +1,62 @@
+"""What the registry sees of node groups in one tick."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kubetide.explain.reasons import Reason
+from kubetide.nodes.decision import EventRecord
+from kubetide.nodes.memory import ScaleUpRequest
+from kubetide.ports.cloud import Instance, NodeGroup
+
+
+class MachineFailure(NamedTuple):
+    """Machines of a group that could not be made, for one reason of the cloud's."""
+
+    group: str
+    error_code: str
+    machines: int
+
+
+@dataclass(slots=True)
+class Counts:
+    """Nodes and machines by what state they are in; machines by provider id, nodes by name."""
+
+    registered: int = 0
+    ready: int = 0
+    not_started: list[str] = field(default_factory=list)
+    unready: int = 0
+    resource_unready: int = 0
+    being_deleted: int = 0
+    leaving: int = 0
+    """Of the ready and the unready those whose machine the cloud is deleting."""
+    unregistered: list[str] = field(default_factory=list)
+    long_unregistered: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class GroupView:
+    """One group as the registry sees it: ``group`` is as it was when the registry last looked."""
+
+    group: NodeGroup
+    counts: Counts
+    request: ScaleUpRequest | None
+    healthy: bool = True
+
+
+@dataclass(slots=True)
+class ClusterView:
+    """All groups, the whole cluster, and what is due: requests that timed out, machines that failed."""
+
+    groups: dict[str, GroupView]
+    total: Counts
+    healthy: bool
+    events: list[EventRecord]
+    reasons: list[Reason]
+    timed_out: tuple[tuple[str, ScaleUpRequest], ...]
+    """Requests that were given up in this tick."""
+    failed: dict[str, tuple[Instance, ...]]
+    """Machines that could not be made, by group."""
+    failures: tuple[MachineFailure, ...]
+    """Those of them that were new in this tick and were being waited for."""

@@ -1,0 +1,29 @@
+"""What drain rules are asked with: time, settings, budgets and the controllers of pods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kubetide.nodes.scale_down.drain_rules.base import DrainContext, Owner
+from kubetide.nodes.scale_down.pdbs import Allowances
+from kubetide.nodes.scale_down.pods import Key
+from kubetide.nodes.state import State
+from kubetide.units.time import Instant
+
+
+def owners_of(state: State) -> Mapping[str, Mapping[Key, Owner]]:
+    """Return the controllers that the loop watches, by kind."""
+    found: dict[str, Mapping[Key, Owner]] = {
+        "ReplicaSet": state.replica_sets,
+        "DaemonSet": state.daemon_sets,
+        "StatefulSet": state.stateful_sets,
+        "Job": state.jobs,
+    }
+    if state.replication_controllers is not None:
+        found["ReplicationController"] = state.replication_controllers
+    return found
+
+
+def drain_context(state: State, now: Instant, allowances: Allowances) -> DrainContext:
+    """Make the context in which drain rules are asked."""
+    return DrainContext(now=now, settings=state.settings, allowances=allowances, owners=owners_of(state))

@@ -1,0 +1,151 @@
+"""Asking the rules about a pod, and about all pods of a node.
+
+Most rules read only the pod, its owners and the time, so what they say is found once (``prepare``)
+and kept while those stay the same; the rules that read budgets are asked each time (``settle``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
+from kubetide.nodes.scale_down.drain_rules.base import DRAIN, Answer, DrainContext, Rule
+from kubetide.nodes.scale_down.drain_rules.registry import RULES
+from kubetide.objects.pod import Pod
+from kubetide.units.time import Instant
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """The first pod that keeps the node, and why."""
+
+    pod: Pod
+    answer: Answer
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """What removing the node asks for, or why it cannot be.
+
+    Attributes:
+        pods: Pods that need another place, in the node's order.
+        daemon_pods: DaemonSet pods; they end with the node, evicted if the flags say so.
+        waiting: Pods that must end by themselves before the node goes; they need a place as well.
+        blocked: The first pod that keeps the node; then the others are not complete.
+    """
+
+    pods: tuple[Pod, ...] = ()
+    daemon_pods: tuple[Pod, ...] = ()
+    waiting: tuple[Pod, ...] = ()
+    blocked: Blocked | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the rules say about a pod as far as it does not depend on budgets.
+
+    Attributes:
+        answer: None when the rest must be asked each time.
+        rule: Index of the rule that answered; or of the first that must be asked each time.
+        valid_until: At this moment or later it must be found anew; None for never.
+        of_node: Whether the pod belongs to its node: a DaemonSet's, or a mirror.
+    """
+
+    answer: Answer | None
+    rule: int
+    valid_until: Instant | None
+    of_node: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What the rules say about a node's pods as far as it does not depend on budgets.
+
+    ``verdicts`` are in the order of ``pods``.
+    ``valid_until``: at this moment or later it must be found anew; None for never.
+    """
+
+    pods: tuple[Pod, ...]
+    verdicts: tuple[Verdict, ...]
+    valid_until: Instant | None
+
+
+def evaluate(pod: Pod, context: DrainContext, rules: Sequence[Rule] = RULES) -> tuple[Answer, str]:
+    """Return the first answer of the rules and the rule's name; DRAIN and "" when none objects."""
+    for rule in rules:
+        answer = rule.check(pod, context)
+        if answer is not None:
+            return answer, rule.name
+    return DRAIN, ""
+
+
+def verdict_on(pod: Pod, context: DrainContext) -> Verdict:
+    """Ask the rules that do not read budgets, up to the first that answers."""
+    changes: list[Instant] = []
+    of_node = is_daemon_set_pod(pod) or is_mirror_pod(pod)
+    for index, rule in enumerate(RULES):
+        if rule.uses_allowance:
+            return Verdict(None, index, min(changes, default=None), of_node)
+        if rule.changes_at is not None:
+            change = rule.changes_at(pod, context)
+            if change is not None and change > context.now:
+                changes.append(change)
+        answer = rule.check(pod, context)
+        if answer is not None:
+            return Verdict(answer, index, min(changes, default=None), of_node)
+    return Verdict(DRAIN, len(RULES) - 1, min(changes, default=None), of_node)
+
+
+def together(pods: Sequence[Pod], verdicts: Sequence[Verdict]) -> Prepared:
+    """Return the verdicts on a node's pods, one each, as one."""
+    changes = [verdict.valid_until for verdict in verdicts if verdict.valid_until is not None]
+    return Prepared(tuple(pods), tuple(verdicts), min(changes, default=None))
+
+
+def prepare(pods: Sequence[Pod], context: DrainContext) -> Prepared:
+    """Ask all rules that do not read budgets, for each pod up to the first that answers."""
+    return together(pods, [verdict_on(pod, context) for pod in pods])
+
+
+def settle(prepared: Prepared, context: DrainContext) -> Moves:
+    """Complete what was prepared with what the budgets allow now."""
+    pods: list[Pod] = []
+    daemon_pods: list[Pod] = []
+    waiting: list[Pod] = []
+    for pod, verdict in zip(prepared.pods, prepared.verdicts, strict=True):
+        answer, name = verdict.answer, RULES[verdict.rule].name
+        if answer is None:
+            answer, name = evaluate(pod, context, RULES[verdict.rule :])
+        if answer.outcome == "block":
+            return Moves(blocked=Blocked(pod, answer, name))
+        if answer.outcome == "skip":
+            continue
+        if is_daemon_set_pod(pod):
+            daemon_pods.append(pod)
+            continue
+        if answer.outcome == "wait":
+            waiting.append(pod)
+        pods.append(pod)
+    return Moves(tuple(pods), tuple(daemon_pods), tuple(waiting))
+
+
+def pods_to_move(pods: Sequence[Pod], context: DrainContext) -> Moves:
+    """Return what removing a node with these pods asks for."""
+    return settle(prepare(pods, context), context)
+
+
+def counts_as_empty(prepared: Prepared) -> bool:
+    """Return whether no rule objects and no pod needs another place; budgets are not asked, for the order of candidates."""
+    return all(leaves_empty(verdict) for verdict in prepared.verdicts)
+
+
+def leaves_empty(verdict: Verdict) -> bool:
+    """Return whether a node with this pod can count as empty."""
+    answer = verdict.answer
+    if answer is not None and answer.outcome == "skip":
+        return True
+    if answer is not None and answer.outcome == "block":
+        return False
+    return verdict.of_node

@@ -1,0 +1,310 @@
+"""How the template of each group is found: what a new node will look like, and how we know.
+
+In order, the first that there is: a good live node of the group; a node of it that was seen earlier;
+what the cloud says, its amounts corrected by machines of the group or of the same instance type that were
+seen, also by an earlier process; any live node, however unwell. What live nodes have shown is remembered,
+with the least that was ever seen of each resource, so that a template never promises more than a machine
+has been seen to have.
+
+Source of the order, but for the correction: Cluster Autoscaler, mixed template node info provider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from kubetide.explain.reasons import Reason
+from kubetide.nodes.facts.nodes import (
+    HOSTNAME_LABEL,
+    INSTANCE_TYPE_LABEL,
+    TEMPLATE_LABEL,
+    template_taints,
+)
+from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
+from kubetide.nodes.memory import SeenTemplate
+from kubetide.nodes.reasons import reason
+from kubetide.nodes.settings import Settings
+from kubetide.nodes.state import State
+from kubetide.nodes.templates.cached import KnownTemplates
+from kubetide.nodes.templates.learned import by_machines, over_types, what_makes
+from kubetide.nodes.templates.template import LookedAt, Origin, Template
+from kubetide.objects.base import Quantities
+from kubetide.objects.meta import ObjectMeta, OwnerReference
+from kubetide.objects.node import Node, NodeSpec, NodeStatus
+from kubetide.objects.pod import Pod
+from kubetide.objects.resource import ResourceSlice
+from kubetide.objects.workload import DaemonSet
+from kubetide.ports.cloud import NodeGroup
+from kubetide.scheduling import classify, fresh_node
+from kubetide.units.quantity import Quantity, quantity_error
+from kubetide.units.time import Instant, after, format_rfc3339
+
+
+def learn_templates(state: State, now: Instant) -> tuple[Reason, ...]:
+    """Remember what the good live nodes of each group look like; say where the cloud was wrong."""
+    memory, settings = state.memory, state.settings
+    found: list[Reason] = []
+    devices = state.node_devices()
+    for group_id, names in state.nodes_by_group().items():
+        former = memory.templates.get(group_id)
+        good = [state.nodes[name] for name in names if state.health(name).is_good_template(now)]
+        if not good:
+            if former is not None and former.live:
+                memory.templates[group_id] = replace(former, live=False, seen_at=now)
+            continue
+        pods = state.snapshot.pods_on(good[0].metadata.name)
+        slices = devices.left_of(good[0].metadata.name, _own_pods(state, good[0].metadata.name))
+        known = state.looked_at.get(group_id) if state.memo else None
+        same_sight = known is not None and (known.good, known.pods, known.slices) == (good, pods, slices)
+        if known is not None and known.seen is former and same_sight:
+            continue
+        seen = _seen(group_id, good, state, now, former, slices)
+        if former is None or former.node.status != seen.node.status:
+            found.append(reason("TemplateLearned", group_id, node=seen.from_node))
+            found += _differences(state.groups[group_id], seen)
+        # While nothing changes the time stands still; it moves when the last good node is gone.
+        same = former is not None and former.live and replace(seen, seen_at=former.seen_at) == former
+        learned = memory.templates[group_id] = former if same and former is not None else seen
+        state.looked_at[group_id] = LookedAt(good, pods, slices, learned)
+    for group_id in sorted(memory.templates):
+        expires = after(memory.templates[group_id].seen_at, settings.node_info_cache_expire_time)
+        if group_id not in state.groups or expires < now:
+            del memory.templates[group_id]
+    return tuple(found)
+
+
+def all_templates(state: State) -> dict[str, Template | None]:
+    """Return ``template_of`` each group; those of earlier ticks as they are, where what they were made of is the same."""
+    names = state.nodes_by_group()
+    known = state.known_templates if state.memo else KnownTemplates()
+    known.settle(state.settings, state.snapshot.facts, state.daemon_sets, state.groups)
+    found: dict[str, Template | None] = {}
+    for group_id, group in state.groups.items():
+        made_of = what_makes(state, group)
+        template = known.find(group_id, made_of)
+        if template is None:
+            template = template_of(state, group, names[group_id])
+            if template is not None and template.origin != "unwell":
+                known.keep(group_id, made_of, template)
+        found[group_id] = template
+    return found
+
+
+def template_of(state: State, group: NodeGroup, nodes: Sequence[str]) -> Template | None:
+    """Return the group's template, or None when nobody can say what its nodes look like.
+
+    Args:
+        state: Read only; ``learn_templates`` has been called for this tick.
+        group: The group.
+        nodes: Names of the group's nodes, in name order.
+    """
+    known = expected(state, group)
+    if known is not None:
+        return _template(known.node, known.pods, known.slices, known.origin, known.source, state)
+    for name in nodes:
+        node = _sanitised(state.nodes[name], group.id, state.settings)
+        pods = _own_pods(state, name)
+        slices = state.node_devices().left_of(name, pods)
+        return _template(node, pods, slices, "unwell", f"live node {name}, which is not well", state)
+    return None
+
+
+class Expected(NamedTuple):
+    """What a new node of a group is expected to be, its own pods and devices, and who vouches for it."""
+
+    node: Node
+    pods: tuple[Pod, ...]
+    slices: tuple[ResourceSlice, ...]
+    origin: Origin
+    source: str
+
+
+def expected(state: State, group: NodeGroup) -> Expected | None:
+    """Return what is known of the group's next node without a look at live nodes; None when nothing is."""
+    seen = state.memory.templates.get(group.id)
+    if seen is not None:
+        origin: Origin = "live" if seen.live else "seen"
+        source = f"live node {seen.from_node}"
+        if not seen.live:
+            source = f"seen earlier on node {seen.from_node}, last at {format_rfc3339(seen.seen_at)}"
+        node, others = over_types(state, group, seen.node)
+        return Expected(node, seen.pods, seen.slices, origin, source + others)
+    if group.template is None or not _is_readable(group.template.node):
+        return None
+    said = group.template.source or "the provider gave no source"
+    node, origin, source = by_machines(state, group, group.template.node, said)
+    node, others = over_types(state, group, _labelled(_sanitised(node, group.id, state.settings)))
+    own, slices = group.template.pods or (), group.template.slices or ()
+    return Expected(node, own, slices, origin, source + others)
+
+
+def _is_readable(node: Node) -> bool:
+    """Return whether the sizes that a cloud gave can be read; what cannot is as good as no template."""
+    sizes = {**(node.status.capacity or {}), **(node.status.allocatable or {})}
+    return all(quantity_error(value) is None for value in sizes.values())
+
+
+def _seen(
+    group_id: str,
+    good: Sequence[Node],
+    state: State,
+    now: Instant,
+    former: SeenTemplate | None,
+    slices: tuple[ResourceSlice, ...],
+) -> SeenTemplate:
+    first = good[0]
+    statuses = [_readable(node.status) for node in good if _machine(node) == _machine(first)]
+    if former is not None and _machine(former.node) == _machine(first):
+        statuses.append(former.node.status)
+    node = _sanitised(first, group_id, state.settings)
+    status = NodeStatus(
+        capacity=_least([status.capacity for status in statuses]),
+        allocatable=_least([status.allocatable for status in statuses]),
+        conditions=node.status.conditions,
+        declared_features=node.status.declared_features,
+    )
+    return SeenTemplate(
+        node=replace(node, status=status),
+        pods=_own_pods(state, first.metadata.name),
+        slices=slices,
+        from_node=first.metadata.name,
+        seen_at=now,
+    )
+
+
+def _machine(node: Node) -> str:
+    return (node.metadata.labels or {}).get(INSTANCE_TYPE_LABEL, "")
+
+
+def _least(each: Sequence[Quantities | None]) -> Quantities:
+    """Return the least of every resource of the first; one that another lacks is 0 there, so it is left out."""
+    # Machines of one type mostly say the same: what is equal is compared once.
+    given: list[Quantities] = []
+    for quantities in each:
+        if (quantities or {}) not in given:
+            given.append(quantities or {})
+    names = [name for name in given[0] if all(name in other for other in given)]
+    return {name: min((other[name] for other in given), key=Quantity.parse) for name in names}
+
+
+def _differences(group: NodeGroup, seen: SeenTemplate) -> list[Reason]:
+    said = (group.template.node.status.allocatable if group.template else None) or {}
+    real = seen.node.status.allocatable or {}
+    return [
+        reason(
+            "TemplateDiffers",
+            group.id,
+            resource=name,
+            seen=str(real.get(name, 0)),
+            said=str(said[name]),
+            node=seen.from_node,
+        )
+        for name in sorted(said)
+        if Quantity.parse(real.get(name, 0)) != Quantity.parse(said[name])
+    ]
+
+
+def _own_pods(state: State, node_name: str) -> tuple[Pod, ...]:
+    """Return the pods that a new node of the same kind will have too."""
+    return tuple(
+        pod
+        for pod in state.snapshot.pods_on(node_name)
+        if (is_daemon_set_pod(pod) or is_mirror_pod(pod)) and not pod.metadata.deletion_timestamp
+    )
+
+
+def _sanitised(node: Node, group_id: str, settings: Settings) -> Node:
+    name = f"template-node-for-{group_id}"
+    labels = {**(node.metadata.labels or {}), HOSTNAME_LABEL: name}
+    status = _readable(node.status)
+    ready = tuple(
+        condition
+        for condition in status.conditions or ()
+        if condition.type == "Ready" and condition.status == "True"
+    )
+    return Node(
+        metadata=ObjectMeta(name=name, labels=labels),
+        spec=NodeSpec(
+            unschedulable=node.spec.unschedulable and not settings.scale_from_unschedulable,
+            taints=template_taints(node.spec.taints, settings) or None,
+        ),
+        status=NodeStatus(
+            capacity=status.capacity,
+            allocatable=status.allocatable,
+            conditions=ready,
+            declared_features=status.declared_features,
+        ),
+    )
+
+
+def _readable(status: NodeStatus) -> NodeStatus:
+    """Return the status without amounts that cannot be read: a new node promises none of these."""
+    sizes = {"capacity": status.capacity or {}, "allocatable": status.allocatable or {}}
+    kept = {
+        part: {name: value for name, value in given.items() if quantity_error(value) is None}
+        for part, given in sizes.items()
+    }
+    return status if kept == sizes else replace(status, **kept)
+
+
+def _labelled(node: Node) -> Node:
+    """Mark a node that only the cloud vouches for, as upstream does: it is similar to no live node's group."""
+    labels = {**(node.metadata.labels or {}), TEMPLATE_LABEL: "true"}
+    return replace(node, metadata=replace(node.metadata, labels=labels))
+
+
+def _template(
+    node: Node,
+    pods: tuple[Pod, ...],
+    slices: tuple[ResourceSlice, ...],
+    origin: Origin,
+    source: str,
+    state: State,
+) -> Template:
+    if origin in {"group", "type", "cloud"} or state.settings.force_ds:
+        pods = pods + _daemon_pods(node, pods, state.daemon_sets)
+    fresh = fresh_node(node, pods, state.snapshot.facts)
+    return Template(node, pods, origin, source, fresh, slices, state.settings.gpu_label)
+
+
+def _daemon_pods(
+    node: Node, there: Sequence[Pod], daemon_sets: Mapping[tuple[str, str], DaemonSet]
+) -> tuple[Pod, ...]:
+    """Return the pods that DaemonSets will put on the node and that are not among ``there``."""
+    if not daemon_sets:
+        return ()
+    has = {owner.uid for pod in there for owner in pod.metadata.owner_references or ()}
+    bare = fresh_node(node, ())
+    made = []
+    for key in sorted(daemon_sets):
+        daemon_set = daemon_sets[key]
+        if daemon_set.metadata.uid in has:
+            continue
+        pod = _daemon_pod(daemon_set)
+        refusal = bare.first_refusal(classify(pod), node.metadata.name)
+        # The DaemonSet controller does not look at room: its pod is made, and then waits.
+        if refusal is None or refusal.plugin == "NodeResourcesFit":
+            made.append(pod)
+    return tuple(made)
+
+
+def _daemon_pod(daemon_set: DaemonSet) -> Pod:
+    template = daemon_set.spec.template
+    owner = OwnerReference(
+        api_version="apps/v1",
+        kind="DaemonSet",
+        name=daemon_set.metadata.name,
+        uid=daemon_set.metadata.uid,
+        controller=True,
+    )
+    metadata = ObjectMeta(
+        name=f"{daemon_set.metadata.name}-pod",
+        namespace=daemon_set.metadata.namespace,
+        labels=template.metadata.labels,
+        annotations=template.metadata.annotations,
+        owner_references=(owner,),
+    )
+    return Pod(metadata=metadata, spec=template.spec)

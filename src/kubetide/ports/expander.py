@@ -1,0 +1,32 @@
+"""An expander in a process of its own: it gets what each group could do, and says which groups are best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from kubetide.objects.node import Node
+from kubetide.objects.pod import Pod
+
+
+class Offer(NamedTuple):
+    """So many new nodes of one group would hold these pods."""
+
+    group: str
+    nodes: int
+    pods: tuple[Pod, ...]
+
+
+class ExpanderService(Protocol):
+    """Chooses among offers."""
+
+    async def best_options(self, offers: Sequence[Offer], nodes: Mapping[str, Node]) -> tuple[str, ...]:
+        """Return the groups of the best offers.
+
+        Args:
+            offers: What each group could do.
+            nodes: What a new node of each group looks like, by group.
+
+        Raises: CloudError when there is no answer in time.
+        """
+        ...

@@ -1,0 +1,232 @@
+"""The expander protocol over real sockets: the node loop asks, our chain answers."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+pytest.importorskip("grpc", reason="grpcio is an extra")
+
+import trustme
+
+from kubetide.clouds.common.ini import CloudConfigError
+from kubetide.clouds.externalgrpc.expander.client import GrpcExpander
+from kubetide.clouds.externalgrpc.expander.messages import MESSAGES, METHODS, SERVICE, node_of, pod_of
+from kubetide.clouds.externalgrpc.expander.server import serving
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
+from kubetide.embedded.cloud import EmbeddedCloud, GroupSpec
+from kubetide.explain.records import Record
+from kubetide.nodes.controller import NodesController
+from kubetide.nodes.settings import Settings
+from kubetide.objects.kinds import PODS
+from kubetide.objects.meta import ObjectMeta
+from kubetide.objects.node import Node, NodeStatus
+from kubetide.objects.pod import Pod
+from kubetide.ports.errors import CloudError
+from kubetide.ports.expander import Offer
+from kubetide.runtime.clock import Pace, run_paced
+from kubetide.runtime.expanders import chosen_by
+from kubetide.units.time import parse_rfc3339
+from kubetide.watching import Caches
+
+START = parse_rfc3339("2026-03-02T00:00:00Z")
+
+
+def node(name, cpu, memory=8 << 30):
+    return Node(
+        metadata=ObjectMeta(name=name),
+        status=NodeStatus(capacity={"cpu": cpu, "memory": memory, "pods": 110}),
+    )
+
+
+def pod(name):
+    return Pod(metadata=ObjectMeta(namespace="default", name=name, uid=name))
+
+
+OFFERS = [
+    Offer("a", 2, (pod("p"), pod("q"))),
+    Offer("b", 1, (pod("p"), pod("q"))),
+    Offer("c", 1, (pod("p"),)),
+]
+NODES = {"a": node("a", 2), "b": node("b", 4), "c": node("c", 64)}
+
+
+def asked(choose, offers=OFFERS, *, authority=None, certificate=None):
+    async def main():
+        async with serving(choose, "127.0.0.1:0", certificate=certificate) as port:
+            client = GrpcExpander(f"localhost:{port}", authority or "")
+            try:
+                return await client.best_options(offers, NODES)
+            finally:
+                await client.close()
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("chain", "best"),
+    [
+        ("most-pods", ("a", "b")),
+        ("least-nodes", ("b", "c")),
+        ("most-pods,least-nodes", ("b",)),
+        ("random", ("a", "b", "c")),
+    ],
+)
+def test_our_chain_answers_as_an_expander(chain, best):
+    """Options come through with their pods and nodes, and all that are equally best come back."""
+    assert asked(chosen_by(chain)) == best
+
+
+def test_pods_and_nodes_come_through_whole():
+    """What the other side reads is what was sent."""
+    seen = []
+
+    def choose(offers, nodes):
+        seen.append((list(offers), dict(nodes)))
+        return ["c"]
+
+    assert asked(choose) == ("c",)
+    ((offers, nodes),) = seen
+    assert [(one.group, one.nodes, [p.metadata.name for p in one.pods]) for one in offers] == [
+        ("a", 2, ["p", "q"]),
+        ("b", 1, ["p", "q"]),
+        ("c", 1, ["p"]),
+    ]
+    assert {name: int(one.status.capacity["cpu"]) for name, one in nodes.items()} == {"a": 2, "b": 4, "c": 64}
+
+
+def test_an_authority_is_checked(tmp_path):
+    """With a certificate the expander is reached by those who know its authority."""
+    authority = trustme.CA()
+    given = authority.issue_cert("localhost")
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    pair = (given.cert_chain_pems[0].bytes(), given.private_key_pem.bytes())
+    assert asked(chosen_by("most-pods"), authority=str(tmp_path / "ca.pem"), certificate=pair) == ("a", "b")
+    stranger = trustme.CA()
+    stranger.cert_pem.write_to_path(tmp_path / "other.pem")
+    with pytest.raises(CloudError, match="does not answer"):
+        asked(chosen_by("most-pods"), authority=str(tmp_path / "other.pem"), certificate=pair)
+
+
+def test_bad_input_is_named():
+    """An expander that the protocol tells too little, a certificate that is not there, bytes that are no pod."""
+    with pytest.raises(CloudConfigError, match="price needs more than the protocol tells"):
+        chosen_by("price")
+    with pytest.raises(CloudConfigError, match="give a PEM file"):
+        GrpcExpander("localhost:1", "/nowhere/ca.pem")
+    for read in (pod_of, node_of):
+        with pytest.raises(CloudError):
+            read(b"\xff\xff")
+    with pytest.raises(ValueError, match="grpc-expander-url=HOST:PORT"):
+        Settings(expander="grpc")
+
+
+def test_the_protocol_is_upstreams():
+    """Service, method, and the numbers of the fields that upstream still uses."""
+    assert SERVICE == "grpcplugin.Expander"
+    assert METHODS == {"BestOptions": ("BestOptionsRequest", "BestOptionsResponse")}
+    numbers = {
+        name: {field.name: field.number for field in one.DESCRIPTOR.fields} for name, one in MESSAGES.items()
+    }
+    assert numbers == {
+        "BestOptionsRequest": {"options": 1, "nodeBytesMap": 3},
+        "BestOptionsResponse": {"options": 1},
+        "Option": {"nodeGroupId": 1, "nodeCount": 2, "debug": 3, "podBytes": 5},
+    }
+
+
+class _Heard:
+    """A recorder that keeps the codes of the reasons."""
+
+    def __init__(self):
+        self.codes = []
+
+    def wants_full(self, loop):
+        del loop
+        return False
+
+    def write(self, record: Record, state=None):
+        del state
+        self.codes += [one.code for one in record.reasons]
+
+
+def one_tick(address_of, expander="grpc"):
+    """Run a tick of the node loop for one waiting pod; return the targets and what was said."""
+
+    async def main(clock):
+        store = Store()
+        cluster = EmbeddedCluster(store, clock)
+        groups = [GroupSpec(name=name, instance_type="m5.large", max_size=3) for name in ("one", "two")]
+        cloud = EmbeddedCloud(cluster, clock, seed=1, groups=groups)
+        await cloud.start()
+        store.put(
+            PODS,
+            ("default", "p"),
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {
+                    "namespace": "default",
+                    "name": "p",
+                    "creationTimestamp": "2026-03-01T23:00:00Z",
+                },
+                "spec": {
+                    "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]
+                },
+                "status": {
+                    "phase": "Pending",
+                    "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}],
+                },
+            },
+        )
+        caches, heard = Caches(cluster, clock), _Heard()
+        async with address_of() as url:
+            client = GrpcExpander(url)
+            controller = NodesController(
+                cluster,
+                cloud,
+                clock,
+                heard,
+                None,
+                Settings(expander=expander, grpc_expander_url=url),
+                seed=1,
+                caches=caches,
+                expander=client,
+            )
+            keeping = asyncio.create_task(caches.run())
+            await controller.synced()
+            await controller.tick()
+            keeping.cancel()
+            await client.close()
+        return {group.id: group.target_size for group in await cloud.refresh()}, heard.codes
+
+    return run_paced(main, start=START, pace=Pace(1))
+
+
+@pytest.mark.parametrize("group", ["one", "two"])
+def test_the_loop_buys_what_the_expander_says(group):
+    """Of two equal groups the one that the other process names grows, and the records say so."""
+
+    @asynccontextmanager
+    async def address():
+        async with serving(lambda *_: [group], "127.0.0.1:0") as port:
+            yield f"localhost:{port}"
+
+    targets, codes = one_tick(address)
+    assert targets[group] == 1
+    assert sum(targets.values()) == 1
+    assert "ExpanderAnswered" in codes
+
+
+def test_without_an_answer_all_options_stay():
+    """An expander that is not there holds nothing up: what comes after it in the chain decides."""
+
+    @asynccontextmanager
+    async def nobody():
+        yield "localhost:1"
+
+    targets, codes = one_tick(nobody, "grpc,least-waste")
+    assert sum(targets.values()) == 1
+    assert "ExpanderSilent" in codes

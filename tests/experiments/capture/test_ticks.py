@@ -1,0 +1,60 @@
+"""Demand of one tick from the samples of its pods."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kubetide.experiments.capture.services import _tick
+from kubetide.horizontal.facts.samples import Answer, SampleColumn
+from kubetide.horizontal.facts.views import HpaView, PodView, ScaleView
+from kubetide.horizontal.state import Delta, State
+from kubetide.objects.hpa import HpaSpec
+
+NOW = 1_000_000_000_000
+SECOND = 1_000_000_000
+
+
+def state_of(ready_since, sampled):
+    """One HPA's pods by the seconds that they have been Ready for, and the samples of some, 15 s to 30 s old."""
+    pods = [
+        PodView(
+            "default",
+            name,
+            labels={"app": "web"},
+            phase="Running",
+            ready="True",
+            ready_since=NOW - age * SECOND,
+        )
+        for name, age in ready_since.items()
+    ]
+    answer = Answer(
+        pods=(["default"] * len(sampled), list(sampled)),
+        times=np.array([NOW - 15 * SECOND]),
+        windows=np.array([15 * SECOND]),
+        columns=(SampleColumn("cpu", "", np.array(list(sampled.values()))),),
+    )
+    scale = ScaleView("default", "web", spec_replicas=len(pods), selector="app=web")
+    return State.from_full(
+        Delta(hpas=[HpaView("default", "web", "1", HpaSpec())], pods=pods, scales=[scale], answers=[answer])
+    )
+
+
+@pytest.mark.parametrize(
+    ("ready_since", "sampled", "used"),
+    [
+        ({"a": 99, "b": 99}, {"a": 300, "b": 100}, 400),
+        ({"a": 99, "b": 99, "c": 5}, {"a": 300, "b": 100}, 400),
+        ({"a": 99, "b": 99, "c": 99}, {"a": 300, "b": 100}, 600),
+        ({"a": 99, "b": 5}, {"a": 300, "b": 20}, 320),
+        ({"a": 99, "b": 99}, {}, None),
+    ],
+    ids=["all", "new without a sample", "old without a sample", "new with a sample", "none"],
+)
+def test_demand(ready_since, sampled, used):
+    """The sum of the samples, and their mean for each pod that served then and has none; new pods add nothing."""
+    tick = _tick(state_of(ready_since, sampled), ("default", "web"), NOW)
+    assert (tick.replicas, tick.serving) == (len(ready_since), len(ready_since))
+    assert tick.used == (None if used is None else pytest.approx(used))
+    if sampled:
+        assert tick.middle == NOW - 22.5 * SECOND

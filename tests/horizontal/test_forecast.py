@@ -1,0 +1,220 @@
+"""Forecasts in the loop: they only add, within the HPA's own limits, and a record holds all of it."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from tests.forecast.loads import LEARNED, Player, hourly
+from tests.horizontal import worlds
+
+from kubetide.forecast.seen import ForecastMemory
+from kubetide.horizontal.core import HorizontalCore, encode_delta
+from kubetide.horizontal.decide import absorb, decide
+from kubetide.horizontal.decision import ScaleOutcome
+from kubetide.horizontal.entry import ENTRY
+from kubetide.horizontal.memory import MemoryEntry, Recommendation
+from kubetide.horizontal.options.annotations import PREFIX
+from kubetide.horizontal.options.emptiest_node import costs_of_emptiest, pods_by_node
+from kubetide.horizontal.options.forecasting import intents
+from kubetide.horizontal.reasons import VOCABULARY, reasons_of
+from kubetide.horizontal.rules.evaluate import evaluate
+from kubetide.loop import FlagError, parse_flags
+from kubetide.units.time import Instant, after, before, hours, minutes, seconds
+
+KEY, NOW = ("default", "web"), worlds.NOW
+OLD = [Recommendation(Instant(NOW - minutes(1)), 1)]
+
+
+@pytest.fixture(scope="module")
+def memory():
+    """What is remembered of a load of 10 pods' worth that jumps to 30 each hour, a minute before the next jump."""
+    begin = Instant(NOW - LEARNED - minutes(19))
+    player = Player(start=begin)
+    player.run(hourly(), LEARNED + minutes(19))
+    return player.forecasts.dump("web")
+
+
+def state_of(memory=None, *, pods=15, milli=100, limit=200, spec=None, **options):
+    """Pods that use so much of 200m each with a target of 70 %."""
+    view = worlds.hpa(**({"target": 70} | (spec or {})))
+    annotations = {PREFIX + name.replace("_", "-"): text for name, text in options.items()}
+    names = [f"p{index:02}" for index in range(pods)]
+    return worlds.state_of(
+        hpas=[msgspec.structs.replace(view, annotations=annotations)],
+        pods=[worlds.pod(name, cpu_limit=limit, node=f"n{index % 4}") for index, name in enumerate(names)],
+        scales=[worlds.scale(replicas=pods)],
+        usage={("default", name): milli for name in names},
+        memory=[MemoryEntry(*KEY, OLD, forecast=memory)],
+    )
+
+
+def codes(state):
+    result = absorb(state, decide(state, NOW), [])
+    return {reason.code for reason in reasons_of(result.settlements[0], state.specs[KEY])}
+
+
+def test_without_the_option_nothing_is_foretold(memory):
+    """The same memory changes nothing of an HPA that does not ask, and is not kept."""
+    plain = state_of(memory)
+    assert evaluate(plain, KEY, NOW).desired == evaluate(state_of(), KEY, NOW).desired
+    assert codes(state_of(memory)) == codes(state_of())
+
+
+def test_pods_are_there_before_the_load(memory):
+    """A minute before the onset the number is what it needs at full use; the HPA's own proposal is still remembered."""
+    state = state_of(memory, forecast="strict")
+    verdict = evaluate(state, KEY, NOW)
+    assert verdict.reactive < verdict.desired
+    assert verdict.desired == 30, "at most doubled in a tick"
+    assert verdict.raw == evaluate(state_of(), KEY, NOW).raw
+    assert verdict.why.startswith("load foretold for ")
+    assert "Foretold" in codes(state)
+
+
+def test_bounds_and_policies_hold(memory):
+    """The forecast goes no further than maxReplicas and the policies of the HPA."""
+    assert evaluate(state_of(memory, forecast="strict", spec={"maximum": 20}), KEY, NOW).desired == 20
+    slow = {"scaleUp": {"policies": [{"type": "Pods", "value": 2, "periodSeconds": 60}]}}
+    assert evaluate(state_of(memory, forecast="strict", spec={"behavior": slow}), KEY, NOW).desired == 17
+
+
+def test_it_never_lowers_the_number(memory):
+    """Where the HPA wants more than is foretold, it gets it."""
+    busy = state_of(memory, pods=60, milli=190, forecast="strict")
+    assert evaluate(busy, KEY, NOW).desired == evaluate(state_of(pods=60, milli=190), KEY, NOW).desired > 60
+
+
+def test_a_pause_holds_a_forecast_too(memory):
+    """What is paused is not scaled out for a forecast."""
+    assert evaluate(state_of(memory, forecast="strict", pause="out"), KEY, NOW).desired == 15
+
+
+@pytest.mark.parametrize(
+    ("milli", "limit", "more"), [(200, 200, True), (190, 200, False), (200, 400, False), (200, None, False)]
+)
+def test_a_load_at_the_cpu_limit_counts_more(milli, limit, more):
+    """Only pods that use all of their CPU limits are taken to hide load; ``strict`` leaves that out."""
+    plain, boosted, strict = (
+        evaluate(state_of(milli=milli, limit=limit, **options), KEY, NOW).raw
+        for options in ({}, {"forecast": "calendar"}, {"forecast": "strict"})
+    )
+    assert (boosted > plain) is more
+    assert strict == plain
+    if more:
+        assert (plain, boosted) == (22, 27), "15 pods at 100 % of a target of 70 %, and that 1.25 times"
+
+
+def test_scale_downs_look_back_ten_minutes():
+    """Unless the HPA says otherwise; ``strict`` keeps the flag's five."""
+    old = [Recommendation(before(NOW, minutes(8)), 14)]
+    desired = {}
+    for mode in ("calendar", "strict"):
+        state = state_of(milli=20, forecast=mode)
+        state.recommendations.forget(KEY)
+        state.recommendations.put(KEY, old)
+        desired[mode] = evaluate(state, KEY, NOW).desired
+    assert desired == {"calendar": 14, "strict": 3}
+    short = {"scaleDown": {"stabilizationWindowSeconds": 60}}
+    assert state_of(forecast="calendar", spec={"behavior": short}).specs[KEY].down.window == minutes(1)
+
+
+def test_nodes_are_told_before_pods(memory):
+    """On the board stands what the onset needs, its time, and when nodes are no longer held for it."""
+    state = state_of(memory, forecast="calendar")
+    [intent] = intents(state, NOW)
+    assert (intent.workload.kind, intent.workload.name, intent.replicas) == ("Deployment", "web", 33)
+    assert NOW - minutes(1) <= intent.due <= after(NOW, minutes(2))
+    assert intent.until == after(intent.due, minutes(5))
+    assert intent.start == minutes(1), "the pods took a minute"
+    assert intents(state_of(memory), NOW) == []
+
+
+def test_a_replay_decides_the_same(memory):
+    """Ticks that follow a full record come out the same in a core that knows only the record."""
+    state = state_of(memory, forecast="calendar")
+    core = HorizontalCore()
+    core.apply(encode_delta(state.dump()), full=True)
+    core.state.samples = state.samples
+    now = NOW
+    for _ in range(12):
+        commands = decide(state, now)
+        outcomes = [ScaleOutcome(*write_key(write), now) for write in commands.writes]
+        again = decide(core.state, now)
+        assert [one.desired for one in again.verdicts] == [one.desired for one in commands.verdicts]
+        absorb(state, commands, outcomes)
+        absorb(core.state, again, outcomes)
+        now = after(now, seconds(30))
+    assert state.forecasts.dump(KEY) == core.state.forecasts.dump(KEY)
+
+
+def write_key(write):
+    return write.namespace, write.name
+
+
+def test_memory_of_a_forecast_survives_json(memory):
+    """What a full record holds of it is read back as it was."""
+    assert msgspec.json.decode(msgspec.json.encode(memory), type=ForecastMemory) == memory
+
+
+def test_explain_shows_the_score_and_what_comes(memory):
+    """The answer about an HPA ends with its score card and the next onsets."""
+    core = HorizontalCore()
+    core.state = state_of(memory, forecast="calendar")
+    [explainer] = ENTRY.explainers
+    lines = [line for line in explainer.lines(core, "default/web", NOW, "") if line.startswith("forecast: ")]
+    assert "foretold onsets came true" in lines[0]
+    assert "comes again every 1h0m0s" in lines[1]
+    [first, *_] = ENTRY.outlook(core, NOW, hours(1))
+    assert (first.subject, "pods are held" in first.text) == ("default/web", True)
+
+
+def test_what_came_is_a_reason():
+    """What was foretold, what came and what it cost is told in one sentence."""
+    fields = {"foretold": 30, "came": 28.4, "at": "T", "period": "1h0m0s", "cost": 12.5}
+    assert VOCABULARY.text(VOCABULARY.reason("ForetoldCame", "a/b", **fields)) == (
+        "of the 30 pods' worth of load foretold for T (every 1h0m0s) 28.4 came; it cost 12.5 pod-minutes"
+    )
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "said"),
+    [
+        ("horizontal-pod-autoscaler-forecast", "prophet", "there is calendar and strict"),
+        ("horizontal-pod-autoscaler-forecast-budget", 11.0, "give a share from 0 to 10"),
+        ("horizontal-pod-autoscaler-forecaster", "prophet", "there is no 'prophet'"),
+    ],
+)
+def test_wrong_flags_are_refused(flag, value, said):
+    """The error names the flag and what there is."""
+    with pytest.raises(FlagError, match=said):
+        parse_flags({flag: value}, [ENTRY])
+
+
+def test_the_emptiest_node_becomes_free():
+    """The pods of the node with the fewest pods go first; DaemonSet pods do not count, and those not ready go anyway."""
+    pods = [
+        *(worlds.pod(f"a{at}", node="a") for at in range(3)),
+        *(worlds.pod(f"b{at}", node="b") for at in range(2)),
+        worlds.pod("starting", node="c", ready="False"),
+    ]
+    others = [worlds.pod(f"d{at}", node="b", owner="DaemonSet/logs") for at in range(9)]
+    by_node = pods_by_node([*pods, *others])
+    assert by_node == {"a": 3, "b": 2, "c": 1}
+    assert costs_of_emptiest(pods, by_node, 3) == (("b0", -2), ("b1", -1))
+    assert costs_of_emptiest(pods, by_node, 1) == ()
+    state = state_of(milli=60, emptiest_node_first="true")
+    state.recommendations.forget(KEY)
+    state.recommendations.put(KEY, OLD)
+    costs = evaluate(state, KEY, NOW).costs
+    assert [pod for pod, _ in costs[:3]] == ["p03", "p07", "p11"], (
+        "of four nodes n3 has three pods, all others four"
+    )
+
+
+def test_a_budget_of_nothing_holds_nothing(memory):
+    """Without credit nothing is held."""
+    spent = msgspec.structs.replace(memory, credit=-1.0)
+    assert (
+        evaluate(state_of(spent, forecast="strict"), KEY, NOW).desired
+        == evaluate(state_of(), KEY, NOW).desired
+    )

@@ -1,0 +1,84 @@
+"""PodTemplates, ProvisioningRequests, buffers and quotas, and a small world that has them."""
+
+from __future__ import annotations
+
+from tests.nodes.frozen import LONG_AGO, World, convert, group, node
+
+from kubetide.nodes.facts.capacity import CapacityChanges
+from kubetide.objects.capacity import CapacityBuffer, CapacityQuota, PodTemplateObject, ProvisioningRequest
+from kubetide.testing import builders
+
+CHECK = "check-capacity.autoscaling.x-k8s.io"
+ATOMIC = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
+
+
+def _meta(name, created):
+    return {
+        "name": name,
+        "namespace": "default",
+        "uid": f"uid-{name}",
+        "creationTimestamp": created,
+        "resourceVersion": "7",
+        "generation": 2,
+    }
+
+
+def pod_template(name, *, cpu="1", memory="1Gi", generation=1):
+    body = {
+        "metadata": {"name": name, "namespace": "default", "generation": generation},
+        "template": {"metadata": {"labels": {"of": name}}, "spec": builders.pod_spec(cpu=cpu, memory=memory)},
+    }
+    return convert(body, PodTemplateObject)
+
+
+def request(name, *sets, kind=CHECK, created=LONG_AGO, conditions=(), **parameters):
+    spec = {
+        "provisioningClassName": kind,
+        "parameters": parameters,
+        "podSets": [{"podTemplateRef": {"name": one}, "count": count} for one, count in sets],
+    }
+    status = {"conditions": list(conditions)}
+    return convert({"metadata": _meta(name, created), "spec": spec, "status": status}, ProvisioningRequest)
+
+
+def buffer(name, *, created=LONG_AGO, conditions=(), **spec):
+    status = {"conditions": list(conditions)}
+    return convert({"metadata": _meta(name, created), "spec": spec, "status": status}, CapacityBuffer)
+
+
+def quota(name, resources, selector=None):
+    spec = {"limits": {"resources": resources}, **({"selector": selector} if selector else {})}
+    return convert({"metadata": {**_meta(name, LONG_AGO), "namespace": ""}, "spec": spec}, CapacityQuota)
+
+
+def world(
+    *,
+    requests=(),
+    buffers=(),
+    quotas=(),
+    templates=(),
+    nodes=("n1",),
+    groups=None,
+    pods=(),
+    **settings,
+):
+    """A world of one group of 4-core nodes; ``settings`` turn on what is asked for."""
+    found = CapacityChanges(
+        pod_templates=tuple(templates),
+        provisioning_requests=tuple(requests),
+        capacity_buffers=tuple(buffers),
+        capacity_quotas=tuple(quotas),
+    )
+    return World(
+        groups=groups or [group("g", nodes=nodes)],
+        nodes=[node(name) for name in nodes],
+        pods=pods,
+        settings={
+            "enable_provisioning_requests": bool(requests),
+            "capacity_buffer_controller_enabled": bool(buffers),
+            "capacity_buffer_pod_injection_enabled": bool(buffers),
+            "capacity_quotas_enabled": bool(quotas),
+            **settings,
+        },
+        capacity=found,
+    )

@@ -1,0 +1,161 @@
+"""CapacityBuffers: what their specs mean, placeholder pods in the plan, events, and the templates of workloads."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from tests.nodes.frozen import START, deployment, pod, pods, replica_set
+from tests.nodes.requests import buffer, pod_template, world
+
+from kubetide.nodes.buffers.names import template_name
+from kubetide.nodes.buffers.translate import replicas_of
+from kubetide.nodes.explain.buffers import explain_buffer
+from kubetide.units.time import minutes, seconds
+
+BIG = pod_template("big", cpu="3")
+
+
+def status(held, name):
+    return next(one for one in held.state.capacity.buffers if one.metadata.name == name).status
+
+
+def said(held, name):
+    return {one.type: (one.status, one.reason, one.message) for one in status(held, name).conditions or ()}
+
+
+@pytest.mark.parametrize(
+    ("spec", "current", "count"),
+    [
+        ({"replicas": 3}, None, 3),
+        ({"replicas": 0}, None, 0),
+        ({"percentage": 20}, 10, 2),
+        ({"percentage": 25}, 10, 2),
+        ({"percentage": 5}, 10, 0),
+        ({"percentage": 50, "replicas": 3}, 10, 3),
+        ({"percentage": 20, "replicas": 3}, 10, 2),
+        ({"limits": {"cpu": "10"}}, None, 3),
+        ({"limits": {"cpu": "10", "memory": "2Gi"}}, None, 2),
+        ({"limits": {"cpu": "10"}, "replicas": 2}, None, 2),
+        ({"limits": {"cpu": "2"}}, None, 0),
+    ],
+)
+def test_the_least_of_what_is_said_holds(spec, current, count):
+    """Replicas, a share of the workload rounded down, and limits: the least wins, as upstream's translators have it."""
+    assert replicas_of(buffer("b", **spec), BIG, current) == count
+
+
+def test_a_buffer_of_a_template_buys_nodes():
+    """Its pods are put on room that is there; for the others nodes are bought, and the event is the buffer's."""
+    held = world(buffers=[buffer("room", podTemplateRef={"name": "big"}, replicas=3)], templates=[BIG])
+    assert held.increases() == {"g": 2}
+    assert said(held, "room") == {
+        "ReadyForProvisioning": ("True", "AttributesSetSuccessfully", "ready"),
+        "Provisioning": ("True", "FakePodsInjected", ""),
+    }
+    found = status(held, "room")
+    assert (found.replicas, found.pod_template_ref.name, found.pod_template_generation) == (3, "big", 1)
+    assert found.provisioning_strategy == "buffer.x-k8s.io/active-capacity"
+    (event,) = [one for one in held.events if one.reason == "TriggeredScaleUp"]
+    assert (event.kind, event.name) == ("CapacityBuffer", "room")
+    assert event.message == "capacity buffer 2 fake pods triggered scale-up: [{g 1->3 (max: 10)}]"
+
+
+def test_a_buffer_that_fits_nowhere_says_why():
+    """The reasons of all groups, once for each pod; no event is for a pod that does not exist."""
+    giant = pod_template("giant", cpu="30")
+    held = world(buffers=[buffer("room", podTemplateRef={"name": "giant"}, replicas=2)], templates=[giant])
+    assert held.increases() == {}
+    (event,) = held.events
+    assert event.message == (
+        "capacity buffer 2 fake pods didn't trigger scale-up: 1 Insufficient cpu,1 Insufficient cpu"
+    )
+    lines = explain_buffer(held.state, ("default", "room"), START)
+    assert lines[0] == "Room for 0 of the 2 pods that are asked for is there."
+    assert any(line.startswith("group g: no, ") for line in lines)
+
+
+def test_a_buffer_that_cannot_be_resolved_says_what_is_missing():
+    """A wrong reference leaves the others alone, and has no room kept."""
+    held = world(
+        buffers=[
+            buffer("lost", podTemplateRef={"name": "none"}, replicas=1),
+            buffer("bare", podTemplateRef={"name": "big"}),
+            buffer("empty", podTemplateRef={"name": "big"}, replicas=0),
+            buffer("gone", scalableRef={"apiGroup": "apps", "kind": "Deployment", "name": "web"}, replicas=1),
+            buffer("typo", podTemplateRef={"name": "big"}, replicas=2_000_000_000),
+            buffer("odd", podTemplateRef={"name": "big"}, limits={"cpu": "many"}),
+            buffer("good", podTemplateRef={"name": "big"}, replicas=1),
+        ],
+        templates=[BIG],
+    )
+    held.tick()
+    ready = "ReadyForProvisioning"
+    assert said(held, "lost")[ready] == ("False", "error", "there is no PodTemplate default/none")
+    assert said(held, "bare")[ready] == ("False", "error", "replicas, percentage and limits are not defined")
+    assert said(held, "empty")["Provisioning"] == (
+        "False",
+        "BufferIsEmpty",
+        "CapacityBuffer has zero replicas",
+    )
+    assert "at most 100000" in said(held, "typo")[ready][2]
+    assert "spec.limits[cpu]" in said(held, "odd")[ready][2]
+    assert "there is no Deployment default/web" in said(held, "gone")[ready][2]
+    assert said(held, "good")["Provisioning"][0] == "True"
+
+
+def test_a_share_of_a_workload():
+    """The template is copied from the newest pod, and the share is of the pods that there are."""
+    spare = buffer(
+        "spare", scalableRef={"apiGroup": "apps", "kind": "Deployment", "name": "web"}, percentage=50
+    )
+    held = world(buffers=[spare], pods=pods("p", 4, cpu="1", node="n1", of="web-1"))
+    held.tick(deployments=(deployment("web", 4),), replica_sets=(replica_set("web-1", 4, of="web"),))
+    name = template_name("spare")
+    made = held.state.capacity.template("default", name)
+    assert made.metadata.generation == 1
+    assert made.template.spec.containers[0].resources.requests["cpu"] == "1"
+    assert status(held, "spare").replicas == 2
+    assert held.state.groups["g"].target_size == 2
+    assert held.state.memory.buffer_templates == {f"default/{name}": "uid-p-3"}
+
+
+def test_room_that_is_kept_keeps_a_node():
+    """A node goes when the placeholder pods on it fit elsewhere, and stays when they do not."""
+    room = buffer("room", podTemplateRef={"name": "big"}, replicas=2)
+    held = world(buffers=[room], templates=[BIG], nodes=("n1", "n2", "n3"))
+    held.tick()
+    assert list(held.state.memory.scale_down.unneeded) == ["n1"]
+
+
+def test_without_injection_nothing_is_bought():
+    """The controller alone writes statuses; nothing is asked for."""
+    room = buffer("room", podTemplateRef={"name": "big"}, replicas=3)
+    held = world(buffers=[room], templates=[BIG], capacity_buffer_pod_injection_enabled=False)
+    assert held.increases() == {}
+    assert "Provisioning" not in said(held, "room")
+    assert status(held, "room").replicas == 3
+
+
+def test_pods_that_come_take_the_room():
+    """Pods that are pending are put before placeholders, which then have more bought behind them."""
+    room = buffer("room", podTemplateRef={"name": "big"}, replicas=1)
+    held = world(buffers=[room], templates=[BIG])
+    assert held.increases() == {}
+    assert held.increases(at=seconds(10), pods=(pod("real", cpu="3"),)) == {"g": 1}
+
+
+def test_a_status_keeps_its_times():
+    """A condition's time changes only with its status: a quiet buffer is written once."""
+    room = buffer("room", podTemplateRef={"name": "big"}, replicas=1)
+    held = world(buffers=[room], templates=[BIG])
+    held.tick()
+    before = status(held, "room")
+    held.tick(at=minutes(5))
+    assert status(held, "room") == before
+    assert msgspec.json.encode(before).count(b"2026-03-02T08:00:00Z") == 2
+
+
+def test_names_are_not_too_long():
+    """The name of a buffer's template is cut to what the API server takes."""
+    assert template_name("a") == "capacitybuffer-a-pod-template"
+    assert len(template_name("a" * 253)) == 253

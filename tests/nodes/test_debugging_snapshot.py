@@ -1,0 +1,36 @@
+"""What /snapshotz tells: upstream's shape, with nodes on their way and pods that fit."""
+
+from __future__ import annotations
+
+import msgspec
+from tests.nodes.frozen import START, World, group, node, pod, pods
+
+from kubetide.nodes.explain.debugging_snapshot import debugging_snapshot, failed_snapshot
+
+
+def test_the_shape_is_upstreams():
+    """Nodes with their pods, the pending pods that have room, the template of each group."""
+    held = World(
+        groups=[group("g", nodes=("n1",))],
+        nodes=[node("n1")],
+        pods=[pod("there", node="n1"), *pods("p", 2, cpu="3")],
+    )
+    held.tick()
+    shown = msgspec.json.decode(debugging_snapshot(held.state, START))
+    assert list(shown) == [
+        "NodeList",
+        "UnscheduledPodsCanBeScheduled",
+        "StartTimestamp",
+        "EndTimestamp",
+        "TemplateNodes",
+    ]
+    (found,) = shown["NodeList"]
+    assert found["Node"]["metadata"]["name"] == "n1"
+    assert [one["Pod"]["metadata"]["name"] for one in found["Pods"]] == ["there", "p-0"]
+    assert [one["metadata"]["name"] for one in shown["UnscheduledPodsCanBeScheduled"]] == ["p-0"]
+    assert shown["TemplateNodes"]["g"]["Node"]["status"]["allocatable"]["cpu"] == "4"
+
+
+def test_a_failure_says_why():
+    """Without a tick there is an error in the place of nodes."""
+    assert msgspec.json.decode(failed_snapshot("no tick yet", START))["Error"] == "no tick yet"

@@ -1,0 +1,281 @@
+"""ProvisioningRequests: answered, bought, booked and ended as Cluster Autoscaler does (core of July 2026)."""
+
+from __future__ import annotations
+
+import itertools
+
+import msgspec
+import pytest
+from tests.nodes.frozen import START, pod, pods
+from tests.nodes.requests import ATOMIC, pod_template, request, world
+
+from kubetide.nodes.decide import absorb, decide
+from kubetide.nodes.decision import DeleteRequest, Outcomes, WriteStatus
+from kubetide.nodes.explain.answers import explain_pod
+from kubetide.nodes.explain.requests import explain_request
+from kubetide.nodes.provisioning.queue import retry_time
+from kubetide.units.time import after, before, format_rfc3339, hours, minutes, parse_rfc3339, seconds
+
+SMALL = pod_template("small", cpu="1")
+BIG = pod_template("big", cpu="3")
+TEMPLATES = (SMALL, BIG)
+
+
+def conditions(held, name):
+    """Return (status, reason) of each condition."""
+    found = next(one for one in held.state.capacity.requests if one.metadata.name == name)
+    return {one.type: (one.status, one.reason) for one in found.status.conditions or ()}
+
+
+def provisioned(ago, status="True", reason="CapacityIsFound"):
+    return {
+        "type": "Provisioned",
+        "status": status,
+        "reason": reason,
+        "message": "m",
+        "lastTransitionTime": format_rfc3339(before(START, ago)),
+    }
+
+
+def consumer(name, of, **kwargs):
+    note = {"metadata": {"annotations": {"autoscaling.x-k8s.io/consume-provisioning-request": of}}}
+    return pod(name, **kwargs, **note)
+
+
+def test_room_that_is_there_is_found():
+    """A check-capacity request whose pods fit is provisioned, buys nothing, and names its pod sets."""
+    held = world(requests=[request("fits", ("small", 4))], templates=TEMPLATES)
+    assert held.increases() == {}
+    assert conditions(held, "fits") == {
+        "Accepted": ("True", "Accepted"),
+        "Provisioned": ("True", "CapacityIsFound"),
+    }
+    assert held.state.capacity.requests[0].status.provisioning_class_details == {
+        "schedulablePodSets": '["small"]'
+    }
+
+
+def test_no_room_is_asked_for_again_with_longer_and_longer_waits():
+    """Without room: Provisioned=False, tried again after more than 1, 2, 4, 8 and then 10 minutes."""
+    held = world(requests=[request("large", ("big", 9))], templates=TEMPLATES)
+    tried = []
+    for tick in range(200):
+        held.tick(at=seconds(10 * tick))
+        found = held.state.capacity.requests[0].status.conditions[1]
+        assert (found.type, found.status, found.reason) == ("Provisioned", "False", "CapacityIsNotFound")
+        tried += [found.last_transition_time] if found.last_transition_time not in tried else []
+    times = [parse_rfc3339(one) for one in tried]
+    waits = [(b - a) // seconds(1) for a, b in itertools.pairwise(times)]
+    assert waits == [70, 130, 250, 490, 610]
+    assert held.increases() == {}
+
+
+def test_a_request_that_wants_no_retry_fails():
+    """With noRetry the answer is Failed, and it is not asked again."""
+    held = world(requests=[request("once", ("big", 9), noRetry="true")], templates=TEMPLATES)
+    held.tick()
+    assert conditions(held, "once")["Failed"] == ("True", "CapacityIsNotFound")
+    held.tick(at=hours(1))
+    assert "Provisioned" not in conditions(held, "once")
+
+
+@pytest.mark.parametrize(("mode", "status"), [("bookPartial", "True"), ("checkOnly", "False")])
+def test_a_part_of_the_pod_sets(mode, status):
+    """Partial checks say which pod sets fit; only bookPartial counts as provisioned."""
+    asked = request("part", ("small", 2), ("big", 5), partialCapacityCheck=mode)
+    held = world(requests=[asked], templates=TEMPLATES)
+    held.tick()
+    assert conditions(held, "part")["Provisioned"] == (status, "PartialCapacityIsFound")
+    found = held.state.capacity.requests[0].status
+    assert found.provisioning_class_details == {"schedulablePodSets": '["small"]'}
+    assert (
+        found.conditions[1].message == "Partial capacity is found in the cluster.. Schedulable podsets: small"
+    )
+
+
+def test_all_nodes_that_are_lacking_are_bought_at_once():
+    """A best-effort-atomic request buys what its pods lack; where pods wait as well the two take turns."""
+    held = world(
+        requests=[request("gang", ("big", 3), kind=ATOMIC)], templates=TEMPLATES, pods=pods("p", 2, cpu="4")
+    )
+    assert held.increases() == {"g": 1}
+    assert conditions(held, "gang") == {}
+    assert held.increases(at=seconds(10)) == {"g": 3}
+    assert conditions(held, "gang")["Provisioned"] == ("True", "CapacityIsProvisioned")
+
+
+def test_nothing_is_bought_in_part():
+    """A request that the group's maximum does not allow buys no node."""
+    held = world(requests=[request("gang", ("big", 30), kind=ATOMIC)], templates=TEMPLATES)
+    assert held.increases() == {}
+    assert conditions(held, "gang")["Provisioned"] == ("False", "CapacityIsNotFound")
+    assert any(one.code == "RequestNotBuyable" for one in held.reasons)
+
+
+def test_a_purchase_that_fails_is_not_provisioned():
+    """Where the cloud refuses the increase, the request waits for its next try."""
+    held = world(requests=[request("gang", ("big", 3), kind=ATOMIC)], templates=TEMPLATES)
+    held.refused["g"] = "out of stock"
+    held.tick()
+    assert conditions(held, "gang")["Provisioned"] == ("False", "CapacityIsNotFound")
+
+
+def test_the_limit_of_nodes_does_not_keep_a_request_from_an_answer():
+    """As upstream, a request is looked at although the cluster has its maximum of nodes; it buys none."""
+    held = world(
+        requests=[request("fits", ("small", 2)), request("gang", ("big", 9), kind=ATOMIC)],
+        templates=TEMPLATES,
+        max_nodes_total=1,
+    )
+    held.tick()
+    assert conditions(held, "fits")["Provisioned"][0] == "True"
+    assert held.increases(at=seconds(10)) == {}
+    assert conditions(held, "gang")["Provisioned"][0] == "False"
+
+
+def test_booked_room_is_kept_for_ten_minutes():
+    """Another request does not get booked room, its node is not removed, and after more than 10 minutes it is over."""
+    booked = request("kept", ("big", 1), conditions=[provisioned(minutes(9))])
+    asked = request("next", ("small", 2))
+    held = world(requests=[booked, asked], templates=TEMPLATES)
+    held.tick()
+    assert conditions(held, "next")["Provisioned"] == ("False", "CapacityIsNotFound")
+    assert held.state.memory.scale_down.unneeded == {}
+    held.tick(at=seconds(61))
+    assert conditions(held, "kept")["BookingExpired"] == ("True", "CapacityReservationTimeExpired")
+    assert conditions(held, "next")["Provisioned"] == ("True", "CapacityIsFound")
+
+
+def test_a_node_with_booked_room_stays():
+    """Small bookings keep their node as well: what is booked has no controller that would make it again."""
+    booked = request("kept", ("small", 1), conditions=[provisioned(minutes(5))])
+    held = world(requests=[booked], templates=TEMPLATES, nodes=("n1", "n2"))
+    held.tick()
+    assert list(held.state.memory.scale_down.unneeded) == ["n1"]
+    (blocked,) = [one for one in held.reasons if one.code == "NodeBlockedByPod"]
+    assert (blocked.subject, blocked.fields["pod"]) == ("n2", "default/kept-0-0")
+
+
+def test_a_booking_that_is_used_up_is_over():
+    """When as many of its pods have room as it asked for, nothing more is kept for it."""
+    booked = request("used", ("small", 2), conditions=[provisioned(minutes(1))])
+    there = [consumer(f"c{at}", "used", cpu="1", node="n1") for at in range(2)]
+    held = world(requests=[booked], templates=TEMPLATES, pods=there)
+    held.tick()
+    assert conditions(held, "used")["BookingExpired"] == ("True", "CapacityBookingConsumed")
+
+
+def test_requests_end_after_a_week():
+    """One that found no room for 7 days has failed; one that ended 7 days ago is deleted."""
+    week = hours(24 * 7 + 1)
+    old = format_rfc3339(before(START, week))
+    held = world(
+        requests=[
+            request("late", ("big", 9), created=old),
+            request("done", ("small", 1), created=old, conditions=[provisioned(week)]),
+        ],
+        templates=TEMPLATES,
+    )
+    commands = decide(held.state, START)
+    writes = absorb(held.state, commands, Outcomes(), START).writes
+    assert conditions(held, "late")["Failed"] == ("True", "Expired")
+    assert [type(one) for one in writes] == [WriteStatus, DeleteRequest]
+    status = msgspec.json.decode(writes[0].status)
+    assert status["conditions"][0]["message"] == "ProvisioningRequest is expired"
+    assert status["provisioningClassDetails"] is None
+    assert writes[0].version == "7"
+
+
+def test_a_template_that_is_missing_fails_the_request():
+    """The message names what is missing, in upstream's words; other requests are served."""
+    held = world(
+        requests=[request("a", ("none", 1), ("small", 1)), request("b", ("small", 1))], templates=TEMPLATES
+    )
+    held.tick()
+    assert conditions(held, "a")["Failed"] == ("True", "FailedToCreatePods")
+    said = held.state.capacity.requests[0].status.conditions[0].message
+    assert said == "missing pod templates, 2 pod templates were referenced, 1 templates were missing: none"
+    assert conditions(held, "b")["Provisioned"][0] == "True"
+
+
+def test_a_number_of_pods_that_nobody_has_is_refused():
+    """A request for millions of pods fails with the number, and holds nobody up."""
+    held = world(
+        requests=[request("a", ("small", 2_000_000_000)), request("b", ("small", 1))], templates=TEMPLATES
+    )
+    held.tick()
+    assert conditions(held, "a")["Failed"] == ("True", "FailedToCreatePods")
+    assert conditions(held, "b")["Provisioned"][0] == "True"
+
+
+def test_a_batch_is_answered_in_one_tick():
+    """With batch processing up to the maximum of check-capacity requests are answered together, and share the room."""
+    asked = [request(f"r{at}", ("small", 2)) for at in range(4)]
+    one = world(requests=asked, templates=TEMPLATES)
+    one.tick()
+    assert [bool(conditions(one, f"r{at}")) for at in range(4)] == [True, False, False, False]
+    several = world(
+        requests=asked,
+        templates=TEMPLATES,
+        check_capacity_batch_processing=True,
+        check_capacity_provisioning_request_max_batch_size=3,
+    )
+    several.tick()
+    found = [conditions(several, f"r{at}").get("Provisioned", ("", ""))[0] for at in range(4)]
+    assert found == ["True", "True", "False", ""]
+
+
+def test_another_processor_s_requests_are_left_alone():
+    """A request names the processor that is to answer it; others pass it over."""
+    asked = [request("mine", ("small", 1), processorInstance="a"), request("other", ("small", 1))]
+    held = world(requests=asked, templates=TEMPLATES, check_capacity_processor_instance="a")
+    held.tick()
+    assert conditions(held, "mine")
+    assert not conditions(held, "other")
+
+
+def test_pods_of_a_request_say_so():
+    """A pod that consumes a request buys nothing and gets upstream's event; explain names the annotation."""
+    held = world(
+        requests=[request("gang", ("big", 9), created="2026-03-02T07:59:00Z")],
+        pods=[consumer("c", "gang", cpu="5")],
+    )
+    assert held.increases() == {}
+    (event,) = [one for one in held.events if one.kind == "Pod"]
+    assert event.reason == ""
+    assert event.message == (
+        "Unschedulable pod didn't trigger scale-up, because it's consuming ProvisioningRequest default/gang"
+    )
+    told = explain_pod(held.state, ("default", "c"), START).sentence
+    assert "annotation" in told
+    assert "default/gang" in told
+    off = world(pods=[consumer("c", "gang", cpu="5")])
+    assert "--enable-provisioning-requests" in explain_pod(off.state, ("default", "c"), START).sentence
+
+
+def test_limits_count_as_requests():
+    """A container of a PodTemplate with limits alone asks for them, as the API server has it for pods."""
+    limited = pod_template("limited", cpu="1")
+    container = limited.template.spec.containers[0]
+    resources = msgspec.structs.replace(container.resources, requests=None, limits={"cpu": "3"})
+    spec = msgspec.structs.replace(
+        limited.template.spec, containers=(msgspec.structs.replace(container, resources=resources),)
+    )
+    limited = msgspec.structs.replace(limited, template=msgspec.structs.replace(limited.template, spec=spec))
+    held = world(requests=[request("two", ("limited", 2))], templates=[limited])
+    held.tick()
+    assert conditions(held, "two")["Provisioned"][0] == "False"
+
+
+def test_explain_says_where_a_request_stands():
+    """Conditions, when it is tried again, how many pods have room, and what each group answers."""
+    held = world(requests=[request("gang", ("big", 30), kind=ATOMIC)], templates=TEMPLATES)
+    held.tick()
+    held.state.end_tick()
+    lines = explain_request(held.state, ("default", "gang"), after(START, seconds(5)))
+    assert lines[0] == (
+        "The request found no room at 2026-03-02T08:00:00Z; it is tried again from 2026-03-02T08:01:00Z on."
+    )
+    assert "pods of big: 30, room for 1 of them now" in lines
+    assert "  group g: no, its limits leave new nodes for 9 of the 29 pods" in lines
+    assert retry_time(held.state, held.state.capacity.requests[0]) == minutes(1)

@@ -1,0 +1,106 @@
+"""The memory of shortages: by instance type, zone and market, shared by groups, with decay; off by default."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+from tests.nodes.frozen import START, World, group, node, pods, template
+
+from kubetide.nodes.explain.answers import explain_group
+from kubetide.nodes.registry.stock_outs import is_out_of_stock, note_shortage, offers_of
+from kubetide.ports.cloud import Offering
+from kubetide.units.time import after, minutes, seconds
+
+TYPE, ZONE = "node.kubernetes.io/instance-type", "topology.kubernetes.io/zone"
+
+
+def of_type(kind, zone="a", **fields):
+    return template(labels={TYPE: kind, ZONE: zone}, **fields)
+
+
+def world(**settings):
+    """Two groups of one type, one of the same type elsewhere, one of a larger type."""
+    groups = [
+        group("a1", made=of_type("m5")),
+        group("a2", made=of_type("m5")),
+        group("b", made=of_type("m5", "b")),
+        group("large", made=of_type("m9", cpu="32")),
+    ]
+    return World(groups=groups, nodes=[node("n")], pods=pods("p", 4, cpu="3"), settings=settings)
+
+
+def test_a_failed_increase_is_planned_anew_at_once():
+    """After a shortage the same tick asks for another offer, and passes over all groups of the one that is out."""
+    held = world(stock_out_memory=minutes(30))
+    held.cause = "OutOfCapacity"
+    held.refused.update(dict.fromkeys(("a1", "a2", "b"), "none left"))
+    asked = [one.group for one in held.tick()]
+    assert len(asked) == 3
+    assert len({"a1", "a2"} & {*asked}) == 1
+    assert asked[-1] == "large"
+    assert held.groups["large"].target_size == 1
+
+
+def test_without_the_flag_each_group_finds_out_by_itself():
+    """As upstream: one failure ends the attempt of this tick, and another group of the offer is asked next."""
+    held = world(expander="random", seed=1)
+    for name in ("a1", "a2", "b", "large"):
+        held.refused[name] = "none left"
+    asked = [one.group for tick in range(4) for one in held.tick(at=seconds(10 * tick))]
+    assert sorted(asked) == ["a1", "a2", "b", "large"]
+    assert held.state.memory.stock_outs == {}
+
+
+def test_a_group_without_backoff_is_not_asked_twice_in_a_tick():
+    """Where a failed group would be chosen again at once, the next tick has to do."""
+    held = world(stock_out_memory=minutes(30), initial_node_group_backoff_duration=seconds(0))
+    held.refused.update(dict.fromkeys(("a1", "a2", "b", "large"), "no"))
+    assert len(held.tick()) == 1
+
+
+def test_only_shortages_are_remembered():
+    """A cloud that fails for another reason says nothing about its stock."""
+    held = world(stock_out_memory=minutes(30))
+    assert note_shortage(held.state, "a1", "Throttled", START) == []
+    assert note_shortage(held.state, "a1", "Quota", START) == []
+    assert held.state.memory.stock_outs == {}
+
+
+def test_shortages_in_a_row_count_for_longer_and_old_ones_for_less():
+    """30 minutes, then 60, 120 and no more; long after the last one 30 again."""
+    held = world(stock_out_memory=minutes(30))
+    now, waits = START, []
+    for _ in range(4):
+        note_shortage(held.state, "a1", "OutOfCapacity", now)
+        (entry,) = held.state.memory.stock_outs.values()
+        waits.append((entry.until - now) // minutes(1))
+        now = after(entry.until, minutes(1))
+    assert waits == [30, 60, 120, 120]
+    now = after(now, minutes(61))
+    note_shortage(held.state, "a1", "OutOfCapacity", now)
+    (entry,) = held.state.memory.stock_outs.values()
+    assert (entry.until - now) // minutes(1) == 30
+
+
+def test_a_group_with_another_way_is_still_asked():
+    """A group over two zones is out of stock only when both are; a market of its own is another offer."""
+    held = world(stock_out_memory=minutes(30))
+    note_shortage(held.state, "a1", "OutOfCapacity", START)
+    two = (Offering(instance_type="m5", zone="a"), Offering(instance_type="m5", zone="b"))
+    spread = replace(held.groups["a1"], offerings=two)
+    assert offers_of(spread) == ("m5 a on-demand", "m5 b on-demand")
+    assert not is_out_of_stock(held.state, spread, START)
+    spot = replace(held.groups["a1"], offerings=(Offering(instance_type="m5", zone="a", market="spot"),))
+    assert not is_out_of_stock(held.state, spot, START)
+    assert is_out_of_stock(held.state, held.groups["a2"], START)
+    assert not is_out_of_stock(held.state, held.groups["a2"], after(START, minutes(30)))
+
+
+def test_explain_says_who_found_out_and_until_when():
+    """A group that never failed itself tells of the shortage that another one found."""
+    held = world(stock_out_memory=minutes(30))
+    note_shortage(held.state, "a1", "OutOfCapacity", START)
+    (text,) = explain_group(held.state, "a2", START).obstacles
+    assert text == (
+        "m5 a on-demand was out of stock at 2026-03-02T08:00:00Z in group a1; it is not asked for before "
+        "2026-03-02T08:30:00Z"
+    )

@@ -1,0 +1,147 @@
+"""Requests for capacity at a real control plane: their definitions, statuses, templates, and the nodes that come."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.plane.towns import MEDIUM, SOON, kubetide_run, town
+
+from kubetide.nodes.buffers.names import template_name
+from kubetide.nodes.definitions import definitions
+from kubetide.objects.capacity import is_true
+from kubetide.objects.kinds import (
+    CAPACITY_BUFFERS,
+    CAPACITY_QUOTAS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    POD_TEMPLATES,
+    PROVISIONING_REQUESTS,
+)
+from kubetide.ports.errors import ApiError, Invalid, NotFound
+from kubetide.runtime.clock import run_real
+from kubetide.runtime.install import put_definition
+from kubetide.testing import builders
+from kubetide.testing.cluster_cases.ground import goes
+
+pytestmark = pytest.mark.slow
+
+USER = "kubetide-capacity"
+FLAGS = (
+    "--act",
+    "--controllers=nodes",
+    *SOON,
+    "--scale-down-enabled=false",
+    "--enable-provisioning-requests",
+    "--capacity-buffer-controller-enabled",
+    "--capacity-buffer-pod-injection-enabled",
+    "--capacity-quotas-enabled",
+)
+GANG = {
+    "provisioningClassName": "best-effort-atomic-scale-up.autoscaling.x-k8s.io",
+    "podSets": [{"podTemplateRef": {"name": "worker"}, "count": 3}],
+}
+CONSUMES = {"autoscaling.x-k8s.io/consume-provisioning-request": "gang"}
+
+
+class Kinds:
+    """The kinds on a plane, and what a test asks of them."""
+
+    def __init__(self, place):
+        self.place, self.cluster, self.home = place, place.cluster, place.home
+
+    async def define(self):
+        for body in definitions():
+            await put_definition(self.cluster, body)
+        for kind in (PROVISIONING_REQUESTS, CAPACITY_BUFFERS, CAPACITY_QUOTAS):
+            await self.waits(f"{kind.plural} are served", self._served, kind)
+
+    async def _served(self, kind):
+        try:
+            await self.cluster.list(kind)
+        except NotFound:
+            return False
+        return True
+
+    async def forget(self):
+        for body in definitions():
+            name = body["metadata"]["name"]
+            await self.cluster.delete(CUSTOM_RESOURCE_DEFINITIONS, name)
+            await goes(self.cluster, self.place.clock, CUSTOM_RESOURCE_DEFINITIONS, name, "")
+
+    async def waits(self, what, holds, *given):
+        deadline = self.place.deadline()
+        while not await holds(*given):
+            assert self.place.clock.monotonic() < deadline, f"waited in vain: {what}\n{self.place}"
+            await self.place.pause()
+
+    async def says(self, kind, name, condition):
+        namespace = self.home if kind.namespaced else ""
+        found = await self.cluster.get(kind, name, namespace=namespace)
+        return is_true(found.status.conditions, condition)
+
+
+def test_a_gang_a_buffer_and_a_quota(audited, tmp_path):
+    """A gang gets its nodes at once and its pods run on them; a buffer has more bought, as far as a quota lets it."""
+
+    async def run(clock):
+        async with town(audited, clock, tmp_path, replace(MEDIUM, initial=1)) as place:
+            kinds, cluster, home = Kinds(place), place.cluster, place.home
+            await kinds.define()
+            try:
+                spec = builders.pod_spec(cpu="1500m", memory="256Mi")
+                worker = {"metadata": {"name": "worker"}, "template": {"spec": spec}}
+                await cluster.create(POD_TEMPLATES, worker, namespace=home)
+                gang = {"metadata": {"name": "gang"}, "spec": GANG}
+                made = await cluster.create(PROVISIONING_REQUESTS, gang, namespace=home)
+                with pytest.raises((Invalid, ApiError), match="Value is immutable"):
+                    await cluster.patch(
+                        PROVISIONING_REQUESTS,
+                        made.metadata.name,
+                        {"spec": {"provisioningClassName": "check-capacity.autoscaling.x-k8s.io"}},
+                        namespace=home,
+                    )
+                limits = {"limits": {"resources": {"nodes": "4"}}}
+                await cluster.create(CAPACITY_QUOTAS, {"metadata": {"name": "four"}, "spec": limits})
+                async with kubetide_run(place, USER, *FLAGS):
+                    await kinds.waits(
+                        "the gang is provisioned", kinds.says, PROVISIONING_REQUESTS, "gang", "Provisioned"
+                    )
+                    bought = place.ledger.increased("medium")
+                    assert bought in {2, 3}
+                    note = {"spec": {"template": {"metadata": {"annotations": CONSUMES}}}}
+                    pods = builders.deployment("gang", replicas=3, cpu="1500m", extra=note)
+                    await cluster.create(DEPLOYMENTS, pods, namespace=home)
+                    await place.until("all of the gang runs", lambda: len(place.running("gang")) == 3)
+                    await kinds.waits(
+                        "the booking is used up", kinds.says, PROVISIONING_REQUESTS, "gang", "BookingExpired"
+                    )
+                    web = builders.deployment("web", replicas=2, cpu="100m")
+                    await cluster.create(DEPLOYMENTS, web, namespace=home)
+                    target = {"apiGroup": "apps", "kind": "Deployment", "name": "web"}
+                    for name, asked in (
+                        ("spare", {"scalableRef": target, "percentage": 100}),
+                        ("room", {"podTemplateRef": {"name": "worker"}, "replicas": 3}),
+                    ):
+                        body = {"metadata": {"name": name}, "spec": asked}
+                        await cluster.create(CAPACITY_BUFFERS, body, namespace=home)
+                        await kinds.waits("room is kept", kinds.says, CAPACITY_BUFFERS, name, "Provisioning")
+                    await place.until("four nodes are there", lambda: len(place.nodes.objects) == 4)
+                    found = await cluster.get(CAPACITY_BUFFERS, "spare", namespace=home)
+                    assert found.spec.provisioning_strategy == "buffer.x-k8s.io/active-capacity"
+                    assert found.status.replicas == 2
+                    template = await cluster.get(
+                        POD_TEMPLATES.untyped, template_name("spare"), namespace=home
+                    )
+                    assert template["metadata"]["generation"] == found.status.pod_template_generation == 1
+                    (container,) = template["template"]["spec"]["containers"]
+                    assert container["image"]
+                    await kinds.waits(
+                        "the quota is reconciled", kinds.says, CAPACITY_QUOTAS, "four", "Reconciled"
+                    )
+                    assert place.ledger.increased("medium") == 3
+                    assert place.ledger.refused == []
+            finally:
+                await kinds.forget()
+
+    run_real(run)

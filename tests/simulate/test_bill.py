@@ -1,0 +1,107 @@
+"""`bench bill`: what a made-up stretch costs, its bound, and what is wrong with files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from bench.bill.__main__ import main
+from bench.bill.bound import bound_usd
+from bench.bill.rows import POD_COLUMNS, TYPE_COLUMNS, PodRow, TypeRow, read_pods
+
+TYPES = f"""{TYPE_COLUMNS}
+small,4000,16384,0,,50,0.2
+large,16000,65536,0,,110,0.7
+gpu,8000,32768,1,T4,50,1.0
+"""
+PODS = f"""{POD_COLUMNS}
+0,1800,2000,2048,0,,web,deployment
+0,3000,2000,2048,0,,web,deployment
+60,2400,1000,1024,0,,web-2,deployment
+300,900,3000,4096,1,T4,train,job
+600,1500,500,1024,0,,batch,job
+"""
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A set of five pods and three types."""
+    (tmp_path / "pods.csv").write_text(PODS)
+    (tmp_path / "types.csv").write_text(TYPES)
+    return ["--pods", str(tmp_path / "pods.csv"), "--types", str(tmp_path / "types.csv")]
+
+
+def played(capsys, *arguments):
+    """What the last line says."""
+    assert main([*arguments, "--jobs", "1"]) == 0
+    return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+
+def test_a_stretch_is_played_to_figures_that_add_up(files, capsys):
+    """Every pod gets a node, waits as long as nodes boot, and costs more than the bound; equal seeds, equal figures."""
+    first, second = (played(capsys, *files, "--policy", "upstream", "--policy", "ours") for _ in range(2))
+    assert first["set"] == "pods"
+    for policies in (first["policies"], second["policies"]):
+        for one in policies.values():
+            assert one.pop("cpu_s") >= 0
+    assert first == second
+    for one in first["policies"].values():
+        assert one["pods"] == 5
+        assert one["left_pending"] == 0
+        assert "violations" not in one
+        assert 60 <= one["wait_s"][2] < 180
+        assert one["cost_usd"] > one["bound_usd"] > 0
+        assert one["ratio"] == pytest.approx(one["cost_usd"] / one["bound_usd"], abs=1e-3)
+        assert one["deleted"] <= one["bought"] >= 2
+        assert 0 <= one["bought_back_15m"] <= one["deleted"]
+
+
+def test_a_part_is_played(files, capsys):
+    """--hours cuts pods and bound alike."""
+    found = played(capsys, *files, "--hours", "0.1", "--policy", "least-waste")["policies"]["least-waste"]
+    assert found["pods"] == 4
+    assert 0 < found["bound_usd"] < 0.2
+
+
+def test_the_bound_is_that_of_the_time_in_each_step():
+    """Half a node for a step and a half is three quarters of what a node costs in a step; a GPU's node as a whole."""
+    types = [TypeRow("a", 4000, 8192, 0, "", 10, 1.2), TypeRow("g", 4000, 8192, 2, "T4", 10, 12.0)]
+    half = PodRow(0.0, 450.0, 2000, 1024, 0, "", "x", "job")
+    assert bound_usd([half], types, 1000.0) == pytest.approx(0.75 * 1.2 / 12)
+    assert bound_usd([half], types, 300.0) == pytest.approx(0.5 * 1.2 / 12)
+    model = PodRow(300.0, 600.0, 4000, 1024, 0, "T4", "x", "job")
+    assert bound_usd([model], types, 1000.0) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("0,10,1,1,0,,a,pod", "line 2: kind 'pod': give deployment or job"),
+        ("0,0,1,1,0,,a,job", "line 2: departure_s 0 is not after arrival_s 0"),
+        ("0,x,1,1,0,,a,job", "line 2: departure_s 'x': give a number of 0 or more"),
+        ("0,10,1.5,1,0,,a,job", "line 2: cpu_m '1.5': give a whole number"),
+        ("0,10,1", "line 2: not 8 values"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path, line, told):
+    """With file, line, column and fix."""
+    path = tmp_path / "pods.csv"
+    path.write_text(f"{POD_COLUMNS}\n{line}\n")
+    with pytest.raises(ValueError, match=r"pods\.csv") as error:
+        read_pods(path)
+    assert told in str(error.value)
+
+
+def test_what_cannot_be_played_is_said(files, capsys):
+    """A pod that fits no type, an unknown set, and half of a pair of files."""
+    with Path(files[1]).open("a") as file:
+        file.write("0,10,64000,1,0,,huge,job\n")
+    for arguments, told in (
+        (files, "class huge: a pod of 64000m, 1 MiB, 0 GPUs fits no type"),
+        (["paris"], "no set paris; there are azure, surf, gpu, dlrm"),
+        (files[:2], "give --pods and --types together"),
+        ([*files, "--hours", "0"], "--hours 0: give a number of hours above 0"),
+    ):
+        assert main(list(arguments)) == 2
+        assert told in capsys.readouterr().err

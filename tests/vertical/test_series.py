@@ -1,0 +1,244 @@
+"""What the three VPA loops tell Prometheus, as it is scraped."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from tests.vertical.pods_world import START, play
+from tests.vertical.recommender.test_controller import WHERE, story
+
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
+from kubetide.objects.kinds import VPAS
+from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.series.heard import Heard
+from kubetide.units.exposition import Registry
+from kubetide.units.time import minutes, seconds
+from kubetide.vertical.admission.controller import AdmissionController
+from kubetide.vertical.admission.series import AdmissionSeries
+from kubetide.vertical.admission.settings import Settings as AdmissionSettings
+from kubetide.vertical.recommender import series as recommender_series
+from kubetide.vertical.recommender.series import RecommenderSeries
+from kubetide.vertical.series import size_label
+from kubetide.vertical.updater.series import UpdaterSeries
+from kubetide.watching import Caches
+
+
+class Scraped:
+    """A registry, as text by series."""
+
+    def __init__(self):
+        self.registry = Registry()
+
+    def listen(self, controller, series):
+        """Have the series hear of a controller's records, as a process does."""
+
+        def fail(text):
+            raise AssertionError(text)
+
+        heard = Heard(controller._recorder, fail)
+        heard.listen(controller.name, series.heard)
+        controller._recorder = heard
+
+    def values(self, *, zeros=False):
+        found = {}
+        for line in self.registry.text().decode().splitlines():
+            if line and not line.startswith("#"):
+                name, _, value = line.rpartition(" ")
+                if zeros or value != "0":
+                    found[name] = float(value)
+        return found
+
+
+def value_of(found, name, **labels):
+    """The value of the one series that has these labels among others."""
+    [value] = [
+        value
+        for series, value in found.items()
+        if re.match(rf"{name}(\{{|$)", series)
+        and all(f'{key}="{text}"' in series for key, text in labels.items())
+    ]
+    return value
+
+
+def test_the_recommender_tells_what_it_serves_and_recommends():
+    """VPAs by what they have, answers of the metrics API, parts of a pass, and each recommendation."""
+    scraped = Scraped()
+
+    async def main(world):
+        scraped.listen(world.controller, RecommenderSeries(scraped.registry, world.controller, world.clock))
+        await world.begin()
+        await world.run_for(minutes(3.5))
+        world.usage.error = "no metrics"
+        await world.run_for(minutes(2.5))
+
+    story(main)
+    found = scraped.values()
+    counted = {name: value for name, value in found.items() if "vpa_objects_count" in name}
+    assert counted == {
+        'vpa_recommender_vpa_objects_count{api="v1beta2",has_recommendation="true",matches_pods="true",'
+        'unsupported_config="false",update_mode="Recreate"}': 1
+    }
+    prefix = "vpa_recommender_"
+    answers = f"{prefix}metric_server_responses"
+    assert value_of(found, answers, client_name="default-metrics-client", is_error="false") == 3
+    assert value_of(found, answers, client_name="default-metrics-client", is_error="true") == 2
+    assert found[f"{prefix}aggregate_container_states_count"] == 1
+    steps = {
+        re.search('step="([^"]+)"', name)[1]
+        for name in found
+        if name.startswith(f"{prefix}execution_latency_seconds_count")
+    }
+    assert steps == {
+        "LoadVPAs",
+        "LoadPods",
+        "LoadMetrics",
+        "UpdateVPAs",
+        "MaintainCheckpoints",
+        "GarbageCollect",
+        "total",
+    }
+    where = {"namespace": "default", "vpa": "web", "container": "app"}
+    shown = "kubetide_recommender_recommendation"
+    assert value_of(found, shown, resource="cpu", bound="target", **where) == 0.442
+    assert value_of(found, shown, resource="memory", bound="target", **where) == 548861636
+    assert len([name for name in found if name.startswith(f"{shown}{{")]) == 8
+
+
+def test_the_first_recommendation_is_timed_once():
+    """From the creation of the object to the pass that first had samples; not again by a later pass or process."""
+    scraped = Scraped()
+
+    async def main(world):
+        scraped.listen(world.controller, RecommenderSeries(scraped.registry, world.controller, world.clock))
+        await world.begin()
+        await world.run_for(minutes(4.5))
+        assert world.controller.first_recommended == []
+        world.controller = world.made()
+        await world.run_for(minutes(1.5))
+        assert world.controller.first_recommended == []
+
+    story(main)
+    found = scraped.values()
+    assert found["vpa_recommender_recommendation_latency_seconds_count"] == 1
+    assert found["vpa_recommender_recommendation_latency_seconds_sum"] == 60
+
+
+def test_recommendations_that_are_shown_are_bounded(monkeypatch):
+    """Beyond the bound they are counted, not shown; a deleted VPA's go with it."""
+    scraped = Scraped()
+    monkeypatch.setattr(recommender_series, "MOST_CONTAINERS", 0)
+
+    async def main(world):
+        scraped.listen(world.controller, RecommenderSeries(scraped.registry, world.controller, world.clock))
+        await world.begin()
+        await world.run_for(minutes(1.5))
+        found = scraped.values()
+        assert found["kubetide_recommender_recommendations_left_out"] == 1
+        assert not any("kubetide_recommender_recommendation{" in name for name in found)
+        monkeypatch.setattr(recommender_series, "MOST_CONTAINERS", 10)
+        assert any("kubetide_recommender_recommendation{" in name for name in scraped.values())
+        await world.cluster.delete(VPAS, "web", **WHERE)
+        await world.run_for(minutes(1.5))
+        assert not any("kubetide_recommender_recommendation{" in name for name in scraped.values())
+
+    story(main)
+
+
+def test_the_updater_counts_evictions():
+    """Pods that a VPA controls, that are to go and that went, by mode and size."""
+    scraped = Scraped()
+
+    async def main(world):
+        scraped.listen(world.updater, UpdaterSeries(scraped.registry, world.updater))
+        await world.build(2)
+        async with world.running():
+            await world.clock.sleep(minutes(1) + seconds(40))
+            return scraped.values()
+
+    found = play(main)
+    by_mode = {"update_mode": "Recreate", "vpa_size_log2": "1"}
+    assert value_of(found, "vpa_updater_controlled_pods_total", **by_mode) == 2
+    assert value_of(found, "vpa_updater_evictable_pods_total", **by_mode) == 2
+    assert value_of(found, "vpa_updater_vpas_with_evicted_pods_total", **by_mode) == 1
+    assert (
+        value_of(found, "vpa_updater_evicted_pods_total", vpa_name="web", vpa_namespace="default", **by_mode)
+        == 1
+    )
+    assert value_of(found, "vpa_updater_execution_latency_seconds_count", step="total") == 1
+
+
+def test_the_updater_counts_resizes():
+    """Pods to be resized and resized; gauges of all sizes are there, at 0 where there is nothing."""
+    scraped = Scraped()
+
+    async def main(world):
+        scraped.listen(world.updater, UpdaterSeries(scraped.registry, world.updater))
+        await world.build(2, mode="InPlaceOrRecreate")
+        async with world.running():
+            await world.clock.sleep(minutes(1) + seconds(40))
+            first = scraped.values(zeros=True)
+            await world.clock.sleep(minutes(4))
+            return first, scraped.values()
+
+    first, late = play(main)
+    assert value_of(first, "vpa_updater_in_place_updatable_pods_total", vpa_size_log2="1") == 2
+    assert value_of(first, "vpa_updater_in_place_updatable_pods_total", vpa_size_log2="20") == 0
+    assert value_of(late, "vpa_updater_in_place_updated_pods_total", vpa_name="web") == 2
+
+
+def test_the_updater_counts_loops_without_the_lease():
+    """A loop that does nothing says why."""
+    scraped = Scraped()
+
+    async def main(world):
+        scraped.listen(world.updater, UpdaterSeries(scraped.registry, world.updater))
+        await world.build(2, lease=False)
+        async with world.running(lease=False):
+            await world.clock.sleep(minutes(3) + seconds(30))
+            return scraped.values()
+
+    found = play(main)
+    assert value_of(found, "vpa_updater_admission_controller_status_invalid_total", reason="error") == 3
+
+
+def test_the_admission_controller_counts_reviews():
+    """Each review by what it was about and came to; a pod without a VPA is not changed."""
+    scraped = Scraped()
+    review = {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "u",
+            "kind": {"group": "", "version": "v1", "kind": "Pod"},
+            "resource": {"group": "", "version": "v1", "resource": "pods"},
+            "namespace": "default",
+            "operation": "CREATE",
+            "object": {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "main"}]}},
+        },
+    }
+
+    async def main(clock):
+        cluster = EmbeddedCluster(Store(), clock, seed=1)
+        controller = AdmissionController(
+            cluster, clock, AdmissionSettings(), caches=Caches(cluster, clock), answers=object()
+        )
+        AdmissionSeries(scraped.registry, controller)
+        for body in (json.dumps(review).encode(), b"not JSON"):
+            controller.handler.answer("application/json", body)
+
+    run_virtual(main, start=START)
+    found = scraped.values()
+    prefix = "vpa_admission_controller_"
+    assert found[f'{prefix}admission_pods_total{{applied="false"}}'] == 1
+    latency = f"{prefix}admission_latency_seconds_count"
+    assert value_of(found, latency, resource="Pod", status="skipped") == 1
+    assert value_of(found, latency, resource="unknown", status="error") == 1
+    assert value_of(found, f"{prefix}execution_latency_seconds_count", step="total") == 2
+
+
+def test_sizes_are_powers_of_two():
+    """Rounded down; nothing counts as one, and there is a largest."""
+    assert [size_label(pods) for pods in (0, 1, 2, 3, 4, 1023, 1024, 1 << 25)] == [
+        *("0", "0", "1", "1", "2", "9", "10", "20")
+    ]
