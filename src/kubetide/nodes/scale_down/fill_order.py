@@ -10,17 +10,13 @@ Source: kube-scheduler 1.36, TaintToleration's score; utilization is that of sca
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kubetide.nodes.decision import AddTaint, RemoveTaint
 from kubetide.nodes.facts.nodes import FILL_LATER, TO_BE_DELETED, has_taint
+from kubetide.nodes.scale_down.context import drain_context
 from kubetide.nodes.scale_down.eligibility import ignores_daemon_sets
-from kubetide.nodes.scale_down.facts import drain_context
 from kubetide.nodes.scale_down.names import PREFER_NO_SCHEDULE
+from kubetide.nodes.state import State
 from kubetide.units.time import Instant
-
-if TYPE_CHECKING:
-    from kubetide.nodes.state import State
 
 SHARES = dict(zip(FILL_LATER, (0.75, 0.5, 0.25), strict=True))
 """Taint -> a node that is used less has it."""
@@ -48,7 +44,7 @@ def fill_order(state: State, now: Instant, budget: int) -> tuple[AddTaint | Remo
 def _used(state: State, now: Instant) -> dict[str, float]:
     """Return the utilization of each node that may have pods, as this tick's evaluation found it."""
     cache = state.scale_down_cache
-    context = drain_context(state, now, cache.allowances(state))
+    context = drain_context(state, now, cache.allowances(state.pdbs))
     found = {}
     for name in sorted(state.nodes):
         group = state.groups.get(state.group_of(name) or "")
@@ -58,7 +54,7 @@ def _used(state: State, now: Instant) -> dict[str, float]:
         if name in state.memory.scale_down.deletions:
             continue
         ignores = ignores_daemon_sets(group, state.settings)
-        facts = cache.facts(state, name, context, ignore_daemon_sets=ignores)
+        facts = cache.facts(state.snapshot, name, context, ignore_daemon_sets=ignores)
         if facts.utilization is not None:
             found[name] = facts.utilization.value
     return found

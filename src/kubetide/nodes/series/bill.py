@@ -7,7 +7,7 @@ The bound is that of a run's summary: of what the pods on the nodes ask for, the
 from __future__ import annotations
 
 from kubetide.nodes.state import State
-from kubetide.nodes.templates.template import all_templates
+from kubetide.nodes.templates.build import all_templates
 from kubetide.scheduling import node_allocatable
 from kubetide.units.exposition import Registry
 from kubetide.units.time import Duration, Instant, after, hours, minutes, to_seconds
