@@ -63,7 +63,7 @@ def run(place, *command):
 
 
 def offered(place, shell, line):
-    """Gives what the shell offers at the end of the line."""
+    """Return what the shell offers at the end of the line."""
     path = os.environ.get(f"KUBETIDE_{shell.upper()}") or shutil.which(shell)
     if path is None:
         pytest.skip(f"not there: {shell} (KUBETIDE_{shell.upper()})")

@@ -109,7 +109,6 @@ def registered():
         show_loops(registry, [])
         Notifier("", "slack", (), source="", clock=clock, registry=registry, warn=str)
         show_dropped(registry, lambda: 0)
-        RecommenderSeries(registry, None)
         show_not_understood(registry, dict)
         NodesSeries(registry, NodesWorld(clock, emit_per_nodegroup_metrics=True).controller, clock)
         show_leases(registry, {})

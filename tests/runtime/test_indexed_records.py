@@ -17,7 +17,7 @@ LOOP = "nodes"
 
 
 def written(folder, subjects, *, ends=True):
-    """Writes a record for each tuple of subjects, every third of them whole."""
+    """Write a record for each tuple of subjects, every third of them whole."""
     writer = RecordWriter(folder, warn=pytest.fail, full_every=3)
     writer.start()
     for tick, some in enumerate(subjects, start=1):
