@@ -142,4 +142,4 @@ def test_without_the_package(shop, tmp_path, monkeypatch):
     """Where distributed is not installed, the extra is named."""
     monkeypatch.setitem(sys.modules, "distributed", None)
     result = invoke(shop, *SETS, "--dask", "tcp://127.0.0.1:1", "--out", tmp_path / "out")
-    assert "pip install 'kubetide[dask]'" in str(result.exception)
+    assert "pip install 'distributed>=2026.3'" in str(result.exception)

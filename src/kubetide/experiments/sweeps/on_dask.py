@@ -33,7 +33,7 @@ class DaskWorkers:
             import distributed  # noqa: PLC0415  an extra, imported where it is used
         except ImportError as error:
             raise DaskError(
-                f"--dask needs the package distributed ({error}): pip install 'kubetide[dask]'"
+                f"--dask needs the package distributed ({error}): pip install 'distributed>=2026.3'"
             ) from error
         self._address = address
         self._dask: Any = distributed

@@ -88,7 +88,7 @@ def _optuna() -> Any:
     except ImportError as error:
         raise TuneError(
             f"the knobs have more combinations than --trials, and searching them needs the package optuna ({error}): "
-            "pip install 'kubetide[tune]', or give fewer values"
+            "pip install 'optuna>=5', or give fewer values"
         ) from error
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna
