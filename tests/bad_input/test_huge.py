@@ -11,6 +11,7 @@ from tests.bad_input.test_crowds import UNSCHEDULED, calls_of, put
 from tests.embedded.controllers.live import play
 from tests.nodes.frozen import LONG_AGO, World, group, template
 
+from kubetide.nodes.export import copy_state, export_state
 from kubetide.objects.kinds import EVENTS, NODES, PODS
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod, pod_condition
@@ -96,7 +97,7 @@ def bought_for(pod, node):
     assert found, "a node is bought for the good pod"
     assert any(one.name == "good" and one.reason == "TriggeredScaleUp" for one in world.events)
     world.tick(at=minutes(1))
-    assert world.state.copy().export() == world.state.export()
+    assert export_state(copy_state(world.state)) == export_state(world.state)
     return found
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from kubetide.nodes.explain.answers import explain_node
 from kubetide.nodes.facts.nodes import FILL_LATER, template_taints
-from kubetide.nodes.scale_down import startup_cleanup
+from kubetide.nodes.scale_down.soft_taints import startup_cleanup
 from kubetide.nodes.settings import Settings
 
 
