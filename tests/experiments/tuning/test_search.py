@@ -113,9 +113,9 @@ def test_many_combinations_are_searched():
 
 
 def test_without_optuna(monkeypatch):
-    """Where it is needed and not there, the extra is named."""
+    """Where it is needed and not there, its package is named."""
     monkeypatch.setitem(__import__("sys").modules, "optuna", None)
-    with pytest.raises(TuneError, match=r"kubetide\[tune\]"):
+    with pytest.raises(TuneError, match=r"optuna>=5"):
         search((read_knob("a=1:100"),), bowl, trials=10, seed=1)
 
 
