@@ -9,6 +9,8 @@ from pathlib import Path
 import click
 import msgspec
 
+from kubetide.cli.exits import FAILED
+
 
 @click.command("capture")
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
@@ -106,4 +108,4 @@ def command(folder: Path, out: Path, name: str, no_score: bool, seed: int) -> No
     for violation in result.violations:
         click.echo(f"invariant broken: {violation}", err=True)
     if result.violations:
-        sys.exit(1)
+        sys.exit(FAILED)

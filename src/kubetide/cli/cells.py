@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 import click
 
+from kubetide.cli.exits import INTERRUPTED
 from kubetide.experiments.sweeps.sweep import Workers
 
 
@@ -36,4 +37,4 @@ def resumable() -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         click.echo("interrupted; the cells that are done are kept: go on with --resume", err=True)
-        sys.exit(130)
+        sys.exit(INTERRUPTED)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from kubetide.cli.exits import FAILED
+
 _MOST_ROWS = 40
 """Settings that are all printed; of more only the Pareto front."""
 _MOST_FAILED = 20
@@ -169,4 +171,4 @@ def command(
         click.echo(f"  {printable(named)} seed {cell.seed}: {printable(cell.outcome.error)}", err=True)
     if len(failed) > _MOST_FAILED:
         click.echo(f"  ... and {len(failed) - _MOST_FAILED} more, in cells.csv", err=True)
-    sys.exit(1)
+    sys.exit(FAILED)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from kubetide.cli.exits import FAILED
+
 
 @click.command("tune")
 @click.argument("scenario", type=click.Path(path_type=Path))
@@ -163,4 +165,4 @@ def command(
     if told := error_bar(scenario):
         click.echo(f"\n{told}")
     if found.best is None or found.error or found.broken(constraints):
-        sys.exit(1)
+        sys.exit(FAILED)
