@@ -181,7 +181,8 @@ class RecordWriter:
             segment.open_next(self._max_bytes - self._segment_bytes)
         offset = segment.bytes
         segment.write(_line(record, state))
-        segment.index.add(record, offset, segment.bytes - offset)
+        if segment.index is not None:
+            segment.index.add(record, offset, segment.bytes - offset)
         segment.records += 1
         segment.states.count(segment.bytes - offset, full=record.full)
 
@@ -211,7 +212,7 @@ class _Segment:
         self._origin = origin
         self._plugins = plugins
         self.file = -1
-        self.index: IndexWriter
+        self.index: IndexWriter | None = None
         self.bytes = 0
         self.records = 0
         self.states = WholeStates(full_every)
@@ -259,7 +260,9 @@ class _Segment:
         if self.file >= 0:
             os.close(self.file)
             self.file = -1
+        if self.index is not None:
             self.index.close()
+            self.index = None
 
 
 def _make_room(there: Sequence[Path], most: int) -> None:
