@@ -181,8 +181,7 @@ class RecordWriter:
             segment.open_next(self._max_bytes - self._segment_bytes)
         offset = segment.bytes
         segment.write(_line(record, state))
-        if segment.index is not None:
-            segment.index.add(record, offset, segment.bytes - offset)
+        segment.index.add(record, offset, segment.bytes - offset)
         segment.records += 1
         segment.states.count(segment.bytes - offset, full=record.full)
 
@@ -212,9 +211,8 @@ class _Segment:
         self._origin = origin
         self._plugins = plugins
         self.file = -1
-        self.index: IndexWriter | None = None
-        self.bytes = 0
-        self.records = 0
+        self.index: IndexWriter
+        self.bytes = self.records = 0
         self.states = WholeStates(full_every)
 
     def open_next(self, most_before: int) -> None:
@@ -230,7 +228,8 @@ class _Segment:
         try:
             self.write((msgspec.json.encode(header) + b"\n",))
         except OSError:
-            self.close()
+            os.close(self.file)  # there is no index yet
+            self.file = -1
             path.unlink(missing_ok=True)
             raise
         self.index = IndexWriter(path)
@@ -260,9 +259,7 @@ class _Segment:
         if self.file >= 0:
             os.close(self.file)
             self.file = -1
-        if self.index is not None:
             self.index.close()
-            self.index = None
 
 
 def _make_room(there: Sequence[Path], most: int) -> None:
