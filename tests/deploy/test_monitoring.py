@@ -41,6 +41,7 @@ EMPTY = {
     "rest_client_request_retries_total": "no request was sent again",
     "rest_client_rate_limiter_duration_seconds_count": "no request had to wait",
     'kubetide_decisions_total{loop="updater"}': "advice updates no pod",
+    "kubetide_recommender_recommendation": "advice writes no status, and the series tells what statuses recommend",
     "kubetide_objects_not_understood": "everything is understood",
 }
 """Series that such a run need not tell, with the reason."""

@@ -24,7 +24,8 @@ def audited(tmp_path_factory):
 def roles_of_the_chart(audited, helm, tmp_path):
     """What the account of the chart may do in a release that acts with both loops."""
     values = "config.controllers={horizontal,nodes},config.cloud-provider=mine,config.act=true"
-    rendered = yaml.safe_load_all(render(helm, f"--set={values}"))
+    targets = "rbac.scaleTargets[0].group=stable.example.com,rbac.scaleTargets[0].resource=crontabs"
+    rendered = yaml.safe_load_all(render(helm, f"--set={values},{targets}"))
     roles = [one for one in rendered if one and "Role" in one["kind"]]
     file = tmp_path / "roles.yaml"
     file.write_text(yaml.safe_dump_all(roles))

@@ -91,10 +91,19 @@ async def ours(place):
 
 @asynccontextmanager
 async def shipped_roles(plane, folder):
-    """Grant what ``deploy/manifests`` grants to the one who acts."""
+    """Grant what ``deploy/manifests`` grants to the one who acts, and what docs/deploying.md says of custom kinds."""
     shipped = yaml.safe_load_all((ROOT / "deploy/manifests/acting.yaml").read_text())
+    roles = [one for one in shipped if one and "Role" in one["kind"]]
+    [horizontal] = [
+        one
+        for one in roles
+        if one["kind"] == "ClusterRole" and one["metadata"]["name"] == "kubetide-horizontal"
+    ]
+    horizontal["rules"].append(
+        {"apiGroups": ["stable.example.com"], "resources": ["crontabs"], "verbs": ["list", "watch"]}
+    )
     file = folder / "roles.yaml"
-    file.write_text(yaml.safe_dump_all([one for one in shipped if one and "Role" in one["kind"]]))
+    file.write_text(yaml.safe_dump_all(roles))
     await kubectl(plane, "apply", "-f", str(file))
     try:
         yield

@@ -98,7 +98,7 @@ def test_the_page_shows_the_summary(browser, report):
     shown = [cell.text for cell in elements(browser, ".tables :is(th, td), .facts dd, .facts dt")]
     table = summary_table(summary).split("\n\n")
     printed = [word for block in table[1:3] for line in block.splitlines()[1:] for word in line.split()]
-    assert len(printed) == 3 * 9 + 2 * 3
+    assert len(printed) == 3 * 10 + 2 * 3
     assert not [word for word in printed if word not in shown]
 
 
