@@ -13,7 +13,7 @@ import msgspec
 from kubetide.explain.reasons import Reason
 from kubetide.plan.board import Capacity
 from kubetide.ports.errors import CloudCause
-from kubetide.units.time import Instant
+from kubetide.units.time import Duration, Instant
 
 Key = tuple[str, str]
 
@@ -163,9 +163,14 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Outcomes(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One outcome for each action of the step, in the same order."""
+    """One outcome for each action of the step, in the same order.
+
+    ``taint_latency``: how long the slowest of the taints that begin deletions took until a watch showed it; None where
+    it was not measured.
+    """
 
     results: tuple[Outcome, ...] = ()
+    taint_latency: Duration | None = None
 
 
 class WriteStatus(msgspec.Struct, frozen=True, tag_field="op", tag="writeStatus", omit_defaults=True):

@@ -189,6 +189,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     node_deletion_candidate_ttl: Duration = ZERO
     cordon_node_before_terminating: bool = True
     node_delete_delay_after_taint: Duration = seconds(5)
+    dynamic_node_delete_delay_after_taint_enabled: bool = False
     node_deletion_delay_timeout: Duration = minutes(2)
     node_deletion_batcher_interval: Duration = ZERO
     max_pod_eviction_time: Duration = minutes(2)

@@ -21,6 +21,7 @@ from kubetide.nodes.controller.gather import Gatherer
 from kubetide.nodes.controller.not_understood import NotUnderstood
 from kubetide.nodes.controller.status import StatusMap
 from kubetide.nodes.controller.stopwatch import Stopwatch
+from kubetide.nodes.controller.taint_latency import TaintLatency
 from kubetide.nodes.controller.writes import Writer
 from kubetide.nodes.core import (
     as_read_back,
@@ -31,7 +32,7 @@ from kubetide.nodes.core import (
     encode_result,
 )
 from kubetide.nodes.decide import absorb, decide
-from kubetide.nodes.decision import AskExpander, Commands, Outcomes, Result
+from kubetide.nodes.decision import Action, AskExpander, Commands, Outcomes, Result
 from kubetide.nodes.expander import packs_all_groups, parse_expanders
 from kubetide.nodes.export import export_state
 from kubetide.nodes.reasons import worded_as_advice
@@ -111,6 +112,9 @@ class NodesController(BaseLoop):
         self._gatherer.on_new_demand = self._hurry
         self._expander = expander
         self._actor = Actor(cluster, cloud, self._ask_expander if expander is not None else None)
+        self._taint_latency: TaintLatency | None = None
+        if settings.dynamic_node_delete_delay_after_taint_enabled:
+            self._taint_latency = TaintLatency(clock, self._gatherer.nodes)
         self._writer = Writer(cluster)
         self.stopwatch = self._state.phases = Stopwatch(clock)
         """How long the parts of the last tick took."""
@@ -219,7 +223,7 @@ class NodesController(BaseLoop):
         gathered = self._apply(delta, full=full)
         await self._not_understood.look(delta, self._state, anew=self._gatherer.anew)
         commands = await self._decide(now)
-        outcomes = await self._actor.act(commands.actions)
+        outcomes = await self._act(commands.actions)
         result = absorb(self._state, commands, outcomes, now)
         self._record(now, phase, gathered, commands, outcomes, result, full=full)
         for event in (*commands.events, *result.events):
@@ -243,6 +247,14 @@ class NodesController(BaseLoop):
         if self._actor.bugs:
             raise self._actor.bugs[0]
         return replace(commands, next_step="scale_up") if result.replan else commands
+
+    async def _act(self, actions: Sequence[Action]) -> Outcomes:
+        if self._taint_latency is None:
+            return await self._actor.act(actions)
+        begun = self._taint_latency.expect(actions)
+        outcomes = await self._actor.act(actions)
+        latency = await self._taint_latency.measure(begun, actions, outcomes)
+        return outcomes if latency is None else replace(outcomes, taint_latency=latency)
 
     async def _decide(self, now: Instant) -> Commands:
         state = self._state

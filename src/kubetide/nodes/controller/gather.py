@@ -52,6 +52,7 @@ from kubetide.objects.kinds import (
     Kind,
 )
 from kubetide.objects.meta import controller_of
+from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod, is_finished
 from kubetide.objects.workload import ReplicationController
 from kubetide.plan.board import Board
@@ -115,6 +116,7 @@ class Gatherer:
         for kind in kinds:
             self._open(kind)
         self._sources[PODS.plural].informer.on_change(self._pod_changed)
+        self.nodes: Informer[Node] = self._sources[NODES.plural].informer
 
     def _pod_changed(self, _key: Key, old: Pod | None, new: Pod | None) -> None:
         """Tell of a pod that has just become unschedulable; what the first list holds is not new."""

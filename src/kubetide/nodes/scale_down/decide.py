@@ -35,6 +35,7 @@ from kubetide.nodes.scale_down.names import NO_SCHEDULE
 from kubetide.nodes.scale_down.plan import NO_FAMILIES, Plan, choose
 from kubetide.nodes.scale_down.pods import in_order, key_of
 from kubetide.nodes.scale_down.soft_taints import restore, soft_taints, unix_seconds
+from kubetide.nodes.scale_down.taint_delay import delay_after_taint
 from kubetide.nodes.state import State
 from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import instance_id
@@ -142,11 +143,11 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
                 )
             )
     empty_failed = False in failed_kinds
+    delay = delay_after_taint(state, outcomes.taint_latency, now)
     for deletion in tainted:
         if deletion.drain in failed_kinds or empty_failed:
             memory.deletions[deletion.node] = _changed(deletion, phase="untainting", due=now)
             continue
-        delay = state.settings.node_delete_delay_after_taint
         memory.deletions[deletion.node] = _changed(deletion, phase="waiting", due=after(now, delay))
         told.extend(events.started(deletion, state.settings))
         memory.last_delete = now

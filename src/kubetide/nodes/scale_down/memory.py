@@ -154,6 +154,7 @@ class ScaleDownMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
         last_update, shortest_interval: When nodes were last evaluated, and the shortest time between.
         last_delete, last_failure, last_delete_of, last_failure_of: For the delays; ``_of`` by group.
         recent_deletions, recent_evictions: (when, how many) within the last hour, for the caps.
+        taint_latencies: (when, how long) taints that begin deletions took until they were seen, of the last hour.
         restored: Whether the soft taints found at the start were looked at.
     """
 
@@ -170,5 +171,6 @@ class ScaleDownMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
     last_failure_of: dict[str, Instant] = {}
     recent_deletions: tuple[tuple[Instant, int], ...] = ()
     recent_evictions: tuple[tuple[Instant, int], ...] = ()
+    taint_latencies: tuple[tuple[Instant, Duration], ...] = ()
     restored: bool = False
     status: ScaleDownStatus = ScaleDownStatus()
