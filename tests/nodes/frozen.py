@@ -14,7 +14,7 @@ from kubetide.objects.pod import Pod
 from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet
 from kubetide.ports.cloud import Instance, NodeGroup, NodeTemplate
 from kubetide.testing import builders
-from kubetide.units.time import Instant, after, before, format_rfc3339, hours, parse_rfc3339
+from kubetide.units.time import ZERO, Duration, Instant, after, before, format_rfc3339, hours, parse_rfc3339
 
 START = parse_rfc3339("2026-03-02T08:00:00Z")
 LONG_AGO = format_rfc3339(before(START, hours(2)))
@@ -140,6 +140,9 @@ class World:
             full=True,
         )
 
+    step_time = ZERO
+    """How long each step of a tick takes, as the deltas of the later ones say it."""
+
     def tick(self, *, at=None, gone=(), **changes):
         """Run all steps of one tick but those of deletions; return the actions of all of them."""
         self.now = self.now if at is None else Instant(after(START, at))
@@ -161,7 +164,8 @@ class World:
             if not commands.next_step and not result.replan:
                 return actions
             step = "scale_up" if result.replan else commands.next_step
-            delta = Delta(step=step, holds=self.state.holds)
+            elapsed = Duration(self.step_time * len(self.commands))
+            delta = Delta(step=step, holds=self.state.holds, elapsed=elapsed)
 
     def heard(self, commands, outcomes):
         """Is told of each step when it is over."""

@@ -5,6 +5,7 @@ One tick::
     update      cluster state: overdue requests, failed and unregistered machines, wrong sizes
     scale_up    nodes on their way -> what already fits -> options of each group -> expander
                 -> limits, balance -> increases
+    place       what already fits, the next part of the pods, where time for it is limited
     salvo       the same for what is left, on the nodes just bought, where several increases a tick are allowed
     scale_down  unneeded nodes -> soft taints -> which to delete -> taints
     min_size    groups below their minimum
@@ -35,16 +36,19 @@ from kubetide.nodes.scale_down.decide import absorb as absorb_scale_down
 from kubetide.nodes.scale_down.decide import decide as decide_scale_down
 from kubetide.nodes.scale_up.answers import board_answers
 from kubetide.nodes.scale_up.balancing import families
+from kubetide.nodes.scale_up.degradation import holds_scale_up, note_degradation, part_of
 from kubetide.nodes.scale_up.minimum import plan_min_size
 from kubetide.nodes.scale_up.orchestrator import (
     absorb_answer,
     absorb_scale_up,
     after_scale_down,
     open_tick,
+    place_on,
     plan_choice,
     plan_scale_up,
 )
 from kubetide.nodes.scale_up.salvo import plan_salvo
+from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.build import all_templates
 from kubetide.nodes.templates.keeping import document_due
@@ -62,6 +66,10 @@ def decide(state: State, now: Instant) -> Commands:
             # Scale-up may be decided again in the same tick.
             state.end_tick()
             return _scale_up(state, state.view, now)
+        case "place":
+            assert state.tick is not None, "scale-up opens the tick"
+            place_on(state, state.tick, now, most=part_of(state))
+            return _placed(state, state.tick, now)
         case "choose":
             assert state.tick is not None, "scale-up opens the tick"
             return plan_choice(state, state.tick, now)
@@ -69,7 +77,8 @@ def decide(state: State, now: Instant) -> Commands:
             assert state.tick is not None, "scale-up opens the tick"
             return plan_salvo(state, state.tick, now)
         case "scale_down":
-            too_new = state.tick is not None and state.tick.result == "ScaleUpInCooldown"
+            waits = state.tick is not None and state.tick.result == "ScaleUpInCooldown"
+            too_new = waits and not holds_scale_up(state)
             wait = "pods without a place are too new" if too_new else ""
             found = decide_scale_down(state, now, wait=wait, families=_families(state))
             return replace(found, next_step=after_scale_down(state))
@@ -85,7 +94,9 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
     match state.step:
         case "update" if state.tick is None:
             result = Result(events=tuple(absorb_update(state, commands.actions, outcomes.results)))
-        case "update" | "scale_up" | "choose" | "salvo" | "min_size":
+        case "update" | "scale_up" | "place" if commands.next_step == "place":
+            return Result()
+        case "update" | "scale_up" | "place" | "choose" | "salvo" | "min_size":
             assert state.tick is not None, "scale-up opens the tick"
             if isinstance(asked := next(iter(commands.actions), None), AskExpander):
                 return Result(reasons=tuple(absorb_answer(state.tick, asked, outcomes.results[0])))
@@ -152,6 +163,12 @@ def _status(state: State, view: ClusterView, now: Instant) -> str | None:
 
 
 def _scale_up(state: State, view: ClusterView, now: Instant) -> Commands:
-    tick = open_tick(state, view, now)
+    return _placed(state, open_tick(state, view, now, most=part_of(state)), now)
+
+
+def _placed(state: State, tick: Tick, now: Instant) -> Commands:
+    if tick.wanted.search is not None:
+        return Commands(next_step="place")
+    events = note_degradation(state, tick, now)
     commands = plan_scale_up(state, tick, now)
-    return replace(commands, answers=board_answers(state, tick))
+    return replace(commands, events=(*events, *commands.events), answers=board_answers(state, tick))

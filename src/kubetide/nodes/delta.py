@@ -8,6 +8,7 @@ A tick goes through steps; each is apply, decide, act, absorb:
 * ``update``: failed and unregistered instances, wrong sizes; goes on to scale-up in the same
   decision when there is nothing of this to do;
 * ``scale_up``: demand against room, options, expander, increases;
+* ``place``: places for the next pods, where they are looked at part by part (graceful degradation);
 * ``choose``: which option it is, once the expander in a process of its own has answered;
 * ``salvo``: another increase for the pods that the last one leaves, where several a tick are allowed;
 * ``scale_down``: unneeded nodes, soft taints, the choice of nodes to delete;
@@ -41,7 +42,7 @@ from kubetide.units.time import ZERO, Duration
 Key = tuple[str, str]
 """(namespace, name)"""
 
-Step = Literal["update", "scale_up", "choose", "salvo", "scale_down", "min_size", "actuate"]
+Step = Literal["update", "scale_up", "place", "choose", "salvo", "scale_down", "min_size", "actuate"]
 
 
 class Gone(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

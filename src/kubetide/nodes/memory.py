@@ -164,6 +164,13 @@ class Useless(msgspec.Struct, frozen=True):
     until: Instant
 
 
+class Degradation(msgspec.Struct, frozen=True, omit_defaults=True):
+    """In how many loops without a break pods were left out for lack of time, and when the last of them was."""
+
+    loops: int = 0
+    at: Instant | None = None
+
+
 class RequestsMemory(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is remembered of ProvisioningRequests.
 
@@ -232,6 +239,7 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The unneeded nodes that it counted."""
     status_written: Instant | None = None
     requests: RequestsMemory = RequestsMemory()
+    degradation: Degradation = Degradation()
     buffer_templates: dict[str, str] = {}
     """By PodTemplate of a CapacityBuffer: uid of the pod that it was last copied from, empty for a workload."""
     scale_down: ScaleDownMemory = msgspec.field(default_factory=ScaleDownMemory)

@@ -40,6 +40,8 @@ SCALE_UP = {
     "ExpanderSilent": "the expander grpc was asked about {options:option} in vain, all of them stay: {why}",
     "SalvoGoesOn": "{pods:pod} left after the last increase: another one is looked for in the same loop",
     "PodsTooNew": "{pods:pod} younger than the scale-up delay: waiting for more",
+    "PodsLeftOut": "{pods:pod} not looked at in this loop: the time for it, --pending-pods-batching-timeout, was over",
+    "ScaleUpLeftOut": "{loops} loops in a row left pods out for lack of time: this one only looks at what may go",
     "MaxNodesTotal": "the cluster has {nodes:node}, the limit is {limit}",
     "ClusterUnhealthy": "{unready} of {nodes} nodes are unready: nothing is changed",
     "ScaleUpCapReached": "{used:node} asked for within an hour, the cap is {limit}",

@@ -143,6 +143,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     enable_dynamic_resource_allocation: bool = True
     """Whether devices are looked at. Upstream can no longer do without."""
     scale_from_unschedulable: bool = False
+    enable_graceful_degradation: bool = False
+    pending_pods_batching_timeout: Duration = minutes(4)
     enable_proactive_scaleup: bool = False
     pod_injection_limit: int = 5000
     cluster_snapshot_parallelism: int = 16

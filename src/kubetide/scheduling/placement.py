@@ -5,11 +5,12 @@ Source: cluster-autoscaler core (Jul 2026), hinting simulator and similar-pods s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from kubetide.objects.pod import Pod
 from kubetide.scheduling.columns.rows import BoolVector
@@ -29,7 +30,7 @@ class Placements(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         placed: Pods with their node names, in the order in which they were placed.
         unplaced: Pods that fit nowhere, in the order in which that was found.
-        unprocessed: Pods not reached after a failure, where the caller asked to stop at one.
+        unprocessed: Pods not reached: after a failure, where the caller asked to stop at one, or as the search was ended.
         hints: The node of each pod placed, by ``hint_key``: to be given to later calls.
         start: Row at which the next scan is to begin.
         overflowing: Controllers with more distinct failing pods than are remembered.
@@ -73,19 +74,73 @@ def place(
         stop_at_failure: Whether a pod that fits nowhere ends the work on its priority.
         by_name: Whether to go round in name order; ``start`` is a place in this order then.
     """
-    run = _Run(snapshot, exclude, start, by_name=by_name)
-    by_priority: dict[int, list[Pod]] = {}
-    for pod in pods:
-        by_priority.setdefault(pod.spec.priority or 0, []).append(pod)
-    for priority in sorted(by_priority, reverse=True):
-        rest = by_priority[priority]
-        if hints:
-            rest = [pod for pod in rest if not run.place_by_hint(pod, hints)]
-        for position, pod in enumerate(rest):
-            if not run.place_anywhere(pod) and stop_at_failure:
-                run.unprocessed.extend(rest[position + 1 :])
-                break
-    return run.result()
+    search = Search(
+        snapshot,
+        pods,
+        hints=hints,
+        exclude=exclude,
+        start=start,
+        stop_at_failure=stop_at_failure,
+        by_name=by_name,
+    )
+    search.go_on()
+    return search.result()
+
+
+class Search:
+    """What ``place`` does, for callers that place some pods at a time; nothing else may change the snapshot meanwhile."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        pods: Sequence[Pod],
+        *,
+        hints: Mapping[str, str] | None = None,
+        exclude: Collection[str] = (),
+        start: int = FIRST_START,
+        stop_at_failure: bool = False,
+        by_name: bool = False,
+    ) -> None:
+        """Prepare the search; no pod is placed yet. The arguments are those of ``place``."""
+        self.pods = pods
+        self._run = _Run(snapshot, exclude, start, by_name=by_name)
+        self._tries = self._each(hints or {}, stop_at_failure=stop_at_failure)
+        self._over = False
+
+    def go_on(self, most: int | None = None) -> bool:
+        """Make the next ``most`` tries, all where it is None, and return whether no pod is left to be tried."""
+        made = 0
+        while not self._over and (most is None or made < most):
+            self._over = next(self._tries, True)
+            made += 1
+        return self._over
+
+    def result(self) -> Placements:
+        """Return where pods went so far; those that were not reached are unprocessed."""
+        found = self._run.result()
+        if self._over:
+            return found
+        reached = {id(pod) for pod, _ in found.placed} | {id(pod) for pod in found.unplaced}
+        return replace(found, unprocessed=tuple(pod for pod in self.pods if id(pod) not in reached))
+
+    def _each(self, hints: Mapping[str, str], *, stop_at_failure: bool) -> Iterator[bool]:
+        """Try one pod after another; yields False after each."""
+        run = self._run
+        by_priority: dict[int, list[Pod]] = {}
+        for pod in self.pods:
+            by_priority.setdefault(pod.spec.priority or 0, []).append(pod)
+        for priority in sorted(by_priority, reverse=True):
+            rest: list[Pod] = []
+            for pod in by_priority[priority]:
+                if hints and run.place_by_hint(pod, hints):
+                    yield False
+                else:
+                    rest.append(pod)
+            for position, pod in enumerate(rest):
+                if not run.place_anywhere(pod) and stop_at_failure:
+                    run.unprocessed.extend(rest[position + 1 :])
+                    break
+                yield False
 
 
 class _Run:

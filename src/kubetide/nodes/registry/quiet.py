@@ -47,6 +47,7 @@ def note_quiet(state: State, view: ClusterView, commands: Commands, now: Instant
         or memory.stock_outs
         or memory.attempts
         or memory.useless
+        or memory.degradation.loops
         or memory.scale_down.deletions
         or view.failed
         or view.total.not_started

@@ -39,6 +39,7 @@ from kubetide.nodes.registry.failures import note_request
 from kubetide.nodes.registry.stock_outs import note_shortage
 from kubetide.nodes.registry.view import ClusterView, GroupView
 from kubetide.nodes.scale_up.choice import choose_among, choose_groups
+from kubetide.nodes.scale_up.degradation import holds_scale_down, holds_scale_up
 from kubetide.nodes.scale_up.demand_reasons import buffer_reasons, intent_reasons
 from kubetide.nodes.scale_up.events import (
     failed_to_scale_up,
@@ -49,7 +50,7 @@ from kubetide.nodes.scale_up.events import (
 from kubetide.nodes.scale_up.increases import command
 from kubetide.nodes.scale_up.options import pods_left
 from kubetide.nodes.scale_up.pod_events import not_triggered, triggered
-from kubetide.nodes.scale_up.pods import all_are_new, demanded_pods, kind_of
+from kubetide.nodes.scale_up.pods import all_are_new, demanded_pods, kind_of, look_on
 from kubetide.nodes.scale_up.rounds import min_size_round, round_of
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
@@ -61,8 +62,11 @@ from kubetide.units.time import Instant
 _REFUSED = "failed to increase node group size"
 
 
-def open_tick(state: State, view: ClusterView, now: Instant) -> Tick:
-    """Fork the snapshot and put into it what is certain to come: nodes on their way, pods that fit."""
+def open_tick(state: State, view: ClusterView, now: Instant, *, most: int | None = None) -> Tick:
+    """Fork the snapshot and put into it what is certain to come: nodes on their way, pods that fit.
+
+    ``most``: how many pods are looked at; ``place_on`` goes on with the others. None for all.
+    """
     tick = Tick(view, all_templates(state))
     found = [template for template in tick.templates.values() if template is not None]
     state.snapshot.set_device_templates({one.node.metadata.name: one.slices for one in found if one.slices})
@@ -71,9 +75,17 @@ def open_tick(state: State, view: ClusterView, now: Instant) -> Tick:
     for group_view in view.groups.values():
         _add_upcoming(state, tick, group_view, upcoming_nodes(state, group_view, now))
     tick.writes = (*update_buffers(state, now), *update_quotas(state, _amount_in(state), now))
-    tick.wanted = demanded_pods(state, now, tick.hints)
-    tick.requests = open_requests(state, tick.wanted.placed, now)
+    tick.wanted = demanded_pods(state, now, tick.hints, most=most)
+    if tick.wanted.search is None:
+        tick.requests = open_requests(state, tick.wanted.placed, now)
     return tick
+
+
+def place_on(state: State, tick: Tick, now: Instant, *, most: int | None) -> None:
+    """Look for places for the next pods of a tick that has not come to all of them."""
+    look_on(state, tick.wanted, now, most)
+    if tick.wanted.search is None:
+        tick.requests = open_requests(state, tick.wanted.placed, now)
 
 
 def plan_scale_up(state: State, tick: Tick, now: Instant, *, choosing: bool = True) -> Commands:
@@ -96,7 +108,12 @@ def plan_scale_up(state: State, tick: Tick, now: Instant, *, choosing: bool = Tr
         events += consumer_events(wanted.consumers)
         if wanted.consumers:
             reasons.append(reason("PodsOfRequests", pods=len(wanted.consumers)))
-    if takes_turn(state, tick.requests, pods_wait=bool(wanted.pods)):
+    if wanted.unprocessed:
+        reasons.append(reason("PodsLeftOut", pods=wanted.unprocessed))
+    if holds_scale_up(state):
+        tick.result = "ScaleUpInCooldown"
+        reasons.append(reason("ScaleUpLeftOut", loops=state.memory.degradation.loops))
+    elif takes_turn(state, tick.requests, pods_wait=bool(wanted.pods)):
         events += _serve_request(state, tick, reasons, now)
     elif not wanted.pods:
         tick.result = "ScaleUpNotNeeded"
@@ -177,7 +194,8 @@ def _not_buyable(tick: Tick) -> list[Reason]:
 
 def after_round(state: State) -> Literal["", "scale_down", "min_size"]:
     """Return the step that follows the last increase."""
-    return "scale_down" if state.settings.scale_down_enabled else after_scale_down(state)
+    takes_down = state.settings.scale_down_enabled and not holds_scale_down(state)
+    return "scale_down" if takes_down else after_scale_down(state)
 
 
 def after_scale_down(state: State) -> Literal["", "min_size"]:

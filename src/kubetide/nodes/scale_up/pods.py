@@ -5,17 +5,18 @@ Source: Cluster Autoscaler's pod list processors, in their order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from kubetide.nodes.facts.pods import consumes_request, is_daemon_set_pod, priority_of
+from kubetide.nodes.scale_up.degradation import is_late
 from kubetide.nodes.scale_up.demand import demand, workload_of
 from kubetide.nodes.scale_up.injected_pods import INJECTED, within_limit
 from kubetide.nodes.scale_up.tick import Wanted
 from kubetide.nodes.state import State
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import classify, hint_key
-from kubetide.scheduling.placement import place
+from kubetide.scheduling.placement import Search
 from kubetide.units.time import Duration, Instant, after, parse_duration, parse_rfc3339, seconds
 
 SCALE_UP_DELAY_ANNOTATION = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"
@@ -23,7 +24,7 @@ _NEW = seconds(2)
 _NEW_GPU = seconds(30)
 
 
-def demanded_pods(state: State, now: Instant, hints: Mapping[str, str]) -> Wanted:
+def demanded_pods(state: State, now: Instant, hints: Mapping[str, str], *, most: int | None = None) -> Wanted:
     """Place what fits on the nodes of the snapshot (and leaves it there), and return what does not fit.
 
     Called on a fork that holds the upcoming nodes.
@@ -32,6 +33,7 @@ def demanded_pods(state: State, now: Instant, hints: Mapping[str, str]) -> Wante
         state: The state.
         now: The time.
         hints: Nodes that are tried first, by ``hint_key`` of the pod; after them those of the tick before.
+        most: How many pods are looked at; where there are more, ``look_on`` goes on with them. None for all.
     """
     wanted = Wanted()
     asked = demand(state, now)
@@ -46,13 +48,29 @@ def demanded_pods(state: State, now: Instant, hints: Mapping[str, str]) -> Wante
         if workload is not None:
             wanted.workloads[key] = workload
     state.phases.begin("filterOutSchedulable")
-    pods = sorted((item.pod for item in asked), key=lambda pod: -priority_of(pod))
-    known = state.memory.hints
-    placements = place(
-        state.snapshot, pods, hints={**known, **hints}, start=state.memory.rotation, by_name=True
+    wanted.search = Search(
+        state.snapshot,
+        sorted((item.pod for item in asked), key=lambda pod: -priority_of(pod)),
+        hints={**state.memory.hints, **hints},
+        start=state.memory.rotation,
+        by_name=True,
     )
+    wanted.begun = state.elapsed
+    look_on(state, wanted, now, most)
+    return wanted
+
+
+def look_on(state: State, wanted: Wanted, now: Instant, most: int | None) -> None:
+    """Look for places for the next pods; once all were looked at, or the time for it is over, tell apart what is left."""
+    search = wanted.search
+    assert search is not None, "there are pods that were not looked at"
+    late = is_late(state, wanted.begun)
+    if not late and not search.go_on(most):
+        return
+    placements = search.result()
     state.memory.rotation = placements.start
-    state.memory.hints = _hints_of(state, pods, known, placements.hints)
+    state.memory.hints = _hints_of(state, search.pods, state.memory.hints, placements.hints)
+    wanted.search = None
     wanted.placed = list(placements.placed)
     wanted.overflowing = placements.overflowing
     wanted.unprocessed = len(placements.unprocessed)
@@ -67,11 +85,10 @@ def demanded_pods(state: State, now: Instant, hints: Mapping[str, str]) -> Wante
             wanted.too_new.append(pod)
         else:
             wanted.pods.append(pod)
-    return wanted
 
 
 def _hints_of(
-    state: State, pods: list[Pod], known: Mapping[str, str], placed: Mapping[str, str]
+    state: State, pods: Sequence[Pod], known: Mapping[str, str], placed: Mapping[str, str]
 ) -> dict[str, str]:
     """Return where each of the pods fitted now, or else the last time; nodes on their way have other names next time.
 

@@ -14,7 +14,9 @@ from kubetide.objects.pod import Pod
 from kubetide.plan.board import Workload
 from kubetide.ports.cloud import NodeGroup
 from kubetide.scheduling import Refusal
+from kubetide.scheduling.placement import Search
 from kubetide.scheduling.pods.grouping import PodGroup
+from kubetide.units.time import ZERO, Duration
 
 Key = tuple[str, str]
 
@@ -57,6 +59,8 @@ class Wanted:
         overflowing: Controllers with more distinct pods that fit nowhere than are remembered.
         unprocessed: Pods for which no place was looked for.
         consumers: Pods of ProvisioningRequests that fit nowhere: they buy nothing themselves.
+        search: The search for places while there are pods that were not looked at; None once it has ended.
+        begun: How long the tick had taken when the search began.
     """
 
     pods: list[Pod] = field(default_factory=list)
@@ -67,6 +71,8 @@ class Wanted:
     overflowing: int = 0
     unprocessed: int = 0
     consumers: list[Pod] = field(default_factory=list)
+    search: Search | None = None
+    begun: Duration = ZERO
 
 
 @dataclass(frozen=True, slots=True)
