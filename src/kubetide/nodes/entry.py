@@ -20,6 +20,7 @@ from kubetide.nodes.series.not_understood import show_not_understood
 from kubetide.nodes.settings import WITHOUT_FLAG, Settings
 from kubetide.objects.kinds import CAPACITY_KINDS, DEVICE_KINDS, VOLUME_KINDS
 from kubetide.ports.clock import Clock
+from kubetide.scheduling.scheduler_config import scheduler_config_problems
 from kubetide.units.exposition import Registry
 from kubetide.units.time import Duration, Instant
 
@@ -27,9 +28,11 @@ LOOP: Final = "nodes"
 
 
 def _check(settings: Settings) -> None:
-    """Raise ValueError for an expander or a demand source that does not exist."""
+    """Raise ValueError for an expander or a demand source that does not exist, or a file that cannot be honoured."""
     parse_expanders(settings.expander)
     check_sources(settings.demand_sources)
+    if problems := list(scheduler_config_problems(settings.scheduler_config_file)):
+        raise ValueError(f"--scheduler-config-file: {'; '.join(problems)}")
 
 
 def _make(parts: Parts, settings: Settings) -> NodesController:

@@ -200,6 +200,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     daemonset_eviction_for_empty_nodes: bool = False
     daemonset_eviction_for_occupied_nodes: bool = True
 
+    scheduler_config_file: str = ""
+    """A KubeSchedulerConfiguration, checked at the start: one that would change what filters say is refused."""
+
     # Kubetide's own
     scheduler_plugins: tuple[str, ...] = ()
     """Filter plug-ins of other packages, by the names of their entry points; without them only the built-in filters."""

@@ -13,6 +13,7 @@ from kubetide.clouds.registry import provider_names
 from kubetide.nodes.expander import parse_expanders
 from kubetide.ports.limits import LimitError, parse_gpu_limit, parse_min_max
 from kubetide.runtime.upstream.table import Flag
+from kubetide.scheduling.scheduler_config import scheduler_config_problems
 from kubetide.units.numbers import NumberError, parse_integer
 from kubetide.units.time import format_duration
 
@@ -48,6 +49,8 @@ def problems_of(values: Mapping[str, Any], given: frozenset[str], flags: Mapping
             f"--bypassed-scheduler-names: {', '.join(missing)} is not among --allowed-scheduler-names="
             f"{','.join(allowed)}; add it there"
         )
+    for problem in scheduler_config_problems(values["scheduler-config-file"]):
+        yield f"--scheduler-config-file: {problem}"
     if values["leader-elect"]:
         yield from _leases(values)
 
