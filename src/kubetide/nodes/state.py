@@ -20,6 +20,7 @@ from kubetide.nodes.facts.priorities import PriorityMap
 from kubetide.nodes.facts.volumes import KnownVolumes
 from kubetide.nodes.memory import Memory
 from kubetide.nodes.phases import NoPhases, Phases
+from kubetide.nodes.registry.known_nodes import KnownNodes, known_nodes
 from kubetide.nodes.registry.view import ClusterView
 from kubetide.nodes.scale_down.facts import Cache
 from kubetide.nodes.scale_down.pods import is_expendable
@@ -61,6 +62,7 @@ class State:
         tick: What the scale-up step found out for the later steps of the same tick; None outside.
         draw: Returns the number from 0 to 1 by which one of several equals is picked.
         elapsed: How long the tick has taken when this step began.
+        nodes_version: Another number after each change of nodes, groups or devices.
         phases: Takes note of where the parts of a tick begin and end.
     """
 
@@ -92,6 +94,7 @@ class State:
         self.live_pods: Mapping[str, tuple[Pod, ...]] = MappingProxyType({})
         self.snapshot = Snapshot()
         self.version = 0
+        self.nodes_version = 0
         self.scale_down_cache = Cache()
         self.view: ClusterView | None = None
         self.tick: Tick | None = None
@@ -99,6 +102,7 @@ class State:
         self.phases: Phases = NoPhases()
         self.looked_at: dict[str, LookedAt] = {}
         self.known_templates = KnownTemplates()
+        self.known_nodes = KnownNodes()
         self.unlooked: dict[str, None] = {}
         self.template_matrix: TemplateMatrix | None = None
         self.quiet_at: int | None = None
@@ -170,13 +174,17 @@ class State:
         """Return whether the cloud is deleting the node's machine, which it still has."""
         return self.nodes[node_name].spec.provider_id in self._deleting
 
-    def nodes_by_group(self) -> dict[str, list[str]]:
+    def nodes_by_group(self) -> Mapping[str, list[str]]:
         """Return the names of each group's nodes, in name order; groups without nodes are there too."""
+        known = known_nodes(self)
+        if known.by_group is not None:
+            return known.by_group
         found: dict[str, list[str]] = {group: [] for group in self.groups}
         for name in sorted(self.nodes):
             group = self.group_of(name)
             if group is not None:
                 found[group].append(name)
+        known.by_group = found
         return found
 
     @property
@@ -213,7 +221,7 @@ class State:
             self.version += 1
         if begins and self.devices.apply(delta.devices, delta.gone.devices, delta.unread):
             self.snapshot.set_devices(self.devices.for_filters())
-            self.version += 1
+            self._nodes_changed()
         if begins and self.capacity.apply(delta.capacity, delta.gone.capacity, delta.unread):
             self.version += 1
         for node in sorted(delta.nodes, key=lambda node: node.metadata.name):
@@ -284,12 +292,12 @@ class State:
             for provider_id in sorted(registered)
             if provider_id in known and provider_id not in self._group_of_provider
         }
-        self.version += 1
+        self._nodes_changed()
 
     def set_target(self, group_id: str, target: int) -> None:
         """Note a group's new target after a call to the cloud, ahead of the next refresh."""
         self.groups[group_id] = replace(self.groups[group_id], target_size=target)
-        self.version += 1
+        self._nodes_changed()
 
     def drop_instances(self, group_id: str, provider_ids: Iterable[str]) -> None:
         """Note that the cloud took away machines, and lowered the target by their number."""
@@ -308,7 +316,7 @@ class State:
             self._health.pop(name, None)
             if self.nodes.pop(name, None) is not None:
                 self.snapshot.remove_node(name)
-                self.version += 1
+                self._nodes_changed()
         for held, keys in (
             (self.replica_sets, gone.replica_sets),
             (self.deployments, gone.deployments),
@@ -340,11 +348,15 @@ class State:
         self.snapshot.set_facts(replace(self.snapshot.facts, namespaces=labels))
         self.version += 1
 
+    def _nodes_changed(self) -> None:
+        self.version += 1
+        self.nodes_version += 1
+
     def _put_node(self, node: Node) -> None:
         self.nodes[node.metadata.name] = node
         self.unlooked[node.metadata.name] = None
         self.snapshot.set_node(node)
-        self.version += 1
+        self._nodes_changed()
 
     def put_pod(self, pod: Pod, key: Key | None = None) -> None:
         """Add a pod or take over what changed of it; one that has finished goes."""

@@ -19,6 +19,7 @@ from kubetide.nodes.registry.failures import (
     note_failed,
     time_out,
 )
+from kubetide.nodes.registry.known_nodes import KnownNodes, copied, known_nodes
 from kubetide.nodes.registry.stock_outs import forget_old_shortages
 from kubetide.nodes.registry.view import ClusterView, Counts, GroupView
 from kubetide.nodes.settings import Settings
@@ -35,19 +36,12 @@ def observe(state: State, now: Instant) -> ClusterView:
         memory.started = now
     memory.backoff = drop_stale(memory.backoff, now, state.settings)
     forget_old_shortages(state, now)
-    _note_unregistered(state, now)
-    total = Counts()
-    counts = {group: Counts() for group in state.groups}
-    for name in sorted(state.nodes):
-        group_id = state.group_of(name)
-        node = state.nodes[name]
-        mine = counts[group_id] if group_id is not None else None
-        limit = max_startup_time(state.groups.get(group_id or ""), state.settings)
-        deleted = not state.has_instance(name)
-        _count_node(node, deleted=deleted, limit=limit, into=(total, mine), state=state, now=now)
+    known = known_nodes(state, now)
+    _note_unregistered(state, known, now)
+    total, counts = _counts(state, known, now)
     for group_id, group in state.groups.items():
         limit = max_provision_time(group, state.settings)
-        for instance in group.instances or ():
+        for instance in (group.instances or ()) if memory.unregistered_since else ():
             since = memory.unregistered_since.get(instance.provider_id)
             if since is None:
                 continue
@@ -55,11 +49,17 @@ def observe(state: State, now: Instant) -> ClusterView:
                 kind = into.long_unregistered if after(since, limit) < now else into.unregistered
                 kind.append(instance.provider_id)
     findings = Findings()
-    failed = {
-        group_id: found
-        for group_id, group in state.groups.items()
-        if (found := tuple(i for i in group.instances or () if i.state == "Creating" and i.error is not None))
-    }
+    if known.failed is None:
+        known.failed = {
+            group_id: found
+            for group_id, group in state.groups.items()
+            if (
+                found := tuple(
+                    i for i in group.instances or () if i.state == "Creating" and i.error is not None
+                )
+            )
+        }
+    failed = dict(known.failed)
     timed_out = _settle_requests(state, counts, findings, now)
     note_failed(state, failed, dict(memory.scale_up_requests), findings, now)
     views = {
@@ -99,7 +99,29 @@ def is_scaling_up(state: State, view: GroupView) -> bool:
     return group_id in state.memory.scale_up_requests and _waits_for_nodes(view.group, view.counts)
 
 
-def _note_unregistered(state: State, now: Instant) -> None:
+def _counts(state: State, known: KnownNodes, now: Instant) -> tuple[Counts, dict[str, Counts]]:
+    """Count the nodes by what state they are in, all of them and by group."""
+    if known.counts is not None:
+        total, counts = known.counts
+        return copied(total), {group: copied(one) for group, one in counts.items()}
+    total = Counts()
+    counts = {group: Counts() for group in state.groups}
+    for name in sorted(state.nodes):
+        group_id = state.group_of(name)
+        node = state.nodes[name]
+        mine = counts[group_id] if group_id is not None else None
+        limit = max_startup_time(state.groups.get(group_id or ""), state.settings)
+        deleted = not state.has_instance(name)
+        _count_node(node, deleted=deleted, limit=limit, into=(total, mine), state=state, now=now)
+    if not total.not_started:
+        # A node that is starting may be over its time later; nothing else waits for the time.
+        known.counts = copied(total), {group: copied(one) for group, one in counts.items()}
+    return total, counts
+
+
+def _note_unregistered(state: State, known: KnownNodes, now: Instant) -> None:
+    if known.all_registered and not state.memory.unregistered_since:
+        return
     registered = {instance_id(node): None for node in state.nodes.values()}
     former = state.memory.unregistered_since
     state.memory.unregistered_since = {
@@ -107,6 +129,7 @@ def _note_unregistered(state: State, now: Instant) -> None:
         for instance in chain.from_iterable(group.instances or () for group in state.groups.values())
         if instance.provider_id not in registered and instance.state != "Deleting" and instance.error is None
     }
+    known.all_registered = not state.memory.unregistered_since
 
 
 def _count_node(

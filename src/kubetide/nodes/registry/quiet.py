@@ -8,6 +8,7 @@ any of that is never quiet.
 from __future__ import annotations
 
 from kubetide.nodes.decision import Commands
+from kubetide.nodes.registry.known_nodes import known_nodes
 from kubetide.nodes.registry.view import ClusterView
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
@@ -54,7 +55,7 @@ def note_quiet(state: State, view: ClusterView, commands: Commands, now: Instant
         or not view.healthy
         or not state.settings.scale_up_from_zero
         or state.settings.enforce_node_group_min_size
-        or any(_is_young(state, name, now) for name in state.nodes)
+        or _has_young(state, now)
     )
     state.quiet_at = None if busy else state.version
 
@@ -64,6 +65,13 @@ def quiet_tick(state: State, view: ClusterView) -> Tick:
     state.snapshot.fork()
     state.tick = Tick(view)
     return state.tick
+
+
+def _has_young(state: State, now: Instant) -> bool:
+    known = known_nodes(state, now)
+    if not known.no_young:
+        known.no_young = not any(_is_young(state, name, now) for name in state.nodes)
+    return not known.no_young
 
 
 def _is_young(state: State, name: str, now: Instant) -> bool:

@@ -26,6 +26,7 @@ from kubetide.nodes.facts.nodes import (
 from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.memory import SeenTemplate
 from kubetide.nodes.reasons import reason
+from kubetide.nodes.registry.known_nodes import known_nodes
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.cached import KnownTemplates
@@ -48,9 +49,8 @@ def learn_templates(state: State, now: Instant) -> tuple[Reason, ...]:
     memory, settings = state.memory, state.settings
     found: list[Reason] = []
     devices = state.node_devices()
-    for group_id, names in state.nodes_by_group().items():
+    for group_id, good in _good_nodes(state, now).items():
         former = memory.templates.get(group_id)
-        good = [state.nodes[name] for name in names if state.health(name).is_good_template(now)]
         if not good:
             if former is not None and former.live:
                 memory.templates[group_id] = replace(former, live=False, seen_at=now)
@@ -61,7 +61,12 @@ def learn_templates(state: State, now: Instant) -> tuple[Reason, ...]:
         same_sight = known is not None and (known.good, known.pods, known.slices) == (good, pods, slices)
         if known is not None and known.seen is former and same_sight:
             continue
-        seen = _seen(group_id, good, state, now, former, slices)
+        if known is not None and known.seen is former and (known.good, known.slices) == (good, slices):
+            # Only pods have changed: of the same nodes the least is what it was.
+            own = _own_pods(state, good[0].metadata.name)
+            seen = replace(known.seen, pods=own, from_node=good[0].metadata.name, seen_at=now)
+        else:
+            seen = _seen(group_id, good, state, now, former, slices)
         if former is None or former.node.status != seen.node.status:
             found.append(reason("TemplateLearned", group_id, node=seen.from_node))
             found += _differences(state.groups[group_id], seen)
@@ -74,6 +79,22 @@ def learn_templates(state: State, now: Instant) -> tuple[Reason, ...]:
         if group_id not in state.groups or expires < now:
             del memory.templates[group_id]
     return tuple(found)
+
+
+def _good_nodes(state: State, now: Instant) -> dict[str, list[Node]]:
+    """Return, by group, the nodes that can be a template, in name order."""
+    known = known_nodes(state, now)
+    if known.good is not None:
+        return known.good
+    good: dict[str, list[Node]] = {}
+    waits = False
+    for group_id, names in state.nodes_by_group().items():
+        health = [(name, state.health(name)) for name in names]
+        good[group_id] = [state.nodes[name] for name, one in health if one.is_good_template(now)]
+        waits = waits or len(good[group_id]) < sum(one.stable_after is not None for _, one in health)
+    if not waits:
+        known.good = good
+    return good
 
 
 def all_templates(state: State) -> dict[str, Template | None]:

@@ -1,0 +1,61 @@
+"""What follows from nodes and groups alone, found once while these are the same: most ticks only see pods change.
+
+Time plays a part for young nodes only, so nothing is kept of a cluster that has one. Nor is it with devices, as
+health depends on pods then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from kubetide.nodes.registry.view import Counts
+from kubetide.ports.cloud import Instance
+
+if TYPE_CHECKING:
+    from kubetide.nodes.settings import Settings
+    from kubetide.nodes.state import State
+    from kubetide.objects.node import Node
+    from kubetide.units.time import Instant
+
+
+@dataclass(slots=True)
+class KnownNodes:
+    """Findings of an earlier tick; None and empty where there are none.
+
+    Attributes:
+        since: When the findings were made.
+        by_group: Names of each group's nodes, in name order.
+        good: Each group's nodes that can be a template, in name order.
+        counts: What ``observe`` has counted, of all nodes and by group.
+        failed: Machines that could not be made, by group.
+        all_registered: Whether each machine of the groups has a node.
+        no_young: Whether no node will become a template by the passing of time alone.
+    """
+
+    version: int = -1
+    settings: Settings | None = None
+    since: Instant | None = None
+    by_group: dict[str, list[str]] | None = None
+    good: dict[str, list[Node]] | None = None
+    counts: tuple[Counts, dict[str, Counts]] | None = None
+    failed: dict[str, tuple[Instance, ...]] | None = None
+    all_registered: bool = False
+    no_young: bool = False
+
+
+def known_nodes(state: State, now: Instant | None = None) -> KnownNodes:
+    """Return what is known of the nodes and groups as they are; of ``now``, where findings depend on the time."""
+    known = state.known_nodes
+    same = known.version == state.nodes_version and known.settings is state.settings
+    past = now is not None and known.since is not None and now < known.since
+    if not same or past or not state.memo or state.snapshot.facts.devices is not None:
+        known = state.known_nodes = KnownNodes(version=state.nodes_version, settings=state.settings)
+    if now is not None and known.since is None:
+        known.since = now
+    return known
+
+
+def copied(counts: Counts) -> Counts:
+    """Return counts that may be added to."""
+    return replace(counts, not_started=[], unregistered=[], long_unregistered=[])
