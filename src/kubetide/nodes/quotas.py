@@ -102,8 +102,9 @@ def quotas_of(state: State) -> list[Quota]:
 def update_quotas(state: State, amounts: Callable[[Node, str], int], now: Instant) -> tuple[Write, ...]:
     """Bring the statuses of all quotas up to date, in the state; return what is written of them."""
     writes: list[Write] = []
-    nodes = [state.nodes[name] for name in sorted(state.nodes)]
-    for item in state.capacity.quotas if state.settings.capacity_quotas_enabled else ():
+    quotas = state.capacity.quotas if state.settings.capacity_quotas_enabled else ()
+    nodes = [state.nodes[name] for name in sorted(state.nodes)] if quotas else []
+    for item in quotas:
         try:
             quota = quota_of(item)
             updated = _reconciled(item, _used(quota, nodes, amounts), "", now)

@@ -63,6 +63,7 @@ class State:
         draw: Returns the number from 0 to 1 by which one of several equals is picked.
         elapsed: How long the tick has taken when this step began.
         nodes_version: Another number after each change of nodes, groups or devices.
+        owners_version: Another number after each change of workloads and budgets.
         phases: Takes note of where the parts of a tick begin and end.
     """
 
@@ -94,7 +95,7 @@ class State:
         self.live_pods: Mapping[str, tuple[Pod, ...]] = MappingProxyType({})
         self.snapshot = Snapshot()
         self.version = 0
-        self.nodes_version = 0
+        self.nodes_version = self.owners_version = 0
         self.scale_down_cache = Cache()
         self.view: ClusterView | None = None
         self.tick: Tick | None = None
@@ -252,6 +253,7 @@ class State:
             self.version += 1
         if delta.priority_map is not None:
             self.priority_map = delta.priority_map
+        self.owners_version += any(changed)
         if any(changed) and self.version == before:
             self.version += 1
 
@@ -328,6 +330,7 @@ class State:
             for key in keys:
                 held.pop(key, None)
                 self.version += 1
+                self.owners_version += 1
 
     def _put_replication_controllers(self, delta: Delta) -> bool:
         changed, gone = delta.replication_controllers, delta.gone.replication_controllers

@@ -29,7 +29,7 @@ class NameOrder:
         self._snapshot = snapshot
         self.names = sorted(snapshot.node_names)
         self.index = {name: at for at, name in enumerate(self.names)}
-        self.rows = np.array([snapshot.row(name) for name in self.names], dtype=np.intp)
+        self.rows = np.array(snapshot.rows_of(self.names), dtype=np.intp)
 
     def note_removed(self) -> None:
         """Look the rows up anew after nodes were taken out of the snapshot; their places must be closed from now on."""

@@ -30,6 +30,7 @@ class KnownNodes:
         counts: What ``observe`` has counted, of all nodes and by group.
         failed: Machines that could not be made, by group.
         all_registered: Whether each machine of the groups has a node.
+        marked: The nodes that have the soft taint of candidates for deletion.
         no_young: Whether no node will become a template by the passing of time alone.
     """
 
@@ -40,6 +41,7 @@ class KnownNodes:
     good: dict[str, list[Node]] | None = None
     counts: tuple[Counts, dict[str, Counts]] | None = None
     failed: dict[str, tuple[Instance, ...]] | None = None
+    marked: frozenset[str] | None = None
     all_registered: bool = False
     no_young: bool = False
 

@@ -21,7 +21,7 @@ from kubetide.nodes.scale_down import events
 from kubetide.nodes.scale_down.actuation import CALL_LOST
 from kubetide.nodes.scale_down.advice import advise, review_advice
 from kubetide.nodes.scale_down.deletions import next_wake
-from kubetide.nodes.scale_down.evaluate import Evaluation, Removable, evaluate
+from kubetide.nodes.scale_down.evaluate import Evaluation, Removable, evaluate, in_name_order
 from kubetide.nodes.scale_down.fill_order import fill_order
 from kubetide.nodes.scale_down.memory import (
     DeleteResult,
@@ -256,16 +256,17 @@ def _status(
     why: str,
     results: dict[str, DeleteResult],
 ) -> ScaleDownStatus:
-    unremovable = dict(found.unremovable)
-    for one in found.removable:
-        if one.node in plan.waiting:
-            word, detail = plan.waiting[one.node]
-            unremovable[one.node] = _waiting(one, word, detail)
+    waiting = {
+        one.node: _waiting(one, *plan.waiting[one.node])
+        for one in found.removable
+        if one.node in plan.waiting
+    }
+    unremovable = in_name_order(found.unremovable, waiting)
     return ScaleDownStatus(
         result=result,
         why=why,
         unneeded=tuple(state.memory.scale_down.unneeded),
-        unremovable=tuple(unremovable[name] for name in sorted(unremovable)),
+        unremovable=tuple(unremovable.values()),
         scaled_down=_scaled_down(state, plan),
         delete_results=dict(sorted(results.items())),
     )
@@ -313,10 +314,13 @@ def _reasons(
         found.append(reason("ScaleDownHeld", why=held))
     elif held:
         found.append(reason("ScaleDownInCooldown", why=held))
-    known = {one.node: one.reason for one in before.unremovable}
+    # Most verdicts are those of before, the very objects.
+    same = set(map(id, before.unremovable))
+    others = [one for one in status.unremovable if id(one) not in same]
+    known = {one.node: one.reason for one in before.unremovable} if others else {}
     found += [
         _unremovable_reason(one)
-        for one in status.unremovable
+        for one in others
         if known.get(one.node) != one.reason and one.reason != "RecentlyUnremovable"
     ]
     was_unneeded = dict.fromkeys(before.unneeded or ())

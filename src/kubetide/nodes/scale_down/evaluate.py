@@ -7,20 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kubetide.nodes.scale_down.candidates import known_candidates, unremovable
 from kubetide.nodes.scale_down.context import drain_context, owners_of
 from kubetide.nodes.scale_down.drain_rules import DrainContext, Moves, Prepared, prepare, settle
-from kubetide.nodes.scale_down.eligibility import (
-    candidates,
-    ignores_daemon_sets,
-    local_delay_ends,
-    refusal,
-)
-from kubetide.nodes.scale_down.facts import Cache, NodeFacts, Refusal
+from kubetide.nodes.scale_down.eligibility import local_delay_ends
+from kubetide.nodes.scale_down.facts import Cache, NodeFacts
 from kubetide.nodes.scale_down.memory import UnremovableNode
 from kubetide.nodes.scale_down.pods import in_order, key_of
 from kubetide.nodes.scale_down.removal import NoRoom, Simulation
 from kubetide.nodes.scale_down.utilization import Utilization
-from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import State
 from kubetide.ports.cloud import NodeGroup
 from kubetide.units.time import Instant
@@ -115,77 +110,49 @@ def _local_delays(state: State, now: Instant) -> tuple[str, ...]:
 
 def _evaluate(state: State, now: Instant, cache: Cache, recent: dict[str, None]) -> Evaluation:
     memory, settings = state.memory.scale_down, state.settings
-    cache.forget_stale(settings, owners_of(state), state.node_devices(), state.nodes, state.pods)
+    cache.forget_stale(
+        settings, owners_of(state), state.owners_version, state.node_devices(), state.nodes, state.pods
+    )
     context = drain_context(state, now, cache.allowances(state.pdbs))
-    facts: dict[str, NodeFacts] = {}
-    groups = candidates(state, now)
-    changes: list[Instant] = []
-    for name, group in groups.items():
-        fact = facts[name] = cache.facts(
-            state.snapshot, name, context, ignore_daemon_sets=ignores_daemon_sets(group, settings)
-        )
-        if fact.valid_until is not None and fact.valid_until > now:
-            changes.append(fact.valid_until)
-        if fact.deleting_until is not None and fact.deleting_until > now:
-            changes.append(fact.deleting_until)
-    order = sorted(facts, key=lambda name: (not facts[name].empty, name not in memory.unneeded, name))
-    run = _Run(state, context, groups, cache, changes)
+    known = known_candidates(state, now, cache, context)
+    facts, changes = known.facts, [] if known.valid_until is None else [known.valid_until]
+    unlikely = [name for name in recent if name in facts]
+    order = sorted(
+        (name for name in known.open if name not in recent),
+        key=lambda name: (not facts[name].empty, name not in memory.unneeded, name),
+    )
+    run = _Run(state, context, known.groups, cache, changes)
     try:
+        for name in unlikely:
+            detail = remembered(memory.unremovable[name].verdict)
+            run.refuse(name, facts[name], "RecentlyUnremovable", detail, with_utilization=False)
         for name in order:
-            if name in recent:
-                detail = remembered(memory.unremovable[name].verdict)
-                run.refuse(name, facts[name], "RecentlyUnremovable", detail, with_utilization=False)
-                continue
-            refused = _refused(facts[name], groups[name], cache, settings, now)
-            if refused is not None:
-                run.unremovable[name] = refused
-            elif run.has_room_for_more():
+            if run.has_room_for_more():
                 run.simulate(name, facts[name])
             else:
                 run.not_simulated.append(name)
     finally:
         run.end()
     return Evaluation(
-        candidates=len(order),
+        candidates=len(facts),
         removable=tuple(run.removable),
-        unremovable={name: run.unremovable[name] for name in sorted(run.unremovable)},
+        unremovable=in_name_order(known.refused, run.unremovable),
         failed=tuple(sorted(run.failed)),
         not_simulated=tuple(run.not_simulated),
-        hints=dict(sorted(run.simulation.hints.items())),
-        rotation=run.simulation.rotation,
+        hints=run.hints,
+        rotation=run.rotation,
         valid_until=min(changes, default=None),
     )
 
 
-def _refused(
-    facts: NodeFacts, group: NodeGroup, cache: Cache, settings: Settings, now: Instant
-) -> UnremovableNode | None:
-    """Return why the node stays whatever its pods are, or None."""
-    name = facts.node.metadata.name
-    known = cache.refusals.get(name)
-    if known is not None and known.facts is facts and known.group is group:
-        return known.verdict
-    refused = refusal(facts, group, settings, now)
-    verdict = None
-    if refused is not None:
-        seen = facts.utilization if refused.reason == "NotUnderutilized" else None
-        verdict = _unremovable(facts, group, refused.reason, refused.detail, seen)
-    if facts.deleting_until is None or facts.deleting_until <= now:
-        cache.refusals[name] = Refusal(facts, group, verdict)
-    return verdict
-
-
-def _unremovable(
-    facts: NodeFacts, group: NodeGroup, reason: str, detail: str, utilization: Utilization | None
-) -> UnremovableNode:
-    return UnremovableNode(
-        node=facts.node.metadata.name,
-        group=group.id,
-        reason=reason,
-        detail=detail,
-        utilization=utilization.value if utilization else None,
-        resource=utilization.resource if utilization else "",
-    )
+def in_name_order(
+    refused: dict[str, UnremovableNode], found: dict[str, UnremovableNode]
+) -> dict[str, UnremovableNode]:
+    """Return all verdicts by name, as ``refused`` is already; where both have one that of ``found`` counts."""
+    if not found:
+        return refused
+    both = {**refused, **found}
+    return {name: both[name] for name in sorted(both)}
 
 
 class _Run:
@@ -199,7 +166,6 @@ class _Run:
         cache: Cache,
         changes: list[Instant],
     ) -> None:
-        memory = state.memory.scale_down
         self._cache = cache
         self._changes = changes
         self._snapshot = state.snapshot
@@ -211,11 +177,31 @@ class _Run:
         self.unremovable: dict[str, UnremovableNode] = {}
         self.failed: list[str] = []
         self.not_simulated: list[str] = []
-        destinations = list(state.nodes)
+        self._state = state
+        self._simulation: Simulation | None = None
         self._snapshot.fork()
-        self.simulation = Simulation(state.snapshot, destinations, memory.hints, state.memory.rotation)
-        for name in memory.deletions:
-            self.simulation.close(name)
+
+    @property
+    def simulation(self) -> Simulation:
+        """The removals of this pass; made for the first of them, as most ticks try none."""
+        if self._simulation is None:
+            memory = self._state.memory
+            self._simulation = Simulation(
+                self._snapshot, self._state.nodes, memory.scale_down.hints, memory.rotation
+            )
+            for name in memory.scale_down.deletions:
+                self._simulation.close(name)
+        return self._simulation
+
+    @property
+    def hints(self) -> dict[str, str]:
+        """The node of each pod that was moved, in order of the hint's key."""
+        return {} if self._simulation is None else dict(sorted(self._simulation.hints.items()))
+
+    @property
+    def rotation(self) -> int:
+        """Where the next search begins."""
+        return self._state.memory.rotation if self._simulation is None else self._simulation.rotation
 
     def end(self) -> None:
         self._snapshot.revert()
@@ -227,7 +213,7 @@ class _Run:
         self, name: str, facts: NodeFacts, reason: str, detail: str = "", *, with_utilization: bool = True
     ) -> None:
         utilization = facts.utilization if with_utilization else None
-        self.unremovable[name] = _unremovable(facts, self._groups[name], reason, detail, utilization)
+        self.unremovable[name] = unremovable(facts, self._groups[name], reason, detail, utilization)
 
     def _prepared(self, name: str, facts: NodeFacts) -> Prepared:
         """Return what the rules say, also about pods that earlier candidates of this pass have moved here."""

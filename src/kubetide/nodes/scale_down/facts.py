@@ -101,6 +101,9 @@ class Cache:
         self.enabled = enabled
         self.evaluation: tuple[object, object] | None = None
         self.refusals: dict[str, Refusal] = {}
+        self.candidates: object | None = None
+        self.generation = 0
+        """Another number after all facts were dropped."""
         self._facts: dict[str, NodeFacts] = {}
         self._alike: dict[Hashable, _Alike] = {}
         self._most_alike = _FEW_KINDS
@@ -108,6 +111,7 @@ class Cache:
         self._settings: Settings | None = None
         self._owner_keys: frozenset[OwnerKey] = frozenset()
         self._owner_kinds = 0
+        self._owners_version = -1
         self._replicas: dict[OwnerKey, int | None] = {}
         self._devices = NodeDevices((), None)
 
@@ -123,6 +127,7 @@ class Cache:
         self,
         settings: Settings,
         owners: Owners,
+        owners_version: int,
         devices: NodeDevices,
         nodes: Mapping[str, Node],
         pods: Mapping[Key, Pod],
@@ -134,6 +139,23 @@ class Cache:
         if len(owners) != self._owner_kinds:
             self._forget()
             self._owner_kinds = len(owners)
+        if owners_version != self._owners_version or not self.enabled:
+            self._owners_version = owners_version
+            self._forget_owners(settings, owners)
+        if devices is not self._devices or not self.enabled:
+            self._devices = devices
+            self._drop_facts()
+        if len(self._facts) > len(nodes):
+            self._facts = {name: known for name, known in self._facts.items() if name in nodes}
+            self.refusals = {name: known for name, known in self.refusals.items() if name in nodes}
+        if len(self._alike) > self._most_alike:
+            self._alike = {
+                kind: known for kind, known in self._alike.items() if pods.get(key_of(known.pod)) is known.pod
+            }
+            self._most_alike = _FEW_KINDS + 2 * len(self._alike)
+
+    def _forget_owners(self, settings: Settings, owners: Owners) -> None:
+        """Drop what no longer holds because owners came, went, or have other numbers of replicas."""
         keys = frozenset((kind, *key) for kind, known in owners.items() for key in known)
         changed = keys ^ self._owner_keys
         self._owner_keys = keys
@@ -149,19 +171,8 @@ class Cache:
             self._replicas = replicas
         if changed:
             # Jobs come and go all day: what is known of other pods stays.
-            self._facts.clear()
+            self._drop_facts()
             self._alike = {kind: known for kind, known in self._alike.items() if known.owner not in changed}
-        if devices is not self._devices or not self.enabled:
-            self._devices = devices
-            self._facts.clear()
-        if len(self._facts) > len(nodes):
-            self._facts = {name: known for name, known in self._facts.items() if name in nodes}
-            self.refusals = {name: known for name, known in self.refusals.items() if name in nodes}
-        if len(self._alike) > self._most_alike:
-            self._alike = {
-                kind: known for kind, known in self._alike.items() if pods.get(key_of(known.pod)) is known.pod
-            }
-            self._most_alike = _FEW_KINDS + 2 * len(self._alike)
 
     def facts(
         self, snapshot: Snapshot, name: str, context: DrainContext, *, ignore_daemon_sets: bool
@@ -186,8 +197,12 @@ class Cache:
             self._facts[name] = facts
         return facts
 
-    def _forget(self) -> None:
+    def _drop_facts(self) -> None:
         self._facts.clear()
+        self.generation += 1
+
+    def _forget(self) -> None:
+        self._drop_facts()
         self._alike.clear()
 
     def prepared(self, facts: NodeFacts, context: DrainContext) -> Prepared:

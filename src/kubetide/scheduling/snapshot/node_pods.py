@@ -11,6 +11,33 @@ PodKey = tuple[str, str]
 """(namespace, name)"""
 
 
+class PodChanges:
+    """On which nodes pods have changed, and in which order."""
+
+    __slots__ = ("_last", "stamp")
+
+    def __init__(self) -> None:
+        self.stamp = 0
+        """The number of the last change."""
+        self._last: dict[str, int] = {}
+
+    def note(self, name: str) -> None:
+        """Note a change of the pods on a node."""
+        self.stamp += 1
+        # Out and in again: the last to change stand at the end.
+        self._last.pop(name, None)
+        self._last[name] = self.stamp
+
+    def since(self, stamp: int) -> list[str]:
+        """Return the nodes whose pods have changed after the change of that number."""
+        found: list[str] = []
+        for name, last in reversed(self._last.items()):
+            if last <= stamp:
+                break
+            found.append(name)
+        return found
+
+
 class NodePods:
     """Pods on a node, or waiting for it to be there, in the order in which they came.
 
@@ -20,10 +47,11 @@ class NodePods:
         listed: The pods as they were given out last; None once they have changed.
     """
 
-    __slots__ = ("_hashes", "keys", "listed", "name", "pods", "uses")
+    __slots__ = ("_changes", "_hashes", "keys", "listed", "name", "pods", "uses")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, changes: PodChanges) -> None:
         self.name = name
+        self._changes = changes
         self.keys: list[PodKey] = []
         # Looked at in the place of the keys, each of which lies elsewhere in memory.
         self._hashes = array("q")
@@ -42,7 +70,7 @@ class NodePods:
         self._hashes.append(hash(key))
         self.pods.append(pod)
         self.uses.append(use)
-        self.listed = None
+        self._note_change()
 
     def insert(self, at: int, key: PodKey, pod: Pod, use: Use) -> None:
         """Put a pod in the place of that number."""
@@ -50,11 +78,11 @@ class NodePods:
         self._hashes.insert(at, hash(key))
         self.pods.insert(at, pod)
         self.uses.insert(at, use)
-        self.listed = None
+        self._note_change()
 
     def pop(self, at: int) -> tuple[PodKey, Pod, Use]:
         """Take the pod out that has that place."""
-        self.listed = None
+        self._note_change()
         del self._hashes[at]
         return self.keys.pop(at), self.pods.pop(at), self.uses.pop(at)
 
@@ -62,4 +90,8 @@ class NodePods:
         """Take over what changed of the pod in that place."""
         self.pods[at] = pod
         self.uses[at] = use
+        self._note_change()
+
+    def _note_change(self) -> None:
         self.listed = None
+        self._changes.note(self.name)

@@ -188,6 +188,11 @@ class Snapshot:
         """Return the node's row. Raises KeyError for a node that is not here."""
         return self._store.compacted().row_of[name]
 
+    def rows_of(self, names: Iterable[str]) -> list[int]:
+        """Return the row of each node. Raises KeyError for a node that is not here."""
+        row_of = self._store.compacted().row_of
+        return [row_of[name] for name in names]
+
     def node(self, name: str) -> Node:
         """Return the node object. Raises KeyError for a node that is not here."""
         rows = self._store.rows
@@ -202,6 +207,15 @@ class Snapshot:
         if found is None:
             found = there.listed = tuple(there.pods)
         return found
+
+    @property
+    def pods_stamp(self) -> int:
+        """The number of the last change of pods on nodes; each undone change is one as well."""
+        return self._store.pod_changes.stamp
+
+    def pods_changed_since(self, stamp: int) -> list[str]:
+        """Return the nodes whose pods have changed after that, those that changed last first."""
+        return self._store.pod_changes.since(stamp)
 
     def placed_on(self, name: str) -> list[tuple[PodKey, Pod, PodClass]]:
         """Return what ``pods_on`` gives, each pod with its key and the class that ``classify_unbound`` gives it."""

@@ -21,7 +21,7 @@ from kubetide.scheduling.pods.similar import same_for_scheduling
 from kubetide.scheduling.snapshot.cluster_facts import ClusterFacts
 from kubetide.scheduling.snapshot.lineage import Lineage
 from kubetide.scheduling.snapshot.log import ChangeLog
-from kubetide.scheduling.snapshot.node_pods import NodePods, PodKey
+from kubetide.scheduling.snapshot.node_pods import NodePods, PodChanges, PodKey
 from kubetide.scheduling.snapshot.volumes import Volumes
 from kubetide.scheduling.thresholds import COUNT_COLUMNS_BEFORE_FORGETTING
 
@@ -50,6 +50,7 @@ class SnapshotStore:
         self.columns_version = 0
         self.placed: dict[PodKey, NodePods] = {}
         self.pods: dict[str, NodePods] = {}
+        self.pod_changes = PodChanges()
         self.rows = Rows(facts=facts, pods=self.pods)
         self._dead: dict[int, None] = {}
         self._open_ledger(facts.devices)
@@ -178,7 +179,7 @@ class SnapshotStore:
                 continue
             there = by_node.get(node_name)
             if there is None:
-                there = by_node[node_name] = NodePods(node_name)
+                there = by_node[node_name] = NodePods(node_name, self.pod_changes)
             there.append(key, pod, use)
             placed[key] = there
             row = row_of.get(node_name)
@@ -281,7 +282,7 @@ class SnapshotStore:
     def _append(self, node_name: str, key: PodKey, pod: Pod, use: Use) -> NodePods:
         there = self.pods.get(node_name)
         if there is None:
-            there = self.pods[node_name] = NodePods(node_name)
+            there = self.pods[node_name] = NodePods(node_name, self.pod_changes)
         there.append(key, pod, use)
         self.placed[key] = there
         return there
