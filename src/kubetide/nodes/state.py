@@ -20,7 +20,7 @@ from kubetide.nodes.facts.priorities import PriorityMap
 from kubetide.nodes.facts.volumes import KnownVolumes
 from kubetide.nodes.memory import Memory
 from kubetide.nodes.phases import NoPhases, Phases
-from kubetide.nodes.registry.known_nodes import KnownNodes, known_nodes
+from kubetide.nodes.registry.known_nodes import KnownNodes, still_known
 from kubetide.nodes.registry.view import ClusterView
 from kubetide.nodes.scale_down.facts import Cache
 from kubetide.nodes.scale_down.pods import is_expendable
@@ -41,7 +41,7 @@ from kubetide.ports.cloud import NodeGroup, instance_id
 from kubetide.scheduling import Devices, Snapshot
 from kubetide.scheduling.devices.templates import complete_pools
 from kubetide.units.seeds import Draw, unit_interval
-from kubetide.units.time import ZERO
+from kubetide.units.time import ZERO, Instant
 
 __all__ = ["Delta", "Gone", "Key", "State", "Step"]
 
@@ -103,7 +103,7 @@ class State:
         self.phases: Phases = NoPhases()
         self.looked_at: dict[str, LookedAt] = {}
         self.known_templates = KnownTemplates()
-        self.known_nodes = KnownNodes()
+        self._known_nodes = KnownNodes()
         self.unlooked: dict[str, None] = {}
         self.template_matrix: TemplateMatrix | None = None
         self.quiet_at: int | None = None
@@ -175,9 +175,16 @@ class State:
         """Return whether the cloud is deleting the node's machine, which it still has."""
         return self.nodes[node_name].spec.provider_id in self._deleting
 
+    def known_nodes(self, now: Instant | None = None) -> KnownNodes:
+        """Return what was found of nodes and groups as they are; ``now`` for findings that depend on the time."""
+        usable = self.memo and self.snapshot.facts.devices is None
+        version, settings = self.nodes_version, self.settings
+        self._known_nodes = still_known(self._known_nodes, version, settings, now, usable=usable)
+        return self._known_nodes
+
     def nodes_by_group(self) -> Mapping[str, list[str]]:
         """Return the names of each group's nodes, in name order; groups without nodes are there too."""
-        known = known_nodes(self)
+        known = self.known_nodes()
         if known.by_group is not None:
             return known.by_group
         found: dict[str, list[str]] = {group: [] for group in self.groups}

@@ -19,7 +19,7 @@ from kubetide.nodes.registry.failures import (
     note_failed,
     time_out,
 )
-from kubetide.nodes.registry.known_nodes import KnownNodes, copied, known_nodes
+from kubetide.nodes.registry.known_nodes import KnownNodes, copied
 from kubetide.nodes.registry.stock_outs import forget_old_shortages
 from kubetide.nodes.registry.view import ClusterView, Counts, GroupView
 from kubetide.nodes.settings import Settings
@@ -36,7 +36,7 @@ def observe(state: State, now: Instant) -> ClusterView:
         memory.started = now
     memory.backoff = drop_stale(memory.backoff, now, state.settings)
     forget_old_shortages(state, now)
-    known = known_nodes(state, now)
+    known = state.known_nodes(now)
     _note_unregistered(state, known, now)
     total, counts = _counts(state, known, now)
     for group_id, group in state.groups.items():

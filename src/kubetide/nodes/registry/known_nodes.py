@@ -7,16 +7,12 @@ health depends on pods then.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from kubetide.nodes.registry.view import Counts
+from kubetide.nodes.settings import Settings
+from kubetide.objects.node import Node
 from kubetide.ports.cloud import Instance
-
-if TYPE_CHECKING:
-    from kubetide.nodes.settings import Settings
-    from kubetide.nodes.state import State
-    from kubetide.objects.node import Node
-    from kubetide.units.time import Instant
+from kubetide.units.time import Instant
 
 
 @dataclass(slots=True)
@@ -46,13 +42,13 @@ class KnownNodes:
     no_young: bool = False
 
 
-def known_nodes(state: State, now: Instant | None = None) -> KnownNodes:
-    """Return what is known of the nodes and groups as they are; of ``now``, where findings depend on the time."""
-    known = state.known_nodes
-    same = known.version == state.nodes_version and known.settings is state.settings
+def still_known(
+    known: KnownNodes, version: int, settings: Settings, now: Instant | None, *, usable: bool
+) -> KnownNodes:
+    """Return what is known of nodes and groups of that version, or nothing yet; ``now`` where findings depend on the time."""
     past = now is not None and known.since is not None and now < known.since
-    if not same or past or not state.memo or state.snapshot.facts.devices is not None:
-        known = state.known_nodes = KnownNodes(version=state.nodes_version, settings=state.settings)
+    if known.version != version or known.settings is not settings or past or not usable:
+        known = KnownNodes(version=version, settings=settings)
     if now is not None and known.since is None:
         known.since = now
     return known

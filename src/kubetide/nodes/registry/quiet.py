@@ -8,7 +8,6 @@ any of that is never quiet.
 from __future__ import annotations
 
 from kubetide.nodes.decision import Commands
-from kubetide.nodes.registry.known_nodes import known_nodes
 from kubetide.nodes.registry.view import ClusterView
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
@@ -68,7 +67,7 @@ def quiet_tick(state: State, view: ClusterView) -> Tick:
 
 
 def _has_young(state: State, now: Instant) -> bool:
-    known = known_nodes(state, now)
+    known = state.known_nodes(now)
     if not known.no_young:
         known.no_young = not any(_is_young(state, name, now) for name in state.nodes)
     return not known.no_young

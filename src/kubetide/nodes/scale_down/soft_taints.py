@@ -10,7 +10,6 @@ from collections.abc import Collection
 
 from kubetide.nodes.decision import AddTaint, EventRecord, Outcome, RemoveTaint
 from kubetide.nodes.facts.nodes import DELETION_CANDIDATE, FILL_LATER, TO_BE_DELETED, has_taint
-from kubetide.nodes.registry.known_nodes import known_nodes
 from kubetide.nodes.scale_down.events import cleaned
 from kubetide.nodes.scale_down.names import PREFER_NO_SCHEDULE
 from kubetide.nodes.state import State
@@ -31,7 +30,7 @@ def soft_taints(state: State, unneeded: Collection[str], now: Instant) -> tuple[
     if budget <= 0:
         return ()
     older = {name for name, one in state.memory.scale_down.deletions.items() if one.since != now}
-    known = known_nodes(state)
+    known = state.known_nodes()
     if known.marked is None:
         marked = (name for name, node in state.nodes.items() if has_taint(node, DELETION_CANDIDATE))
         known.marked = frozenset(marked)

@@ -26,7 +26,6 @@ from kubetide.nodes.facts.nodes import (
 from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.memory import SeenTemplate
 from kubetide.nodes.reasons import reason
-from kubetide.nodes.registry.known_nodes import known_nodes
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.cached import KnownTemplates
@@ -83,7 +82,7 @@ def learn_templates(state: State, now: Instant) -> tuple[Reason, ...]:
 
 def _good_nodes(state: State, now: Instant) -> dict[str, list[Node]]:
     """Return, by group, the nodes that can be a template, in name order."""
-    known = known_nodes(state, now)
+    known = state.known_nodes(now)
     if known.good is not None:
         return known.good
     good: dict[str, list[Node]] = {}
