@@ -8,7 +8,9 @@ Both change ``state.memory.scale_down``, and ``memory.rotation``, which all sear
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import compress
+from operator import is_not
 
 from msgspec.structs import replace
 
@@ -314,14 +316,10 @@ def _reasons(
         found.append(reason("ScaleDownHeld", why=held))
     elif held:
         found.append(reason("ScaleDownInCooldown", why=held))
-    # Most verdicts are those of before, the very objects.
-    same = set(map(id, before.unremovable))
-    others = [one for one in status.unremovable if id(one) not in same]
-    known = {one.node: one.reason for one in before.unremovable} if others else {}
     found += [
         _unremovable_reason(one)
-        for one in others
-        if known.get(one.node) != one.reason and one.reason != "RecentlyUnremovable"
+        for one, former in _other_verdicts(before.unremovable, status.unremovable)
+        if one.reason not in (former, "RecentlyUnremovable")
     ]
     was_unneeded = dict.fromkeys(before.unneeded or ())
     found += [reason("NodeUnneeded", name) for name in status.unneeded or () if name not in was_unneeded]
@@ -330,6 +328,19 @@ def _reasons(
     for one in plan.drain:
         found.append(_chosen(state, one, now, "NodeChosen"))
     return tuple(found)
+
+
+def _other_verdicts(
+    before: Sequence[UnremovableNode], now: Sequence[UnremovableNode]
+) -> list[tuple[UnremovableNode, str | None]]:
+    """Return the verdicts that may differ from those before, each with the node's reason then; None for none."""
+    if len(before) == len(now):
+        # Most are the very objects of before.
+        others = list(compress(zip(now, before, strict=True), map(is_not, now, before)))
+        if all(one.node == former.node for one, former in others):
+            return [(one, former.reason) for one, former in others]
+    known = {one.node: one.reason for one in before}
+    return [(one, known.get(one.node)) for one in now]
 
 
 def _unremovable_reason(one: UnremovableNode) -> Reason:
