@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.soak.looking import Looking
+from tests.soak.meddling import Meddler, meddling_of
 from tests.soak.scenarios import Json, load_of, scenario_of
 
 from kubetide.ports.clock import Clock
@@ -54,6 +55,8 @@ def command(seed: int, minutes: int) -> str:
 def play(seed: int, minutes: int, *, replays: bool) -> Played:
     """Play the scenario of a seed; with ``replays`` its records are decided again."""
     given = scenario_of(seed, minutes)
+    if "a broken map" in meddling_of(seed):
+        given["flags"]["expander"] = "priority,least-waste"
     tracebacks = _Tracebacks()
     logger = logging.getLogger("kubetide")
     logger.addHandler(tracebacks)
@@ -89,11 +92,13 @@ def _played(path: Path, given: Json, seed: int) -> Played:
         writer.start()
         world = World(scenario, clock, base=path.parent, end=end, seed=seed, recorder=writer)
         looking = Looking(world, _bounds(given))
-        task = asyncio.ensure_future(looking.run())
+        meddler = Meddler(world, seed)
+        tasks = [asyncio.ensure_future(one.run()) for one in (looking, meddler)]
         try:
             await world.run()
         finally:
-            task.cancel()
+            for task in tasks:
+                task.cancel()
             writer.close()
         found.append(Played([*world.violations(), *looking.found], looking.looks, looking.bindings))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 from tests.soak import playing
+from tests.soak.meddling import MEDDLING, meddling_of
 from tests.soak.playing import play
 from tests.soak.scenarios import FAULTS, scenario_of
 
@@ -33,6 +34,7 @@ def test_the_seeds_meet_everything():
     text = msgspec.json.encode(worlds).decode().replace('\\"', '"')
     assert {fault["kind"] for world in worlds for fault in world["faults"]} == set(FAULTS)
     assert len({world["flags"]["expander"] for world in worlds}) == 6
+    assert {one for seed in SEEDS for one in meddling_of(seed)} == set(MEDDLING)
     for word in (
         "StatefulSet",
         "DaemonSet",
