@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kubetide.nodes.consolidation.settings import ConsolidationSettings
@@ -56,35 +56,47 @@ class Candidate:
         return self.price * self.stay - self.disruption
 
 
-def candidates(state: State, now: Instant) -> list[Candidate]:
-    """Return the nodes that may be consolidated, in name order.
+def candidates(state: State, now: Instant, most: int) -> list[Candidate]:
+    """Return the nodes that may be consolidated: at most so many, those first that are worth most for each eviction.
 
     Those of scale-down (groups above their minimum, not on their way out, not disabled) that are ready, needed, as old as
     --scale-down-delay-after-add, and whose pods all may go or end by themselves soon enough.
     """
-    settings, memory = state.settings, state.memory.consolidation
     context = drain_context(state, now, state.scale_down_cache.allowances(state.pdbs))
-    busy = {name for move in memory.moves for name in move.nodes}
-    found = []
-    for name, group in eligible(state, now).items():
-        if name in busy or memory.failed.get(name, now) > now or not _may_go(state, group, now):
-            continue
-        node = state.nodes[name]
-        age = age_of(node, now)
-        if (
-            name in state.memory.scale_down.unneeded
-            or age is None
-            or age < settings.scale_down_delay_after_add
-            or is_disabled(node)
-            or state.health(name).unready
-            or has_taint(node, TO_BE_DELETED)
-            or state.is_leaving(name)
-        ):
-            continue
-        one = candidate_of(state, name, group, context, age)
+    found: list[Candidate] = []
+    for _, name, age in sorted(_hopeful(state, now)):
+        if len(found) >= most:
+            break
+        one = candidate_of(state, name, state.groups[state.group_of(name) or ""], context, age)
         if one is not None and one.value > 0:
             found.append(one)
     return found
+
+
+def _hopeful(state: State, now: Instant) -> Iterator[tuple[float, str, Duration]]:
+    """Yield what nothing but its pods may keep: less what it may be worth for each eviction, the node, and its age."""
+    settings, memory = state.settings, state.memory.consolidation
+    busy = {name for move in memory.moves for name in move.nodes}
+    unneeded = state.memory.scale_down.unneeded
+    open_groups = {name: _may_go(state, group, now) for name, group in state.groups.items()}
+    for name, group in eligible(state, now).items():
+        if (
+            not open_groups[group.id]
+            or name in busy
+            or name in unneeded
+            or memory.failed.get(name, now) > now
+        ):
+            continue
+        node = state.nodes[name]
+        age = age_of(node, now)
+        if age is None or age < settings.scale_down_delay_after_add or is_disabled(node):
+            continue
+        if state.health(name).unready or has_taint(node, TO_BE_DELETED) or state.is_leaving(name):
+            continue
+        pods = len(state.snapshot.pods_on(name))
+        stay = min(age, settings.consolidation_expected_stay) / hours(1)
+        value = (group.price_per_hour or 0.0) * stay
+        yield -(value - settings.consolidation_eviction_price * pods) / (1 + pods), name, age
 
 
 def candidate_of(

@@ -65,7 +65,7 @@ def find_moves(state: State, tick: Tick, now: Instant, most_nodes: int) -> Searc
     found = Search()
     if most_nodes <= 0:
         return found
-    some = sorted(candidates(state, now), key=_by_disruption)[:MOST_CANDIDATES]
+    some = sorted(candidates(state, now, MOST_CANDIDATES), key=_by_disruption)
     if not some:
         return found
     state.snapshot.fork()
