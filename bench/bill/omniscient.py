@@ -3,21 +3,28 @@
 ``repacked``: the cheapest whole nodes for the pods of a moment, as if each could move at no price. ``unmoved``: each pod
 stays where it was put, nodes begin when their first pod comes and end with their last; a greedy choice, so more than
 the least possible.
+
+    python -m bench.bill.omniscient [SET ...]
 """
 
 from __future__ import annotations
 
+import json
+import sys
 from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
-from bench.bill.bound import STEP_S
+from bench.bill.__main__ import DATA
+from bench.bill.bound import STEP_S, bound_usd
 from bench.bill.rows import PodRow, TypeRow
+from bench.bill.sets import SETS
 from kubetide.nodes.least_cost.solver import FleetProblem, relax, solve
 from kubetide.nodes.least_cost.solver.problem import no_limits
 
 _Shape = tuple[int, int, int, str]
+_BOOT_S = 75
 
 
 def _shape(pod: PodRow) -> _Shape:
@@ -99,3 +106,22 @@ def unmoved(pods: Sequence[PodRow], types: Sequence[TypeRow], horizon_s: float, 
         leaving[chosen].append((end, load))
         leaving[chosen].sort(key=lambda one: one[0])
     return total
+
+
+def main() -> None:
+    """Print the figures of the sets that are named, as shares of the bound."""
+    for name in sys.argv[1:] or SETS:
+        one = SETS[name](DATA, 1)
+        bound = bound_usd(one.pods, one.types, one.horizon_s)
+        shares = {
+            f"unmoved_{idle}s_idle": round(
+                unmoved(one.pods, one.types, one.horizon_s, boot_s=_BOOT_S + idle) / bound, 4
+            )
+            for idle in (0, 225, 600)
+        }
+        found = {"set": name, "repacked": round(repacked(one.pods, one.types, one.horizon_s), 4), **shares}
+        print(json.dumps(found), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -184,3 +184,17 @@ def test_no_fleet_is_moved_for_ever(some, data):
             new, old = made.groups[bought], made.groups[own]
             same = new.template.node.status.capacity == old.template.node.status.capacity
             assert not same or new.price_per_hour < old.price_per_hour
+
+
+def test_a_dear_machine_is_filled_last():
+    """Pods that would do with a cheap machine keep nobody's place on a dear one, however full it is."""
+    groups = [priced("dear", 4, 2.0), priced("plain", 4, 0.2)]
+    made = Fleet(
+        groups,
+        {"dear": [[3900]], "plain": [[3900]]},
+        consolidation_enabled=False,
+        steer_pods_to_fuller_nodes=True,
+    )
+    made.minute()
+    taints = {name: len(node.spec.taints or ()) for name, node in made.state.nodes.items()}
+    assert taints == {"dear-0": 3, "plain-0": 0}
