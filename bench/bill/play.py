@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from bench.bill.feed import MODEL_LABEL, Feed
+from bench.bill.gap import Gap
 from bench.bill.rows import PodRow, TypeRow
 from kubetide.ports.clock import Clock
 from kubetide.runtime.clock import run_virtual
@@ -39,13 +40,25 @@ class Policy:
     flags: Flags = field(default_factory=dict)
 
 
+_OURS: Flags = {
+    "expander": "least-cost",
+    "steer-pods-to-fuller-nodes": True,
+    "consolidation-enabled": True,
+}
+_EARLY: Flags = {"scale-down-unneeded-time": "2m", "scale-down-delay-after-add": "0s"}
+
 POLICIES = {
     "upstream": Policy(),
     "least-waste": Policy({"expander": "least-waste"}),
     "most-pods": Policy({"expander": "most-pods"}),
     "least-nodes": Policy({"expander": "least-nodes"}),
     "least-cost": Policy({"expander": "least-cost"}),
-    "ours": Policy({"expander": "least-cost", "steer-pods-to-fuller-nodes": True}),
+    "least-cost+steer": Policy({"expander": "least-cost", "steer-pods-to-fuller-nodes": True}),
+    "least-cost+consolidation": Policy({"expander": "least-cost", "consolidation-enabled": True}),
+    "ours": Policy(_OURS),
+    "ours+remember": Policy({**_OURS, "remember-demand": "30m"}),
+    "ours+early": Policy({**_OURS, **_EARLY}),
+    "ours+early+remember": Policy({**_OURS, **_EARLY, "remember-demand": "30m", "buy-back-price": "5m"}),
     "upstream+steer": Policy({"steer-pods-to-fuller-nodes": True}),
 }
 
@@ -64,16 +77,18 @@ def play(
     scenario = _scenario(types, POLICIES[policy].flags, scheduler)
     end = Instant(start_of(scenario) + round(horizon_s * 1e9))
     marks: list[Mark] = []
-    kept: list[tuple[World, Feed]] = []
+    kept: list[tuple[World, Feed, Gap]] = []
 
     async def main(clock: Clock) -> None:
         with tempfile.TemporaryDirectory() as folder:
             recorder = MarkingRecorder(NullRecorder(), marks.append)
             world = World(scenario, clock, base=Path(folder), end=end, seed=seed, recorder=recorder)
             world.timeline.prices = prices_of(scenario)
-            feed = Feed(there, world.cluster, clock, world.start)
+            feed, gap = Feed(there, world.cluster, clock, world.start), Gap(types, clock)
             world.pods.on_change(feed.pod_changed)
-            kept.append((world, feed))
+            world.pods.on_change(gap.pod_changed)
+            world.nodes.on_change(gap.node_changed)
+            kept.append((world, feed, gap))
             async with asyncio.TaskGroup() as group:
                 feeding = group.create_task(feed.run())
                 await world.run()
@@ -82,8 +97,9 @@ def play(
     began = time.process_time()
     run_virtual(main, start=Instant(start_of(scenario) - minutes(1)))
     cpu_s = time.process_time() - began
-    [(world, feed)] = kept
-    return {**_figures(there, world, feed, marks, horizon_s), "cpu_s": round(cpu_s, 1)}
+    [(world, feed, gap)] = kept
+    found = _figures(there, world, feed, marks, horizon_s)
+    return {**found, "by_use_usd": gap.parts(found["cost_usd"]), "cpu_s": round(cpu_s, 1)}
 
 
 def _scenario(types: Sequence[TypeRow], flags: Flags, scheduler: str) -> Scenario:

@@ -8,6 +8,7 @@ One tick::
     place       what already fits, the next part of the pods, where time for it is limited
     salvo       the same for what is left, on the nodes just bought, where several increases a tick are allowed
     scale_down  unneeded nodes -> soft taints -> which to delete -> taints
+    consolidate nodes that a cheaper one replaces -> increases, taints; where that is enabled
     min_size    groups below their minimum
 
 and between ticks, while deletions are in flight, ``actuate``: wait, look again, evict, delete.
@@ -22,6 +23,8 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from kubetide.nodes.consolidation.decide import absorb as absorb_consolidation
+from kubetide.nodes.consolidation.decide import decide as consolidate
 from kubetide.nodes.decision import AskExpander, Commands, IncreaseSize, Outcomes, Result
 from kubetide.nodes.provisioning.serve import writes_of
 from kubetide.nodes.registry.cluster_state import observe, recalculate
@@ -41,6 +44,7 @@ from kubetide.nodes.scale_up.minimum import plan_min_size
 from kubetide.nodes.scale_up.orchestrator import (
     absorb_answer,
     absorb_scale_up,
+    after_consolidation,
     after_scale_down,
     open_tick,
     place_on,
@@ -82,6 +86,9 @@ def decide(state: State, now: Instant) -> Commands:
             wait = "pods without a place are too new" if too_new else ""
             found = decide_scale_down(state, now, wait=wait, families=_families(state))
             return replace(found, next_step=after_scale_down(state))
+        case "consolidate":
+            assert state.tick is not None, "scale-up opens the tick"
+            return replace(consolidate(state, state.tick, now), next_step=after_consolidation(state))
         case "min_size":
             assert state.tick is not None, "scale-up opens the tick"
             return plan_min_size(state, state.tick, now)
@@ -117,6 +124,8 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
             ):
                 # Upstream's registry looks at the sizes again when a deletion begins.
                 recalculate(state, state.view)
+        case "consolidate":
+            result = absorb_consolidation(state, commands, outcomes, now)
         case "actuate":
             return absorb_actuation(state, commands, outcomes, now)
     if not commands.next_step and state.settings.write_status_configmap:

@@ -133,7 +133,9 @@ class Commands(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     actions: tuple[Action, ...] = ()
     events: tuple[EventRecord, ...] = ()
-    next_step: Literal["", "scale_up", "place", "choose", "salvo", "scale_down", "min_size"] = ""
+    next_step: Literal[
+        "", "scale_up", "place", "choose", "salvo", "scale_down", "consolidate", "min_size"
+    ] = ""
     read_pods: tuple[str, ...] = ()
     wake_at: Instant | None = None
     answers: tuple[Capacity, ...] | None = None

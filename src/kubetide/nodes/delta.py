@@ -12,6 +12,7 @@ A tick goes through steps; each is apply, decide, act, absorb:
 * ``choose``: which option it is, once the expander in a process of its own has answered;
 * ``salvo``: another increase for the pods that the last one leaves, where several a tick are allowed;
 * ``scale_down``: unneeded nodes, soft taints, the choice of nodes to delete;
+* ``consolidate``: nodes that are replaced by cheaper ones or merged, where that is enabled;
 * ``min_size``: groups below their minimum, where that is enforced;
 * ``actuate``: one move of each deletion in flight; has ticks of its own.
 """
@@ -42,7 +43,9 @@ from kubetide.units.time import ZERO, Duration
 Key = tuple[str, str]
 """(namespace, name)"""
 
-Step = Literal["update", "scale_up", "place", "choose", "salvo", "scale_down", "min_size", "actuate"]
+Step = Literal[
+    "update", "scale_up", "place", "choose", "salvo", "scale_down", "consolidate", "min_size", "actuate"
+]
 
 
 class Gone(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from kubetide.nodes.consolidation.memory import ConsolidationMemory
 from kubetide.nodes.scale_down.memory import ScaleDownMemory
 from kubetide.objects.base import Quantities
 from kubetide.objects.node import Node
@@ -243,3 +244,4 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     buffer_templates: dict[str, str] = {}
     """By PodTemplate of a CapacityBuffer: uid of the pod that it was last copied from, empty for a workload."""
     scale_down: ScaleDownMemory = msgspec.field(default_factory=ScaleDownMemory)
+    consolidation: ConsolidationMemory = msgspec.field(default_factory=ConsolidationMemory)

@@ -90,6 +90,9 @@ SCALE_DOWN = {
     "EmptyNodeChosen": "node {subject} of group {group} goes: empty and unneeded for {unneeded}",
     "NodeChosen": "node {subject} of group {group} goes: unneeded for {unneeded}, utilization {utilization}, {pods:pod} to be moved",
     "RemovalAdvised": "node {subject} of group {group} would go: {why}",
+    "ConsolidationChosen": "node {subject} is consolidated: {why}",
+    "ConsolidationBegun": "node {subject} of group {group} goes by consolidation: {pods:pod} to be moved",
+    "ConsolidationGivenUp": "node {subject} is not consolidated after all: {why}",
     "NodeDeleted": "node {subject} of group {group} was deleted",
     "DeletionFailed": "node {subject} could not be removed, {why}: {error}",
 }
@@ -103,6 +106,9 @@ ACTIONS = (
     "SizeFixed",
     "EmptyNodeChosen",
     "NodeChosen",
+    "ConsolidationChosen",
+    "ConsolidationBegun",
+    "ConsolidationGivenUp",
     "RemovalAdvised",
     "NodeDeleted",
     "DeletionFailed",
@@ -112,7 +118,13 @@ ACTIONS = (
 VOCABULARY = Vocabulary(
     {**SCALE_UP, **SCALE_DOWN},
     actions=ACTIONS,
-    fruitless=("IncreaseAdvised", "IncreaseRefused", "RemovalAdvised", "DeletionFailed"),
+    fruitless=(
+        "IncreaseAdvised",
+        "IncreaseRefused",
+        "RemovalAdvised",
+        "DeletionFailed",
+        "ConsolidationGivenUp",
+    ),
     changes={"Increased": ("size", "to"), "IncreaseAdvised": ("size", "to"), "NodeDeleted": -1},
     # A tick tells only what is new since the one before.
     alternatives={"Increased": ("GroupSkipped", "GroupRefuses")},

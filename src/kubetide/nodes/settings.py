@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import msgspec
-
+from kubetide.nodes.consolidation.settings import ConsolidationSettings
 from kubetide.ports.cloud import KnowsMachines, PodPrices
 from kubetide.ports.limits import LimitError, parse_min_max
 from kubetide.units.numbers import NumberError, parse_integer
@@ -77,7 +76,7 @@ def drain_turns(settings: Settings) -> tuple[DrainTurn, ...]:
     return parse_drain_turns(settings.drain_priority_config)
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Settings(ConsolidationSettings, frozen=True, kw_only=True, omit_defaults=True):
     """The flags, dashes written as underscores; durations in ns. The last block is kubetide's own."""
 
     scan_interval: Duration = seconds(10)
@@ -243,6 +242,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def __post_init__(self) -> None:
         """Raise ValueError for a limit that is not ``<min>:<max>``, and for a negative number of rounds."""
+        super().__post_init__()
         parse_range(self.cores_total, "cores-total")
         parse_range(self.memory_total, "memory-total")
         for text in self.gpu_total:

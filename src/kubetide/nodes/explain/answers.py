@@ -88,6 +88,7 @@ class NodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
         way_out: What a person can do about the blocking pod; empty where nothing blocks.
         goes: When the node may go, in words; empty where that is not known.
         filled: Whether the scheduler is steered to fuller nodes, in words; empty where it is not.
+        consolidated: What consolidation does with it, what that saves and what it waits for; empty for nothing.
     """
 
     node: str
@@ -104,6 +105,7 @@ class NodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
     way_out: str = ""
     goes: str = ""
     filled: str = ""
+    consolidated: str = ""
 
 
 class GroupExplanation(msgspec.Struct, frozen=True, kw_only=True):
@@ -201,6 +203,7 @@ def explain_node(state: State, name: str, now: Instant) -> NodeExplanation:
         way_out=way_out(found.blocking_reason),
         goes=goes(state, name, found.reason, found.blocking_pod) if found.status != "deleting" else "",
         filled=filled(state.nodes[name]),
+        consolidated=state.memory.consolidation.reasons.get(name, ""),
     )
 
 

@@ -85,6 +85,8 @@ def _node_lines(found: NodeExplanation) -> list[str]:
         lines.append(f"goes: {found.goes}")
     if found.filled:
         lines.append(f"filled: {found.filled}")
+    if found.consolidated:
+        lines.append(f"consolidation: {found.consolidated}")
     if found.price_per_hour is not None:
         saves = "saves" if found.status in {"stays", "unneeded"} else "costs"
         lines.append(

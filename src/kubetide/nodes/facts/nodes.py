@@ -17,7 +17,9 @@ TO_BE_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
 DELETION_CANDIDATE: Final = "DeletionCandidateOfClusterAutoscaler"
 FILL_LATER: Final = tuple(f"kubetide.dev/fill-later-{number}" for number in (1, 2, 3))
 """Soft taints of --steer-pods-to-fuller-nodes; the emptier a node is the more of them it has."""
-OWN_TAINTS: Final = frozenset({TO_BE_DELETED, DELETION_CANDIDATE, *FILL_LATER})
+CONSOLIDATION: Final = "kubetide.dev/consolidation"
+"""A node that consolidation takes away once the pods on it have ended that may not be evicted: no new ones come."""
+OWN_TAINTS: Final = frozenset({TO_BE_DELETED, DELETION_CANDIDATE, CONSOLIDATION, *FILL_LATER})
 """Taints that the node loop puts on nodes; no new node has them."""
 TEMPLATE_LABEL: Final = "cluster-autoscaler.kubernetes.io/template-node"
 DAEMON_SET_POD_ANNOTATION: Final = "cluster-autoscaler.kubernetes.io/daemonset-pod"
@@ -120,6 +122,12 @@ def taint_type(key: str, settings: Settings) -> str:
     if key in settings.status_taint or key.startswith(_STATUS_PREFIX):
         return "status-taint"
     return "other"
+
+
+def is_starting_after(node: Node, since: Instant) -> bool:
+    """Return whether the node was created at that second or later."""
+    created = node.metadata.creation_timestamp
+    return created is not None and after(parse_rfc3339(created), seconds(1)) > since
 
 
 def has_taint(node: Node, key: str) -> bool:

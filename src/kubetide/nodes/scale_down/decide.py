@@ -15,6 +15,7 @@ from operator import is_not
 from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
+from kubetide.nodes.consolidation.keeping import keep_back, note_uses
 from kubetide.nodes.decision import AddTaint, Commands, EventRecord, Outcomes, Result
 from kubetide.nodes.facts.nodes import TO_BE_DELETED
 from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
@@ -80,6 +81,7 @@ def decide(
     found = evaluate(state, now, state.scale_down_cache)
     before = memory.status
     _note_unneeded(state, found, now)
+    note_uses(state, now)
     state.phases.end("findUnneeded")
     results, memory.results = memory.results, {}
     held = "; ".join(state.holds) or wait or _cooldown(state, now)
@@ -89,12 +91,13 @@ def decide(
     else:
         state.phases.begin("scaleDown")
         plan = choose(state, found.removable, now, families)
+        keep_back(state, plan, now)
         result = "ScaleDownNodeDeleteStarted" if plan.empty or plan.drain else "ScaleDownNoNodeDeleted"
     if state.tick is not None:
         state.tick.not_simulated = found.not_simulated
         state.tick.over_limits += [("down", resources) for resources in plan.over_limits]
     memory.status = _status(state, found, plan, result, held, results)
-    begun = _begin(state, plan, now)
+    begun = begin_deletions(state, plan, now)
     soft = soft_taints(state, memory.unneeded, now)
     steering = fill_order(state, now, state.settings.max_bulk_soft_taint_count - len(soft))
     return Commands(
@@ -218,7 +221,7 @@ def _cooldown(state: State, now: Instant) -> str:
     return ""
 
 
-def _begin(state: State, plan: Plan, now: Instant) -> tuple[AddTaint, ...]:
+def begin_deletions(state: State, plan: Plan, now: Instant) -> tuple[AddTaint, ...]:
     """Enter the deletions and return their taints: empty nodes first."""
     memory, settings = state.memory.scale_down, state.settings
     actions: list[AddTaint] = []

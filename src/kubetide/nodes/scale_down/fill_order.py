@@ -10,6 +10,8 @@ Source: kube-scheduler 1.36, TaintToleration's score; utilization is that of sca
 
 from __future__ import annotations
 
+import numpy as np
+
 from kubetide.nodes.decision import AddTaint, RemoveTaint
 from kubetide.nodes.facts.nodes import FILL_LATER, TO_BE_DELETED, has_taint
 from kubetide.nodes.scale_down.context import drain_context
@@ -45,6 +47,7 @@ def _used(state: State, now: Instant) -> dict[str, float]:
     """Return the utilization of each node that may have pods, as this tick's evaluation found it."""
     cache = state.scale_down_cache
     context = drain_context(state, now, cache.allowances(state.pdbs))
+    worth = _worth(state)
     found = {}
     for name in sorted(state.nodes):
         group = state.groups.get(state.group_of(name) or "")
@@ -56,5 +59,31 @@ def _used(state: State, now: Instant) -> dict[str, float]:
         ignores = ignores_daemon_sets(group, state.settings)
         facts = cache.facts(state.snapshot, name, context, ignore_daemon_sets=ignores)
         if facts.utilization is not None:
-            found[name] = facts.utilization.value
+            found[name] = min(facts.utilization.value, worth.get(name, 1.0))
+    return found
+
+
+def _worth(state: State) -> dict[str, float]:
+    """Return the price of the cheapest node that holds as much, as a share of the node's own; nodes without a price are left out."""
+    tick = state.tick
+    priced = [
+        (group.price_per_hour, template)
+        for group in state.groups.values()
+        if group.price_per_hour and (template := tick.templates.get(group.id) if tick else None) is not None
+    ]
+    snapshot = state.snapshot
+    names = [name for name, column in snapshot.requested.items() if column.any()]
+    if not priced or not names:
+        return {}
+    asked = np.array([snapshot.requested[name] for name in names], np.int64)
+    least = np.full(len(snapshot.node_names), np.inf)
+    for price, template in priced:
+        there = template.fresh.allocatable
+        stock = np.array([there[name][0] if name in there else 0 for name in names], np.int64)
+        least = np.where((asked <= stock[:, None]).all(axis=0), np.minimum(least, price), least)
+    found = {}
+    for name, price in zip(snapshot.node_names, least.tolist(), strict=True):
+        group = state.groups.get(state.group_of(name) or "") if name in state.nodes else None
+        if group is not None and group.price_per_hour:
+            found[name] = price / group.price_per_hour
     return found

@@ -43,7 +43,7 @@ def choose(
     """
     plan = _removable_now(state, removable, now, families)
     _whole_groups_only(state, plan)
-    return _within_budgets(state, plan, now)
+    return within_budgets(state, plan, now)
 
 
 def _removable_now(
@@ -54,7 +54,7 @@ def _removable_now(
     for deletion in state.memory.scale_down.deletions.values():
         in_flight[deletion.group] = in_flight.get(deletion.group, 0) + 1
     sizes = {group.id: group.target_size - in_flight.get(group.id, 0) for group in state.groups.values()}
-    left = _Limits(state, now)
+    left = TotalsAboveMinimum(state, now)
     by_name = _balanced(families, sorted(removable, key=lambda one: one.node), sizes)
     for one in (
         *(one for one in by_name if not one.moves.pods),
@@ -118,7 +118,7 @@ def _size_refuses(state: State, one: Removable, sizes: dict[str, int]) -> tuple[
     return None
 
 
-class _Limits:
+class TotalsAboveMinimum:
     """What may be taken off the cluster's totals (--cores-total, --memory-total, --gpu-total)."""
 
     def __init__(self, state: State, now: Instant) -> None:
@@ -181,7 +181,7 @@ def _whole_groups_only(state: State, plan: Plan) -> None:
     plan.drain = [one for one in plan.drain if one.group not in partial]
 
 
-def _within_budgets(state: State, plan: Plan, now: Instant) -> Plan:
+def within_budgets(state: State, plan: Plan, now: Instant) -> Plan:
     """Cut the plan to the deletions that may run at once; a whole group may pass the budget once."""
     settings, memory = state.settings, state.memory.scale_down
     in_flight = [deletion for deletion in memory.deletions.values() if deletion.in_flight]

@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from kubetide.nodes.decision import AddTaint, EventRecord, Outcome, RemoveTaint
-from kubetide.nodes.facts.nodes import DELETION_CANDIDATE, FILL_LATER, TO_BE_DELETED, has_taint
+from kubetide.nodes.facts.nodes import (
+    CONSOLIDATION,
+    DELETION_CANDIDATE,
+    FILL_LATER,
+    TO_BE_DELETED,
+    has_taint,
+)
 from kubetide.nodes.scale_down.events import cleaned
 from kubetide.nodes.scale_down.names import PREFER_NO_SCHEDULE
 from kubetide.nodes.state import State
@@ -56,7 +62,7 @@ def startup_cleanup(state: State, now: Instant) -> tuple[RemoveTaint, ...]:
 
     Deletion taints (with the cordon) of all nodes in groups, for no deletion is in flight; with soft
     taints switched off also candidates' taints that are older than --node-deletion-candidate-ttl; without
-    --steer-pods-to-fuller-nodes its taints.
+    --steer-pods-to-fuller-nodes its taints. Those of consolidation go, too: its moves begin anew.
     """
     settings = state.settings
     actions: list[RemoveTaint] = []
@@ -65,6 +71,8 @@ def startup_cleanup(state: State, now: Instant) -> tuple[RemoveTaint, ...]:
         in_flight = name in state.memory.scale_down.deletions
         if has_taint(node, TO_BE_DELETED) and not in_flight and state.group_of(name) is not None:
             actions.append(RemoveTaint(name, TO_BE_DELETED, uncordon=settings.cordon_node_before_terminating))
+        if has_taint(node, CONSOLIDATION) and name not in state.memory.consolidation.closing:
+            actions.append(RemoveTaint(name, CONSOLIDATION))
         if settings.max_bulk_soft_taint_count == 0:
             since = candidate_since(node)
             if since is not None and after(since, settings.node_deletion_candidate_ttl) <= now:

@@ -192,14 +192,20 @@ def _not_buyable(tick: Tick) -> list[Reason]:
     return [reason("RequestNotBuyable", f"{meta.namespace}/{meta.name}", pods=len(tick.wanted.pods))]
 
 
-def after_round(state: State) -> Literal["", "scale_down", "min_size"]:
+def after_round(state: State) -> Literal["", "scale_down", "consolidate", "min_size"]:
     """Return the step that follows the last increase."""
     takes_down = state.settings.scale_down_enabled and not holds_scale_down(state)
     return "scale_down" if takes_down else after_scale_down(state)
 
 
-def after_scale_down(state: State) -> Literal["", "min_size"]:
+def after_scale_down(state: State) -> Literal["", "consolidate", "min_size"]:
     """Return the step that follows scale-down."""
+    enabled = state.settings.consolidation_enabled and state.settings.scale_down_enabled
+    return "consolidate" if enabled else after_consolidation(state)
+
+
+def after_consolidation(state: State) -> Literal["", "min_size"]:
+    """Return the step that follows consolidation."""
     return "min_size" if state.settings.enforce_node_group_min_size else ""
 
 

@@ -1,0 +1,202 @@
+"""Which nodes may be consolidated, and what each is worth: its price over its expected stay, less its disruption."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from kubetide.nodes.consolidation.settings import ConsolidationSettings
+from kubetide.nodes.facts.nodes import TO_BE_DELETED, has_taint
+from kubetide.nodes.registry.failures import is_zero_or_max
+from kubetide.nodes.scale_down.context import drain_context
+from kubetide.nodes.scale_down.drain_rules import DrainContext, Moves, Prepared, settle
+from kubetide.nodes.scale_down.eligibility import candidates as eligible
+from kubetide.nodes.scale_down.eligibility import ignores_daemon_sets, is_disabled
+from kubetide.nodes.scale_down.facts import NodeFacts
+from kubetide.nodes.state import State
+from kubetide.objects.node import Node
+from kubetide.objects.pod import Pod
+from kubetide.ports.cloud import NodeGroup
+from kubetide.scheduling import classify_unbound, node_allocatable
+from kubetide.scheduling.pods.resources import PODS
+from kubetide.units.time import Duration, Instant, between, hours, parse_rfc3339
+
+_ENDS_BY_ITSELF = ("Never", "OnFailure")
+_KEPT_BY_OWNER = ("NotReplicated", "NotSafeToEvictAnnotation")
+"""Drain rules that keep a pod from being evicted, but not from ending."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A node that may go.
+
+    Attributes:
+        moves: The pods to be evicted.
+        ending: Pods that may not be evicted and end by themselves: they are waited for.
+        load: What all of these ask for, the number of pods among it.
+        capacity: What the node offers.
+        stay: Hours for which the node is expected to stay.
+        disruption: What the evictions count for, and the node while pods that end by themselves are awaited.
+    """
+
+    name: str
+    group: str
+    facts: NodeFacts
+    moves: Moves
+    ending: tuple[Pod, ...]
+    load: Mapping[str, int]
+    capacity: Mapping[str, int]
+    price: float
+    stay: float
+    disruption: float
+
+    @property
+    def value(self) -> float:
+        """What is saved over the expected stay if no new node is needed."""
+        return self.price * self.stay - self.disruption
+
+
+def candidates(state: State, now: Instant, most: int) -> list[Candidate]:
+    """Return the nodes that may be consolidated: at most so many, those first that are worth most for each eviction.
+
+    Those of scale-down (groups above their minimum, not on their way out, not disabled) that are ready, needed, as old as
+    --scale-down-delay-after-add, and whose pods all may go or end by themselves soon enough.
+    """
+    context = drain_context(state, now, state.scale_down_cache.allowances(state.pdbs))
+    found: list[Candidate] = []
+    for _, name, age in sorted(_hopeful(state, now)):
+        if len(found) >= most:
+            break
+        one = candidate_of(state, name, state.groups[state.group_of(name) or ""], context, age)
+        if one is not None and one.value > 0:
+            found.append(one)
+    return found
+
+
+def _hopeful(state: State, now: Instant) -> Iterator[tuple[float, str, Duration]]:
+    """Yield what nothing but its pods may keep: less what it may be worth for each eviction, the node, and its age."""
+    settings, memory = state.settings, state.memory.consolidation
+    busy = {name for move in memory.moves for name in move.nodes}
+    unneeded = state.memory.scale_down.unneeded
+    open_groups = {name: _may_go(state, group, now) for name, group in state.groups.items()}
+    for name, group in eligible(state, now).items():
+        if (
+            not open_groups[group.id]
+            or name in busy
+            or name in unneeded
+            or memory.failed.get(name, now) > now
+        ):
+            continue
+        node = state.nodes[name]
+        age = age_of(node, now)
+        if age is None or age < settings.scale_down_delay_after_add or is_disabled(node):
+            continue
+        if state.health(name).unready or has_taint(node, TO_BE_DELETED) or state.is_leaving(name):
+            continue
+        pods = len(state.snapshot.pods_on(name))
+        stay = min(age, settings.consolidation_expected_stay) / hours(1)
+        value = (group.price_per_hour or 0.0) * stay
+        yield -(value - settings.consolidation_eviction_price * pods) / (1 + pods), name, age
+
+
+def candidate_of(
+    state: State, name: str, group: NodeGroup, context: DrainContext, age: Duration
+) -> Candidate | None:
+    """Return what a node comes to as a candidate, or None where a pod keeps it."""
+    settings: ConsolidationSettings = state.settings
+    stay = min(age, settings.consolidation_expected_stay) / hours(1)
+    price = group.price_per_hour or 0.0
+    facts = facts_of(state, name, group, context)
+    if facts.utilization is None:
+        return None
+    split = split_ending(state, facts, context)
+    if split is None:
+        return None
+    moves, ending = split
+    if not context.allowances.allow_together(moves.pods):
+        return None
+    if not moves.pods and not ending:
+        return None  # scale-down's, once it has been unneeded for long enough
+    if not end_soon(facts.node, ending, context.now):
+        return None
+    wait = max((age_of(pod, context.now) or 0 for pod in ending), default=0) / hours(1)
+    disruption = settings.consolidation_eviction_price * len(moves.pods) + price * wait
+    return Candidate(
+        name=name,
+        group=group.id,
+        facts=facts,
+        moves=moves,
+        ending=ending,
+        load=load_of((*moves.pods, *ending)),
+        capacity=node_allocatable(facts.node),
+        price=price,
+        stay=stay,
+        disruption=disruption,
+    )
+
+
+def facts_of(state: State, name: str, group: NodeGroup, context: DrainContext) -> NodeFacts:
+    """Return what scale-down knows of a node."""
+    ignores = ignores_daemon_sets(group, state.settings)
+    return state.scale_down_cache.facts(state.snapshot, name, context, ignore_daemon_sets=ignores)
+
+
+def split_ending(
+    state: State, facts: NodeFacts, context: DrainContext
+) -> tuple[Moves, tuple[Pod, ...]] | None:
+    """Return the pods to be evicted and those that end by themselves, or None where another pod keeps the node."""
+    prepared = state.scale_down_cache.prepared(facts, context)
+    ending = []
+    others = []
+    for pod, verdict in zip(prepared.pods, prepared.verdicts, strict=True):
+        answer = verdict.answer
+        waits = answer is not None and (
+            answer.outcome == "wait"
+            or (
+                answer.outcome == "block"
+                and answer.reason in _KEPT_BY_OWNER
+                and pod.spec.restart_policy in _ENDS_BY_ITSELF
+            )
+        )
+        if waits:
+            ending.append(pod)
+        else:
+            others.append((pod, verdict))
+    rest = Prepared(
+        tuple(pod for pod, _ in others), tuple(verdict for _, verdict in others), prepared.valid_until
+    )
+    moves = settle(rest, context)
+    return None if moves.blocked is not None else (moves, tuple(ending))
+
+
+def end_soon(node: Node, ending: Iterable[Pod], now: Instant) -> bool:
+    """Return whether pods are expected to end within half of the node's stay: both for as long again as they have been there."""
+    age = age_of(node, now) or 0
+    return all(2 * (age_of(pod, now) or 0) <= age for pod in ending)
+
+
+def load_of(pods: Iterable[Pod]) -> dict[str, int]:
+    """Return what pods ask for together."""
+    load = {PODS: 0}
+    for pod in pods:
+        load[PODS] += 1
+        for name, amount in classify_unbound(pod).requests.items():
+            if amount > 0:
+                load[name] = load.get(name, 0) + amount
+    return load
+
+
+def age_of(thing: Node | Pod, now: Instant) -> Duration | None:
+    """Return how old an object is; None where it does not say."""
+    created = thing.metadata.creation_timestamp
+    return None if created is None else between(parse_rfc3339(created), now)
+
+
+def _may_go(state: State, group: NodeGroup, now: Instant) -> bool:
+    undone = state.memory.consolidation.undone.get(group.id)
+    return (
+        group.price_per_hour is not None
+        and group.price_per_hour > 0
+        and not is_zero_or_max(group)
+        and (undone is None or undone.until <= now)
+    )

@@ -1,0 +1,129 @@
+"""Nodes that are not given away after all: those that remembered demand would buy back, and those that budgets hold.
+
+Of each group as many nodes are kept as are likely to be bought again before keeping them has cost as much as buying
+back: with ``n`` uses within the time that is remembered, the ``k``-th node is expected to be used after ``k / n`` of that
+time. A use is an increase for pods, or a kept node that got pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kubetide.nodes.consolidation.budgets import allowed, parse_budgets
+from kubetide.nodes.scale_down.evaluate import Removable
+from kubetide.nodes.scale_down.plan import Plan
+from kubetide.nodes.state import State
+from kubetide.units.time import Instant, before, format_duration
+
+EXPECTED = "DemandExpected"
+BUDGET = "DisruptionBudget"
+AWAITED = "ConsolidationTarget"
+
+
+def note_uses(state: State, now: Instant) -> None:
+    """Remember what this tick bought for pods, and kept nodes that are in use again."""
+    settings, memory = state.settings, state.memory.consolidation
+    if settings.remember_demand <= 0:
+        return
+    found: dict[str, int] = {}
+    tick = state.tick
+    if tick is not None and tick.result == "ScaleUpSuccessful":
+        for one in tick.increases:
+            found[one.group.id] = found.get(one.group.id, 0) + one.size - one.grown_from
+    unneeded = state.memory.scale_down.unneeded
+    for name, group in memory.kept.items():
+        if name in state.nodes and name not in unneeded:
+            found[group] = found.get(group, 0) + 1
+    memory.kept = {
+        name: group for name, group in memory.kept.items() if name in unneeded and name in state.nodes
+    }
+    oldest = before(now, settings.remember_demand)
+    bought = {group: tuple(one for one in uses if one[0] > oldest) for group, uses in memory.bought.items()}
+    for group, number in sorted(found.items()):
+        bought[group] = (*bought.get(group, ()), (now, number))
+    memory.bought = {group: uses for group, uses in sorted(bought.items()) if uses}
+
+
+def kept_of(state: State, group: str) -> int:
+    """Return how many unneeded nodes of a group are kept for demand to come."""
+    settings = state.settings
+    if settings.remember_demand <= 0:
+        return 0
+    uses = sum(number for _, number in state.memory.consolidation.bought.get(group, ()))
+    return uses * settings.buy_back_price // settings.remember_demand
+
+
+def keep_back(state: State, plan: Plan, now: Instant) -> None:
+    """Take nodes out of a plan that are to stay for now, each with its reason. Changes the plan and what is kept."""
+    settings, memory = state.settings, state.memory.consolidation
+    if settings.consolidation_enabled:
+        awaited = {move.buy for move in memory.moves if move.buy}
+        _drop(
+            plan,
+            [one for one in _all(plan) if one.group in awaited],
+            AWAITED,
+            "it may be the new node of a move",
+        )
+    if settings.remember_demand > 0:
+        _keep_for_demand(state, plan)
+    if settings.consolidation_enabled:
+        _within_budgets(state, plan, now)
+
+
+def left_of_budget(state: State, reason: str, now: Instant) -> int | None:
+    """Return how many nodes more may be disrupted for this reason; None for no limit."""
+    disrupted = {"Empty": 0, "Underutilized": 0}
+    for one in state.memory.scale_down.deletions.values():
+        disrupted["Underutilized" if one.drain else "Empty"] += 1
+    nodes = sum(1 for name in state.nodes if state.group_of(name) is not None)
+    budgets = parse_budgets(state.settings.consolidation_budgets)
+    return allowed(budgets, reason, nodes=nodes, disrupted=disrupted, now=now)
+
+
+def _all(plan: Plan) -> list[Removable]:
+    return [*plan.empty, *plan.drain]
+
+
+def _drop(plan: Plan, some: Iterable[Removable], word: str, detail: str) -> None:
+    for one in some:
+        plan.waiting[one.node] = word, detail
+        if one.moves.pods:
+            plan.drain.remove(one)
+        else:
+            plan.empty.remove(one)
+
+
+def _keep_for_demand(state: State, plan: Plan) -> None:
+    """Keep nodes of a group up to the number that is likely to be bought back; the rest of its unneeded nodes may go."""
+    settings, memory = state.settings, state.memory.consolidation
+    spare: dict[str, int] = {}
+    deletions = state.memory.scale_down.deletions
+    for name in state.memory.scale_down.unneeded:
+        group = state.group_of(name)
+        if group is not None and name not in deletions:
+            spare[group] = spare.get(group, 0) + 1
+    kept: dict[str, str] = {}
+    # Drained nodes are kept first: to keep them disturbs nobody.
+    for one in (*plan.empty, *plan.drain):
+        keep = kept_of(state, one.group)
+        if spare.get(one.group, 0) > keep:
+            spare[one.group] -= 1
+            continue
+        uses = sum(number for _, number in memory.bought.get(one.group, ()))
+        _drop(
+            plan,
+            [one],
+            EXPECTED,
+            f"group {one.group} was needed {uses} times within {format_duration(settings.remember_demand)}: "
+            f"{keep} unneeded nodes of it are kept (--remember-demand)",
+        )
+        kept[one.node] = one.group
+    memory.kept = {**memory.kept, **kept}
+
+
+def _within_budgets(state: State, plan: Plan, now: Instant) -> None:
+    for reason, nodes in (("Empty", plan.empty), ("Underutilized", plan.drain)):
+        left = left_of_budget(state, reason, now)
+        if left is not None:
+            detail = f"the budgets let {left} nodes more go for the reason {reason} (--consolidation-budgets)"
+            _drop(plan, list(nodes[left:]), BUDGET, detail)

@@ -1,0 +1,62 @@
+"""What consolidation and remembered demand keep between ticks; part of the node loop's memory and of every full record."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kubetide.units.time import Instant
+
+
+class Move(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Nodes that go together, and the group of the one node that comes for them.
+
+    Attributes:
+        nodes: Those that have not begun to go.
+        buy: The group of the new node; empty where the pods have room on the nodes that are there.
+        since: When it was decided.
+        arrived: Whether the new node is ready.
+        saving: Currency an hour.
+        evictions: How many pods are to be moved.
+        removed: Groups of all nodes of the move.
+    """
+
+    nodes: tuple[str, ...]
+    since: Instant
+    buy: str = ""
+    arrived: bool = False
+    saving: float = 0.0
+    evictions: int = 0
+    removed: tuple[str, ...] = ()
+
+
+class Undone(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A group of which a node was bought for pods soon after consolidation had removed one: left alone until then."""
+
+    times: int
+    until: Instant
+
+
+class ConsolidationMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """All that outlives a tick.
+
+    Attributes:
+        moves: Under way.
+        closing: Node -> since when it takes no new pods, as others on it are awaited that cannot be evicted.
+        next_search: When moves are looked for again.
+        failed: Node -> until when it is not tried again, as its move was given up.
+        removed_at: Group -> when consolidation last removed a node of it.
+        undone: By group.
+        bought: Group -> (when, how many) nodes were bought or kept nodes got pods, within the time that is remembered.
+        kept: Node -> its group, of nodes that are kept for expected demand.
+        reasons: Node -> the sentence that ``explain node`` shows.
+    """
+
+    moves: tuple[Move, ...] = ()
+    closing: dict[str, Instant] = {}
+    next_search: Instant | None = None
+    failed: dict[str, Instant] = {}
+    removed_at: dict[str, Instant] = {}
+    undone: dict[str, Undone] = {}
+    bought: dict[str, tuple[tuple[Instant, int], ...]] = {}
+    kept: dict[str, str] = {}
+    reasons: dict[str, str] = {}

@@ -1,0 +1,182 @@
+"""Moves under way: whether the new node is there, whose pods are awaited, and which nodes may be drained now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from kubetide.explain.reasons import Reason
+from kubetide.nodes.consolidation.candidates import end_soon, facts_of, split_ending
+from kubetide.nodes.consolidation.memory import Move
+from kubetide.nodes.facts.nodes import is_starting_after
+from kubetide.nodes.reasons import reason
+from kubetide.nodes.registry.failures import max_provision_time
+from kubetide.nodes.scale_down.context import drain_context
+from kubetide.nodes.scale_down.evaluate import Removable
+from kubetide.nodes.scale_down.plan import Plan, TotalsAboveMinimum, within_budgets
+from kubetide.nodes.scale_down.removal import NoRoom, Simulation
+from kubetide.nodes.state import State
+from kubetide.objects.pod import Pod
+from kubetide.units.time import Duration, Instant, after, minutes
+
+PATIENCE: Duration = minutes(30)
+"""How long a move waits for pods that end by themselves, or for room, before it is given up."""
+AGAIN: Duration = minutes(30)
+"""How long the nodes of a move that was given up are left alone."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """What is to be done about the moves: nodes that go now, and nodes that take no new pods from now on."""
+
+    plan: Plan = field(default_factory=Plan)
+    close: list[str] = field(default_factory=list)
+    reasons: list[Reason] = field(default_factory=list)
+
+
+def advance(state: State, now: Instant, most_nodes: int | None) -> Progress:
+    """Move all moves on, and drop those that are over or given up. Changes what is remembered of them."""
+    memory = state.memory.consolidation
+    found = Progress()
+    going: list[Move] = []
+    for move in memory.moves:
+        left = _still_there(state, move)
+        if not left.nodes:
+            continue
+        moved = _step(state, left, found, now)
+        if isinstance(moved, Move):
+            going.append(moved)
+        else:
+            _give_up(state, left, moved, found, now)
+    memory.moves = tuple(going)
+    if most_nodes is not None:
+        found.plan.drain = found.plan.drain[:most_nodes]
+    found.plan = within_budgets(state, found.plan, now)
+    for one in (*found.plan.empty, *found.plan.drain):
+        memory.removed_at[one.group] = now
+    return found
+
+
+def _still_there(state: State, move: Move) -> Move:
+    deletions = state.memory.scale_down.deletions
+    nodes = tuple(name for name in move.nodes if name in state.nodes and name not in deletions)
+    return move if nodes == move.nodes else replace(move, nodes=nodes)
+
+
+def _step(state: State, move: Move, found: Progress, now: Instant) -> Move | str:
+    """Return the move as it goes on, or why it is given up."""
+    memory = state.memory.consolidation
+    if move.buy and not move.arrived:
+        if not _has_arrived(state, move):
+            group = state.groups.get(move.buy)
+            limit = PATIENCE if group is None else max_provision_time(group, state.settings)
+            if after(move.since, limit) < now:
+                return f"no new node of group {move.buy} came"
+            _note(state, move, f"waits for a new node of group {move.buy}")
+            return move
+        move = replace(move, arrived=True, since=now)
+    removable: list[Removable] = []
+    context = drain_context(state, now, state.scale_down_cache.allowances(state.pdbs))
+    waiting = 0
+    closing: list[tuple[str, tuple[Pod, ...]]] = []
+    for name in move.nodes:
+        group = state.groups.get(state.group_of(name) or "")
+        split = None
+        if group is not None and name in state.snapshot:
+            facts = facts_of(state, name, group, context)
+            split = split_ending(state, facts, context)
+        if group is None or split is None or facts.utilization is None:
+            return f"a pod on node {name} keeps it now"
+        moves, ending = split
+        if not end_soon(facts.node, ending, now):
+            return f"pods on node {name} that may not be evicted do not end"
+        waiting += len(ending)
+        if name not in memory.closing:
+            closing += [(name, ending)] if ending else []
+        removable.append(Removable(name, group.id, moves, False, facts.utilization))
+    refused = _refused(state, removable, dict(closing), now)
+    if waiting and not refused:
+        found.close += [name for name, _ in closing]
+        _note(state, move, f"waits for {waiting} pods that end by themselves; no new ones come")
+        if after(move.since, PATIENCE) < now:
+            return f"{waiting} pods have not ended"
+        return move
+    if refused:
+        _note(state, move, f"waits: {refused}")
+        if after(move.since, PATIENCE) < now:
+            return refused
+        return move
+    _note(state, move, "goes")
+    found.plan.drain += [one for one in removable if one.moves.pods]
+    found.plan.empty += [one for one in removable if not one.moves.pods]
+    return move
+
+
+def _has_arrived(state: State, move: Move) -> bool:
+    """Return whether a node of the group that is younger than the move is ready."""
+    return any(
+        is_starting_after(node, move.since) and not state.health(name).unready
+        for name, node in state.nodes.items()
+        if state.group_of(name) == move.buy
+    )
+
+
+def _refused(
+    state: State, removable: list[Removable], closing: Mapping[str, tuple[Pod, ...]], now: Instant
+) -> str:
+    """Return why the nodes cannot all go now; empty where their pods have room elsewhere and all limits let them.
+
+    ``closing``: of nodes that are about to take no new pods, those that end by themselves: others like them come.
+    """
+    memory = state.memory.scale_down
+    allowances = state.scale_down_cache.allowances(state.pdbs)
+    totals = TotalsAboveMinimum(state, now)
+    sizes = {group.id: group.target_size for group in state.groups.values()}
+    for deletion in memory.deletions.values():
+        sizes[deletion.group] = sizes.get(deletion.group, 0) - 1
+    state.snapshot.fork()
+    try:
+        simulation = Simulation(state.snapshot, list(state.nodes), memory.hints, state.memory.rotation)
+        for name in (*memory.deletions, *state.memory.consolidation.closing):
+            simulation.close(name)
+        for one in removable:
+            simulation.close(one.node)
+        for one in removable:
+            node = state.nodes[one.node]
+            sizes[one.group] -= 1
+            if sizes[one.group] < state.groups[one.group].min_size:
+                return f"group {one.group} would fall below its minimum {state.groups[one.group].min_size}"
+            if exceeded := totals.exceeded_by(node):
+                return f"the cluster's {exceeded[0]} would fall below its minimum"
+            totals.take(node)
+            if not allowances.allow_together(one.moves.pods):
+                return "a PodDisruptionBudget does not allow all evictions now"
+            allowances.take(one.moves.pods)
+            simulation.move(one.node, (*one.moves.pods, *closing.get(one.node, ())))
+            simulation.remove(one.node)
+    except NoRoom as no_room:
+        return no_room.detail
+    finally:
+        state.snapshot.revert()
+    return ""
+
+
+def _give_up(state: State, move: Move, why: str, found: Progress, now: Instant) -> None:
+    for name in move.nodes:
+        state.memory.consolidation.failed[name] = after(now, AGAIN)
+        state.memory.consolidation.reasons.pop(name, None)
+        found.reasons.append(reason("ConsolidationGivenUp", name, why=why))
+
+
+def _note(state: State, move: Move, what: str) -> None:
+    for name in move.nodes:
+        state.memory.consolidation.reasons[name] = f"{told(move)}; it {what}"
+
+
+def told(move: Move) -> str:
+    """Say what a move is, for explanations."""
+    others = f", together with {len(move.nodes) - 1} more" if len(move.nodes) > 1 else ""
+    way = f"a node of group {move.buy} replaces it{others}" if move.buy else "its pods have room elsewhere"
+    return f"{way}: saves {move.saving:.4g} an hour for {move.evictions} evictions"

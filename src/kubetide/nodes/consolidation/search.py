@@ -1,0 +1,342 @@
+"""Which nodes are to go: removals that need no new node, and sets of nodes that one cheaper new node replaces.
+
+All of it is tried on a fork of the tick's snapshot, one after another, so that later moves know of earlier ones, and
+the filters have the last word. Work is counted and not timed, so that a replay finds the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kubetide.nodes.consolidation.candidates import Candidate, candidates
+from kubetide.nodes.consolidation.fills import Candidates, Fill, Targets, best_fill, equivalents
+from kubetide.nodes.consolidation.keeping import kept_of
+from kubetide.nodes.consolidation.memory import Move
+from kubetide.nodes.registry.backoff import is_backed_off
+from kubetide.nodes.registry.failures import is_zero_or_max
+from kubetide.nodes.registry.stock_outs import is_out_of_stock
+from kubetide.nodes.scale_down.plan import TotalsAboveMinimum
+from kubetide.nodes.scale_down.pods import key_of
+from kubetide.nodes.scale_down.removal import NoRoom, Simulation
+from kubetide.nodes.scale_up.headroom import headroom_of
+from kubetide.nodes.scale_up.limits import Headroom
+from kubetide.nodes.scale_up.options import skip_reasons
+from kubetide.nodes.scale_up.tick import Tick
+from kubetide.nodes.state import State
+from kubetide.nodes.templates.template import Template
+from kubetide.objects.pod import Pod
+from kubetide.scheduling import PodClass, classify_unbound
+from kubetide.scheduling.pods.resources import PODS
+from kubetide.units.time import Duration, Instant, after, before, between, hours, minutes
+
+MOST_CANDIDATES = 1000
+"""Most nodes that are looked at in one search: those whose removal is worth most for each eviction."""
+_MOST_REMOVALS = 100
+"""Most removals without a new node that are tried in one search."""
+_MOST_FILLS = 20
+_OVERLAP: Duration = minutes(5)
+"""How long old and new nodes are both paid where no node of the group was seen to join; a drain is among it."""
+_DRAIN: Duration = minutes(2)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A group of which one node may be bought."""
+
+    group: str
+    template: Template
+    price: float
+    overlap: float
+
+
+@dataclass(slots=True)
+class Search:
+    """What one search has found; ``tried`` counts the simulations."""
+
+    moves: list[Move] = field(default_factory=list)
+    tried: int = 0
+
+
+def find_moves(state: State, tick: Tick, now: Instant, most_nodes: int) -> Search:
+    """Return the moves worth their disruption, of at most so many nodes. The snapshot is left as found."""
+    found = Search()
+    if most_nodes <= 0:
+        return found
+    some = sorted(candidates(state, now, MOST_CANDIDATES), key=_by_disruption)
+    if not some:
+        return found
+    state.snapshot.fork()
+    try:
+        _Searching(state, tick, now, some, most_nodes, found).run()
+    finally:
+        state.snapshot.revert()
+    return found
+
+
+def _by_disruption(one: Candidate) -> tuple[float, str]:
+    return -one.value / (1 + len(one.moves.pods)), one.name
+
+
+class _Searching:
+    def __init__(
+        self,
+        state: State,
+        tick: Tick,
+        now: Instant,
+        some: Sequence[Candidate],
+        most_nodes: int,
+        found: Search,
+    ) -> None:
+        self._state = state
+        self._tick = tick
+        self._now = now
+        self._some = {one.name: one for one in some}
+        self._left = most_nodes
+        self._new = 0
+        self._found = found
+        self._snapshot = state.snapshot
+        in_flight = state.memory.scale_down.deletions
+        self._sizes = {group.id: group.target_size for group in state.groups.values()}
+        leaving = [one.group for one in in_flight.values()]
+        leaving += [
+            state.group_of(name) or "" for move in state.memory.consolidation.moves for name in move.nodes
+        ]
+        for group in leaving:
+            if group in self._sizes:
+                self._sizes[group] -= 1
+        self._totals = TotalsAboveMinimum(state, now)
+        self._destinations = list(state.nodes)
+        self._simulation = Simulation(
+            state.snapshot, self._destinations, state.memory.scale_down.hints, state.memory.rotation
+        )
+        self._closed: dict[str, None] = dict.fromkeys(in_flight)
+        self._closed.update(
+            dict.fromkeys(name for move in state.memory.consolidation.moves for name in move.nodes)
+        )
+        # Nodes that are to go themselves are no place for others' pods.
+        for name in (*self._closed, *state.memory.scale_down.unneeded):
+            self._simulation.close(name)
+        self._allowances = state.scale_down_cache.allowances(state.pdbs)
+        last = state.memory.last_scale_up or state.memory.started or now
+        # So long nothing has been bought for pods: so long, it is expected, nothing will be.
+        self._calm = between(last, now) / hours(1)
+        self._accepts: dict[tuple[int, str], bool] = {}
+
+    def run(self) -> None:
+        """Removals first: they need no new node."""
+        targets = self._targets()
+        tried = 0
+        for one, worth in zip(list(self._some.values()), self._worth_removing(targets), strict=True):
+            if worth and tried < _MOST_REMOVALS and self._left > 0 and self._may_go(one):
+                tried += 1
+                self._remove(one)
+        for _ in range(_MOST_FILLS):
+            if self._left <= 0 or self._most_new() <= 0 or not targets or not self._some:
+                break
+            if not self._fill(targets):
+                break
+
+    def _worth_removing(self, targets: Sequence[Target]) -> list[bool]:
+        """Return which candidates are worth removing without a new node.
+
+        After the calm their capacity is expected to be bought back, as cheaply as it is had, and pods to wait for it.
+        """
+        some = list(self._some.values())
+        columns, stocks = self._columns(some, targets)
+        again = equivalents(columns, stocks).min(axis=1, initial=np.inf)
+        again = np.minimum(again, columns.prices)
+        missing = np.maximum(columns.stays - columns.calms, 0.0)
+        back = np.where(missing > 0, missing + self._state.settings.buy_back_price / hours(1), 0.0)
+        worth = columns.values - again * back > 0
+        return [
+            bool(good) and not kept_of(self._state, one.group) for one, good in zip(some, worth, strict=True)
+        ]
+
+    def _may_go(self, one: Candidate) -> bool:
+        node = self._state.nodes[one.name]
+        return (
+            self._sizes[one.group] > self._state.groups[one.group].min_size
+            and not self._totals.exceeded_by(node)
+            and self._allowances.allow_together(one.moves.pods)
+        )
+
+    def _take(self, some: Sequence[Candidate], buy: str, saving: float) -> None:
+        for one in some:
+            del self._some[one.name]
+            self._sizes[one.group] -= 1
+            self._totals.take(self._state.nodes[one.name])
+            self._allowances.take(one.moves.pods)
+            self._closed[one.name] = None
+            self._left -= 1
+        self._new += bool(buy)
+        self._found.moves.append(
+            Move(
+                nodes=tuple(one.name for one in some),
+                since=self._now,
+                buy=buy,
+                saving=round(saving, 6),
+                evictions=sum(len(one.moves.pods) for one in some),
+                removed=tuple(dict.fromkeys(one.group for one in some)),
+            )
+        )
+
+    def _remove(self, one: Candidate) -> None:
+        self._found.tried += 1
+        try:
+            self._simulation.move(one.name, (*one.moves.pods, *one.ending))
+        except NoRoom:
+            return
+        self._simulation.remove(one.name)
+        self._take([one], "", one.price)
+
+    # ── new nodes ──
+
+    def _targets(self) -> list[Target]:
+        """Return the groups of which a node may be bought, cheapest first."""
+        state, tick = self._state, self._tick
+        headroom = headroom_of(state, tick)
+        if self._most_new() <= 0:
+            return []
+        bought = [move.buy for move in state.memory.consolidation.moves if move.buy and not move.arrived]
+        found = []
+        for group_id, view in tick.view.groups.items():
+            group, template = state.groups[group_id], tick.templates.get(group_id)
+            if template is None or group.price_per_hour is None or is_zero_or_max(group) or group.stale:
+                continue
+            deleted = state.memory.scale_down.last_delete_of.get(group_id)
+            if group_id in state.memory.consolidation.removed_at:
+                continue
+            if deleted is not None and after(deleted, state.settings.buy_back_price) > self._now:
+                continue
+            if self._is_skipped(group_id, headroom) or not view.healthy:
+                continue
+            if headroom.cap(template.node, 1 + bought.count(group_id)) <= bought.count(group_id):
+                continue
+            joins = state.memory.longest_join.get(group_id, _OVERLAP)
+            overlap = (joins + _DRAIN) / hours(1)
+            found.append(Target(group_id, template, group.price_per_hour, overlap))
+        return sorted(found, key=lambda one: (one.price, one.group))
+
+    def _most_new(self) -> int:
+        """Return how many nodes more the cluster may have for a while, and this hour may ask for."""
+        state, settings = self._state, self._state.settings
+        lately = sum(number for at, number in state.memory.increases if at > before(self._now, hours(1)))
+        most = settings.max_node_increases_per_hour - lately - self._new
+        if settings.max_nodes_total:
+            most = min(most, settings.max_nodes_total - len(self._snapshot))
+        return most
+
+    def _is_skipped(self, group_id: str, headroom: Headroom) -> bool:
+        state = self._state
+        group = state.groups[group_id]
+        return is_out_of_stock(state, group, self._now) or bool(
+            skip_reasons(
+                self._tick.view.groups[group_id],
+                group,
+                self._tick.templates[group_id],
+                headroom,
+                backed_off=is_backed_off(state.memory.backoff.get(group_id), self._now),
+                nodes=len(self._snapshot),
+                max_nodes_total=state.settings.max_nodes_total,
+            )
+        )
+
+    def _fill(self, targets: Sequence[Target]) -> bool:
+        """Find the best new node for some of the candidates, and take it if the filters agree; False at the end."""
+        some = [one for one in self._some.values() if self._may_go(one)]
+        if not some:
+            return False
+        columns, stocks = self._columns(some, targets)
+        allowed = self._allowed(some, targets, columns, stocks)
+        fill = best_fill(columns, stocks, allowed, self._left)
+        if fill is None:
+            return False
+        self._found.tried += 1
+        refused = self._place(fill, some, targets[fill.target])
+        for one in refused:
+            # What arithmetic takes and the filters refuse is not tried again in this search.
+            del self._some[one.name]
+        return True
+
+    def _columns(self, some: Sequence[Candidate], targets: Sequence[Target]) -> tuple[Candidates, Targets]:
+        names = list(dict.fromkeys(name for one in some for name in one.load))
+        columns = Candidates(
+            prices=np.array([one.price for one in some]),
+            stays=np.array([one.stay for one in some]),
+            disruptions=np.array([one.disruption for one in some]),
+            loads=np.array([[one.load.get(name, 0) for name in names] for one in some], np.float64),
+            capacities=np.array(
+                [[0 if name == PODS else one.capacity.get(name, 0) for name in names] for one in some],
+                np.float64,
+            ),
+            # Waiting for pods keeps a node's free capacity from all others: that must be for a cheaper machine.
+            calms=np.array([0.0 if one.ending else self._calm for one in some]),
+        )
+        stocks = Targets(
+            prices=np.array([one.price for one in targets], np.float64),
+            stocks=np.array(
+                [[one.template.stock.get(name, 0) for name in names] for one in targets], np.float64
+            ).reshape(len(targets), len(names)),
+            overlaps=np.array([one.overlap for one in targets], np.float64),
+        )
+        return columns, stocks
+
+    def _allowed(
+        self, some: Sequence[Candidate], targets: Sequence[Target], columns: Candidates, stocks: Targets
+    ) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+        """Return (nodes, groups) where the pods of a node may run on a new one that is not its equal."""
+        fits = (columns.loads[:, None, :] <= stocks.stocks[None]).all(axis=2)
+        fits &= columns.values[:, None] > 0
+        for row, one in enumerate(some):
+            own = self._tick.templates.get(one.group)
+            classes = {id(found): found for found in map(classify_unbound, (*one.moves.pods, *one.ending))}
+            for at in np.flatnonzero(fits[row]).tolist():
+                target = targets[at]
+                equal = target.group == one.group or (
+                    own is not None
+                    and target.price >= one.price
+                    and dict(own.stock) == dict(target.template.stock)
+                )
+                fits[row, at] = not equal and all(self._accepted(found, target) for found in classes.values())
+        return fits
+
+    def _accepted(self, pod_class: PodClass, target: Target) -> bool:
+        """Return whether an empty node of the group takes a pod of the class."""
+        key = id(pod_class), target.group
+        known = self._accepts.get(key)
+        if known is None:
+            fresh = target.template.fresh
+            known = self._accepts[key] = fresh.fits(pod_class, target.template.node.metadata.name)
+        return known
+
+    def _place(self, fill: Fill, some: Sequence[Candidate], target: Target) -> list[Candidate]:
+        """Put the pods on the new node; return the candidates that do not go, all of them where one pod has no place."""
+        chosen = [some[at] for at in fill.nodes]
+        paid = sum(one.price for one in chosen)
+        groups: dict[str, int] = {}
+        for one in chosen:
+            groups[one.group] = groups.get(one.group, 0) + 1
+        too_many = any(
+            self._sizes[group] - number < self._state.groups[group].min_size
+            for group, number in groups.items()
+        )
+        pods: list[Pod] = [pod for one in chosen for pod in (*one.moves.pods, *one.ending)]
+        if too_many or paid <= target.price or not self._allowances.allow_together(pods):
+            return chosen
+        name = f"{target.template.node.metadata.name}-consolidated-{len(self._found.moves):04d}"
+        self._snapshot.fork()
+        for pod in pods:
+            self._snapshot.remove_pod(key_of(pod))
+        self._snapshot.add_template(target.template.node, target.template.pods, name)
+        classes: list[tuple[Pod, PodClass]] = [(pod, classify_unbound(pod)) for pod in pods]
+        for pod, pod_class in classes:
+            if not self._snapshot.fits(pod_class, name):
+                self._snapshot.revert()
+                return chosen
+            self._snapshot.add_pod(pod, name, pod_class)
+        self._snapshot.commit()
+        self._take(chosen, target.group, paid - target.price)
+        return []

@@ -1,0 +1,97 @@
+"""Remembered demand, and disruption budgets over scale-down: which nodes are not given away after all."""
+
+from __future__ import annotations
+
+from tests.nodes import live
+from tests.nodes.consolidation.fleet import Fleet, priced
+from tests.nodes.frozen import pod
+
+from kubetide.embedded.cloud import GroupSpec
+from kubetide.nodes.explain.answers import explain_node
+from kubetide.units.time import format_rfc3339, hours, minutes
+
+SOON = {"scale_down_unneeded_time": minutes(3), "scale_down_delay_after_add": minutes(0)}
+
+
+def burst(**settings):
+    """A fleet of one group whose pods come for a moment three times in half an hour, and no more."""
+    made = Fleet([priced("a", 4, 0.2)], {"a": [[3000]]}, consolidation_enabled=False, **SOON, **settings)
+    bought = []
+    for number in range(3):
+        before = made.groups["a"].target_size
+        made.apply(pods=(pod(f"burst-{number}", cpu="3", created=format_rfc3339(made.now)),))
+        made.run(minutes(1))
+        bought.append(made.groups["a"].target_size - before)
+        made.apply(gone=made.gone_pod(f"burst-{number}"))
+        made.run(minutes(9))
+    return made, bought
+
+
+def test_without_the_flag_a_node_is_bought_again_and_again():
+    """The default is upstream's."""
+    made, bought = burst()
+    assert bought == [1, 1, 1]
+    assert made.kinds() == {"a": 1}
+
+
+def test_what_is_likely_to_be_bought_back_is_kept():
+    """The second burst is remembered of the first: the third finds its node, and explain says why that is there."""
+    made, bought = burst(remember_demand=minutes(30), buy_back_price=minutes(15))
+    assert bought == [1, 1, 0]
+    assert made.kinds() == {"a": 2}
+    spare = next(name for name in made.state.memory.consolidation.kept)
+    told = explain_node(made.state, spare, made.now)
+    assert told.reason == "DemandExpected"
+    assert "group a was needed" in told.sentence
+
+
+def test_demand_is_forgotten():
+    """When nothing came for as long as it is remembered the spare node goes."""
+    made, _ = burst(remember_demand=minutes(30), buy_back_price=minutes(15))
+    made.run(minutes(40))
+    assert made.kinds() == {"a": 1}
+    assert made.state.memory.consolidation.kept == {}
+
+
+def test_a_low_price_of_buying_back_keeps_nothing():
+    """Keeping costs more than buying back."""
+    _, bought = burst(remember_demand=minutes(30), buy_back_price=minutes(5))
+    assert bought == [1, 1, 1]
+
+
+def test_budgets_hold_for_scale_down_too():
+    """With consolidation enabled they say how many empty nodes go at once."""
+    made = Fleet(
+        [priced("a", 4, 0.2)],
+        {"a": [[3000], [], [], []]},
+        consolidation_budgets="nodes=0 reasons=Empty",
+        **SOON,
+    )
+    made.run(minutes(30))
+    assert made.kinds() == {"a": 4}
+    assert explain_node(made.state, "a-1", made.now).reason == "DisruptionBudget"
+
+
+LARGE = GroupSpec(name="large", instance_type="m5.4xlarge", max_size=4)
+MEDIUM = GroupSpec(name="medium", instance_type="m5.xlarge", max_size=4)
+
+
+async def shrink(world):
+    """A workload that filled a large machine needs a small one from now on."""
+    await world.deploy(replicas=7, cpu="2")
+    await world.after(minutes(15))
+    assert [name.rsplit("-", 1)[0] for name in world.nodes] == ["large"]
+    await world.scale("web", 1)
+    await world.after(hours(2))
+
+
+def test_a_living_cluster_moves_to_a_smaller_machine_and_the_records_replay():
+    """The new node first, then the drain; no pod is left without a node, and nothing moves after that."""
+    world = live.play(
+        shrink, (LARGE, MEDIUM), expander="least-cost", consolidation_enabled=True, **live.SHORT
+    )
+    assert [name.rsplit("-", 1)[0] for name in world.nodes] == ["medium"]
+    assert world.pending == []
+    chosen = [one for one in world.recorder.reasons if one.code == "ConsolidationChosen"]
+    assert len({one.subject for one in chosen}) == 1
+    assert live.replayed(world) > 100

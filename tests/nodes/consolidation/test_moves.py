@@ -1,0 +1,200 @@
+"""Nodes that are replaced by cheaper ones or merged: what is decided, and that it comes to an end."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.nodes.consolidation.fleet import Fleet, priced
+
+from kubetide.nodes.explain.answers import explain_node
+from kubetide.nodes.state import Gone
+from kubetide.units.time import hours, minutes
+
+LARGE, SMALL = ("large", 16, 0.8), ("small", 4, 0.2)
+CHEAP = ("cheap", 4, 0.1)
+"""Cheaper for the same capacity."""
+
+
+def fleet(*groups, places, **more):
+    return Fleet([priced(*one) for one in groups], places, **more)
+
+
+def test_a_node_is_replaced_by_a_cheaper_one():
+    """One pod of two cores does not need sixteen: a small node comes, and then the large one goes."""
+    made = fleet(LARGE, SMALL, places={"large": [[2000]]})
+    made.minute()
+    assert made.kinds() == {"large": 1, "small": 1}
+    [why] = made.chosen
+    assert why.subject == "large-0"
+    assert why.fields["saving"] == "0.6000"
+    told = explain_node(made.state, "large-0", made.now).consolidated
+    assert told.startswith("a node of group small replaces it: saves 0.6 an hour for 1 evictions")
+    assert [event.reason for event in made.events if event.kind == "Node"] == ["DisruptionLaunching"]
+    made.run(minutes(3))
+    assert made.kinds() == {"small": 1}
+    assert made.run(hours(12)).kinds() == {"small": 1}
+    assert len(made.chosen) == 1
+
+
+def test_nodes_are_merged_into_one_cheaper():
+    """Four small nodes of three cores each become one large node that costs less than they do."""
+    made = fleet(("large", 16, 0.6), SMALL, places={"small": [[3000]] * 4})
+    made.run(minutes(6))
+    assert made.kinds() == {"large": 1}
+
+
+def test_a_full_node_whose_pods_have_room_elsewhere_goes_without_a_new_one():
+    """Scale-down leaves it alone, as it is above the utilization threshold."""
+    made = fleet(SMALL, places={"small": [[2500], [900]]}, scale_down_utilization_threshold=0.1)
+    made.run(minutes(3))
+    assert made.kinds() == {"small": 1}
+
+
+def test_without_the_flag_nothing_is_moved():
+    """The default is upstream's."""
+    made = fleet(LARGE, SMALL, places={"large": [[2000]]}, consolidation_enabled=False)
+    assert made.run(hours(1)).kinds() == {"large": 1}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"consolidation_eviction_price": 3.0},
+        {"consolidation_expected_stay": minutes(1)},
+        {"consolidation_budgets": "nodes=0"},
+        {"scale_down_delay_after_add": hours(5)},
+        {"scale_down_enabled": False},
+        {"max_nodes_total": 1},
+        {"cores_total": "16:320"},
+    ],
+)
+def test_what_is_not_worth_it_or_not_allowed_is_left(settings):
+    """The price of an eviction, the stay, budgets, young nodes, and the limits of the cluster."""
+    made = fleet(LARGE, SMALL, places={"large": [[2000]]}, **settings)
+    assert made.run(minutes(20)).kinds() == {"large": 1}
+
+
+def test_a_group_keeps_its_minimum():
+    """As with every removal."""
+    groups = [priced(*LARGE, minimum=1), priced(*SMALL)]
+    assert Fleet(groups, {"large": [[2000]]}).run(minutes(20)).kinds() == {"large": 1}
+
+
+def test_a_hold_holds():
+    """Nothing goes while caches are too old."""
+    made = fleet(LARGE, SMALL, places={"large": [[2000]]})
+    made.state.holds = ("pods are too old",)
+    made.tick(holds=("pods are too old",))
+    assert made.kinds() == {"large": 1}
+
+
+def test_a_new_node_that_is_refused_leaves_the_old_one():
+    """The group is backed off, and the next best is taken later."""
+    made = fleet(LARGE, SMALL, ("medium", 8, 0.4), places={"large": [[2000]]})
+    made.refused["small"] = "no capacity"
+    made.minute()
+    assert made.kinds() == {"large": 1}
+    assert any(one.code == "ConsolidationGivenUp" for one in made.reasons)
+    made.run(minutes(5))
+    assert made.kinds() == {"medium": 1}
+
+
+def test_jobs_are_waited_for():
+    """A pod that may not be evicted ends by itself: no new ones come to its node, and then the node goes."""
+    made = fleet(
+        LARGE, CHEAP, places={"large": [[2000]]}, more=[job("job", "large-0", minutes_ago=5, now=None)]
+    )
+    made.run(minutes(3))
+    assert made.kinds() == {"large": 1, "cheap": 1}
+    assert [taint.key for taint in made.state.nodes["large-0"].spec.taints] == ["kubetide.dev/consolidation"]
+    told = explain_node(made.state, "large-0", made.now).consolidated
+    assert "waits for 1 pods that end by themselves" in told
+    made.apply(gone=Gone(pods=(("default", "job"),)))
+    made.run(minutes(3))
+    assert made.kinds() == {"cheap": 1}
+
+
+def job(name, node, *, minutes_ago, now):
+    from tests.nodes.frozen import START, pod
+
+    from kubetide.units.time import before, format_rfc3339
+
+    created = format_rfc3339(before(now or START, minutes(minutes_ago)))
+    note = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+    return pod(
+        name,
+        node=node,
+        kind="",
+        created=created,
+        metadata={"annotations": note},
+        spec={"restartPolicy": "Never"},
+    )
+
+
+def test_a_job_that_does_not_end_keeps_its_node():
+    """When it has been there for half of the node's life the move is given up, and the taint goes."""
+    made = fleet(
+        LARGE, CHEAP, places={"large": [[2000]]}, more=[job("job", "large-0", minutes_ago=50, now=None)]
+    )
+    made.run(minutes(3))
+    assert "large" in made.kinds()
+    made.run(minutes(40))
+    assert "large" in made.kinds()
+    assert not made.state.nodes["large-0"].spec.taints
+    assert any(one.code == "ConsolidationGivenUp" for one in made.reasons)
+
+
+def test_equal_machines_are_not_exchanged():
+    """A group of the same machines at the same price in another zone is no reason to move."""
+    made = fleet(("a", 4, 0.2), ("b", 4, 0.2), places={"a": [[3500], [3500]]})
+    made.run(hours(8), step=minutes(10))
+    assert made.kinds() == {"a": 2}
+    assert made.chosen == []
+
+
+kinds = st.tuples(st.sampled_from([2, 4, 8, 16]), st.integers(5, 100))
+sizes = st.lists(st.integers(1, 20).map(lambda tenths: tenths * 100), min_size=0, max_size=6)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(kinds, min_size=1, max_size=4), st.data())
+def test_no_fleet_is_moved_for_ever(some, data):
+    """Random fleets whose pods stay: no node is replaced by its equal, the fleet ends cheaper, and then all is quiet."""
+    groups = [priced(f"g{at}", cpu, cents / 100) for at, (cpu, cents) in enumerate(some)]
+    places = {}
+    for group, (cpu, _) in zip(groups, some, strict=True):
+        on = data.draw(st.lists(sizes, max_size=4))
+        places[group.id] = [used for used in on if used and sum(used) <= cpu * 1000]
+    made = Fleet(groups, places)
+    before = made.price
+    made.run(hours(4), step=minutes(4))
+    known = len(made.chosen)
+    price = made.price
+    assert price <= before + 1e-9
+    made.run(hours(8), step=minutes(30))
+    assert len(made.chosen) == known
+    assert made.price == price
+    assert not [pod for pod in made.state.pods.values() if not pod.spec.node_name]
+    for one in made.chosen:
+        own = one.subject.split("-")[0]
+        bought = one.fields["why"].partition("a node of group ")[2].partition(" ")[0]
+        assert bought != own
+        if bought:
+            new, old = made.groups[bought], made.groups[own]
+            same = new.template.node.status.capacity == old.template.node.status.capacity
+            assert not same or new.price_per_hour < old.price_per_hour
+
+
+def test_a_dear_machine_is_filled_last():
+    """Pods that would do with a cheap machine keep nobody's place on a dear one, however full it is."""
+    groups = [priced("dear", 4, 2.0), priced("plain", 4, 0.2)]
+    made = Fleet(
+        groups,
+        {"dear": [[3900]], "plain": [[3900]]},
+        consolidation_enabled=False,
+        steer_pods_to_fuller_nodes=True,
+    )
+    made.minute()
+    taints = {name: len(node.spec.taints or ()) for name, node in made.state.nodes.items()}
+    assert taints == {"dear-0": 3, "plain-0": 0}
