@@ -155,19 +155,20 @@ class VpaTurn:
             due = self._due(pod, resize=False)
             outcome = yield Evict(key_of(pod), pod.metadata.uid, self.key, due)
             self.turn.now = outcome.at
-            if outcome.withheld:
-                continue
             if outcome.error:
                 self.counts.failed_evictions.append("EvictionError")
                 self._say("EvictionFailed", key_of(pod), outcome.error)
                 continue
-            self._say("Evicted", key_of(pod))
+            # What is withheld uses the budget too, so that advice is what one loop would do.
             if self.settings.limits_evictions:
                 self.state.memory.recent.append((self.turn.now, pod.metadata.namespace))
-            self.counts.evicted += 1
-            self.turn.result.events += events.evicted(key_of(pod), self.key)
             if pod.status.phase != "Pending":
                 self.groups[uid_of(pod)].evicted += 1
+            if outcome.withheld:
+                continue
+            self._say("Evicted", key_of(pod))
+            self.counts.evicted += 1
+            self.turn.result.events += events.evicted(key_of(pod), self.key)
 
     def _within_limits(self, pod: Pod) -> bool:
         beyond = beyond_most(self.settings, self.state.memory, pod.metadata.namespace, self.turn.now)
@@ -255,6 +256,7 @@ class VpaTurn:
             outcome = yield Resize(key_of(pod), pod.metadata.uid, self.key, due, patches, marks)
         self.turn.now = outcome.at
         if outcome.withheld:
+            self._use_budget(pod)
             return
         if not outcome.error:
             self._note_resize(pod, "Resized")
@@ -276,10 +278,13 @@ class VpaTurn:
         self._say(code, key_of(pod))
         self.counts.in_place_updated += 1
         self.turn.result.events.append(events.resized(key_of(pod)))
+        self._use_budget(pod)
+        self.state.memory.attempts[uid_of(pod)] = self.turn.now
+
+    def _use_budget(self, pod: Pod) -> None:
         group = self.groups.get(uid_of(pod))
         if group is not None and pod.status.phase == "Running":
             group.resizing += 1
-        self.state.memory.attempts[uid_of(pod)] = self.turn.now
 
     def _remember_infeasible(self, pod: Pod) -> None:
         targets = self._targets(pod)
