@@ -5,6 +5,7 @@ So two recommenders see the same samples, whenever they ask, and an hour of usag
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections import Counter
 from contextlib import asynccontextmanager
@@ -28,6 +29,8 @@ class Play:
         pods: Whose usage it is.
         last: The step that is played over and over until it is raised.
         asked: The number of the step that each user is to get next.
+        held: Nobody is answered while it is not set.
+        waiting: Who waits for an answer.
     """
 
     def __init__(self, pods: list[Pod], begin: Instant, seed: int) -> None:
@@ -35,13 +38,19 @@ class Play:
         self._steps: dict[int, bytes] = {}
         self.last = 0
         self.asked: Counter[str] = Counter()
+        self.held = asyncio.Event()
+        self.held.set()
+        self.waiting: set[str] = set()
 
     def time_of(self, step: int) -> Instant:
         """The minute of a step; each pod is sampled at another second of it."""
         return Instant(self._begin + step * minutes(1))
 
-    def next_of(self, user: str) -> bytes:
+    async def next_of(self, user: str) -> bytes:
         """Return the next step of a user, as the API has it."""
+        self.waiting.add(user)
+        await self.held.wait()
+        self.waiting.discard(user)
         step = min(self.asked[user], self.last)
         self.asked[user] += 1
         return self.step(step)
@@ -93,7 +102,7 @@ async def playing(cluster: HttpCluster, clock: Clock, tls, play: Play):
 
     async def listed(request):
         return web.Response(
-            body=play.next_of(request.headers["X-Remote-User"]), content_type="application/json"
+            body=await play.next_of(request.headers["X-Remote-User"]), content_type="application/json"
         )
 
     async with aggregated(

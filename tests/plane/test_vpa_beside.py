@@ -43,7 +43,7 @@ RECOMMENDER = {
     # A few of them in each pass: upstream's writing of all takes seconds.
     "checkpoints-timeout": "1ms",
 }
-UPDATER = {"updater-interval": "5s", "use-admission-controller-status": "false"}
+UPDATER = {"use-admission-controller-status": "false"}
 HANDED_OVER = 3
 """Minutes that are played after each start from checkpoints."""
 
@@ -145,13 +145,15 @@ async def updaters(stage: Stage):
     A resize that the API server would refuse counts as the eviction that comes of it.
     """
     before = {key: as_json(pod) for key, pod in stage.pods.objects.items()}
+    # Also how long the loop may take; upstream's needs a tenth of a second for an eviction.
+    flags = {**UPDATER, "updater-interval": f"{max(5, len(before) // 20)}s"}
     ours: dict[Key, Any] = {}
-    for command in await chosen(stage.plane, stage.clock, UPDATER):
+    for command in await chosen(stage.plane, stage.clock, flags):
         if isinstance(command, Evict) or await is_refused(stage.plane, command):
             ours[command.pod] = "evict"
         else:
             ours[command.pod] = resources_of(json_patch(before[command.pod], command.resources))
-    with upstream(stage.plane, "vpa-updater", UPDATER | GATE) as updater:
+    with upstream(stage.plane, "vpa-updater", flags | GATE) as updater:
         total = 'vpa_updater_execution_latency_seconds_count{step="total"}'
         await stage.until("a loop is over", lambda: updater.series().get(total, 0) >= 1)
     theirs: dict[Key, Any] = {}

@@ -68,7 +68,12 @@ class Stage:
         await self.until("upstream makes its passes", lambda: self.play.asked[UPSTREAM] > asked)
 
     async def kill(self, rng: Random, count: int, step: int) -> None:
-        """Let containers of random pods be killed for their memory, in the last second of a step's minute."""
+        """Let containers of random pods be killed for their memory, in the last second of a step's minute.
+
+        Upstream hears of all of them in one pass: it waits for its usage meanwhile.
+        """
+        self.play.held.clear()
+        await self.until("upstream asks", lambda: UPSTREAM in self.play.waiting)
         at = Instant(self.play.time_of(step) + seconds(59))
         for pod in rng.sample(self.play.pods, count):
             meta = pod.metadata
@@ -76,6 +81,7 @@ class Stage:
             where = {"namespace": meta.namespace, "subresource": "status"}
             await self.cluster.patch(PODS, meta.name, {"status": status}, **where)
         await self.clock.sleep(milliseconds(300))
+        self.play.held.set()
 
     async def checkpointed(self) -> None:
         """Wait until each checkpoint has been written again."""
