@@ -7,6 +7,7 @@ the same reviews; both updaters look at the same pods.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from random import Random
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from tests.conformance.vertical_admission import meaning_of
 from tests.conftest import skip_without_plane
 from tests.plane.running import ADMIN_TOKEN, running_plane
 from tests.plane.vpa_advisor import Key, advisor, answering, chosen
-from tests.plane.vpa_programs import skip_without_vpa_programs, upstream, upstream_webhook
+from tests.plane.vpa_programs import series_of, skip_without_vpa_programs, upstream, upstream_webhook
 from tests.plane.vpa_reviews import as_json, reviews
 from tests.plane.vpa_stage import OURS, UPSTREAM, Stage, stage_on
 
@@ -55,12 +56,14 @@ class Seen(NamedTuple):
         recommended: What was recommended of each VPA, one thing after another, by ours and by upstream's: from nothing,
             and from checkpoints of upstream's and of ours.
         left: Statuses that ours would write at the end of the first play, beside upstream's.
+        quality: How many samples of CPU were how far from what was recommended, by ours and by upstream's.
         answers: To each review, of ours and of upstream's.
         changes: What is done to pods, by ours and by upstream's: ``evict``, or the resources that they get.
     """
 
     recommended: dict[str, tuple[dict[Key, Any], dict[Key, Any]]]
     left: dict[Key, str]
+    quality: tuple[dict[str, float], dict[str, float]]
     answers: list[tuple[dict[str, Any], dict[str, Any], Any]]
     changes: tuple[dict[Key, Any], dict[Key, Any]]
 
@@ -68,9 +71,9 @@ class Seen(NamedTuple):
 def seen_on(plane, *, seed, count, minutes):
     async def run(clock):
         async with stage_on(plane, clock, seed=seed, count=count, steps=minutes + 3 * HANDED_OVER) as stage:
-            recommended, left = await recommenders(stage, seed, minutes)
+            recommended, left, quality = await recommenders(stage, seed, minutes)
             answers = await webhooks(stage, seed)
-            return Seen(recommended, left, answers, await updaters(stage))
+            return Seen(recommended, left, quality, answers, await updaters(stage))
 
     return run_real(run)
 
@@ -81,7 +84,7 @@ async def recommenders(stage: Stage, seed: int, minutes: int):
     flags = {**RECOMMENDER, **GATE}
     ours_flags = {**RECOMMENDER, "per-vpa-config": "true"}
     half = minutes // 2
-    with upstream(plane, UPSTREAM, flags):
+    with upstream(plane, UPSTREAM, flags) as theirs:
         async with advisor(plane, clock, OURS, ours_flags) as ours:
             await stage.play_on(ours, 0, half)
             await stage.kill(Random(seed), len(stage.play.pods) // 10, half)
@@ -89,6 +92,7 @@ async def recommenders(stage: Stage, seed: int, minutes: int):
             await stage.passes(2)
             await stage.play_on(ours, half + 1, minutes - 1)
             left = await ours.would_write()
+            quality = cpu_quality(series_of(ours.registry.text())), cpu_quality(theirs.series())
             found["from nothing"] = ours.histories.of, stage.written.taken()
             await stage.checkpointed()
     found["from upstream's checkpoints"] = await begun_anew(stage, flags, ours_flags, minutes)
@@ -101,7 +105,19 @@ async def recommenders(stage: Stage, seed: int, minutes: int):
             await ours.tick()
     stage.written.taken()
     found["from ours"] = await begun_anew(stage, flags, ours_flags, first + HANDED_OVER)
-    return found, left
+    return found, left, quality
+
+
+def cpu_quality(series):
+    """Return the counts of samples of CPU, of all modes together: of VPAs that share pods upstream's has that of any.
+
+    A sample of memory counts again in each pass that it is played in.
+    """
+    found = Counter()
+    for name, value in series.items():
+        if re.match(r"vpa_quality_(cpu_\w+_(count|bucket)|usage\w+(count|bucket){.*resource=\"cpu\")", name):
+            found[re.sub(r',?update_mode="\w*"', "", name)] += value
+    return dict(found)
 
 
 async def begun_anew(stage, flags, ours_flags, first):
@@ -221,6 +237,13 @@ def test_reviews_are_answered_alike(seen):
     check_answers(seen)
     assert {ours["allowed"] for _, ours, _ in seen.answers} == {True, False}
     assert any("patch" in ours for review, ours, _ in seen.answers if is_pod(review))
+
+
+def test_as_much_usage_is_as_far_from_what_is_recommended(seen):
+    """By the series of upstream's names."""
+    ours, theirs = seen.quality
+    assert len(theirs) > 100
+    assert ours == theirs
 
 
 def is_pod(review):

@@ -15,12 +15,14 @@ from kubetide.objects.kinds import VPAS
 from kubetide.objects.vpa import VerticalPodAutoscaler
 from kubetide.ports.clock import Clock
 from kubetide.runtime.guard import Advice, guarded_cluster
+from kubetide.units.exposition import Registry
 from kubetide.units.quantity import Quantity
 from kubetide.vertical.admission.controller import AdmissionController
 from kubetide.vertical.admission.settings import Settings as AdmissionSettings
 from kubetide.vertical.flags import read_flags
 from kubetide.vertical.recommender.controller import RecommenderController
 from kubetide.vertical.recommender.decide import decide
+from kubetide.vertical.recommender.quality import QualitySeries
 from kubetide.vertical.recommender.settings import Settings as RecommenderSettings
 from kubetide.vertical.recommender.statuses import recommendations
 from kubetide.vertical.updater.controller import UpdaterController
@@ -88,12 +90,14 @@ class Histories:
 
 
 class Advisor:
-    """Our recommender; ``histories`` is what it came to pass by pass."""
+    """Our recommender; ``histories`` is what it came to pass by pass, ``registry`` holds what it tells of its quality."""
 
     def __init__(
         self, controller: RecommenderController, clock: Clock, vpas: Iterable[VerticalPodAutoscaler]
     ) -> None:
         self._controller, self._clock = controller, clock
+        self.registry = Registry()
+        self._quality = QualitySeries(self.registry)
         self.histories = Histories(
             {
                 (one.metadata.namespace, one.metadata.name): amounts_of(one.status.recommendation)
@@ -106,6 +110,7 @@ class Advisor:
         await self._controller.tick()
         assert self._controller.metrics_error == ""
         assert not self._controller.outcomes.failures
+        self._quality.count(self._controller)
         state = self._controller.state
         vpas = [state.vpas[key] for key in sorted(state.vpas)]
         for vpa, found in zip(vpas, recommendations(state, vpas), strict=True):

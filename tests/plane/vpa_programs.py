@@ -34,11 +34,15 @@ class Upstream:
         """Return its series; empty before it listens."""
         try:
             with urllib.request.urlopen(self._url, timeout=5) as answer:
-                lines = answer.read().decode().splitlines()
+                return series_of(answer.read())
         except (urllib.error.URLError, OSError):
             return {}
-        pairs = (line.rsplit(" ", 1) for line in lines if line and not line.startswith("#"))
-        return {name: float(value) for name, value in pairs}
+
+
+def series_of(text: bytes) -> dict[str, float]:
+    """Return the series of a scrape."""
+    lines = [line for line in text.decode().splitlines() if line and not line.startswith("#")]
+    return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
 
 
 @contextmanager
