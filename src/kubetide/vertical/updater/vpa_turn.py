@@ -255,11 +255,8 @@ class VpaTurn:
             marks = [*empty_annotations(pod.metadata.annotations), *self._marks(pod)]
             outcome = yield Resize(key_of(pod), pod.metadata.uid, self.key, due, patches, marks)
         self.turn.now = outcome.at
-        if outcome.withheld:
-            self._use_budget(pod)
-            return
         if not outcome.error:
-            self._note_resize(pod, "Resized")
+            self._note_resize(pod, "Resized", withheld=outcome.withheld)
             return
         infeasible = outcome.node_capacity and self.mode == IN_PLACE
         self._say("ResizeFailed", key_of(pod), outcome.error)
@@ -274,17 +271,16 @@ class VpaTurn:
         expired, _ = expired_boosts(pod, self.vpa.spec, self.turn.now)
         return resize_marks(expired)
 
-    def _note_resize(self, pod: Pod, code: str) -> None:
-        self._say(code, key_of(pod))
-        self.counts.in_place_updated += 1
-        self.turn.result.events.append(events.resized(key_of(pod)))
-        self._use_budget(pod)
-        self.state.memory.attempts[uid_of(pod)] = self.turn.now
-
-    def _use_budget(self, pod: Pod) -> None:
+    def _note_resize(self, pod: Pod, code: str, *, withheld: bool = False) -> None:
         group = self.groups.get(uid_of(pod))
         if group is not None and pod.status.phase == "Running":
             group.resizing += 1
+        if withheld:
+            return
+        self._say(code, key_of(pod))
+        self.counts.in_place_updated += 1
+        self.turn.result.events.append(events.resized(key_of(pod)))
+        self.state.memory.attempts[uid_of(pod)] = self.turn.now
 
     def _remember_infeasible(self, pod: Pod) -> None:
         targets = self._targets(pod)
