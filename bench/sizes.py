@@ -12,7 +12,7 @@ most) each rule sets its request and what follows counts:
 * ``upstream``: the recommender, asked every hour, with upstream's rules of when a pod is updated: at once where the
   request is outside of the bounds, else after 12 h where it differs by a tenth;
 * ``KRR``: once a day 95th percentile of CPU and maximum of memory with 15 %, of all that was seen;
-* ``ours``: as upstream, with OOM kills as lower bounds and roll-backs within 12 h.
+* ``ours``: as upstream, with OOM kills as lower bounds, which ask for 30 % more than was used, and roll-backs within 12 h.
 
 An OOM-equivalent is a step in which memory rises above the request, as if it were the limit; the recommender is told of
 it. Percent and shares are of 4 cores and 16 GiB, 2,600 MHz are a core.
@@ -297,11 +297,13 @@ Rule = Stays | Krr | Recommender
 
 
 def rules(trace: Trace) -> list[Rule]:
+    # A lower bound gets no margin on top: with the bump of 20 % more kills happen than with upstream's rule.
+    ours = Settings(oom_lower_bound=True, oom_bump_up_ratio=1.3, rollback_window=hours(12))
     return [
         Stays(),
         Recommender("upstream", trace, Settings()),
         Krr(trace),
-        Recommender("ours", trace, Settings(oom_lower_bound=True, rollback_window=hours(12))),
+        Recommender("ours", trace, ours),
     ]
 
 

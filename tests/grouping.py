@@ -26,7 +26,11 @@ PLANES_OF = {
         "tests/plane/test_kwok.py",
         "tests/plane/test_kwok_provider.py",
     ),
-    "plane": ("tests/plane/test_battery.py", "tests/plane/test_custom_kinds.py"),
+    "plane": (
+        "tests/plane/test_battery.py",
+        "tests/plane/test_custom_kinds.py",
+        "tests/plane/test_vpa_modes.py",
+    ),
     "quiet_plane": (
         "tests/clients/test_go_client.py",
         "tests/clients/test_python_client.py",

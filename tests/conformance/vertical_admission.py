@@ -74,10 +74,14 @@ def _answered(case: Case) -> dict[str, Any]:
         return {"httpStatus": done.status}
     if not done.body:
         return {"httpStatus": done.status, "emptyBody": True}
-    review = msgspec.json.decode(done.body)
+    return {"httpStatus": done.status, **meaning_of(case["review"], done.body)}
+
+
+def meaning_of(posted: dict[str, Any], body: bytes) -> dict[str, Any]:
+    """Return what the answer to a review means: where upstream's order is random, and how amounts are spelled, is left out."""
+    review = msgspec.json.decode(body)
     response = review["response"]
     found: dict[str, Any] = {
-        "httpStatus": done.status,
         "apiVersion": review["apiVersion"],
         "kind": review["kind"],
         "allowed": response["allowed"],
@@ -89,7 +93,7 @@ def _answered(case: Case) -> dict[str, Any]:
     if "patch" in response:
         patch = json.loads(base64.b64decode(response["patch"]))
         found["patch"] = sorted((_with_sorted_items(op) for op in patch), key=lambda op: op["path"])
-        found["patched"] = _patched(case, patch)
+        found["patched"] = _patched(posted["request"], patch)
     return found
 
 
@@ -117,8 +121,7 @@ def _sorted_items(text: str) -> str:
     return f"{head}: {'; '.join(parts)}"
 
 
-def _patched(case: Case, patch: list[dict[str, Any]]) -> dict[str, Any] | None:
-    request = case["review"]["request"]
+def _patched(request: dict[str, Any], patch: list[dict[str, Any]]) -> dict[str, Any] | None:
     if request["resource"]["resource"] != "pods":
         return None
     pod = json_patch(request["object"], patch)

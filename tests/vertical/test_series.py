@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
 from tests.vertical.pods_world import START, play
 from tests.vertical.recommender.test_controller import WHERE, story
 
@@ -242,3 +243,40 @@ def test_sizes_are_powers_of_two():
     assert [size_label(pods) for pods in (0, 1, 2, 3, 4, 1023, 1024, 1 << 25)] == [
         *("0", "0", "1", "1", "2", "9", "10", "20")
     ]
+
+
+def test_usage_is_held_against_what_was_recommended():
+    """A sample before there is a recommendation misses one; later ones count by how far off it was."""
+    scraped = Scraped()
+    prefix = "vpa_quality_"
+    seen = []
+
+    async def main(world):
+        scraped.listen(world.controller, RecommenderSeries(scraped.registry, world.controller, world.clock))
+        await world.begin()
+        await world.run_for(minutes(1.5))
+        seen.append(scraped.values())
+        world.usage.used = {"web-0": (760, 450_000_000)}
+        await world.run_for(minutes(1))
+        seen.append(scraped.values())
+        await world.run_for(minutes(1))
+
+    story(main)
+    first, second = seen
+    for found in seen:
+        for resource in ("cpu", "memory"):
+            missing = f"{prefix}usage_sample_missing_recommendation_count"
+            assert value_of(found, missing, resource=resource, is_oom="false") == 1
+    lower = f"{prefix}cpu_recommendation_lower_equal_usage_diffs_cores_sum"
+    assert value_of(first, lower, recommendation_missing="true") == 0.38
+    recommended = value_of(second, f"{prefix}cpu_recommendations_cores_sum")
+    assert value_of(second, f"{prefix}cpu_recommendations_cores_count") == 1
+    assert value_of(second, f"{prefix}mem_recommendations_bytes_count", is_oom="false") == 1
+    under = value_of(second, lower, recommendation_missing="false")
+    assert under == pytest.approx(0.76 - recommended)
+    relative = value_of(second, f"{prefix}usage_recommendation_relative_diffs_sum", resource="cpu")
+    assert relative == pytest.approx(under / recommended)
+    # What 760 m made of the recommendation, as a share of what 380 m had made of it.
+    third = value_of(scraped.values(), f"{prefix}cpu_recommendations_cores_sum") - recommended
+    change = value_of(second, f"{prefix}relative_recommendation_changes_sum", resource="cpu")
+    assert change == pytest.approx(third / recommended - 1)

@@ -147,11 +147,15 @@ def test_a_refused_eviction_leaves_its_budget_to_the_next_pod():
 
 
 def test_withheld_commands_are_neither_done_nor_failed():
-    """A run that only advises decides for every pod, remembers nothing, and tells of nothing."""
+    """A run that only advises chooses the pods that one loop would change, remembers nothing, and tells of nothing."""
     found = state([pod(f"web-{number}") for number in range(4)], [vpa("InPlaceOrRecreate")])
     commands, result = decide(found, NOW, lambda command: Outcome(command.due, withheld=True))
-    assert pods_of(commands) == [f"web-{number}" for number in range(4)]
+    assert pods_of(commands) == ["web-0", "web-1"]
     assert (result.events, found.memory.attempts) == ([], {})
+    found = state([pod(f"web-{number}") for number in range(4)], [vpa("Recreate")])
+    commands, result = decide(found, NOW, lambda command: Outcome(command.due, withheld=True))
+    assert pods_of(commands) == ["web-0", "web-1"]
+    assert result.events == []
 
 
 def test_a_node_that_can_never_hold_a_resize_is_remembered():

@@ -20,7 +20,9 @@ __all__ = ["KUBERNETES", "TARGETS", "BuildError", "build", "find"]
 KUBERNETES = "1.36.2"
 
 MODULE = Path(__file__).with_name("go")
+_VPA_PROGRAMS = ("vpa-recommender", "vpa-updater", "vpa-admission-controller")
 _OWN_MODULES = {name: Path(__file__).with_name(name) for name in ("helm", "kwok")}
+_OWN_MODULES |= dict.fromkeys(_VPA_PROGRAMS, Path(__file__).with_name("vpa"))
 """Programs with modules of their own: they ask for other versions of Kubernetes' libraries."""
 
 STAGES = "kwok-stages.yaml"
@@ -38,6 +40,10 @@ _PACKAGES = {
     "cloud": "./cloud",
     "helm": "helm.sh/helm/v4/cmd/helm",
     "kwok": "sigs.k8s.io/kwok/cmd/kwok",
+    **{
+        name: f"k8s.io/autoscaler/vertical-pod-autoscaler/pkg/{name.removeprefix('vpa-')}"
+        for name in _VPA_PROGRAMS
+    },
 }
 
 TARGETS: dict[str, tuple[str, ...]] = {
@@ -45,6 +51,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "clients": ("clients", "cloud", "holder", "informer"),
     "helm": ("helm",),
     "kwok": ("kwok",),
+    "vpa": _VPA_PROGRAMS,
     "control-plane": ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"),
 }
 """Programs of each target, by the name of their file."""
@@ -86,7 +93,7 @@ def find(name: str) -> Path | None:
 def _compile(go: Go, wanted: dict[str, Path]) -> None:
     """Compile with one command, so that what the programs share is compiled once. All are of one module."""
     with tempfile.TemporaryDirectory(dir=cache()) as folder:
-        # A folder as output names each program after its package; etcd's is called "server".
+        # A folder as output names each program after its package.
         command = [go.command, "build", "-buildvcs=false", f"-ldflags={_LINK}", "-o", f"{folder}/"]
         run = subprocess.run(
             [*command, *(_PACKAGES[name] for name in wanted)],
@@ -99,9 +106,14 @@ def _compile(go: Go, wanted: dict[str, Path]) -> None:
         if "kwok" in wanted:
             _write_stages(go, wanted["kwok"].with_name(STAGES))
         for name, path in wanted.items():
-            made = Path(folder) / ("server" if name == "etcd" else name)
+            made = Path(folder) / _name_of_package(_PACKAGES[name])
             path.parent.mkdir(exist_ok=True)
             made.rename(path)
+
+
+def _name_of_package(package: str) -> str:
+    """Return how Go names the program: after the last part of the package's path that is no version."""
+    return re.sub(r"/v\d+$", "", package).rpartition("/")[2]
 
 
 def _write_stages(go: Go, path: Path) -> None:

@@ -79,6 +79,18 @@ class Histogram:
         seen.counts[bisect_left(self._bounds, value)] += times
         seen.total += value * times
 
+    @property
+    def bounds(self) -> tuple[float, ...]:
+        """The upper bounds of the buckets; the last one is infinite."""
+        return self._bounds
+
+    def add(self, counts: Sequence[int], total: float, *values: str) -> None:
+        """Count many values: so many in each bucket, and their sum."""
+        _check(self.name, self.labels, values)
+        seen = self._of(values)
+        seen.counts = [known + more for known, more in zip(seen.counts, counts, strict=True)]
+        seen.total += total
+
     def lines(self) -> Iterator[str]:
         """Return the lines of the text format, in the order of the labels' values."""
         for values in sorted(self._seen):

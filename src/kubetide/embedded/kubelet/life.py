@@ -52,7 +52,7 @@ class Life:
     allocated: PodSpec = _NO_SPEC
     """What the pod was granted."""
     actual: PodSpec | None = None
-    """What its containers run with; None until it is resized for the first time, as until then they do not differ."""
+    """What its containers run with; in one process None until it is resized for the first time, as it does not differ."""
     generation: int = 0
     resizing: bool = False
     started: Instant | None = None

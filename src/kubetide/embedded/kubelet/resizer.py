@@ -23,7 +23,7 @@ from kubetide.objects.base import Json
 from kubetide.objects.kinds import PODS
 from kubetide.objects.pod import Pod, PodSpec, is_finished
 from kubetide.ports.clock import Clock
-from kubetide.ports.cluster import Cluster
+from kubetide.ports.cluster import Cluster, as_remote
 from kubetide.scheduling.pods.resources import pod_requests
 from kubetide.units.time import after, seconds
 from kubetide.watching import Informer, Key
@@ -47,6 +47,8 @@ class Resizer:
         on_node: Mapping[str, Mapping[Key, None]],
     ) -> None:
         self._cluster = cluster
+        # kube-apiserver resizes only pods whose statuses tell of resources; in one process they say nothing new.
+        self._tells_always = as_remote(cluster) is not None
         self._clock = clock
         self._agenda = agenda
         self._pods = pods
@@ -59,6 +61,8 @@ class Resizer:
         """Grant a pod that is new here what it asks for, and one that runs already what it has."""
         life.generation = pod.metadata.generation
         life.allocated = pod.spec
+        if self._tells_always:
+            life.actual = pod.spec
         if pod.status.phase == "Running" and _tells_resources(pod):
             life.allocated, life.actual = granted_before(pod)
             self.look(key, life, pod)

@@ -18,6 +18,7 @@ from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.units.time import Duration, to_seconds
 from kubetide.vertical.recommender.conditions import PROVIDED, UNSUPPORTED, is_true
 from kubetide.vertical.recommender.controller import RecommenderController
+from kubetide.vertical.recommender.quality import QualitySeries
 from kubetide.vertical.recommender.views import Key
 from kubetide.vertical.series import EXECUTION_SECONDS
 
@@ -83,6 +84,7 @@ class RecommenderSeries:
         self._lost_ooms = registry.counter(
             f"{OURS}lost_ooms_total", "OOMs that were passed over, as there were too many between two passes."
         )
+        self._quality = QualitySeries(registry)
         registry.before_scrape(self._collect)
 
     def heard(self, record: Record) -> None:
@@ -98,6 +100,7 @@ class RecommenderSeries:
             self._first.observe(to_seconds(Duration(max(now - created, 0))))
         self._aggregates.set(controller.result.aggregates)
         self._count_objects()
+        self._quality.count(controller)
 
     def _count_objects(self) -> None:
         state = self._controller.state

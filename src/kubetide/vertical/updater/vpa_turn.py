@@ -155,19 +155,20 @@ class VpaTurn:
             due = self._due(pod, resize=False)
             outcome = yield Evict(key_of(pod), pod.metadata.uid, self.key, due)
             self.turn.now = outcome.at
-            if outcome.withheld:
-                continue
             if outcome.error:
                 self.counts.failed_evictions.append("EvictionError")
                 self._say("EvictionFailed", key_of(pod), outcome.error)
                 continue
-            self._say("Evicted", key_of(pod))
+            # What is withheld uses the budget too, so that advice is what one loop would do.
             if self.settings.limits_evictions:
                 self.state.memory.recent.append((self.turn.now, pod.metadata.namespace))
-            self.counts.evicted += 1
-            self.turn.result.events += events.evicted(key_of(pod), self.key)
             if pod.status.phase != "Pending":
                 self.groups[uid_of(pod)].evicted += 1
+            if outcome.withheld:
+                continue
+            self._say("Evicted", key_of(pod))
+            self.counts.evicted += 1
+            self.turn.result.events += events.evicted(key_of(pod), self.key)
 
     def _within_limits(self, pod: Pod) -> bool:
         beyond = beyond_most(self.settings, self.state.memory, pod.metadata.namespace, self.turn.now)
@@ -254,10 +255,8 @@ class VpaTurn:
             marks = [*empty_annotations(pod.metadata.annotations), *self._marks(pod)]
             outcome = yield Resize(key_of(pod), pod.metadata.uid, self.key, due, patches, marks)
         self.turn.now = outcome.at
-        if outcome.withheld:
-            return
         if not outcome.error:
-            self._note_resize(pod, "Resized")
+            self._note_resize(pod, "Resized", withheld=outcome.withheld)
             return
         infeasible = outcome.node_capacity and self.mode == IN_PLACE
         self._say("ResizeFailed", key_of(pod), outcome.error)
@@ -272,13 +271,15 @@ class VpaTurn:
         expired, _ = expired_boosts(pod, self.vpa.spec, self.turn.now)
         return resize_marks(expired)
 
-    def _note_resize(self, pod: Pod, code: str) -> None:
-        self._say(code, key_of(pod))
-        self.counts.in_place_updated += 1
-        self.turn.result.events.append(events.resized(key_of(pod)))
+    def _note_resize(self, pod: Pod, code: str, *, withheld: bool = False) -> None:
         group = self.groups.get(uid_of(pod))
         if group is not None and pod.status.phase == "Running":
             group.resizing += 1
+        if withheld:
+            return
+        self._say(code, key_of(pod))
+        self.counts.in_place_updated += 1
+        self.turn.result.events.append(events.resized(key_of(pod)))
         self.state.memory.attempts[uid_of(pod)] = self.turn.now
 
     def _remember_infeasible(self, pod: Pod) -> None:

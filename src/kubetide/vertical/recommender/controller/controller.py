@@ -44,7 +44,15 @@ from kubetide.vertical.recommender.new_targets import NewTargets
 from kubetide.vertical.recommender.ooms import EVICTED
 from kubetide.vertical.recommender.settings import Settings
 from kubetide.vertical.recommender.state import State
-from kubetide.vertical.recommender.views import CheckpointView, History, Key, checkpoint_view, time_of
+from kubetide.vertical.recommender.views import (
+    CheckpointView,
+    History,
+    Key,
+    Oom,
+    Samples,
+    checkpoint_view,
+    time_of,
+)
 from kubetide.vertical.series import Steps
 from kubetide.watching import Caches, Informer
 
@@ -57,6 +65,8 @@ class RecommenderController(BaseLoop):
     Attributes:
         result: What the last pass came to.
         outcomes: What came of its writes.
+        commands: What it decided.
+        samples, ooms: What it was given of usage.
     """
 
     name = LOOP
@@ -130,6 +140,9 @@ class RecommenderController(BaseLoop):
         self._tick = 0
         self.result = Result()
         self.outcomes = Outcomes()
+        self.commands = Commands(clock.now())
+        self.samples: Samples | None = None
+        self.ooms: Sequence[Oom] = ()
         self.steps = Steps(clock)
         """How long the parts of the last pass took."""
         self.first_recommended: Sequence[Instant] = ()
@@ -174,13 +187,14 @@ class RecommenderController(BaseLoop):
         load, history = await self._past() if self._fresh else ((), ())
         delta = await self._gatherer.gather(self._state, self.steps, load=load, history=history)
         now = self._clock.now()
+        self.samples, self.ooms = delta.samples, delta.ooms
         self._state.apply(delta)
         self._fresh = False
         self._tick += 1
         full = self._recorder.wants_full(LOOP) or self._whole
         self._whole = False
         gathered = self._gathered(delta, full=full)
-        commands = decide(self._state, now)
+        self.commands = commands = decide(self._state, now)
         without = self._without_recommendation(commands)
         contents = checkpoints(self._state, commands.checkpoints, now)
         self.outcomes = await self._actor.carry_out(commands, contents, self.steps)
