@@ -34,6 +34,7 @@ class Mode:
         first_only: Whether of rules that are due together the first listed alone is followed.
         by_rule: Whether each rule counts its activations for itself.
         windows: Whether the rules are windows that decide together, again and again.
+        bounds: Whether the rules are floors and ceilings that hold together (``schedules.bounds``).
     """
 
     kind: Kind[Any]
@@ -50,6 +51,7 @@ class Mode:
     first_only: bool = False
     by_rule: bool = False
     windows: bool = False
+    bounds: bool = False
 
 
 def is_hpa(target: Target) -> bool:
