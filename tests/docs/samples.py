@@ -7,6 +7,7 @@ struct field with a wrong JSON name stays empty.
 from __future__ import annotations
 
 from tests.docs.capacity_samples import capacity_samples
+from tests.docs.elastic_samples import elastic_sample
 from tests.docs.inert_samples import INERT_SAMPLES
 
 META = {
@@ -841,6 +842,7 @@ SCALED_OBJECT = {
 SAMPLES = (
     *INERT_SAMPLES,
     *capacity_samples(META, TEMPLATE),
+    elastic_sample(META, (HPA, VERTICAL[0])),
     POD,
     NODE,
     DEPLOYMENT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from kubetide.plan.board import Intent, Workload
-from kubetide.schedules.bounds import bounds_at
+from kubetide.schedules.bounds import bounds_at, floor_of
 from kubetide.schedules.kinds.base import is_hpa
 from kubetide.schedules.kinds.registry import MODES
 from kubetide.schedules.plans import Plan
@@ -40,10 +40,12 @@ def holding(state: State, key: Key, now: Instant) -> Turn | None:
     return Turn(rule, at)
 
 
-def coming(state: State, key: Key, now: Instant) -> Turn | None:
-    """Return the rule of a table that begins next; None for none."""
+def coming(state: State, key: Key, now: Instant, *, with_floor: bool = False) -> Turn | None:
+    """Return the rule of a table that begins next; ``with_floor`` looks at those only that have one. None for none."""
     found = []
     for place, entry in enumerate(state.plan(key).entries):
+        if with_floor and floor_of(entry.rule) is None:
+            continue
         due = entry.calendar.next(now, entry.off) if entry.calendar is not None else None
         if due is not None:
             found.append((due, place, entry.rule))
@@ -86,11 +88,12 @@ def intents(state: State, now: Instant) -> list[Intent]:
     found: dict[Workload, Intent] = {}
     for key in sorted(state.tables):
         table = state.tables[key]
-        turn = coming(state, key, now)
+        bounded = MODES[table.kind].bounds
+        turn = coming(state, key, now, with_floor=bounded)
         if turn is None:
             continue
         size = turn.rule.size
-        if (is_hpa(table.target) or MODES[table.kind].bounds) and turn.rule.minimum is not None:
+        if (bounded or is_hpa(table.target)) and turn.rule.minimum is not None:
             size = turn.rule.minimum
         if size is None:
             continue
