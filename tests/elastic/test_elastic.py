@@ -38,7 +38,12 @@ CPU = {
     "type": "Resource",
     "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}},
 }
-HORIZONTAL = {"minReplicas": 1, "maxReplicas": 10, "metrics": [CPU]}
+HORIZONTAL = {
+    "minReplicas": 1,
+    "maxReplicas": 10,
+    "metrics": [CPU],
+    "behavior": {"scaleUp": {"stabilizationWindowSeconds": 0}},
+}
 
 
 class Records:

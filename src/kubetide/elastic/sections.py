@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from kubetide.embedded.apiserver.defaults.defaults import defaults
 from kubetide.embedded.apiserver.rules.hpa import validate_hpa, validate_target_group
 from kubetide.forecast.zones import is_zone
 from kubetide.horizontal.options.annotations import FORECAST, FORECAST_ZONE, FORECASTS
@@ -52,6 +53,7 @@ def _horizontal_problems(spec: ElasticSpec) -> list[str]:
         ref = spec.target_ref
         return [f"spec.targetRef.{name}: is missing" for name in ("kind", "name") if not getattr(ref, name)]
     obj: Json = {"spec": msgspec.json.decode(msgspec.json.encode(hpa_spec(spec, None)))}
+    obj = defaults(HPAS, {"metadata": {}, **obj})
     errors = [*validate_hpa(obj), *validate_target_group(obj, None)]
     return [_in_section(str(one), "horizontal") for one in errors]
 
