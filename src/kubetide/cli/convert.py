@@ -54,11 +54,15 @@ def command(files: tuple[str, ...], back: bool, output: str) -> None:
 
 
 def _read(file: str) -> list[Json]:
-    from kubetide.embedded.apiserver.manifests.manifest import ManifestError, load_manifests
-
     with click.open_file(file, "rb") as stream:
         text: bytes = stream.read()
-    name = "standard input" if file == "-" else file
+    return objects_of(text, "standard input" if file == "-" else file)
+
+
+def objects_of(text: bytes, name: str) -> list[Json]:
+    """Return the objects of a file or a dump as a person would have written them. Raises ClickException."""
+    from kubetide.embedded.apiserver.manifests.manifest import ManifestError, load_manifests
+
     try:
         found = load_manifests(text, name, skipped=[])
     except ManifestError as error:
