@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -17,11 +18,11 @@ from kubetide.loop import BaseLoop, Parts
 from kubetide.objects.elastic import ElasticWorkload
 from kubetide.objects.kinds import ELASTIC_WORKLOADS, HPAS, VPAS
 from kubetide.ports.errors import ApiError, NotFound, Withheld
-from kubetide.units.time import Duration, seconds
+from kubetide.units.time import Duration, minutes
 from kubetide.watching import Informer
 
 COMPONENT: Final = "kubetide-elastic"
-_PERIOD: Final = seconds(10)
+_PERIOD: Final = minutes(1)
 _LIMIT: Final = 10
 
 
@@ -43,12 +44,17 @@ class ElasticController(BaseLoop):
         self._events = EventWriter(parts.cluster, parts.clock, COMPONENT)
         self._ticks = 0
         self.state = State()
-        self.eager = asyncio.Event()
+        self.eager: asyncio.Event = asyncio.Event()
         self._workloads.on_change(self._changed)
+        for informer, read in self._others.values():
+            informer.on_change(partial(self._other_changed, read))
 
     def _changed(self, _: Key, old: ElasticWorkload | None, new: ElasticWorkload | None) -> None:
         if old is None or new is None or old.spec != new.spec or old.status.schedule != new.status.schedule:
-            assert self.eager is not None
+            self.eager.set()
+
+    def _other_changed(self, read: Callable[[Any], Other], _: Key, old: Any, new: Any) -> None:
+        if old is None or new is None or _other(read, old) != _other(read, new):
             self.eager.set()
 
     @property
@@ -110,7 +116,7 @@ class ElasticController(BaseLoop):
                 if found is None:
                     gone.append((kind, *key))
                 else:
-                    others.append(found if isinstance(found, Other) else read(found))
+                    others.append(_other(read, found))
         return Delta(
             workloads=tuple(one for _, one in sorted(changed.items()) if one is not None),
             gone=tuple(key for key, one in sorted(changed.items()) if one is None),
@@ -136,3 +142,8 @@ class ElasticController(BaseLoop):
         if found is not None:
             meta = found.metadata
             await self._events.record(ELASTIC_WORKLOADS, meta, notice.level, notice.reason, notice.message)
+
+
+def _other(read: Callable[[Any], Other], found: Any) -> Other:
+    # A cluster of the same process gives whole objects.
+    return found if isinstance(found, Other) else read(found)
