@@ -7,9 +7,9 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from kubetide.elastic.controller.cluster import ElasticCluster, ElasticOwners
 from kubetide.elastic.controller.controller import ElasticController
-from kubetide.elastic.controller.informers import ElasticCaches, Sections
+from kubetide.elastic.controller.owning import Sections
+from kubetide.elastic.controller.shown import ShownCaches, ShownCluster, ShownOwners
 from kubetide.elastic.core import ElasticCore
 from kubetide.elastic.outlook import lines, names
 from kubetide.elastic.reasons import VOCABULARY
@@ -31,12 +31,13 @@ def _make(parts: Parts, settings: Settings) -> ElasticController:
 
 def _view(parts: Parts) -> Parts:
     """Return parts in which sections stand among HPAs and VPAs."""
-    sections = Sections(parts.cluster, parts.caches, parts.clock)
+    sections = Sections(parts.cluster, parts.caches)
+    shown = sections.shown
     return replace(
         parts,
-        cluster=cast("Cluster", ElasticCluster(parts.cluster, sections)),
-        caches=ElasticCaches(parts.cluster, parts.clock, parts.caches, sections),
-        owners=None if parts.owners is None else ElasticOwners(parts.owners, sections),
+        cluster=cast("Cluster", ShownCluster(parts.cluster, shown, sections)),
+        caches=ShownCaches(parts.cluster, parts.clock, parts.caches, shown, sections),
+        owners=None if parts.owners is None else ShownOwners(parts.owners, shown),
     )
 
 
