@@ -94,8 +94,10 @@ def test_the_chart_grants_what_the_table_says(rendered, acting):
 @pytest.mark.parametrize("acting", [False, True])
 def test_loops_that_run_only_where_they_are_named_have_roles_too(rendered, acting):
     """Time tables and ElasticWorkloads: what their tables say."""
-    granted = granted_by(rendered("--set=config.controllers={schedules,elastic}", *([ACT] if acting else [])))
-    said = [role for entry in loop_entries(("schedules", "elastic")) for role in entry.roles]
+    granted = granted_by(
+        rendered("--set=config.controllers={schedules,elastic,scaledobjects}", *([ACT] if acting else []))
+    )
+    said = [role for entry in loop_entries(("schedules", "elastic", "scaledobjects")) for role in entry.roles]
     assert {one for one in granted if one.role.startswith("ClusterRole")} == {
         Granted(f"{role.kind} {role.name}", verb, grant.group, resource, "", ())
         for role in said

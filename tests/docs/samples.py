@@ -816,7 +816,9 @@ SCALED_OBJECT = {
     "metadata": META,
     "spec": {
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+        "pollingInterval": 30,
         "cooldownPeriod": 300,
+        "initialCooldownPeriod": 60,
         "idleReplicaCount": 0,
         "minReplicaCount": 1,
         "maxReplicaCount": 20,
@@ -831,8 +833,12 @@ SCALED_OBJECT = {
                     "end": "0 20 * * *",
                     "desiredReplicas": "5",
                 },
+                "authenticationRef": {"name": "queue"},
+                "useCachedMetrics": True,
             }
         ],
+        "fallback": {"failureThreshold": 3, "replicas": 6},
+        "advanced": {"restoreToOriginalReplicaCount": False},
     },
     "status": {
         "lastActiveTime": "2026-03-02T08:30:00Z",

@@ -29,8 +29,9 @@ def _make(parts: Parts, settings: Settings) -> ElasticController:
     return ElasticController(parts)
 
 
-def _view(parts: Parts) -> Parts:
+def _view(loop: ElasticController, parts: Parts) -> Parts:
     """Return parts in which sections stand among HPAs and VPAs."""
+    del loop
     sections = Sections(parts.cluster, parts.caches)
     shown = sections.shown
     return replace(

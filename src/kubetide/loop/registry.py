@@ -45,6 +45,7 @@ EXPLAINED: Final[Mapping[str, str]] = {
 _NAMED_ONLY: Final[Mapping[str, str]] = {
     "schedules": "kubetide.schedules.entry",
     "elastic": "kubetide.elastic.entry",
+    "scaledobjects": "kubetide.elastic.keda.entry",
 }
 """Further loops of this package, which run only where they are named."""
 

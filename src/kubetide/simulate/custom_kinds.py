@@ -43,7 +43,8 @@ def stored_kinds(loops: Iterable[str], manifests: Manifests) -> tuple[Kind[Any],
 
     Time tables are among them where their loop runs or one is among the manifests.
     """
-    tables = "schedules" in spelled_out(loops) or _holds(manifests, TIME_TABLE_KINDS)
+    named = {"schedules", "scaledobjects"}
+    tables = not named.isdisjoint(spelled_out(loops)) or _holds(manifests, TIME_TABLE_KINDS)
     return (*STORED_KINDS, CUSTOM_RESOURCE_DEFINITIONS, *(TIME_TABLE_KINDS if tables else ()))
 
 
