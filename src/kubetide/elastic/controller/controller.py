@@ -17,6 +17,7 @@ from kubetide.explain.records import Record
 from kubetide.loop import BaseLoop, Parts
 from kubetide.objects.elastic import ElasticWorkload
 from kubetide.objects.kinds import ELASTIC_WORKLOADS, HPAS, VPAS
+from kubetide.objects.meta import ObjectMeta
 from kubetide.ports.errors import ApiError, NotFound, Withheld
 from kubetide.units.time import Duration, minutes
 from kubetide.watching import Informer
@@ -108,7 +109,10 @@ class ElasticController(BaseLoop):
             await self._tell(notice)
 
     def _changes(self) -> Delta:
-        changed = self._feed.drain()
+        changed = {
+            key: None if found is None else slim(found) for key, found in sorted(self._feed.drain().items())
+        }
+        known = self.state.scene.workloads
         others: list[Other] = []
         gone: list[OtherKey] = []
         for kind, (_, read) in self._others.items():
@@ -118,8 +122,8 @@ class ElasticController(BaseLoop):
                 else:
                     others.append(_other(read, found))
         return Delta(
-            workloads=tuple(one for _, one in sorted(changed.items()) if one is not None),
-            gone=tuple(key for key, one in sorted(changed.items()) if one is None),
+            workloads=tuple(one for key, one in changed.items() if one is not None and one != known.get(key)),
+            gone=tuple(key for key, one in changed.items() if one is None),
             others=tuple(others),
             gone_others=tuple(gone),
         )
@@ -142,6 +146,22 @@ class ElasticController(BaseLoop):
         if found is not None:
             meta = found.metadata
             await self._events.record(ELASTIC_WORKLOADS, meta, notice.level, notice.reason, notice.message)
+
+
+def slim(found: ElasticWorkload) -> ElasticWorkload:
+    """Return an object with what its conditions are decided from; no more of it stands in records."""
+    meta = found.metadata
+    return msgspec.structs.replace(
+        found,
+        metadata=ObjectMeta(
+            name=meta.name,
+            namespace=meta.namespace,
+            uid=meta.uid,
+            generation=meta.generation,
+            creation_timestamp=meta.creation_timestamp,
+        ),
+        status=msgspec.structs.replace(found.status, horizontal=None, vertical=None),
+    )
 
 
 def _other(read: Callable[[Any], Other], found: Any) -> Other:

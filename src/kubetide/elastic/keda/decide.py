@@ -52,9 +52,10 @@ class Commands(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What came of a write."""
+    """What came of a write; ``withheld`` says that the program only advises."""
 
     error: str = ""
+    withheld: bool = False
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -126,7 +127,9 @@ def absorb(state: State, commands: Commands, outcomes: Sequence[Outcome]) -> Res
         named = f"{source.target.api_version}.{source.target.kind} {source.namespace}/{source.target.name}"
         up = write.replicas > write.current
         subject, sizes = "/".join(write.key), {"current": write.current, "size": write.replicas}
-        if outcome.error:
+        if outcome.withheld:
+            reasons.append(VOCABULARY.reason("Activated" if up else "Deactivated", subject, **sizes))
+        elif outcome.error:
             reason = "KEDAScaleTargetActivationFailed" if up else "KEDAScaleTargetDeactivationFailed"
             notices.append(Notice(write.key, "Warning", reason, f"Failed to scale {named}: {outcome.error}"))
             reasons.append(VOCABULARY.reason("Failed", subject, error=outcome.error))

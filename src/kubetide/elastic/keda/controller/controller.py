@@ -185,7 +185,7 @@ class ScaledObjectsController(BaseLoop):
                 resource_version=write.version,
             )
         except Withheld:
-            return Outcome("only advised")
+            return Outcome(withheld=True)
         except ApiError as error:
             return Outcome(str(error))
         return Outcome()
