@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import msgspec
 import pytest
+from tests.cluster.test_prometheus import Prometheus, vector
 from tests.elastic.scalers import QueueScaler, serving
 from tests.elastic.test_elastic import Records
 from tests.horizontal.running import Usage
@@ -14,6 +15,7 @@ from tests.horizontal.running import Usage
 from kubetide.elastic.keda.decide import Outcome, absorb, decide, size_of
 from kubetide.elastic.keda.messages import MESSAGES, METHODS, proto_text
 from kubetide.elastic.keda.outlook import lines
+from kubetide.elastic.keda.servers import Servers
 from kubetide.elastic.keda.sources import Asked, hpa_of, read_source
 from kubetide.elastic.keda.state import Answer, Delta, State
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
@@ -22,6 +24,7 @@ from kubetide.objects.hpa import HpaStatus
 from kubetide.objects.kinds import DEPLOYMENTS, EVENTS, HPAS, SCALED_OBJECTS, STORED_KINDS, TIME_TABLE_KINDS
 from kubetide.objects.timetables import ScaledObject
 from kubetide.plan.board import Board
+from kubetide.ports.errors import MetricsError
 from kubetide.runtime.clock import run_real
 from kubetide.testing import builders
 from kubetide.units.time import Instant, minutes, parse_rfc3339, seconds
@@ -29,6 +32,11 @@ from kubetide.watching import Caches
 
 START = parse_rfc3339("2026-03-02T08:00:00Z")
 EXTERNAL = {"type": "external", "metadata": {"scalerAddress": "queue:9090", "list": "orders", "target": "5"}}
+
+PROMETHEUS = {
+    "type": "prometheus",
+    "metadata": {"serverAddress": "http://prometheus:9090", "query": "sum(waiting)", "threshold": "5"},
+}
 
 
 def source(trigger=EXTERNAL, **spec):
@@ -85,6 +93,15 @@ def test_when_a_workload_starts_and_stops(spec, given, last, size):
             "metadata.keyFromEnv",
         ),
         (source({"type": "kafka", "metadata": {}}), "triggers[0]: type 'kafka'"),
+        (
+            source({"type": "prometheus", "metadata": {"query": "x"}}),
+            "triggers[0].metadata.serverAddress: is missing",
+        ),
+        (
+            source({**PROMETHEUS, "metadata": {"threshold": "none"}}),
+            "metadata.threshold: 'none' is no number from 0.001 on",
+        ),
+        (source({**PROMETHEUS, "metadata": {"authModes": "basic"}}), "metadata.authModes: is not read"),
         (source(fallback={"replicas": 3}), "fallback: is not read"),
         (source(advanced={"restoreToOriginalReplicaCount": True}), "advanced: is not read"),
         (source(initialCooldownPeriod=5), "initialCooldownPeriod: is not read"),
@@ -230,6 +247,46 @@ def test_a_queue_in_redis_scales_a_worker_from_none_to_many_and_back():
             core.apply(bytes(record.state), full=record.full)
             assert core.decide(record.now) == bytes(record.commands), entry.name
             core.absorb(bytes(record.outcomes), record.now)
+
+
+@pytest.mark.parametrize(
+    ("answers", "more", "active", "milli"),
+    [
+        (("25",), {}, True, 25000),
+        (("2.5",), {"activationThreshold": "3"}, False, 2500),
+        ((), {}, False, 0),
+        (("NaN",), {}, False, 0),
+        ((), {"ignoreNullValues": "false"}, None, "has no value"),
+        (("1", "2"), {}, None, "has 2 series"),
+        (("-1",), {}, False, "which is no number of things"),
+    ],
+)
+def test_a_prometheus_query_is_one_number(answers, more, active, milli):
+    """Above the activation threshold there is work; no series is none of it, unless that is an error."""
+
+    async def run(clock):
+        async with Prometheus(vector(*answers)).serving() as url:
+            data = {**PROMETHEUS["metadata"], **more, "serverAddress": url}
+            found = source({"type": "prometheus", "metadata": data})
+            [trigger] = found.triggers
+            servers = Servers(clock)
+            server = servers.of(trigger)
+            try:
+                assert await server.metric_specs(found, trigger) == (("prometheus", 5000),)
+                if active is None:
+                    with pytest.raises(MetricsError, match=milli):
+                        await server.is_active(found, trigger)
+                else:
+                    assert await server.is_active(found, trigger) is active
+                if isinstance(milli, str):
+                    with pytest.raises(MetricsError, match=milli):
+                        await server.metrics(found, trigger, "prometheus")
+                else:
+                    assert await server.metrics(found, trigger, "prometheus") == [milli]
+            finally:
+                await servers.close()
+
+    run_real(run)
 
 
 def test_the_protocol_is_what_protoc_reads(tmp_path):

@@ -1,12 +1,13 @@
-"""ScaledObjects with external triggers: what is read of one, and why one is refused.
+"""ScaledObjects with external and Prometheus triggers: what is read of one, and why one is refused.
 
-Source: KEDA 2.21, concepts/scaling-deployments: fields and defaults; scalers/external: metadata.
+Source: KEDA 2.21, concepts/scaling-deployments: fields and defaults; scalers/external and scalers/prometheus: metadata.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 import msgspec
 
@@ -29,20 +30,22 @@ Key = tuple[str, str]
 """Namespace and name of a ScaledObject."""
 
 EXTERNAL: Final = "external"
+PROMETHEUS: Final = "prometheus"
 LABEL: Final = "scaledobject.keda.sh/name"
 PAUSED: Final = "autoscaling.keda.sh/paused"
 _PAUSED_AT: Final = "autoscaling.keda.sh/paused-replicas"
 _PREFIX: Final = "keda-hpa-"
-_ADDRESS: Final = "scalerAddress"
+_ADDRESSES: Final = {EXTERNAL: "scalerAddress", PROMETHEUS: "serverAddress"}
+_OF_PROMETHEUS: Final = ("serverAddress", "query", "threshold", "activationThreshold", "ignoreNullValues")
 _TLS: Final = ("enableTLS", "unsafeSsl", "tlsCertFile", "tlsClientCert", "caCert")
 
 
 class Trigger(msgspec.Struct, frozen=True):
-    """One external trigger.
+    """One trigger.
 
     Attributes:
         place: In the list of triggers; names of metrics begin with it.
-        address: ``HOST:PORT`` of its server.
+        address: ``HOST:PORT`` of its server, a URL for Prometheus.
         average: Whether the target is a value a pod, and not one for all.
     """
 
@@ -50,6 +53,7 @@ class Trigger(msgspec.Struct, frozen=True):
     address: str
     metadata: dict[str, str]
     average: bool = True
+    type: str = EXTERNAL
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -82,8 +86,8 @@ class Source(msgspec.Struct, frozen=True):
 
 
 def is_ours(found: ScaledObject) -> bool:
-    """Return whether any trigger is external: all others are for the time-table loop to follow or to refuse."""
-    return any(one.type == EXTERNAL for one in found.spec.triggers or ())
+    """Return whether any trigger is of a type that is read here: all other objects are for the time-table loop."""
+    return any(one.type in _ADDRESSES for one in found.spec.triggers or ())
 
 
 def read_source(found: ScaledObject) -> Source:
@@ -92,13 +96,15 @@ def read_source(found: ScaledObject) -> Source:
     refused = list(_refusals(found))
     triggers = []
     for place, one in enumerate(spec.triggers or ()):
-        if one.type == EXTERNAL:
+        if one.type in _ADDRESSES:
             refused += _trigger_refusals(place, one)
             data = {name: str(value) for name, value in (one.metadata or {}).items()}
-            triggers.append(Trigger(place, data.get(_ADDRESS, ""), data, one.metric_type != "Value"))
+            triggers.append(
+                Trigger(place, data.get(_ADDRESSES[one.type], ""), data, one.metric_type != "Value", one.type)
+            )
         else:
             refused.append(
-                f"triggers[{place}]: type {one.type!r} beside external ones; only external is read here"
+                f"triggers[{place}]: type {one.type!r}: only {' and '.join(_ADDRESSES)} are read here"
             )
     least = spec.min_replica_count or 0
     reference = spec.scale_target_ref
@@ -145,8 +151,11 @@ def _refusals(found: ScaledObject) -> Iterable[str]:
 
 def _trigger_refusals(place: int, one: KedaTrigger) -> Iterable[str]:
     at, data = f"triggers[{place}]", one.metadata or {}
-    if not data.get(_ADDRESS):
-        yield f"{at}.metadata.{_ADDRESS}: is missing; write HOST:PORT"
+    address = _ADDRESSES[one.type]
+    if not data.get(address):
+        yield f"{at}.metadata.{address}: is missing; write {'a URL' if one.type == PROMETHEUS else 'HOST:PORT'}"
+    if one.type == PROMETHEUS:
+        yield from _prometheus_refusals(at, data)
     if one.metric_type not in {"", "AverageValue", "Value"}:
         yield f"{at}.metricType: {one.metric_type!r} is neither AverageValue nor Value"
     for name in _TLS:
@@ -159,6 +168,22 @@ def _trigger_refusals(place: int, one: KedaTrigger) -> Iterable[str]:
         yield f"{at}.authenticationRef: is not read; leave it out"
     if one.use_cached_metrics:
         yield f"{at}.useCachedMetrics: is not read; leave it out"
+
+
+def _prometheus_refusals(at: str, data: Mapping[str, Any]) -> Iterable[str]:
+    for name in data:
+        if name not in _OF_PROMETHEUS:
+            yield f"{at}.metadata.{name}: is not read; leave it out"
+    if not data.get("query"):
+        yield f"{at}.metadata.query: is missing"
+    for name, least in (("threshold", 0.001), ("activationThreshold", 0.0)):
+        text = str(data.get(name, "" if name == "threshold" else "0"))
+        try:
+            good = least <= float(text) < math.inf
+        except ValueError:
+            good = False
+        if not good:
+            yield f"{at}.metadata.{name}: {text!r} is no number from {least:g} on"
 
 
 def _instant(text: str | None) -> Instant | None:

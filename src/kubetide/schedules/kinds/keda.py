@@ -158,8 +158,8 @@ def _read(found: ScaledObject) -> Table:
 
 
 def _is_ours(found: ScaledObject) -> bool:
-    """Return whether the object is not one of external triggers, which the loop ``scaledobjects`` follows or refuses."""
-    return all(one.type != "external" for one in found.spec.triggers or ())
+    """Return whether the object has no trigger of a type that the loop ``scaledobjects`` follows or refuses."""
+    return all(one.type not in {"external", "prometheus"} for one in found.spec.triggers or ())
 
 
 def _take(one: KedaTrigger, index: int, rules: list[Rule], refused: list[str]) -> None:

@@ -9,9 +9,9 @@ import msgspec
 
 from kubetide.acting import EventWriter, in_parallel
 from kubetide.elastic.controller.shown import ShownCaches, ShownCluster, ShownOwners
-from kubetide.elastic.keda.client import ExternalScalers
 from kubetide.elastic.keda.controller.owning import QueueHpas, QueueMetrics
 from kubetide.elastic.keda.decide import Notice, Outcome, Write, absorb, decide
+from kubetide.elastic.keda.servers import Servers
 from kubetide.elastic.keda.sources import Asked, Key, Source, Trigger, hpa_name, is_ours, read_source
 from kubetide.elastic.keda.state import Answer, Delta, State
 from kubetide.explain.records import Record
@@ -47,7 +47,7 @@ class ScaledObjectsController(BaseLoop):
             (kind.group, kind.kind): kind for kind in (DEPLOYMENTS, STATEFUL_SETS, REPLICA_SETS)
         }
         self._ticks = 0
-        self.scalers = ExternalScalers()
+        self.servers = Servers(parts.clock)
         self.shows = QueueHpas(self._informer)
         self.state = State()
 
@@ -77,14 +77,14 @@ class ScaledObjectsController(BaseLoop):
 
     async def close(self) -> None:
         """Close the channels to servers."""
-        await self.scalers.close()
+        await self.servers.close()
 
     def view(self, parts: Parts) -> Parts:
         """Return parts in which followed objects stand among HPAs, and their metrics among external ones."""
         shown, sources = self.shows.shown, parts.sources
         cluster: Any = ShownCluster(parts.cluster, shown, self.shows)
         if sources is not None:
-            metrics = QueueMetrics(sources.external, self.shows, self.scalers, parts.clock)
+            metrics = QueueMetrics(sources.external, self.shows, self.servers, parts.clock)
             sources = sources._replace(external=metrics)
         return replace(
             parts,
@@ -155,8 +155,9 @@ class ScaledObjectsController(BaseLoop):
 
     async def _ask_one(self, source: Source, trigger: Trigger) -> tuple[bool, tuple[Asked, ...], str]:
         try:
-            active = await self.scalers.is_active(source, trigger)
-            specs = await self.scalers.metric_specs(source, trigger)
+            server = self.servers.of(trigger)
+            active = await server.is_active(source, trigger)
+            specs = await server.metric_specs(source, trigger)
         except MetricsError as error:
             return False, (), f"triggers[{trigger.place}]: {error}"
         return active, tuple(Asked(trigger.place, name, target) for name, target in specs), ""

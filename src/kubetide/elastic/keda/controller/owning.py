@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from kubetide.elastic.controller.shown import Shown
-from kubetide.elastic.keda.client import ExternalScalers
+from kubetide.elastic.keda.servers import Servers
 from kubetide.elastic.keda.sources import LABEL, Asked, Key, Source, hpa_name, hpa_of, owner_name
 from kubetide.objects.base import Json
 from kubetide.objects.hpa import HpaStatus
@@ -67,11 +67,11 @@ class QueueMetrics:
     """External metrics: those of ScaledObjects from their servers, all others from ``inner``."""
 
     def __init__(
-        self, inner: ExternalMetricSource | None, hpas: QueueHpas, scalers: ExternalScalers, clock: Clock
+        self, inner: ExternalMetricSource | None, hpas: QueueHpas, servers: Servers, clock: Clock
     ) -> None:
         self._inner = inner
         self._hpas = hpas
-        self._scalers = scalers
+        self._servers = servers
         self._clock = clock
 
     async def external_values(self, metric: str, *, namespace: str, selector: str = "") -> ExternalValues:
@@ -84,7 +84,7 @@ class QueueMetrics:
             return await self._inner.external_values(metric, namespace=namespace, selector=selector)
         source = self._hpas.sources[key]
         trigger = next(one for one in source.triggers if one.place == asked.place)
-        values = await self._scalers.metrics(source, trigger, asked.name)
+        values = await self._servers.of(trigger).metrics(source, trigger, asked.name)
         if not values:
             raise NoSeries(metric)
         return ExternalValues(values, int(self._clock.now()))
