@@ -16,6 +16,7 @@ from kubetide.objects.definition import CustomResourceDefinition
 from kubetide.objects.hpa_v1 import HorizontalPodAutoscalerV1
 from kubetide.objects.kinds import (
     CAPACITY_KINDS,
+    ELASTIC_WORKLOADS,
     KINDS,
     LIMIT_RANGES,
     REPLICATION_CONTROLLERS,
@@ -45,6 +46,7 @@ DEVICE_KINDS = (
 MODELS |= {model.__name__: model for model in (*VOLUME_KINDS, *DEVICE_KINDS)}
 MODELS |= {kind.kind: kind.model for kind in CAPACITY_KINDS}
 MODELS |= {kind.kind: kind.model for kind in (VPAS, VPA_CHECKPOINTS, LIMIT_RANGES, REPLICATION_CONTROLLERS)}
+MODELS[ELASTIC_WORKLOADS.kind] = ELASTIC_WORKLOADS.model
 
 OLD_AUTOSCALER = {
     "apiVersion": "autoscaling/v1",

@@ -7,8 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import yaml
 from tools.plane.build import find
 
+from kubetide.elastic.definitions import definitions
 from kubetide.runtime.config import setting_names
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
@@ -20,6 +22,10 @@ MANIFESTS: dict[str, tuple[str, ...]] = {
 """The flags of each file; all else is the chart's defaults."""
 
 _HEADER = "# Rendered from deploy/chart by `python -m tools.manifests`; do not edit.\n"
+
+
+_CRDS_HEADER = "# Written by `python -m tools.manifests`; do not edit.\n"
+CRDS = CHART / "crds" / "elasticworkloads.yaml"
 
 
 class RenderError(Exception):
@@ -47,6 +53,12 @@ def manifest(helm: Path, name: str) -> str:
     return _HEADER + render(helm, *MANIFESTS[name])
 
 
+def crds() -> str:
+    """Return the definition of our own kind, which Helm installs with the chart."""
+    (definition,) = definitions()
+    return _CRDS_HEADER + str(yaml.safe_dump(definition, sort_keys=False, width=110))
+
+
 def schema() -> str:
     """Return the chart's schema of values, with the settings that there are as the names under ``config``."""
     names = ", ".join(f'"{name}"' for name in setting_names())
@@ -56,6 +68,7 @@ def schema() -> str:
 
 def main() -> int:
     (CHART / "values.schema.json").write_text(schema(), encoding="utf-8")
+    CRDS.write_text(crds(), encoding="utf-8")
     helm = find("helm")
     if helm is None:
         print("helm is not built: python -m tools.plane build helm", file=sys.stderr)

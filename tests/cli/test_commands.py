@@ -262,6 +262,7 @@ def test_the_shipped_scenarios_are_read(tmp_path):
     assert sorted(found) == [
         "bad-day",
         "capacity-buffer",
+        "elastic-day",
         "from-zero-wrong-catalogue",
         "gpu-claims",
         "hpa-and-vpa",

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from tests.cluster.served import TOKEN, served
 from tests.deploy.conftest import ACT, BOTH
-from tools.manifests import CHART, DEPLOY, MANIFESTS, RenderError, manifest, render, schema
+from tools.manifests import CHART, CRDS, DEPLOY, MANIFESTS, RenderError, crds, manifest, render, schema
 from tools.plane.build import find
 
 from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
@@ -36,6 +36,11 @@ def config_of(objects, tmp_path):
 def test_the_manifests_are_what_the_chart_gives(helm, name):
     """`python -m tools.manifests` has been run since the chart was changed."""
     assert (DEPLOY / "manifests" / name).read_text(encoding="utf-8") == manifest(helm, name)
+
+
+def test_the_definition_is_what_the_program_installs():
+    """`python -m tools.manifests` has been run since the definition was changed."""
+    assert CRDS.read_text(encoding="utf-8") == crds()
 
 
 def test_by_default_it_advises(rendered, tmp_path):

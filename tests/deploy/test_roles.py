@@ -40,7 +40,7 @@ from kubetide.embedded.load import (
 )
 from kubetide.horizontal.controller import HorizontalController
 from kubetide.horizontal.settings import Settings as HorizontalSettings
-from kubetide.loop import BUILT_IN
+from kubetide.loop import BUILT_IN, loop_entries
 from kubetide.nodes.controller import NodesController
 from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.objects.kinds import (
@@ -89,6 +89,23 @@ def test_the_chart_grants_what_the_table_says(rendered, acting):
     assert granted_by(rendered(*flags)) == of_table(acting=acting)
     assert granted_by(rendered(*flags, IDLEST)) == of_table(acting=acting, values={"options.idlestFirst"})
     assert granted_by(rendered(*flags, CAPACITY)) == of_table(acting=acting, values={"options.capacityApis"})
+
+
+@pytest.mark.parametrize("acting", [False, True])
+def test_loops_that_run_only_where_they_are_named_have_roles_too(rendered, acting):
+    """Time tables and ElasticWorkloads: what their tables say."""
+    granted = granted_by(
+        rendered("--set=config.controllers={schedules,elastic,scaledobjects}", *([ACT] if acting else []))
+    )
+    said = [role for entry in loop_entries(("schedules", "elastic", "scaledobjects")) for role in entry.roles]
+    assert {one for one in granted if one.role.startswith("ClusterRole")} == {
+        Granted(f"{role.kind} {role.name}", verb, grant.group, resource, "", ())
+        for role in said
+        for grant in role.grants
+        if acting or not grant.acting
+        for resource in grant.resources
+        for verb in grant.verbs
+    }
 
 
 def test_a_loop_that_does_not_run_gets_nothing(rendered):

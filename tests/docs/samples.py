@@ -7,6 +7,7 @@ struct field with a wrong JSON name stays empty.
 from __future__ import annotations
 
 from tests.docs.capacity_samples import capacity_samples
+from tests.docs.elastic_samples import elastic_sample
 from tests.docs.inert_samples import INERT_SAMPLES
 
 META = {
@@ -815,7 +816,9 @@ SCALED_OBJECT = {
     "metadata": META,
     "spec": {
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+        "pollingInterval": 30,
         "cooldownPeriod": 300,
+        "initialCooldownPeriod": 60,
         "idleReplicaCount": 0,
         "minReplicaCount": 1,
         "maxReplicaCount": 20,
@@ -830,8 +833,12 @@ SCALED_OBJECT = {
                     "end": "0 20 * * *",
                     "desiredReplicas": "5",
                 },
+                "authenticationRef": {"name": "queue"},
+                "useCachedMetrics": True,
             }
         ],
+        "fallback": {"failureThreshold": 3, "replicas": 6},
+        "advanced": {"restoreToOriginalReplicaCount": False},
     },
     "status": {
         "lastActiveTime": "2026-03-02T08:30:00Z",
@@ -841,6 +848,7 @@ SCALED_OBJECT = {
 SAMPLES = (
     *INERT_SAMPLES,
     *capacity_samples(META, TEMPLATE),
+    elastic_sample(META, (HPA, VERTICAL[0])),
     POD,
     NODE,
     DEPLOYMENT,

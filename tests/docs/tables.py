@@ -71,7 +71,7 @@ def with_tables(page: str) -> str:
     return page
 
 
-CORES = ("horizontal", "vertical", "nodes", "schedules", "scheduling", "plan", "loop")
+CORES = ("horizontal", "vertical", "nodes", "schedules", "elastic", "scheduling", "plan", "loop")
 """The packages whose modules the map names one by one."""
 
 

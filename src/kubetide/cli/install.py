@@ -17,18 +17,19 @@ def command() -> None:
 @click.option("--kubeconfig", default="", metavar="PATH", help="As of kubectl.")
 @click.option("--context", "context_name", default="", metavar="NAME", help="Of the kubeconfig.")
 def crds(applies: bool, kubeconfig: str, context_name: str) -> None:
-    """The definitions of the kinds of VPA objects, and of ProvisioningRequest, CapacityBuffer and CapacityQuota, as upstream's.
+    """The definitions of the kinds of VPA objects, of ProvisioningRequest, CapacityBuffer and CapacityQuota, as upstream's, and of ElasticWorkload.
 
     \b
     Examples:
       kubetide install crds | kubectl apply -f -
       kubetide install crds --apply
     """  # noqa: D301  click marks paragraphs with the character, not with two
+    from kubetide.elastic.definitions import definitions as elastic_definitions
     from kubetide.nodes.definitions import definitions as capacity_definitions
     from kubetide.runtime.install import install_definitions
     from kubetide.vertical.definitions import definitions, printed
 
-    every = (*definitions(), *capacity_definitions())
+    every = (*definitions(), *capacity_definitions(), *elastic_definitions())
     if applies:
         install_definitions(every, kubeconfig=kubeconfig, context=context_name, tell=click.echo)
     else:

@@ -19,6 +19,7 @@ _COMMANDS = {
     "vpa-recommender": "Run the VPA recommender in the place of upstream's, with its flags.",
     "vpa-updater": "Run the VPA updater in the place of upstream's, with its flags.",
     "vpa-admission-controller": "Run the VPA admission controller in the place of upstream's, with its flags.",
+    "convert": "Convert HPAs, VPAs and time tables into ElasticWorkloads, and back.",
     "install": "Print or apply the definitions of custom kinds.",
     "handover": "Show who serves which HPA, and move HPAs between kubetide and another controller.",
     "config": "Show and check what `run` would be configured with.",

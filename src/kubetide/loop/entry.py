@@ -89,6 +89,8 @@ class LoopEntry(Generic[S]):
         reads_board: Whether its ticks wait for those of the loops that announce on the board.
         optional_kinds: What it can do without where the cluster refuses it or does not serve it.
         simulated_flags: Where a simulated run differs from the defaults, by flag.
+        view: Returns, of the loop and the parts of the others, the parts that all other loops of the process are
+            made of, where this one shows them more than the cluster holds; None where it does not.
     """
 
     name: str
@@ -107,6 +109,7 @@ class LoopEntry(Generic[S]):
     reads_board: bool = False
     optional_kinds: tuple[Kind[Any], ...] = ()
     simulated_flags: Mapping[str, Value] = field(default_factory=lambda: MappingProxyType({}))
+    view: Callable[[Any, Parts], Parts] | None = None
 
     @property
     def explaining(self) -> Explaining:

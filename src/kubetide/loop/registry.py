@@ -42,7 +42,11 @@ EXPLAINED: Final[Mapping[str, str]] = {
 }
 """The loop of this package that explains a kind, so that the others need not be loaded to find it."""
 
-_NAMED_ONLY: Final[Mapping[str, str]] = {"schedules": "kubetide.schedules.entry"}
+_NAMED_ONLY: Final[Mapping[str, str]] = {
+    "schedules": "kubetide.schedules.entry",
+    "elastic": "kubetide.elastic.entry",
+    "scaledobjects": "kubetide.elastic.keda.entry",
+}
 """Further loops of this package, which run only where they are named."""
 
 DEFAULT: Final = ("horizontal", "nodes")

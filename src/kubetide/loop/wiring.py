@@ -21,7 +21,14 @@ class RunningLoop(NamedTuple):
 
 def wire(entries: Sequence[LoopEntry[Any]], parts: Parts, settings: LoopSettings) -> tuple[RunningLoop, ...]:
     """Return the loops of these entries; those that read the board wait for the ticks of the others."""
-    loops = [(entry, entry.make(parts, settings.by_name[entry.name])) for entry in entries]
+    shown, made = parts, {}
+    for entry in entries:
+        if entry.view is not None:
+            made[entry.name] = entry.make(parts, settings.by_name[entry.name])
+            shown = entry.view(made[entry.name], shown)
+    loops = [
+        (entry, made.get(entry.name) or entry.make(shown, settings.by_name[entry.name])) for entry in entries
+    ]
     runners = {entry.name: Runner(loop, parts.clock) for entry, loop in loops if not entry.reads_board}
     announcing = tuple(runners.values())
     runners |= {

@@ -14,6 +14,7 @@ from kubetide.objects.batch import CronJob, Job
 from kubetide.objects.capacity import CapacityBuffer, CapacityQuota, PodTemplateObject, ProvisioningRequest
 from kubetide.objects.cluster import ConfigMap, Event, Lease
 from kubetide.objects.definition import CustomResourceDefinition
+from kubetide.objects.elastic import ElasticWorkload
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.hpa_v1 import HorizontalPodAutoscalerV1
 from kubetide.objects.inert import (
@@ -394,6 +395,16 @@ CAPACITY_QUOTAS = Kind(
 )
 CAPACITY_KINDS: tuple[Kind[Any], ...] = (PROVISIONING_REQUESTS, CAPACITY_BUFFERS, CAPACITY_QUOTAS)
 """Custom kinds that the node loop reads and writes where its flags say so."""
+ELASTIC_WORKLOADS = Kind(
+    "kubetide.dev",
+    "v1alpha1",
+    "ElasticWorkload",
+    "elasticworkloads",
+    ElasticWorkload,
+    subresources=("status",),
+    short_names=("ew",),
+)
+"""Our own: a cluster has it once its definition is installed."""
 VERTICAL_KINDS: tuple[Kind[Any], ...] = (VPAS, VPAS_V1BETA2, VPA_CHECKPOINTS, VPA_CHECKPOINTS_V1BETA2)
 """Custom kinds that the vertical loop reads and writes; a cluster has them once their definitions are installed."""
 
@@ -460,6 +471,7 @@ _BY_PLACE: dict[tuple[str, str, str, str], Kind[Any]] = {
         LIMIT_RANGES,
         *VERTICAL_KINDS,
         *CAPACITY_KINDS,
+        ELASTIC_WORKLOADS,
         *TIME_TABLE_KINDS,
         POD_METRICS,
         NODE_METRICS,

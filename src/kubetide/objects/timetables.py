@@ -111,15 +111,21 @@ class KedaTrigger(ApiStruct):
     name: str = ""
     metric_type: str = ""
     metadata: dict[str, Any] | None = None
+    authentication_ref: dict[str, Any] | None = None
+    use_cached_metrics: bool = False
 
 
 class ScaledObjectSpec(ApiStruct):
     scale_target_ref: CrossVersionObjectReference = field(default_factory=CrossVersionObjectReference)
+    polling_interval: int | None = None
     cooldown_period: int | None = None
+    initial_cooldown_period: int | None = None
     idle_replica_count: int | None = None
     min_replica_count: int | None = None
     max_replica_count: int | None = None
     triggers: tuple[KedaTrigger, ...] | None = None
+    fallback: dict[str, Any] | None = None
+    advanced: dict[str, Any] | None = None
 
 
 class ScaledObjectStatus(ApiStruct):

@@ -233,6 +233,14 @@ def _resolved(text: str, line: int) -> Any:
     return text
 
 
+def reads_as_text(text: str) -> bool:
+    """Return whether a plain scalar of these characters is a text; one that is not must be quoted to be one."""
+    try:
+        return isinstance(_resolved(text, 0), str)
+    except YamlError:
+        return False
+
+
 def _integer(text: str) -> int:
     sign = -1 if text[0] == "-" else 1
     digits = text.lstrip("+-").replace("_", "")

@@ -13,13 +13,14 @@ import msgspec
 from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
+from kubetide.schedules.bounds import bounds_at, sizes
 from kubetide.schedules.decision import Change, Commands, Notice, Outcome, Result, Run
 from kubetide.schedules.kinds.alibaba import skipped
 from kubetide.schedules.kinds.registry import MODES
 from kubetide.schedules.points import Due, following, look
 from kubetide.schedules.reasons import VOCABULARY
 from kubetide.schedules.state import State
-from kubetide.schedules.tables import Attempt, Key, Mark, Progress, Rule, Table, Target, View
+from kubetide.schedules.tables import Attempt, Bounds, Key, Mark, Progress, Rule, Table, Target, View
 from kubetide.schedules.warnings import INVALID, warnings_of
 from kubetide.schedules.windows import demand
 from kubetide.units.time import Instant, after, format_rfc3339
@@ -33,6 +34,10 @@ def targets_due(state: State, now: Instant) -> list[Target]:
     found = set()
     for key in keys_due(state, now):
         table, mode, plan = state.tables[key], MODES[key[0]], state.plan(key)
+        if mode.bounds:
+            if plan.entries and sizes(table):
+                found.add(table.target)
+            continue
         if mode.windows:
             if not plan.warnings:
                 found.add(table.target)
@@ -61,7 +66,9 @@ def decide(state: State, now: Instant) -> Commands:
         before = state.progress[key]
         progress = mode.submit(table, plan, before, now)
         progress = commands.warn(table, progress, warnings_of(state, table, plan))
-        if mode.windows:
+        if mode.bounds:
+            progress = commands.follow_bounds(state, table, progress)
+        elif mode.windows:
             progress = commands.follow_windows(state, table, progress)
         else:
             found = look(table, mode, plan, progress, now)
@@ -92,7 +99,7 @@ def absorb(state: State, commands: Commands, outcomes: Sequence[Outcome], now: I
             known = replace(known, attempts=(*known.attempts, again))
         elif mark is not None:
             known = _marked(known, mark)
-        elif not mode.windows:
+        elif not (mode.windows or mode.bounds):
             known = replace(known, last=now)
         progress[run.table] = known
     state.progress.update(progress)
@@ -117,6 +124,14 @@ def _statuses(state: State, keys: Sequence[Key]) -> list[tuple[Key, msgspec.Raw]
 
 def _look_again(state: State, key: Key, now: Instant) -> None:
     table, mode, plan, progress = state.tables[key], MODES[key[0]], state.plan(key), state.progress[key]
+    if mode.bounds:
+        found = [one.again for one in progress.attempts]
+        if plan.entries and sizes(table):
+            found.append(after(now, mode.pause))
+        if progress.bounds is not None and progress.bounds.next is not None:
+            found.append(progress.bounds.next)
+        _due(state, key, min(found, default=None))
+        return
     if mode.windows:
         limits = table.limits
         assert limits is not None
@@ -124,7 +139,10 @@ def _look_again(state: State, key: Key, now: Instant) -> None:
         poll = after(now, mode.pause)
         state.due[key] = poll if change is None else min(poll, change)
         return
-    due = following(table, mode, plan, progress, now)
+    _due(state, key, following(table, mode, plan, progress, now))
+
+
+def _due(state: State, key: Key, due: Instant | None) -> None:
     if due is None:
         state.due.pop(key, None)
     else:
@@ -206,11 +224,40 @@ class _Commands:
                 self._runs.append(Run(table.key, WINDOWS, rule, self.now, 1, table.target, change))
         return replace(progress, last=asked.last_active)
 
+    def follow_bounds(self, state: State, table: Table, progress: Progress) -> Progress:
+        """Note what the rules ask for together; bring the size within it where no autoscaler of the object does."""
+        plan, target = state.plan(table.key), table.target
+        waiting = [one for one in progress.attempts if one.again > self.now]
+        progress = replace(progress, attempts=tuple(waiting))
+        held = bounds_at(plan, self.now) if plan.entries else None
+        named = ", ".join(held.rules) if held is not None else ""
+        if held is not None and _without_next(held) != _without_next(progress.bounds):
+            shown = {"minimum": _shown(held.minimum), "maximum": _shown(held.maximum)}
+            said = {"rule": named or "no rule", "due": format_rfc3339(self.now), **shown}
+            reason = VOCABULARY.reason(
+                "Bounded", _named(table), target=f"{target.kind} {target.name}", **said
+            )
+            self._reasons.append(reason)
+        if held is not None and held.rules and sizes(table) and not waiting:
+            rule = Rule(named, "", minimum=held.minimum, maximum=held.maximum)
+            change = MODES[table.kind].change(table, rule, _view(state, target))
+            if change.writes or change.error:
+                self._runs.append(Run(table.key, WINDOWS, rule, self.now, 1, target, change))
+        return replace(progress, bounds=held)
+
     def _say(self, code: str, table: Table, rule: Rule, due: Instant, **fields: str) -> None:
         named = rule.name or rule.schedule
         self._reasons.append(
             VOCABULARY.reason(code, _named(table), rule=named, due=format_rfc3339(due), **fields)
         )
+
+
+def _without_next(bounds: Bounds | None) -> Bounds | None:
+    return None if bounds is None else replace(bounds, next=None)
+
+
+def _shown(bound: int | None) -> str:
+    return "none" if bound is None else str(bound)
 
 
 def _view(state: State, target: Target) -> View:

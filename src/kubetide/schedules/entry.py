@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kubetide.loop import Coming, Explainer, FlagTable, LoopEntry, flags_of
-from kubetide.objects.kinds import TIME_TABLE_KINDS
+from kubetide.objects.kinds import ELASTIC_WORKLOADS, TIME_TABLE_KINDS
 from kubetide.schedules.controller.controller import SchedulesController
 from kubetide.schedules.core import SchedulesCore
 from kubetide.schedules.outlook import lines, names, turns
@@ -40,5 +40,5 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
     roles=(SCHEDULES,),
     explainers=(Explainer("schedule", _lines, _names, namespaced=True),),
     outlook=_ahead,
-    optional_kinds=TIME_TABLE_KINDS,
+    optional_kinds=(*TIME_TABLE_KINDS, ELASTIC_WORKLOADS),
 )

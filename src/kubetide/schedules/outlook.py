@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from kubetide.plan.board import Intent, Workload
+from kubetide.schedules.bounds import bounds_at, floor_of
 from kubetide.schedules.kinds.base import is_hpa
 from kubetide.schedules.kinds.registry import MODES
+from kubetide.schedules.plans import Plan
 from kubetide.schedules.state import State
-from kubetide.schedules.tables import Key, Rule, Table
+from kubetide.schedules.tables import Bounds, Key, Rule, Table
 from kubetide.schedules.windows import demand, opening
 from kubetide.units.time import Instant, format_rfc3339
 
@@ -38,10 +40,12 @@ def holding(state: State, key: Key, now: Instant) -> Turn | None:
     return Turn(rule, at)
 
 
-def coming(state: State, key: Key, now: Instant) -> Turn | None:
-    """Return the rule of a table that begins next; None for none."""
+def coming(state: State, key: Key, now: Instant, *, with_floor: bool = False) -> Turn | None:
+    """Return the rule of a table that begins next; ``with_floor`` looks at those only that have one. None for none."""
     found = []
     for place, entry in enumerate(state.plan(key).entries):
+        if with_floor and floor_of(entry.rule) is None:
+            continue
         due = entry.calendar.next(now, entry.off) if entry.calendar is not None else None
         if due is not None:
             found.append((due, place, entry.rule))
@@ -84,11 +88,12 @@ def intents(state: State, now: Instant) -> list[Intent]:
     found: dict[Workload, Intent] = {}
     for key in sorted(state.tables):
         table = state.tables[key]
-        turn = coming(state, key, now)
+        bounded = MODES[table.kind].bounds
+        turn = coming(state, key, now, with_floor=bounded)
         if turn is None:
             continue
         size = turn.rule.size
-        if is_hpa(table.target) and turn.rule.minimum is not None:
+        if (bounded or is_hpa(table.target)) and turn.rule.minimum is not None:
             size = turn.rule.minimum
         if size is None:
             continue
@@ -118,7 +123,9 @@ def _lines_of(state: State, key: Key, now: Instant) -> list[str]:
     table, plan = state.tables[key], state.plan(key)
     target = f"{table.target.kind} {table.target.name}"
     found = [f"{table.kind} changes {target}, in the time zone {state.settings.schedules_zone}"]
-    if MODES[table.kind].windows:
+    if MODES[table.kind].bounds:
+        found = [f"{table.kind} bounds {target}", *_bounds_lines(plan, now)]
+    elif MODES[table.kind].windows:
         found += _window_lines(state, table, now)
     else:
         held, next_one = holding(state, key, now), coming(state, key, now)
@@ -157,6 +164,21 @@ def _window_lines(state: State, table: Table, now: Instant) -> list[str]:
     return [*found, stays]
 
 
+def _bounds_lines(plan: Plan, now: Instant) -> list[str]:
+    held = bounds_at(plan, now)
+    found = [f"now: {_told(held)}"]
+    if held.next is None:
+        return [*found, "nothing comes next"]
+    return [*found, f"from {format_rfc3339(held.next)} on: {_told(bounds_at(plan, held.next))}"]
+
+
+def _told(bounds: Bounds) -> str:
+    sides = (("at least", bounds.minimum), ("at most", bounds.maximum))
+    said = " and ".join(f"{word} {size}" for word, size in sides if size is not None)
+    return f"{said} replicas, by {', '.join(bounds.rules)}" if said else "no rule holds"
+
+
 def _said(rule: Rule) -> str:
-    what = f"{rule.size} replicas" if rule.size is not None else f"bounds {rule.minimum} to {rule.maximum}"
+    low, high = ("none" if one is None else one for one in (rule.minimum, rule.maximum))
+    what = f"{rule.size} replicas" if rule.size is not None else f"bounds {low} to {high}"
     return f"{rule.name or 'the rule'} ({rule.schedule}): {what}"

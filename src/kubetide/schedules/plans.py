@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, tzinfo
 from typing import NamedTuple
 
 from kubetide.schedules.calendar import Calendar, Days, Off
@@ -18,10 +18,16 @@ class Forms(NamedTuple):
     Attributes:
         grammar: Of the schedules.
         dates: Whether ``@date`` is allowed.
+        six: Of schedules with six fields, where both five and six may be written.
     """
 
     grammar: Grammar
     dates: bool = False
+    six: Grammar | None = None
+
+    def of(self, text: str) -> Grammar:
+        """Return the grammar that a schedule is written in."""
+        return self.six if self.six is not None and len(text.split()) == 6 else self.grammar
 
 
 class Entry(NamedTuple):
@@ -78,8 +84,8 @@ def _entry(table: Table, rule: Rule, forms: Forms, zone: str, warnings: list[str
         return Entry(rule, None, f"size {rule.size} must not be negative")
     try:
         own = read_zone(rule.zone or zone, zone)
-        calendar = read_calendar(rule.schedule, forms.grammar, own, table.created, dates=forms.dates)
-        end = read_calendar(rule.end, forms.grammar, own, table.created) if rule.end else None
+        calendar = _calendar(rule.schedule, forms, own, table)
+        end = _calendar(rule.end, forms, own, table) if rule.end else None
     except CronError as error:
         warnings.append(f"{named}: {position_of(error)}{error}{_hint(rule, error)}")
         return Entry(rule, None, str(error))
@@ -97,11 +103,15 @@ def _entry(table: Table, rule: Rule, forms: Forms, zone: str, warnings: list[str
     return Entry(rule, calendar, "", end, excluded, off)
 
 
+def _calendar(text: str, forms: Forms, zone: tzinfo, table: Table) -> Calendar:
+    return read_calendar(text, forms.of(text), zone, table.created, dates=forms.dates)
+
+
 def _excluded(rule: Rule, forms: Forms, named: str, warnings: list[str]) -> tuple[tuple[str, Off], ...]:
     found = []
     for text in rule.exclude:
         try:
-            found.append((text, read_dates(text, forms.grammar, dates=forms.dates)))
+            found.append((text, read_dates(text, forms.of(text), dates=forms.dates)))
         except CronError as error:
             warnings.append(f"{named}: excludeDates {text!r} leaves out no date: {position_of(error)}{error}")
     return tuple(found)

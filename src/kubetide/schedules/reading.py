@@ -22,6 +22,10 @@ SIX_STRICT: Final = Grammar(seconds=True, descriptors=False, zones=False, blank_
 FIVE_WITH_ZONE: Final = Grammar(descriptors=False)
 """Five fields, a zone before them. Source: KEDA's cron trigger."""
 
+DAYS: Final = "@days "
+"""Before the dates of a calendar, where a kind has calendars."""
+
+_YEARLY = re.compile(r"(\d{2})-(\d{2})", re.ASCII)
 _DATE = re.compile(r"@date (\d{4})-(\d\d?)-(\d\d?) (\d\d?):(\d\d?):(\d\d?)", re.ASCII)
 
 
@@ -79,10 +83,31 @@ def read_dates(text: str, grammar: Grammar, *, dates: bool = False) -> Off:
     if dates and text.startswith("@date"):
         day, _ = read_date(text)
         return day.__eq__
+    if text.startswith(DAYS):
+        return read_days(text.removeprefix(DAYS))
     found = _parse(text, grammar)
     if not isinstance(found, Spec):
         raise CronError(f"names no dates: {text}")
     return found.on
+
+
+def read_days(text: str) -> Off:
+    """Return whether a date is the one of ``2026-12-24``, of ``12-25``, or in ``2026-12-24/2027-01-01``. Raises CronError."""
+    yearly = _YEARLY.fullmatch(text)
+    try:
+        if yearly is not None:
+            month, day = int(yearly[1]), int(yearly[2])
+            date(2000, month, day)  # a leap year has all dates
+            return lambda one: (one.month, one.day) == (month, day)
+        first, _, last = text.partition("/")
+        low, high = date.fromisoformat(first), date.fromisoformat(last or first)
+    except ValueError as error:
+        raise CronError(
+            f"failed to parse dates {text}: {error}; write 2026-12-24, 12-25 or 2026-12-24/2027-01-01"
+        ) from error
+    if high < low:
+        raise CronError(f"dates {text} end before they start")
+    return lambda one: low <= one <= high
 
 
 def position_of(error: CronError) -> str:

@@ -11,6 +11,7 @@ _TABLES: Final = (
     ("autoscaling.alibabacloud.com", "cronhorizontalpodautoscalers", "/status"),
     ("extensions.tkestack.io", "cronhpas", ""),
     ("keda.sh", "scaledobjects", "/status"),
+    ("kubetide.dev", "elasticworkloads", "/status"),
 )
 
 SCHEDULES: Final = Role(

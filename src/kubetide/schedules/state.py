@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from kubetide.schedules.bounds import checked
 from kubetide.schedules.kinds.registry import MODES
 from kubetide.schedules.plans import Plan, plan_of
 from kubetide.schedules.settings import Settings
@@ -64,7 +65,11 @@ class State:
         found = self._plans.get(key)
         if found is None:
             table, mode = self.tables[key], MODES[key[0]]
-            found = plan_of(table, mode.forms, self.settings.schedules_zone)
+            # What holds does not depend on when an object with bounds was created.
+            read = replace(table, created=Instant(0)) if mode.bounds else table
+            found = plan_of(read, mode.forms, self.settings.schedules_zone)
+            if mode.bounds:
+                found = checked(found, table.created)
             if mode.windows:
                 found = refused_windows(found, table.created)
             self._plans[key] = found

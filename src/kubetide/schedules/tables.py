@@ -58,6 +58,21 @@ class Limits(msgspec.Struct, frozen=True):
     paused_at: int | None = None
 
 
+class Bounds(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the rules of a table ask for together.
+
+    Attributes:
+        minimum, maximum: Floor and ceiling; None where no rule says anything of it.
+        rules: The names of those that hold.
+        next: When that may change.
+    """
+
+    minimum: int | None = None
+    maximum: int | None = None
+    rules: tuple[str, ...] = ()
+    next: Instant | None = None
+
+
 class Mark(msgspec.Struct, frozen=True):
     """What became of a rule last: the state and the message that the object's status shows.
 
@@ -126,6 +141,7 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
         last: Activations up to then have been dealt with, for kinds that count by object.
         basis: What the marks were made for; where it changes, they are made anew.
         warned: Problems that were reported.
+        bounds: What was found last, of kinds whose rules are floors and ceilings.
     """
 
     uid: str
@@ -134,6 +150,7 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
     basis: str = ""
     attempts: tuple[Attempt, ...] = ()
     warned: tuple[str, ...] = ()
+    bounds: Bounds | None = None
 
 
 class HpaView(msgspec.Struct, frozen=True):

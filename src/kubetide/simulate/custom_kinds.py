@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from kubetide.elastic.definitions import definitions as elastic_definitions
 from kubetide.loop import LoopSettings, spelled_out
 from kubetide.nodes.definitions import definitions as capacity_definitions
 from kubetide.nodes.facts.capacity import kinds_read
@@ -13,6 +14,7 @@ from kubetide.objects.base import Json
 from kubetide.objects.kinds import (
     CAPACITY_KINDS,
     CUSTOM_RESOURCE_DEFINITIONS,
+    ELASTIC_WORKLOADS,
     STORED_KINDS,
     TIME_TABLE_KINDS,
     VERTICAL_KINDS,
@@ -28,7 +30,12 @@ def definitions_for(loops: Iterable[str], manifests: Manifests, settings: LoopSe
     """Return the definitions of custom kinds that a loop of the run reads, or that are among the manifests."""
     vertical = not _VERTICAL_LOOPS.isdisjoint(spelled_out(loops)) or _holds(manifests, VERTICAL_KINDS)
     capacity = kinds_read(settings.of(Settings)) or _holds(manifests, CAPACITY_KINDS)
-    return (*(vpa_definitions() if vertical else ()), *(capacity_definitions() if capacity else ()))
+    elastic = "elastic" in spelled_out(loops) or _holds(manifests, (ELASTIC_WORKLOADS,))
+    return (
+        *(vpa_definitions() if vertical or elastic else ()),
+        *(capacity_definitions() if capacity else ()),
+        *(elastic_definitions() if elastic else ()),
+    )
 
 
 def stored_kinds(loops: Iterable[str], manifests: Manifests) -> tuple[Kind[Any], ...]:
@@ -36,7 +43,8 @@ def stored_kinds(loops: Iterable[str], manifests: Manifests) -> tuple[Kind[Any],
 
     Time tables are among them where their loop runs or one is among the manifests.
     """
-    tables = "schedules" in spelled_out(loops) or _holds(manifests, TIME_TABLE_KINDS)
+    named = {"schedules", "scaledobjects"}
+    tables = not named.isdisjoint(spelled_out(loops)) or _holds(manifests, TIME_TABLE_KINDS)
     return (*STORED_KINDS, CUSTOM_RESOURCE_DEFINITIONS, *(TIME_TABLE_KINDS if tables else ()))
 
 

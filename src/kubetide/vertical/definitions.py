@@ -139,7 +139,7 @@ def definitions() -> tuple[Json, ...]:
 
 
 def _definition(kind: Kind[Any], short: str, columns: list[Json]) -> Json:
-    schema = _object(kind.model)
+    schema = schema_of(kind.model)
     for name in ("apiVersion", "kind"):
         schema["properties"][name] = {"type": "string"}
     schema["properties"]["metadata"] = {"type": "object"}
@@ -170,7 +170,8 @@ def _definition(kind: Kind[Any], short: str, columns: list[Json]) -> Json:
     }
 
 
-def _object(model: type) -> Json:
+def schema_of(model: type) -> Json:
+    """Return the schema of a type's objects."""
     described = inspect.type_info(model)
     assert isinstance(described, inspect.StructType)
     properties: Json = {}
@@ -194,7 +195,7 @@ def _schema(kind: inspect.Type) -> Json:
         # Quantities are texts or numbers.
         return _schema(types[0]) if len(types) == 1 else dict(_QUANTITY)
     if isinstance(kind, inspect.StructType):
-        return _object(kind.cls)
+        return schema_of(kind.cls)
     if isinstance(kind, inspect.VarTupleType):
         return {"type": "array", "items": _schema(kind.item_type)}
     if isinstance(kind, inspect.DictType):

@@ -4,6 +4,6 @@ from kubetide.watching.caches import Caches
 from kubetide.watching.holds import shrunken, too_old
 from kubetide.watching.informer import Informer
 from kubetide.watching.reflector import Relist
-from kubetide.watching.store import Feed, Key
+from kubetide.watching.store import Feed, Key, Store
 
-__all__ = ["Caches", "Feed", "Informer", "Key", "Relist", "shrunken", "too_old"]
+__all__ = ["Caches", "Feed", "Informer", "Key", "Relist", "Store", "shrunken", "too_old"]

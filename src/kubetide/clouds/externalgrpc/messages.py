@@ -23,6 +23,7 @@ _SCALARS: Final = {
     "bytes": FieldDescriptorProto.TYPE_BYTES,
     "bool": FieldDescriptorProto.TYPE_BOOL,
     "int32": FieldDescriptorProto.TYPE_INT32,
+    "int64": FieldDescriptorProto.TYPE_INT64,
     "double": FieldDescriptorProto.TYPE_DOUBLE,
 }
 _NEEDED: Final = (any_pb2, duration_pb2, timestamp_pb2)

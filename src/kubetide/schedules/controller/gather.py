@@ -49,7 +49,7 @@ class Gatherer:
         gone: list[Key] = []
         for name, feed in self._feeds.items():
             for (namespace, own), found in sorted(feed.drain().items()):
-                if found is None or found.metadata.deletion_timestamp:
+                if found is None or found.metadata.deletion_timestamp or not MODES[name].ours(found):
                     gone.append((name, namespace, own))
                 else:
                     tables.append(MODES[name].read(found))

@@ -34,6 +34,8 @@ class Mode:
         first_only: Whether of rules that are due together the first listed alone is followed.
         by_rule: Whether each rule counts its activations for itself.
         windows: Whether the rules are windows that decide together, again and again.
+        ours: Returns whether an object is for this loop; one that is not might as well not be there.
+        bounds: Whether the rules are floors and ceilings that hold together (``schedules.bounds``).
     """
 
     kind: Kind[Any]
@@ -50,6 +52,8 @@ class Mode:
     first_only: bool = False
     by_rule: bool = False
     windows: bool = False
+    bounds: bool = False
+    ours: Callable[[Any], bool] = lambda _found: True
 
 
 def is_hpa(target: Target) -> bool:

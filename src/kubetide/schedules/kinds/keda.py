@@ -157,6 +157,11 @@ def _read(found: ScaledObject) -> Table:
     )
 
 
+def _is_ours(found: ScaledObject) -> bool:
+    """Return whether the object has no trigger of a type that the loop ``scaledobjects`` follows or refuses."""
+    return all(one.type not in {"external", "prometheus"} for one in found.spec.triggers or ())
+
+
 def _take(one: KedaTrigger, index: int, rules: list[Rule], refused: list[str]) -> None:
     try:
         rules.append(read_trigger(one.metadata or {}, one.metric_type, index))
@@ -210,4 +215,5 @@ MODE: Final = Mode(
     status=_status,
     pause=Duration(30_000_000_000),
     windows=True,
+    ours=_is_ours,
 )

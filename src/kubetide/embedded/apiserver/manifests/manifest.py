@@ -24,6 +24,7 @@ from kubetide.objects.definition import CustomResourceDefinition
 from kubetide.objects.kinds import (
     CAPACITY_KINDS,
     CUSTOM_RESOURCE_DEFINITIONS,
+    ELASTIC_WORKLOADS,
     KINDS,
     VPA_CHECKPOINTS,
     VPAS,
@@ -42,7 +43,13 @@ CustomKinds = dict[tuple[str, str], Kind[Any]]
 """What definitions bring, by (apiVersion, kind)."""
 
 _TOP_FIELDS = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
-_BY_DEFINITION: tuple[Kind[Any], ...] = (CUSTOM_RESOURCE_DEFINITIONS, VPAS, VPA_CHECKPOINTS, *CAPACITY_KINDS)
+_BY_DEFINITION: tuple[Kind[Any], ...] = (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    VPAS,
+    VPA_CHECKPOINTS,
+    *CAPACITY_KINDS,
+    ELASTIC_WORKLOADS,
+)
 _MANIFEST_KINDS: CustomKinds = {
     **KINDS,
     **{(kind.api_version, kind.kind): kind for kind in _BY_DEFINITION},

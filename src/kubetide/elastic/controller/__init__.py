@@ -1,0 +1,1 @@
+"""Shows ElasticWorkloads to the other loops, writes their conditions."""

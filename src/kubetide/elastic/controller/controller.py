@@ -1,0 +1,169 @@
+"""Writes the conditions of ElasticWorkloads: a tick gathers, decides, acts, absorbs and records."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from kubetide.acting import EventWriter, in_parallel
+from kubetide.elastic.decide import Notice, Outcome, StatusWrite, absorb, decide
+from kubetide.elastic.state import Delta, OtherKey, State
+from kubetide.elastic.verdicts import Key, Other, other_hpa, other_vpa
+from kubetide.explain.records import Record
+from kubetide.loop import BaseLoop, Parts
+from kubetide.objects.elastic import ElasticWorkload
+from kubetide.objects.kinds import ELASTIC_WORKLOADS, HPAS, VPAS
+from kubetide.objects.meta import ObjectMeta
+from kubetide.ports.errors import ApiError, NotFound, Withheld
+from kubetide.units.time import Duration, minutes
+from kubetide.watching import Informer
+
+COMPONENT: Final = "kubetide-elastic"
+_PERIOD: Final = minutes(1)
+_LIMIT: Final = 10
+
+
+class ElasticController(BaseLoop):
+    """Says on each object whether it is followed; what its sections do is for the other loops."""
+
+    name = "elastic"
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__()
+        self._parts = parts
+        self._workloads = parts.caches.of(ELASTIC_WORKLOADS)
+        self._others: dict[str, tuple[Informer[Any], Callable[[Any], Other]]] = {
+            HPAS.kind: (parts.caches.of(HPAS, keep=other_hpa), other_hpa),
+            VPAS.kind: (parts.caches.of(VPAS, keep=other_vpa), other_vpa),
+        }
+        self._feed = self._workloads.feed()
+        self._other_feeds = {kind: informer.feed() for kind, (informer, _) in self._others.items()}
+        self._events = EventWriter(parts.cluster, parts.clock, COMPONENT)
+        self._ticks = 0
+        self.state = State()
+        self.eager: asyncio.Event = asyncio.Event()
+        self._workloads.on_change(self._changed)
+        for informer, read in self._others.values():
+            informer.on_change(partial(self._other_changed, read))
+
+    def _changed(self, _: Key, old: ElasticWorkload | None, new: ElasticWorkload | None) -> None:
+        if old is None or new is None or old.spec != new.spec or old.status.schedule != new.status.schedule:
+            self.eager.set()
+
+    def _other_changed(self, read: Callable[[Any], Other], _: Key, old: Any, new: Any) -> None:
+        if old is None or new is None or _other(read, old) != _other(read, new):
+            self.eager.set()
+
+    @property
+    def period(self) -> Duration:
+        """Time between two ticks; a changed object does not wait for it."""
+        return _PERIOD
+
+    async def synced(self) -> None:
+        """Return when each kind has had its first list, or has been refused."""
+        await self._workloads.answered()
+        for informer, _ in self._others.values():
+            await informer.answered()
+
+    def start_anew(self) -> None:
+        """Forget what was derived."""
+        self.state = State()
+        self._workloads.close_feed(self._feed)
+        self._feed = self._workloads.feed()
+        for kind, (informer, _) in self._others.items():
+            informer.close_feed(self._other_feeds[kind])
+            self._other_feeds[kind] = informer.feed()
+
+    async def tick(self) -> None:
+        """Gather, decide, act, absorb and record once."""
+        now = self._parts.clock.now()
+        self._ticks += 1
+        full = self._ticks == 1 or self._parts.recorder.wants_full(self.name)
+        delta = self._changes()
+        self.state.apply(delta)
+        if full:
+            # As of a state that is read from the record.
+            self.state.look_at_all()
+            delta = self.state.dump()
+        given = msgspec.json.encode(delta)
+        commands = decide(self.state, now)
+        outcomes = await in_parallel(commands.writes, self._write, limit=_LIMIT)
+        absorb(self.state, commands, outcomes)
+        self._parts.recorder.write(
+            Record(
+                loop=self.name,
+                tick=self._ticks,
+                now=now,
+                full=full,
+                state=msgspec.Raw(given),
+                commands=msgspec.Raw(msgspec.json.encode(commands)),
+                outcomes=msgspec.Raw(msgspec.json.encode(outcomes)),
+                reasons=commands.reasons,
+            )
+        )
+        for notice in commands.notices:
+            await self._tell(notice)
+
+    def _changes(self) -> Delta:
+        changed = {
+            key: None if found is None else slim(found) for key, found in sorted(self._feed.drain().items())
+        }
+        known = self.state.scene.workloads
+        others: list[Other] = []
+        gone: list[OtherKey] = []
+        for kind, (_, read) in self._others.items():
+            for key, found in sorted(self._other_feeds[kind].drain().items()):
+                if found is None:
+                    gone.append((kind, *key))
+                else:
+                    others.append(_other(read, found))
+        return Delta(
+            workloads=tuple(one for key, one in changed.items() if one is not None and one != known.get(key)),
+            gone=tuple(key for key, one in changed.items() if one is None),
+            others=tuple(others),
+            gone_others=tuple(gone),
+        )
+
+    async def _write(self, write: StatusWrite) -> Outcome:
+        namespace, name = write.key
+        status = msgspec.json.decode(write.status)
+        try:
+            await self._parts.cluster.patch(
+                ELASTIC_WORKLOADS, name, {"status": status}, namespace=namespace, subresource="status"
+            )
+        except (NotFound, Withheld):
+            return Outcome()
+        except ApiError as error:
+            return Outcome(str(error))
+        return Outcome()
+
+    async def _tell(self, notice: Notice) -> None:
+        found = self.state.scene.workloads.get(notice.key)
+        if found is not None:
+            meta = found.metadata
+            await self._events.record(ELASTIC_WORKLOADS, meta, notice.level, notice.reason, notice.message)
+
+
+def slim(found: ElasticWorkload) -> ElasticWorkload:
+    """Return an object with what its conditions are decided from; no more of it stands in records."""
+    meta = found.metadata
+    return msgspec.structs.replace(
+        found,
+        metadata=ObjectMeta(
+            name=meta.name,
+            namespace=meta.namespace,
+            uid=meta.uid,
+            generation=meta.generation,
+            creation_timestamp=meta.creation_timestamp,
+        ),
+        status=msgspec.structs.replace(found.status, horizontal=None, vertical=None),
+    )
+
+
+def _other(read: Callable[[Any], Other], found: Any) -> Other:
+    # A cluster of the same process gives whole objects.
+    return found if isinstance(found, Other) else read(found)

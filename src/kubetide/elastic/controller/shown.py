@@ -1,0 +1,220 @@
+"""Objects that stand for others: caches in which they are among HPAs and VPAs, and a cluster that writes about them.
+
+What is shown belongs to an object of another kind, its owner. A loop that reads caches and writes statuses and events
+takes it for an object of the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Protocol
+
+from kubetide.loop import Owners
+from kubetide.objects.base import Json
+from kubetide.objects.kinds import EVENTS, HPAS, Kind
+from kubetide.ports.clock import Clock
+from kubetide.ports.cluster import Cluster
+from kubetide.watching import Caches, Feed, Informer, Key, Store
+
+
+class Shown:
+    """What is shown, by the resource of its kind and by key, and who wants to know of it."""
+
+    def __init__(self, kinds: Collection[Kind[Any]]) -> None:
+        self.kinds = {kind.kind: kind for kind in kinds}
+        self.by_resource: dict[str, dict[Key, Any]] = {kind.resource: {} for kind in kinds}
+        self._readers: dict[str, list[Callable[[Key, Any], None]]] = {kind.resource: [] for kind in kinds}
+
+    def show(self, kind: Kind[Any], key: Key, new: Any) -> None:
+        """Show an object from now on, None for none."""
+        known = self.by_resource[kind.resource]
+        if known.get(key) == new:
+            return
+        if new is None:
+            del known[key]
+        else:
+            known[key] = new
+        for tell in self._readers[kind.resource]:
+            tell(key, new)
+
+    def listen(self, kind: Kind[Any], tell: Callable[[Key, Any], None]) -> None:
+        """Call ``tell(key, object)`` for each object of the kind that is shown now, and on every change."""
+        self._readers[kind.resource].append(tell)
+        for key, found in self.by_resource[kind.resource].items():
+            tell(key, found)
+
+
+class Owner(Protocol):
+    """Where what is said of shown objects goes.
+
+    Attributes:
+        kind: Of the owners.
+        source: The cache of the owners; it may be refused.
+    """
+
+    kind: Kind[Any]
+    source: Informer[Any]
+
+    def name_of(self, shown: str) -> str:
+        """Return the name of the owner of a shown object of that name."""
+        ...
+
+    async def put_status(self, kind: Kind[Any], key: Key, patch: Json | Sequence[Json]) -> Any:
+        """Take the patch of a shown object's status."""
+        ...
+
+
+class _Merged(Informer[Any]):
+    """An informer whose objects are those of another one, and those that are shown."""
+
+    def __init__(
+        self,
+        shown: Shown,
+        owner: Owner,
+        cluster: Cluster,
+        kind: Kind[Any],
+        clock: Clock,
+        keep: Callable[[Any], Any] | None,
+        inner: Informer[Any],
+    ) -> None:
+        super().__init__(cluster, kind, clock, keep=keep, beside=inner)
+        self._shown, self._owner, self._inner = shown.by_resource[kind.resource], owner, inner
+        self._merged: Store[Any] = Store(None)
+        for key, value in inner.objects.items():
+            self._merged.put(key, value)
+        inner.on_change(lambda key, _, new: self._put_object(key, new))
+        shown.listen(kind, self._put_shown)
+
+    def _put_object(self, key: Key, new: Any) -> None:
+        shown = self._shown.get(key) if new is None else None
+        self._merged.put(key, new if shown is None else self._kept(shown))
+
+    def _put_shown(self, key: Key, new: Any) -> None:
+        if key not in self._inner.objects:
+            self._merged.put(key, None if new is None else self._kept(new))
+
+    def _kept(self, found: Any) -> Any:
+        keep = self._inner.keep
+        return found if keep is None else keep(found)
+
+    @property
+    def objects(self) -> Mapping[Key, Any]:
+        """The objects by (namespace, name): a live, read-only view."""
+        return self._merged.view
+
+    async def synced(self) -> None:
+        """Return once the first lists have been taken in; that of the owners may have been refused."""
+        await super().synced()
+        await self._owner.source.answered()
+
+    async def answered(self) -> None:
+        """Return once the first lists have been taken in or refused."""
+        await super().answered()
+        await self._owner.source.answered()
+
+    def feed(self) -> Feed[Any]:
+        """Open a feed; what is here already is its first content."""
+        return self._merged.feed()
+
+    def close_feed(self, feed: Feed[Any]) -> None:
+        """End a feed."""
+        self._merged.close_feed(feed)
+
+    def on_change(self, handler: Callable[[Key, Any, Any], None]) -> None:
+        """Call ``handler(key, old, new)`` on every change; None stands for not there. Must not raise or block."""
+        self._merged.on_change(handler)
+
+
+class ShownCaches(Caches):
+    """Caches that hold what is shown too; all else is that of ``inner``, which somebody else runs."""
+
+    def __init__(self, cluster: Cluster, clock: Clock, inner: Caches, shown: Shown, owner: Owner) -> None:
+        super().__init__(cluster, clock)
+        self._inner = inner
+        self._of = cluster, clock
+        self._shown, self._owner = shown, owner
+
+    def of(
+        self, kind: Kind[Any], *, keep: Callable[[Any], Any] | None = None, fields: str = ""
+    ) -> Informer[Any]:
+        """Return an informer of a kind."""
+        inner: Informer[Any] = self._inner.of(kind, keep=keep, fields=fields)  # type: ignore[arg-type]  # None is no keep
+        if kind.resource not in self._shown.by_resource or fields:
+            return inner
+        cluster, clock = self._of
+        return _Merged(self._shown, self._owner, cluster, kind, clock, keep, inner)
+
+    @property
+    def all(self) -> tuple[Informer[Any], ...]:
+        """One of each kind that has been asked for."""
+        return self._inner.all
+
+    async def run(self) -> None:
+        """Keep all caches until cancelled."""
+        await self._inner.run()
+
+
+class ShownCluster:
+    """A cluster whose writes of statuses and events find the owner of what is shown."""
+
+    def __init__(self, inner: Cluster, shown: Shown, owner: Owner) -> None:
+        self._inner = inner
+        self._shown, self._owner = shown, owner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def patch(
+        self,
+        kind: Kind[Any],
+        name: str,
+        patch: Json | Sequence[Json],
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        **how: Any,
+    ) -> Any:
+        """Patch an object; the status of one that is shown is for its owner."""
+        known = self._shown.by_resource.get(kind.resource, {})
+        if subresource == "status" and (namespace, name) in known:
+            return await self._owner.put_status(kind, (namespace, name), patch)
+        return await self._inner.patch(
+            kind,
+            name,
+            patch,
+            namespace=namespace,
+            subresource=subresource,  # type: ignore[arg-type]  # as it came
+            **how,
+        )
+
+    async def create(self, kind: Kind[Any], body: Json, *, namespace: str = "") -> Any:
+        """Create an object; an event about one that is shown is about its owner."""
+        if kind.resource == EVENTS.resource:
+            body = self._about(body)
+        return await self._inner.create(kind, body, namespace=namespace)
+
+    def _about(self, event: Json) -> Json:
+        involved = event.get("involvedObject") or {}
+        kind = self._shown.kinds.get(involved.get("kind", ""))
+        key = involved.get("namespace", ""), involved.get("name", "")
+        if kind is None or key not in self._shown.by_resource[kind.resource]:
+            return event
+        owner = self._owner.kind
+        own = {"apiVersion": owner.api_version, "kind": owner.kind, "name": self._owner.name_of(key[1])}
+        return {**event, "involvedObject": {**involved, **own}}
+
+
+class ShownOwners:
+    """Who serves an HPA: what is shown is ours, as no other controller knows it."""
+
+    def __init__(self, inner: Owners, shown: Shown) -> None:
+        self._inner = inner
+        self._shown: Mapping[Key, Any] = shown.by_resource[HPAS.resource]
+
+    def left_alone(self) -> Collection[Key]:
+        """Return the objects that are not to be touched now."""
+        return [key for key in self._inner.left_alone() if key not in self._shown]
+
+    def knows(self, key: Key) -> bool:
+        """Return whether it has seen an object."""
+        return key in self._shown or self._inner.knows(key)

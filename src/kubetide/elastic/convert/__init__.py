@@ -1,0 +1,1 @@
+"""Existing autoscalers and time tables into ElasticWorkloads, and back, without loss."""

@@ -1,0 +1,89 @@
+"""ElasticWorkloads into the HPA, the VPA and the time table that their sections are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kubetide.elastic.convert.forward import Converted
+from kubetide.elastic.convert.origin import (
+    HORIZONTAL,
+    SCHEDULE,
+    VERTICAL,
+    NotConvertible,
+    Origin,
+    check_metadata,
+    metadata_back,
+    named,
+    origins_of,
+)
+from kubetide.elastic.convert.tables import FORMS, Form, is_hpa
+from kubetide.horizontal.options.annotations import FORECAST, FORECAST_ZONE, FORECASTS
+from kubetide.objects.base import Json
+from kubetide.objects.kinds import HPAS, VPAS, Kind
+
+
+def from_elastic(objects: Sequence[Json]) -> Converted:
+    """Return what the sections of these ElasticWorkloads are; one of which something is refused gives nothing."""
+    found = Converted()
+    for obj in objects:
+        try:
+            check_metadata(obj)
+            found.objects += _parts(obj)
+        except NotConvertible as error:
+            found.refused.append(str(error))
+    return found
+
+
+def _parts(obj: Json) -> list[Json]:
+    """Return the objects of one ElasticWorkload. Raises NotConvertible."""
+    spec, origins = obj["spec"], origins_of(obj)
+    sections = [name for name in (HORIZONTAL, VERTICAL, SCHEDULE) if name in spec]
+    made: list[Json] = []
+    for section in sections:
+        origin = origins.get(section)
+        metadata = metadata_back(obj, origin, origins.values(), takes_new=section == sections[0])
+        if section == SCHEDULE:
+            hpa_name = made[0]["metadata"]["name"] if HORIZONTAL in sections else ""
+            made.append(_table(obj, origin, metadata, hpa_name))
+            continue
+        kind: Kind[Any] = HPAS if section == HORIZONTAL else VPAS
+        field = "scaleTargetRef" if section == HORIZONTAL else "targetRef"
+        target = spec["targetRef"] if origin is None or origin.target is None else origin.target
+        if section == HORIZONTAL:
+            _put_forecast(metadata, spec.get("forecast"))
+        made.append(_object(kind, metadata, {field: target, **spec[section]}))
+    return made
+
+
+def _object(kind: Kind[Any], metadata: Json, spec: Json) -> Json:
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
+
+
+def _put_forecast(metadata: Json, forecast: Json | None) -> None:
+    if forecast is None:
+        return
+    said = {FORECAST: forecast.get("mode") or FORECASTS[0]}
+    if forecast.get("timeZone"):
+        said[FORECAST_ZONE] = forecast["timeZone"]
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), **said}
+
+
+def _table(obj: Json, origin: Origin | None, metadata: Json, hpa: str) -> Json:
+    schedule = obj["spec"][SCHEDULE]
+    for name in ("timeZone", "calendars"):
+        if schedule.get(name):
+            raise NotConvertible(f"{named(obj)}: schedule.{name}: a time table has none")
+    form: Form = next(iter(FORMS.values()))
+    if origin is not None and origin.kind in FORMS:
+        form = FORMS[origin.kind]
+    target = dict(obj["spec"]["targetRef"])
+    if hpa:
+        target = {"apiVersion": HPAS.api_version, "kind": HPAS.kind, "name": hpa}
+    if origin is not None and origin.target is not None and is_hpa(origin.target) == bool(hpa):
+        target = origin.target
+    try:
+        body = form.write(schedule["rules"], bool(hpa))
+    except NotConvertible as error:
+        raise NotConvertible(f"{named(obj)}: {error}") from error
+    return _object(form.kind, metadata, {form.target: target, **body})

@@ -1,0 +1,75 @@
+"""Asking external scalers. Source: KEDA 2.21, scalers/external: one channel an address, names without the trigger's index."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from grpc import aio
+
+from kubetide.clouds.externalgrpc.messages import encode
+from kubetide.elastic.keda.messages import MESSAGES, METHODS, SERVICE
+from kubetide.elastic.keda.sources import Source, Trigger
+from kubetide.ports.errors import MetricsError
+
+_TIMEOUT_S: Final = 3.0
+_MOST: Final = 2**63 / 1000
+
+
+class ExternalScalers:
+    """Channels to the servers that triggers name; each is opened when it is first asked."""
+
+    def __init__(self) -> None:
+        self._channels: dict[str, aio.Channel] = {}
+
+    async def is_active(self, source: Source, trigger: Trigger) -> bool:
+        """Return whether there is work. Raises MetricsError."""
+        return bool((await self._ask(trigger, "IsActive", _reference(source, trigger))).result)
+
+    async def metric_specs(self, source: Source, trigger: Trigger) -> tuple[tuple[str, int], ...]:
+        """Return the metrics of a trigger: names, and targets in thousandths. Raises MetricsError."""
+        found = await self._ask(trigger, "GetMetricSpec", _reference(source, trigger))
+        return tuple(
+            (one.metricName, _milli(one.metricName, one.targetSizeFloat or one.targetSize))
+            for one in found.metricSpecs
+        )
+
+    async def metrics(self, source: Source, trigger: Trigger, name: str) -> list[int]:
+        """Return the values of a metric, in thousandths. Raises MetricsError."""
+        request = MESSAGES["GetMetricsRequest"](scaledObjectRef=_reference(source, trigger), metricName=name)
+        found = await self._ask(trigger, "GetMetrics", request)
+        if not found.metricValues:
+            raise MetricsError(f"the scaler at {trigger.address} has no value of {name}")
+        return [_milli(name, one.metricValueFloat or one.metricValue) for one in found.metricValues]
+
+    async def _ask(self, trigger: Trigger, method: str, request: Any) -> Any:
+        if trigger.address not in self._channels:
+            self._channels[trigger.address] = aio.insecure_channel(trigger.address)
+        call = self._channels[trigger.address].unary_unary(
+            f"/{SERVICE}/{method}",
+            request_serializer=encode,
+            response_deserializer=MESSAGES[METHODS[method][1]].FromString,
+        )
+        try:
+            return await call(request, timeout=_TIMEOUT_S)
+        except aio.AioRpcError as error:
+            said = f"{error.code().name}: {error.details() or ''}"
+            raise MetricsError(f"the scaler at {trigger.address} does not answer {method}: {said}") from error
+
+    async def close(self) -> None:
+        """Close the channels."""
+        for channel in self._channels.values():
+            await channel.close()
+        self._channels.clear()
+
+
+def _reference(source: Source, trigger: Trigger) -> Any:
+    return MESSAGES["ScaledObjectRef"](
+        name=source.name, namespace=source.namespace, scalerMetadata=trigger.metadata
+    )
+
+
+def _milli(name: str, value: float) -> int:
+    if not math.isfinite(value) or not 0 <= value < _MOST:
+        raise MetricsError(f"{name} is {value}, which is no number of things")
+    return round(value * 1000)

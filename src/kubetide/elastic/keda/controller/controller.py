@@ -1,0 +1,213 @@
+"""The controller of ScaledObjects with external triggers: a tick gathers, decides, acts, absorbs and records."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+import msgspec
+
+from kubetide.acting import EventWriter, in_parallel
+from kubetide.elastic.controller.shown import ShownCaches, ShownCluster, ShownOwners
+from kubetide.elastic.keda.controller.owning import QueueHpas, QueueMetrics
+from kubetide.elastic.keda.decide import Notice, Outcome, Write, absorb, decide
+from kubetide.elastic.keda.servers import Servers
+from kubetide.elastic.keda.sources import Asked, Key, Source, Trigger, hpa_name, is_ours, read_source
+from kubetide.elastic.keda.state import Answer, Delta, State
+from kubetide.explain.records import Record
+from kubetide.loop import BaseLoop, Parts
+from kubetide.objects.kinds import DEPLOYMENTS, HPAS, REPLICA_SETS, SCALED_OBJECTS, STATEFUL_SETS, Kind
+from kubetide.objects.meta import ObjectMeta
+from kubetide.ports.errors import ApiError, MetricsError, NotFound, Withheld
+from kubetide.units.time import Duration, Instant, seconds
+
+COMPONENT: Final = "keda-operator"
+_PERIOD: Final = seconds(30)
+_LIMIT: Final = 10
+
+
+def _name_only(found: Any) -> Any:
+    """Return what an HPA is to be known by."""
+    return ObjectMeta(namespace=found.metadata.namespace, name=found.metadata.name)
+
+
+class ScaledObjectsController(BaseLoop):
+    """Asks each object's servers every ``pollingInterval``."""
+
+    name = "scaledobjects"
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__()
+        self._parts = parts
+        self._informer = parts.caches.of(SCALED_OBJECTS)
+        self._hpas = parts.caches.of(HPAS, keep=_name_only)
+        self._feed = self._informer.feed()
+        self._events = EventWriter(parts.cluster, parts.clock, COMPONENT)
+        self._kinds: dict[tuple[str, str], Kind[Any]] = {
+            (kind.group, kind.kind): kind for kind in (DEPLOYMENTS, STATEFUL_SETS, REPLICA_SETS)
+        }
+        self._ticks = 0
+        self.servers = Servers(parts.clock)
+        self.shows = QueueHpas(self._informer)
+        self.state = State()
+
+    @property
+    def period(self) -> Duration:
+        """Time between two ticks; an object whose turn comes in between is asked then."""
+        return _PERIOD
+
+    async def synced(self) -> None:
+        """Return when the kinds have had their first list, or have been refused."""
+        await self._informer.answered()
+        await self._hpas.answered()
+
+    def next_wake(self) -> Instant | None:
+        """Return when the next object is to be asked."""
+        return min((one.due for one in self.state.memory.values()), default=None)
+
+    async def wake(self) -> None:
+        """Ask the objects whose turn has come."""
+        await self.tick()
+
+    def start_anew(self) -> None:
+        """Forget what was derived."""
+        self.state = State()
+        self._informer.close_feed(self._feed)
+        self._feed = self._informer.feed()
+
+    async def close(self) -> None:
+        """Close the channels to servers."""
+        await self.servers.close()
+
+    def view(self, parts: Parts) -> Parts:
+        """Return parts in which followed objects stand among HPAs, and their metrics among external ones."""
+        shown, sources = self.shows.shown, parts.sources
+        cluster: Any = ShownCluster(parts.cluster, shown, self.shows)
+        if sources is not None:
+            metrics = QueueMetrics(sources.external, self.shows, self.servers, parts.clock)
+            sources = sources._replace(external=metrics)
+        return replace(
+            parts,
+            cluster=cluster,
+            sources=sources,
+            caches=ShownCaches(parts.cluster, parts.clock, parts.caches, shown, self.shows),
+            owners=None if parts.owners is None else ShownOwners(parts.owners, shown),
+        )
+
+    async def tick(self) -> None:
+        """Gather, decide, act, absorb and record once."""
+        now = self._parts.clock.now()
+        self._ticks += 1
+        full = self._ticks == 1 or self._parts.recorder.wants_full(self.name)
+        changes = self._changes()
+        self.state.apply(changes)
+        due = [key for key in self.state.due(now) if self.state.follows(key)]
+        answers = tuple(await in_parallel(due, self._ask, limit=_LIMIT))
+        changes = msgspec.structs.replace(changes, answers=answers)
+        self.state.apply(Delta(served=changes.served, answers=answers))
+        given = msgspec.json.encode(self.state.dump() if full else changes)
+        commands = decide(self.state, now)
+        outcomes = await in_parallel(commands.writes, self._write, limit=_LIMIT)
+        result = absorb(self.state, commands, outcomes)
+        self._show(answers)
+        self._parts.recorder.write(
+            Record(
+                loop=self.name,
+                tick=self._ticks,
+                now=now,
+                full=full,
+                state=msgspec.Raw(given),
+                commands=msgspec.Raw(msgspec.json.encode(commands)),
+                outcomes=msgspec.Raw(msgspec.json.encode(outcomes)),
+                result=msgspec.Raw(msgspec.json.encode(result)),
+                reasons=(*commands.reasons, *result.reasons),
+            )
+        )
+        for key, status in commands.statuses:
+            await self._put_status(key, msgspec.json.decode(status))
+        for notice in (*commands.notices, *result.notices):
+            await self._tell(notice)
+
+    # ── gather ──
+
+    def _changes(self) -> Delta:
+        changed = sorted(self._feed.drain().items())
+        ours = [(key, one) for key, one in changed if one is not None and is_ours(one)]
+        gone = [key for key, one in changed if one is None or not is_ours(one)]
+        known = {*self.state.sources, *(key for key, _ in ours)} - {*gone}
+        served = [key for key in sorted(known) if (key[0], hpa_name(key[1])) in self._hpas.objects]
+        return Delta(tuple(read_source(one) for _, one in ours), tuple(gone), tuple(served))
+
+    async def _ask(self, key: Key) -> Answer:
+        """Ask the servers and the target of an object; one that does not answer is named."""
+        source = self.state.sources[key]
+        found = await in_parallel(source.triggers, lambda one: self._ask_one(source, one), limit=_LIMIT)
+        active = any(one[0] for one in found)
+        metrics = tuple(asked for _, some, _ in found for asked in some)
+        error = "; ".join(text for _, _, text in found if text)
+        try:
+            kind = await self._kind_of(source)
+            scale = await self._parts.cluster.get_scale(kind, source.target.name, namespace=source.namespace)
+        except ApiError as problem:
+            return Answer(key, active=False, error=str(problem), metrics=metrics, replicas=1)
+        version = scale.metadata.resource_version
+        return Answer(key, active, error, metrics, scale.spec.replicas, version)
+
+    async def _ask_one(self, source: Source, trigger: Trigger) -> tuple[bool, tuple[Asked, ...], str]:
+        try:
+            server = self.servers.of(trigger)
+            active = await server.is_active(source, trigger)
+            specs = await server.metric_specs(source, trigger)
+        except MetricsError as error:
+            return False, (), f"triggers[{trigger.place}]: {error}"
+        return active, tuple(Asked(trigger.place, name, target) for name, target in specs), ""
+
+    async def _kind_of(self, source: Source) -> Kind[Any]:
+        """Return the kind of a target. Raises NotFound."""
+        wanted = source.target.api_version.rpartition("/")[0], source.target.kind
+        if wanted not in self._kinds:
+            found = {(kind.group, kind.kind): kind for kind in await self._parts.cluster.kinds()}
+            self._kinds = found | self._kinds
+        if wanted not in self._kinds:
+            raise NotFound(f'no matches for kind "{wanted[1]}" in group "{wanted[0]}"')
+        return self._kinds[wanted]
+
+    # ── act ──
+
+    async def _write(self, write: Write) -> Outcome:
+        source = self.state.sources[write.key]
+        try:
+            kind = await self._kind_of(source)
+            await self._parts.cluster.replace_scale(
+                kind,
+                source.target.name,
+                write.replicas,
+                namespace=source.namespace,
+                resource_version=write.version,
+            )
+        except Withheld:
+            return Outcome(withheld=True)
+        except ApiError as error:
+            return Outcome(str(error))
+        return Outcome()
+
+    def _show(self, answers: tuple[Answer, ...]) -> None:
+        for answer in answers:
+            self.shows.show(self.state.sources[answer.key], answer.metrics)
+        for key in [*self.shows.sources]:
+            if key not in self.state.sources or not self.state.follows(key):
+                self.shows.hide(key)
+
+    async def _put_status(self, key: Key, status: Any) -> None:
+        try:
+            await self._parts.cluster.patch(
+                SCALED_OBJECTS, key[1], {"status": status}, namespace=key[0], subresource="status"
+            )
+        except ApiError:
+            return  # the next change says it
+
+    async def _tell(self, notice: Notice) -> None:
+        found = self._informer.objects.get(notice.key)
+        if found is not None:
+            meta = found.metadata
+            await self._events.record(SCALED_OBJECTS, meta, notice.level, notice.reason, notice.message)

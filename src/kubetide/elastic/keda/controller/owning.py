@@ -1,0 +1,90 @@
+"""ScaledObjects as owners of the HPAs that stand for them, and the external metrics of these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from kubetide.elastic.controller.shown import Shown
+from kubetide.elastic.keda.servers import Servers
+from kubetide.elastic.keda.sources import LABEL, Asked, Key, Source, hpa_name, hpa_of, owner_name
+from kubetide.objects.base import Json
+from kubetide.objects.hpa import HpaStatus
+from kubetide.objects.kinds import HPAS, SCALED_OBJECTS, Kind
+from kubetide.objects.timetables import ScaledObject
+from kubetide.ports.clock import Clock
+from kubetide.ports.errors import MetricsError, NoSeries
+from kubetide.ports.metrics import ExternalMetricSource, ExternalValues
+from kubetide.units.patch import merge_patch
+from kubetide.watching import Informer
+
+
+class QueueHpas:
+    """Keeps what is shown equal to the ScaledObjects that are followed. Statuses of HPAs are held here alone."""
+
+    kind = SCALED_OBJECTS
+
+    def __init__(self, source: Informer[ScaledObject]) -> None:
+        self.source = source
+        self.shown = Shown((HPAS,))
+        self.sources: dict[Key, Source] = {}
+        self.asked: dict[Key, Mapping[str, Asked]] = {}
+
+    def show(self, source: Source, metrics: Sequence[Asked]) -> None:
+        """Show the HPA of an object, with these metrics; without any it has nothing to go by."""
+        key = source.key
+        if not metrics:
+            return
+        self.sources[key] = source
+        self.asked[key] = {one.metric: one for one in metrics}
+        known = self.shown.by_resource[HPAS.resource].get((key[0], hpa_name(key[1])))
+        status = HpaStatus() if known is None else known.status
+        self.shown.show(HPAS, (key[0], hpa_name(key[1])), hpa_of(source, metrics, status))
+
+    def hide(self, key: Key) -> None:
+        """Show no HPA of an object."""
+        self.sources.pop(key, None)
+        self.asked.pop(key, None)
+        self.shown.show(HPAS, (key[0], hpa_name(key[1])), None)
+
+    def name_of(self, shown: str) -> str:
+        """Return the name of the ScaledObject of an HPA."""
+        return owner_name(shown)
+
+    async def put_status(self, kind: Kind[Any], key: Key, patch: Json | Sequence[Json]) -> Any:
+        """Hold the status of an HPA that is shown."""
+        known = self.shown.by_resource[kind.resource][key]
+        assert isinstance(patch, dict)
+        status = merge_patch(msgspec.to_builtins(known.status), patch["status"])
+        new = msgspec.structs.replace(known, status=msgspec.convert(status, HpaStatus))
+        self.shown.show(kind, key, new)
+        return new
+
+
+class QueueMetrics:
+    """External metrics: those of ScaledObjects from their servers, all others from ``inner``."""
+
+    def __init__(
+        self, inner: ExternalMetricSource | None, hpas: QueueHpas, servers: Servers, clock: Clock
+    ) -> None:
+        self._inner = inner
+        self._hpas = hpas
+        self._servers = servers
+        self._clock = clock
+
+    async def external_values(self, metric: str, *, namespace: str, selector: str = "") -> ExternalValues:
+        """Return the series of a metric that the selector of its labels matches. Raises MetricsError, NoSeries."""
+        key = namespace, selector.removeprefix(f"{LABEL}=")
+        asked = self._hpas.asked.get(key, {}).get(metric)
+        if not selector.startswith(f"{LABEL}=") or asked is None:
+            if self._inner is None:
+                raise MetricsError(f"no server of external metrics is asked for {metric}")
+            return await self._inner.external_values(metric, namespace=namespace, selector=selector)
+        source = self._hpas.sources[key]
+        trigger = next(one for one in source.triggers if one.place == asked.place)
+        values = await self._servers.of(trigger).metrics(source, trigger, asked.name)
+        if not values:
+            raise NoSeries(metric)
+        return ExternalValues(values, int(self._clock.now()))

@@ -1,0 +1,173 @@
+"""From none to some and back: while there is work, after the cooldown, and when servers do not answer.
+
+Source: KEDA 2.21, concepts/scaling-deployments: activation, cooldownPeriod, idleReplicaCount, minReplicaCount.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from kubetide.elastic.keda.reasons import VOCABULARY
+from kubetide.elastic.keda.sources import Key, Source, hpa_name
+from kubetide.elastic.keda.state import Answer, Memory, State
+from kubetide.explain.reasons import Reason
+from kubetide.objects.base import Json
+from kubetide.units.time import Instant, after, format_rfc3339
+
+INVALID: Final = "InvalidScaledObject"
+_READY: Final = ("True", "ScaledObjectReady", "ScaledObject is defined correctly and is ready for scaling")
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """An event about an object."""
+
+    key: Key
+    level: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+
+
+class Write(msgspec.Struct, frozen=True):
+    """A new size of a target."""
+
+    key: Key
+    current: int
+    replicas: int
+    version: str
+
+
+class Commands(msgspec.Struct, frozen=True):
+    """What a tick does."""
+
+    now: Instant
+    writes: tuple[Write, ...] = ()
+    statuses: tuple[tuple[Key, msgspec.Raw], ...] = ()
+    notices: tuple[Notice, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    memory: tuple[Memory, ...] = ()
+
+
+class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What came of a write; ``withheld`` says that the program only advises."""
+
+    error: str = ""
+    withheld: bool = False
+
+
+class Result(msgspec.Struct, frozen=True):
+    """Events and reasons once the outcomes are known."""
+
+    notices: tuple[Notice, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+
+
+def decide(state: State, now: Instant) -> Commands:
+    """Return the sizes to write, the statuses that differ, and what is reported."""
+    writes, statuses, notices, reasons, memories = [], [], [], [], []
+    for key in state.due(now):
+        source, memory = state.sources[key], state.memory[key]
+        answer = state.answers.get(key)
+        problems = problems_of(state, key, answer)
+        for text in problems:
+            if text not in memory.warned:
+                notices.append(Notice(key, "Warning", INVALID, text))
+                reasons.append(VOCABULARY.reason("Warned", "/".join(key), why=text))
+        last = memory.last_active
+        if answer is not None and state.follows(key):
+            if answer.active:
+                last = now
+            size = size_of(source, answer, last, now)
+            if size is not None:
+                writes.append(Write(key, answer.replicas, size, answer.version))
+        raw = msgspec.json.encode(_status(source, answer, last, problems))
+        if raw.decode() != memory.status:
+            statuses.append((key, msgspec.Raw(raw)))
+        due = after(now, source.polling)
+        memories.append(Memory(key, last, due, raw.decode(), problems))
+    return Commands(now, tuple(writes), tuple(statuses), tuple(notices), tuple(reasons), tuple(memories))
+
+
+def size_of(source: Source, answer: Answer, last: Instant | None, now: Instant) -> int | None:
+    """Return the size to write, None for none: what is between is for the autoscaler.
+
+    A server that does not answer takes nothing away, and none is started without work.
+    """
+    current = answer.replicas
+    if answer.active:
+        return source.least if current == 0 else None
+    if answer.error:
+        return None
+    if source.lowest > 0:
+        return source.lowest if current < source.lowest else None
+    over = last is None or now >= after(last, source.cooldown)
+    return 0 if current > 0 and over else None
+
+
+def problems_of(state: State, key: Key, answer: Answer | None) -> tuple[str, ...]:
+    """Return what keeps an object from being followed, or from being followed well."""
+    source = state.sources[key]
+    if source.refused:
+        return source.refused
+    if key in state.served:
+        return (f"HorizontalPodAutoscaler {hpa_name(source.name)} is there: KEDA itself serves the object",)
+    return (answer.error,) if answer is not None and answer.error else ()
+
+
+def absorb(state: State, commands: Commands, outcomes: Sequence[Outcome]) -> Result:
+    """Take in what came of the writes; return what is said of it."""
+    for one in commands.memory:
+        state.memory[one.key] = one
+    notices, reasons = [], []
+    for write, outcome in zip(commands.writes, outcomes, strict=True):
+        source = state.sources[write.key]
+        named = f"{source.target.api_version}.{source.target.kind} {source.namespace}/{source.target.name}"
+        up = write.replicas > write.current
+        subject, sizes = "/".join(write.key), {"current": write.current, "size": write.replicas}
+        if outcome.withheld:
+            reasons.append(VOCABULARY.reason("Activated" if up else "Deactivated", subject, **sizes))
+        elif outcome.error:
+            reason = "KEDAScaleTargetActivationFailed" if up else "KEDAScaleTargetDeactivationFailed"
+            notices.append(Notice(write.key, "Warning", reason, f"Failed to scale {named}: {outcome.error}"))
+            reasons.append(VOCABULARY.reason("Failed", subject, error=outcome.error))
+            state.memory[write.key] = replace(
+                state.memory[write.key], due=after(commands.now, source.polling)
+            )
+        elif up:
+            said = f"Scaled {named} from {write.current} to {write.replicas}, triggered by externalScaler"
+            notices.append(Notice(write.key, "Normal", "KEDAScaleTargetActivated", said))
+            reasons.append(VOCABULARY.reason("Activated", subject, **sizes))
+        else:
+            said = f"Deactivated {named} from {write.current} to {write.replicas}"
+            notices.append(Notice(write.key, "Normal", "KEDAScaleTargetDeactivated", said))
+            reasons.append(VOCABULARY.reason("Deactivated", subject, **sizes))
+    return Result(tuple(notices), tuple(reasons))
+
+
+def _status(source: Source, answer: Answer | None, last: Instant | None, problems: tuple[str, ...]) -> Json:
+    ready = ("False", "ScaledObjectCheckFailed", "; ".join(problems)) if problems else _READY
+    active = answer is not None and answer.active
+    conditions = [
+        ("Ready", *ready),
+        ("Active", "True", "ScalerActive", "Scaling is performed because triggers are active")
+        if active
+        else (
+            "Active",
+            "False",
+            "ScalerNotActive",
+            "Scaling is not performed because triggers are not active",
+        ),
+    ]
+    if source.paused:
+        conditions.append(("Paused", "True", "ScaledObjectPaused", "ScaledObject is paused"))
+    return {
+        "externalMetricNames": [one.metric for one in answer.metrics] if answer is not None else None,
+        "hpaName": hpa_name(source.name),
+        "lastActiveTime": None if last is None else format_rfc3339(last),
+        "conditions": [
+            dict(zip(("type", "status", "reason", "message"), one, strict=True)) for one in conditions
+        ],
+    }

@@ -1,0 +1,68 @@
+"""Prometheus triggers: a query, its threshold, and what counts as work.
+
+Source: KEDA 2.21, scalers/prometheus: one series or none, and none is 0 unless ``ignoreNullValues`` is false.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import AsyncExitStack
+from typing import Final
+
+from kubetide.cluster import Connection
+from kubetide.cluster.prometheus import PrometheusClient
+from kubetide.elastic.keda.sources import Source, Trigger
+from kubetide.ports.clock import Clock
+from kubetide.ports.errors import MetricsError
+from kubetide.units.time import seconds
+
+METRIC: Final = "prometheus"
+_PATIENCE: Final = seconds(3)
+_MOST: Final = 2**63 / 1000
+
+
+class PrometheusQueries:
+    """Clients of the servers that triggers name; each is opened when it is first asked."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._clients: dict[str, PrometheusClient] = {}
+        self._open = AsyncExitStack()
+
+    async def is_active(self, source: Source, trigger: Trigger) -> bool:
+        """Return whether the value is above the activation threshold. Raises MetricsError."""
+        del source
+        return await self._value(trigger) > float(trigger.metadata.get("activationThreshold", "0"))
+
+    async def metric_specs(self, source: Source, trigger: Trigger) -> tuple[tuple[str, int], ...]:
+        """Return the metric of a trigger with its threshold, in thousandths."""
+        del source
+        return ((METRIC, round(float(trigger.metadata["threshold"]) * 1000)),)
+
+    async def metrics(self, source: Source, trigger: Trigger, name: str) -> list[int]:
+        """Return the value in thousandths. Raises MetricsError."""
+        del source, name
+        value = await self._value(trigger)
+        if not 0 <= value < _MOST:
+            raise MetricsError(f"{trigger.metadata['query']} is {value:g}, which is no number of things")
+        return [round(value * 1000)]
+
+    async def _value(self, trigger: Trigger) -> float:
+        if trigger.address not in self._clients:
+            client = PrometheusClient(Connection(trigger.address), self._clock, patience=_PATIENCE)
+            self._clients[trigger.address] = await self._open.enter_async_context(client)
+        query = trigger.metadata["query"]
+        found = await self._clients[trigger.address].instant(query, self._clock.now())
+        if len(found) > 1:
+            raise MetricsError(f"{query} has {len(found)} series at {trigger.address}; sum them")
+        value = float(found[0].values[0]) if found and found[0].values else math.nan
+        if math.isfinite(value):
+            return value
+        if trigger.metadata.get("ignoreNullValues", "true").lower() in {"false", "f", "0"}:
+            raise MetricsError(f"{query} has no value at {trigger.address}")
+        return 0.0
+
+    async def close(self) -> None:
+        """Close the clients."""
+        await self._open.aclose()
+        self._clients.clear()

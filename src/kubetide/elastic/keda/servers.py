@@ -1,0 +1,49 @@
+"""Whom a trigger asks, by its type."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from kubetide.elastic.keda.client import ExternalScalers
+from kubetide.elastic.keda.prometheus import PrometheusQueries
+from kubetide.elastic.keda.sources import EXTERNAL, PROMETHEUS, Source, Trigger
+from kubetide.ports.clock import Clock
+
+
+class Server(Protocol):
+    """What answers triggers of one type; all methods but ``close`` raise MetricsError."""
+
+    async def is_active(self, source: Source, trigger: Trigger) -> bool:
+        """Return whether there is work."""
+        ...
+
+    async def metric_specs(self, source: Source, trigger: Trigger) -> tuple[tuple[str, int], ...]:
+        """Return the metrics of a trigger: names, and targets in thousandths."""
+        ...
+
+    async def metrics(self, source: Source, trigger: Trigger, name: str) -> list[int]:
+        """Return the values of a metric, in thousandths."""
+        ...
+
+    async def close(self) -> None:
+        """End all connections."""
+        ...
+
+
+class Servers:
+    """The servers of all types: a new one is a line here, and its address in ``sources``."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._by_type: dict[str, Server] = {
+            EXTERNAL: ExternalScalers(),
+            PROMETHEUS: PrometheusQueries(clock),
+        }
+
+    def of(self, trigger: Trigger) -> Server:
+        """Return who answers a trigger."""
+        return self._by_type[trigger.type]
+
+    async def close(self) -> None:
+        """End all connections."""
+        for one in self._by_type.values():
+            await one.close()

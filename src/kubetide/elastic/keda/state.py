@@ -1,0 +1,100 @@
+"""What is decided from: ScaledObjects, what their servers answered, and when there was work last."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kubetide.elastic.keda.sources import Asked, Key, Source
+from kubetide.units.time import Instant
+
+
+class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the servers and the target of one object answered.
+
+    Attributes:
+        active: Whether any server says that there is work.
+        error: Why a server, or the target, could not be asked; empty for none.
+        metrics: What the servers offer.
+        replicas, version: Of the target's scale.
+    """
+
+    key: Key
+    active: bool = False
+    error: str = ""
+    metrics: tuple[Asked, ...] = ()
+    replicas: int = 0
+    version: str = ""
+
+
+class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is remembered of one object: when there was work last, when it is asked again, what was written last."""
+
+    key: Key
+    last_active: Instant | None = None
+    due: Instant = Instant(0)
+    status: str = ""
+    warned: tuple[str, ...] = ()
+
+
+class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What was gathered: everything, or what changed."""
+
+    sources: tuple[Source, ...] = ()
+    gone: tuple[Key, ...] = ()
+    served: tuple[Key, ...] = ()
+    answers: tuple[Answer, ...] = ()
+    memory: tuple[Memory, ...] = ()
+
+
+class State:
+    """All objects.
+
+    Attributes:
+        served: Those that KEDA itself serves, as its HPA is there.
+        answers: Of this tick.
+    """
+
+    def __init__(self) -> None:
+        self.sources: dict[Key, Source] = {}
+        self.memory: dict[Key, Memory] = {}
+        self.served: frozenset[Key] = frozenset()
+        self.answers: dict[Key, Answer] = {}
+
+    def apply(self, delta: Delta) -> None:
+        """Take over what changed."""
+        for key in delta.gone:
+            self.sources.pop(key, None)
+            self.memory.pop(key, None)
+        for source in delta.sources:
+            known = self.sources.get(source.key)
+            self.sources[source.key] = source
+            if known is None or known.uid != source.uid:
+                self.memory[source.key] = Memory(source.key, source.last_active)
+            elif _spec(known) != _spec(source):
+                self.memory[source.key] = msgspec.structs.replace(self.memory[source.key], due=Instant(0))
+        for one in delta.memory:
+            self.memory[one.key] = one
+        self.served = frozenset(delta.served)
+        self.answers = {one.key: one for one in delta.answers}
+
+    def due(self, now: Instant) -> list[Key]:
+        """Return the objects that are to be looked at, sorted."""
+        return sorted(key for key, one in self.memory.items() if one.due <= now)
+
+    def follows(self, key: Key) -> bool:
+        """Return whether an object is followed."""
+        source = self.sources[key]
+        return not source.refused and not source.paused and key not in self.served
+
+    def dump(self) -> Delta:
+        """Return everything as a full delta, with the answers of this tick."""
+        return Delta(
+            sources=tuple(self.sources[key] for key in sorted(self.sources)),
+            served=tuple(sorted(self.served)),
+            answers=tuple(self.answers[key] for key in sorted(self.answers)),
+            memory=tuple(self.memory[key] for key in sorted(self.memory)),
+        )
+
+
+def _spec(source: Source) -> Source:
+    return msgspec.structs.replace(source, last_active=None)

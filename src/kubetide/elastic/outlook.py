@@ -1,0 +1,44 @@
+"""The answer of ``kubetide explain elasticworkload``."""
+
+from __future__ import annotations
+
+from kubetide.elastic.sections import effective_bounds
+from kubetide.elastic.state import State
+from kubetide.objects.elastic import ElasticWorkload
+
+
+def names(state: State) -> list[str]:
+    """Return the subjects that can be asked about."""
+    return ["/".join(key) for key in sorted(state.scene.workloads)]
+
+
+def lines(state: State, subject: str) -> list[str]:
+    """Return what each section comes to, and where more is said of it. Raises KeyError for none of that name."""
+    namespace, _, name = subject.partition("/")
+    found = state.scene.workloads[namespace, name]
+    verdict = state.scene.verdict((namespace, name))
+    target = f"{found.spec.target_ref.kind} {found.spec.target_ref.name}"
+    if verdict.reason:
+        return [f"it scales {target}, but is not followed: {verdict.reason}: {verdict.message}"]
+    return [f"it scales {target}", *_sections(found, f"{name} -n {namespace}")]
+
+
+def _sections(found: ElasticWorkload, named: str) -> list[str]:
+    spec, said = found.spec, []
+    bounds = found.status.schedule if spec.schedule is not None else None
+    if spec.horizontal is not None:
+        low, high = effective_bounds(spec.horizontal, bounds)
+        said.append(
+            f"horizontal: {1 if low is None else low} to {high} replicas; kubetide explain hpa {named}"
+        )
+    if spec.vertical is not None:
+        policy = spec.vertical.update_policy
+        mode = policy.update_mode if policy is not None and policy.update_mode else "Recreate"
+        said.append(f"vertical: update mode {mode}; kubetide explain vpa {named}")
+    if spec.schedule is not None:
+        rules = ", ".join((bounds.rules if bounds is not None else None) or ()) or "no rule"
+        said.append(f"schedule: {rules} holds; kubetide explain schedule {named}")
+        said += [f"warning: {text}" for text in (bounds.problems if bounds is not None else None) or ()]
+    if spec.forecast is not None:
+        said.append(f"forecast: {spec.forecast.mode or 'calendar'}; kubetide explain hpa {named}")
+    return said

