@@ -13,9 +13,9 @@ class FigureTable(msgspec.Struct, frozen=True):
     Attributes:
         kind: What the objects are: ``cluster``, ``nodegroup``, ``hpa`` ...
         names: Of the objects; the very same sequence as in the tick before where they are the same.
-        columns: By figure, a number for each object; NaN where it is not known.
+        columns: By figure, a number for each object; NaN or None where it is not known.
     """
 
     kind: str
     names: Sequence[str]
-    columns: Mapping[str, Sequence[float]]
+    columns: Mapping[str, Sequence[float | None]]

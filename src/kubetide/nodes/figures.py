@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isnan, nan
 
 from kubetide.explain.figures import FigureTable
@@ -23,7 +24,7 @@ def figures_of(state: State, now: Instant) -> tuple[FigureTable, ...]:
     machines: list[float] = [sum(one.error is None for one in group.instances or ()) for group in groups]
     prices = [nan if group.price_per_hour is None else group.price_per_hour for group in groups]
     known = [views.get(group.id) for group in groups]
-    columns: dict[str, list[float]] = {
+    columns: dict[str, Sequence[float | None]] = {
         "ready": [nan if view is None else view.counts.ready for view in known],
         "target": [group.target_size for group in groups],
         "upcoming": [nan if view is None else upcoming_nodes(state, view, now) for view in known],
@@ -34,7 +35,7 @@ def figures_of(state: State, now: Instant) -> tuple[FigureTable, ...]:
     }
     costs = [count * price for count, price in zip(machines, prices, strict=True) if not isnan(price)]
     pending = sum(not pod.metadata.deletion_timestamp for pod in state.pending.values())
-    cluster: dict[str, list[float]] = {
+    cluster: dict[str, Sequence[float | None]] = {
         "pods": [len(state.pods)],
         "pending": [pending],
         "cost": [sum(costs) if costs else nan],

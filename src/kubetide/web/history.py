@@ -19,7 +19,8 @@ from kubetide.simulate.status import Decision, Status, decision_of, status_of
 from kubetide.simulate.timeline import Mark
 from kubetide.simulate.when import Moment, read_moment
 from kubetide.simulate.why import explain_object, explained_kinds, objects_of
-from kubetide.units.time import Instant, format_rfc3339, parse_duration
+from kubetide.units.time import Instant, before, format_rfc3339, parse_duration
+from kubetide.web.past import MOST_POINTS, Figures, Past
 
 T = TypeVar("T")
 
@@ -78,6 +79,7 @@ class History:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._tails: dict[str, RecordTail] = {}
+        self._figures = Figures(folder)
         self._marks: list[Mark] = []
         self._first: Instant | None = None
         self._last: Instant | None = None
@@ -137,6 +139,28 @@ class History:
         if length <= 0:
             raise ValueError(f"ahead={ahead}: not above 0")
         return self._kept(("ahead", at, length), lambda: plan_ahead(self._folder, length, self._moment(at)))
+
+    def past(self, *, kind: str, name: str, figure: str, at: str, window: str, points: int) -> Past:
+        """Return the figures that fit, for so long until a time; no window is all that came before it."""
+        self._follow()
+        moment = self._moment(at)
+        until = self._last or Instant(0)
+        if moment is not None:
+            until = Instant(min(moment.at, until))
+        since = self._first or Instant(0)
+        if window:
+            length = parse_duration(window)
+            if length <= 0:
+                raise ValueError(f"window={window}: not above 0")
+            since = Instant(max(since, before(until, length)))
+        if not 1 <= points <= MOST_POINTS:
+            raise ValueError(f"points={points}: not from 1 to {MOST_POINTS}")
+        return self._kept(
+            ("past", kind, name, figure, since, until, points),
+            lambda: self._figures.past(
+                kind=kind, name=name, figure=figure, since=since, until=until, points=points
+            ),
+        )
 
     def decisions(self, *, words: str, loop: str, subject: str, until: str, limit: int) -> Decisions:
         """Return the newest decisions: of a loop, about a subject, with all the words, until a time."""
