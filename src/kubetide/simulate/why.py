@@ -19,7 +19,7 @@ from kubetide.explain.records import Core, Record
 from kubetide.loop import BUILT_IN, EXPLAINED, Explainer, Explaining, explaining, loop_names
 from kubetide.ports.errors import KubetideError
 from kubetide.runtime.index_lines import Entry, checksum
-from kubetide.runtime.indexed_records import entries, header_of, read_entries
+from kubetide.runtime.indexed_records import entries, header_of, read_entries, read_reasons
 from kubetide.runtime.permissions import with_hint
 from kubetide.runtime.records import RecordError, read_records, recorded_loops
 from kubetide.simulate.marks import marks_of
@@ -266,7 +266,7 @@ def _redecide_until(
         raise _not_begun(folder, loop, waiting[-1].now)
     plugins.take_up(header_of(waiting[0].path))
     last = redecide(core, read_entries(waiting))
-    decided = [one for record in read_entries(about) for one in _decided_about(record, subject)]
+    decided = [one for record in read_reasons(loop, about) for one in _decided_about(record, subject)]
     return _Redecided(last, _without_repeats(decided), is_over)
 
 

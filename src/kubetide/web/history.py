@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import msgspec
 
+from kubetide.explain.records import Record
 from kubetide.objects.base import json_name
 from kubetide.runtime.folder import is_running
+from kubetide.runtime.indexed_records import entries, read_reasons
 from kubetide.runtime.record_tail import RecordTail
 from kubetide.runtime.records import RecordError, recorded_loops
 from kubetide.simulate.ahead import PlanAhead, plan_ahead
@@ -189,13 +191,23 @@ class History:
         """Take in what was recorded since the last time."""
         new: list[Mark] = []
         for loop in recorded_loops(self._folder):
-            tail = self._tails.setdefault(loop, RecordTail(self._folder, loop))
-            for record in tail.read():
+            for record in self._new_records(loop):
                 new += marks_of(record)
                 self._first = record.now if self._first is None else min(self._first, record.now)
                 self._last = record.now if self._last is None else max(self._last, record.now)
         if new:
             self._marks = sorted((*self._marks, *new), key=lambda mark: mark.at)
+
+    def _new_records(self, loop: str) -> Iterator[Record]:
+        """Return the records of a loop since the last time, with their reasons at least."""
+        tail = self._tails.get(loop)
+        if tail is None:
+            tail = self._tails[loop] = RecordTail(self._folder, loop)
+            there = list(entries(self._folder, loop))
+            if there:
+                tail.skip_to(there[-1].path, there[-1].offset + there[-1].length)
+            yield from read_reasons(loop, there)
+        yield from tail.read()
 
     def _kept(self, key: tuple[Any, ...], answer: Callable[[], T]) -> T:
         """Return an answer that was given before, as long as nothing was recorded since."""
