@@ -28,7 +28,8 @@ class HpaFigures:
 
     Figures of kind ``hpa``: ``replicas`` asked for in the target when the tick began, ``wanted`` by the HPA from then on,
     ``ready`` pods, ``min`` and ``max`` of the spec. Of kind ``metric``, named ``NAMESPACE/NAME/METRIC``: ``value`` and
-    ``target``, in percent of the requests or in units.
+    ``target``, in percent of the requests or in units. Of kind ``forecast``, of HPAs that ask for forecasts, in pods at full
+    use: the load that ``came``, and the one that was ``foretold`` while pods were held for it.
     """
 
     def __init__(self) -> None:
@@ -57,7 +58,7 @@ class HpaFigures:
         tables: tuple[FigureTable, ...] = (FigureTable("hpa", self._names, columns),)
         if now // _EVERY != self._minute:
             self._minute = now // _EVERY
-            tables += (_metrics(settlements, specs, self._names),)
+            tables += (_metrics(settlements, specs, self._names), _forecasts(settlements, specs, self._names))
         return tables
 
     def _ready(self, state: State) -> Sequence[float]:
@@ -93,6 +94,21 @@ def _metrics(
         "target": [target for _, target in found.values()],
     }
     return FigureTable("metric", list(found), columns)
+
+
+def _forecasts(
+    settlements: Sequence[Settlement], specs: Sequence[Autoscaler | None], names: Sequence[str]
+) -> FigureTable:
+    asking = [
+        (name, settlement.verdict)
+        for settlement, spec, name in zip(settlements, specs, names, strict=True)
+        if spec is not None and spec.options.forecasts
+    ]
+    columns = {
+        "came": [verdict.load for _, verdict in asking],
+        "foretold": [verdict.ahead.load if verdict.ahead.pods else None for _, verdict in asking],
+    }
+    return FigureTable("forecast", [name for name, _ in asking], columns)
 
 
 def _value(status: MetricStatus) -> float:

@@ -29,7 +29,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
     """One figure of one object: each value holds from its time to that of the next.
 
     Attributes:
-        kind: ``cluster``, ``nodegroup``, ``hpa``, or ``metric`` of an HPA.
+        kind: ``cluster``, ``nodegroup``, ``hpa``, ``metric`` of an HPA, or its ``forecast``.
         name: Of the object; of a metric ``NAMESPACE/HPA/METRIC``; empty for the cluster.
         figure: Such as ``ready`` or ``cost``.
         times: Seconds since 1970, UTC.

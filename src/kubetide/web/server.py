@@ -58,7 +58,7 @@ ROUTES: Final = (
         "Figures of the past, to be plotted: pods, nodes by group, cost an hour, replicas and metrics of HPAs",
         Past,
         (
-            Parameter("kind", "of cluster, nodegroup, hpa or metric only"),
+            Parameter("kind", "of cluster, nodegroup, hpa, metric or forecast only"),
             Parameter("name", "of this object only; for a metric its HPA is enough"),
             Parameter("figure", "of this name only, such as ready, pending or cost"),
             Parameter("at", f"{_AT.about}; nothing after it"),

@@ -1,6 +1,6 @@
 // The pages: each asks the server and returns its title and its content.
 import { address, ask, go, link, linked, make, objectPath, state, timeText } from "./app.js";
-import { clusterPast, pastOf } from "./plots.js";
+import { clusterPast, forecastPast, pastOf } from "./plots.js";
 
 const MOST_ROWS = 200;
 
@@ -102,14 +102,14 @@ export async function decisionsPage(parameters) {
 
 export async function aheadPage(parameters) {
   const ahead = parameters.get("ahead") || "1h";
-  const found = await ask("ahead", { ahead, at: state.at });
+  const [found, past] = await Promise.all([ask("ahead", { ahead, at: state.at }), forecastPast()]);
   const choice = make("select", { id: "ahead" }, ...["15m", "1h", "6h", "24h", "168h"].map((one) => make("option", { value: one }, one)));
   choice.value = ahead;
   choice.addEventListener("change", () => go("/ahead", { ahead: choice.value }));
   const items = found.entries.map((entry) =>
     decisionItem({ at: entry.at, loop: entry.loop, text: `${entry.subject}: ${entry.text}`, why: entry.why ? [entry.why] : [], inVain: false }));
   const list = items.length ? make("ol", { class: "decisions" }, ...items) : make("p", { class: "none" }, `nothing until ${timeText(found.until)} UTC, as far as ${found.loops.join(", ")} know`);
-  return { title: "Ahead", content: [make("h1", {}, "What is to come"), make("form", { class: "filters" }, make("label", { for: "ahead" }, "Look ahead "), choice), list] };
+  return { title: "Ahead", content: [make("h1", {}, "What is to come"), make("form", { class: "filters" }, make("label", { for: "ahead" }, "Look ahead "), choice), list, past].filter(Boolean) };
 }
 
 export async function objectsPage(parameters) {

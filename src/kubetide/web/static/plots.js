@@ -149,9 +149,9 @@ function askPast(parameters) {
   return ask("history", { ...parameters, at: state.at, window: window === "all" ? "" : window });
 }
 
-function section(past, plots) {
+function section(past, plots, title = "The past") {
   const content = past.kept ? make("div", { class: "plots" }, ...plots) : make("p", { class: "none" }, "These records hold no figures: an older version wrote them.");
-  return make("section", { class: "past" }, make("h2", {}, "The past"), windowChoice(), content);
+  return make("section", { class: "past" }, make("h2", {}, title), windowChoice(), content);
 }
 
 const named = (past, figure, label = figure) => past.lines.filter((line) => line.figure === figure).map((line) => ({ ...line, label }));
@@ -174,14 +174,28 @@ export async function groupPast(name) {
 }
 
 export async function hpaPast(name) {
-  const [past, metrics] = await Promise.all([askPast({ kind: "hpa", name }), askPast({ kind: "metric", name })]);
+  const kinds = ["hpa", "metric", "forecast"];
+  const [past, metrics, forecasts] = await Promise.all(kinds.map((kind) => askPast({ kind, name })));
   const replicas = [...named(past, "ready", "ready pods"), ...named(past, "wanted"), ...named(past, "replicas", "spec.replicas"), ...named(past, "max"), ...named(past, "min")];
   const of = [...new Set(metrics.lines.map((line) => line.name))].map((metric) => {
     const lines = metrics.lines.filter((line) => line.name === metric);
     const both = ["value", "target"].flatMap((figure) => lines.filter((line) => line.figure === figure).map((line) => ({ ...line, label: figure })));
     return plot(metric.slice(name.length + 1), both, metrics, { key: metric });
   });
-  return section(past, [plot("Replicas", replicas, past), ...of]);
+  const foretold = forecasts.lines.length ? [plot("Load in pods", [...named(forecasts, "came"), ...named(forecasts, "foretold")], forecasts)] : [];
+  return section(past, [plot("Replicas", replicas, past), ...of, ...foretold]);
+}
+
+// What was foretold, against what came; null where nothing asks for forecasts.
+export async function forecastPast() {
+  const past = await askPast({ kind: "forecast" });
+  const names = [...new Set(past.lines.map((line) => line.name))].slice(0, MOST_SHOWN);
+  if (!names.length) return null;
+  return section(past, names.map((name) => {
+    const lines = past.lines.filter((line) => line.name === name);
+    const both = ["came", "foretold"].flatMap((figure) => lines.filter((line) => line.figure === figure).map((line) => ({ ...line, label: figure })));
+    return plot(`${name}: load in pods`, both, past);
+  }), "What was foretold, and what came");
 }
 
 // The plots of a page, where it has any.
