@@ -27,6 +27,9 @@ from kubetide.simulate.run import run_simulation
 from kubetide.simulate.top import Fact, RecordsTop, Said, Screen, by_need
 
 PATIENCE_S = 60
+MOST_LOOKS = 200
+"""The program writes again and again: what does not come in so many pieces does not come."""
+
 PROGRAM = [sys.executable, "-c", "from kubetide.cli.main import main; main()"]
 ENTERED, LEFT = "\x1b[?1049h", "\x1b[?1049l"
 
@@ -38,7 +41,8 @@ class Terminal:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 110, 0, 0))
         environment = {**os.environ, "TERM": "xterm", "LANG": "C.UTF-8", "PYTHONUTF8": "1"}
-        environment.pop("NO_COLOR", None)
+        for name in ("NO_COLOR", "COLUMNS", "LINES"):
+            environment.pop(name, None)
         self.process = subprocess.Popen(
             [*PROGRAM, *command],
             stdin=slave,
@@ -46,14 +50,18 @@ class Terminal:
             stderr=slave,
             env=environment,
             start_new_session=True,
+            # A test that runs in the background of a shell is deaf to Ctrl-C, and so would be what it starts.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
         )
         os.close(slave)
         self.text = ""
 
     def read_until(self, *words):
         """Read on until all words stand there; returns what was written since the last call."""
-        since = len(self.text)
+        since, looks = len(self.text), 0
         while not all(word in plain(self.text[since:]) for word in words):
+            looks += 1
+            assert looks < MOST_LOOKS, (words, plain(self.text[since:])[-5_000:])
             assert select.select([self._master], [], [], PATIENCE_S)[0], (words, plain(self.text[since:]))
             try:
                 data = os.read(self._master, 1 << 16)
@@ -187,7 +195,7 @@ def test_a_cluster_is_watched(tmp_path):
                 one.read_until("default/web", "general", "SuccessfulRescale")
                 assert one.end()[0] == 0
         finally:
-            run.send_signal(signal.SIGINT)
+            run.terminate()
             run.communicate(timeout=PATIENCE_S)
 
 
