@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from kubetide.loop import Runner
+from kubetide.loop.runner import Runner
 
 
 async def run_alone(loop, caches, clock):

@@ -10,7 +10,8 @@ from tests.embedded.controllers.live import play
 from tests.vertical.pods_world import Kept
 from tests.vertical.recommender.test_controller import Usage
 
-from kubetide.loop import Runner, loop_entry
+from kubetide.loop import loop_entry
+from kubetide.loop.runner import Runner
 from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, VPAS
 from kubetide.simulate.webhooks import OwnWebhooks
 from kubetide.testing import builders

@@ -7,7 +7,8 @@ from contextlib import suppress
 
 import pytest
 
-from kubetide.loop import BaseLoop, Runner, UnknownLoop, loop_entry, loop_names, parse_flags
+from kubetide.loop import BaseLoop, UnknownLoop, loop_entry, loop_names, parse_flags
+from kubetide.loop.runner import Runner
 from kubetide.ports.errors import CloudError, Unavailable
 from kubetide.runtime.clock import run_virtual
 from kubetide.units.time import after, between, format_duration, parse_rfc3339, seconds

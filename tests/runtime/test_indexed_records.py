@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record
 from kubetide.runtime.index_lines import checksum, index_of
-from kubetide.runtime.indexed_records import entries, read_entries
+from kubetide.runtime.indexed_records import entries, read_entries, read_reasons
 from kubetide.runtime.records import RecordError, RecordWriter, read_records, segments
 from kubetide.units.time import Instant
 
@@ -95,3 +96,37 @@ def test_it_goes_with_its_segment(tmp_path):
     """A new run leaves no index of an old one."""
     written(written(tmp_path, [("a",)] * 9), [])
     assert sorted((tmp_path / "records").iterdir()) == []
+
+
+LONG = "x" * 5_000
+
+
+@given(
+    subjects=st.lists(
+        st.lists(st.sampled_from(["a", "b/c", 'q","reasons":[', LONG]), max_size=4), min_size=1, max_size=5
+    ),
+    result=st.sampled_from(
+        [
+            b"{}",
+            b'{"a":1,"reasons":[]}',
+            b'{"a":1,"reasons":[{"code":"C","subject":"s"}],"repeated":2}',
+            b'{"text":",\\"reasons\\":["}',
+        ]
+    ),
+)
+def test_reasons_are_read_from_the_end(tmp_path_factory, subjects, result):
+    """Reasons read alone are those of the whole record, however long they are and whatever stands before them."""
+    folder = tmp_path_factory.mktemp("reasons")
+    writer = RecordWriter(folder, warn=pytest.fail)
+    writer.start()
+    for tick, some in enumerate(subjects, start=1):
+        reasons = tuple(Reason("Done", subject, {"reasons": subject}) for subject in some)
+        writer.write(
+            Record(LOOP, tick, Instant(tick), full=tick == 1, result=msgspec.Raw(result), reasons=reasons)
+        )
+    writer.close()
+    whole = list(read_records(folder, LOOP))
+    found = list(read_reasons(LOOP, entries(folder, LOOP)))
+    assert [(one.tick, one.now, one.reasons) for one in found] == [
+        (one.tick, one.now, one.reasons) for one in whole
+    ]

@@ -7,7 +7,7 @@ import asyncio
 from tests.embedded.controllers.live import play
 from tests.vertical.pods_world import DEFINITION, Kept, recommendation
 
-from kubetide.loop import Runner
+from kubetide.loop.runner import Runner
 from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, VPAS
 from kubetide.simulate.webhooks import OwnWebhooks
 from kubetide.testing import builders

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 
 import msgspec
 import pytest
 from selenium.common.exceptions import StaleElementReferenceException
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 from tests.browsers import chromium
 from tests.simulate.worlds import small
@@ -35,6 +37,8 @@ def site(tmp_path_factory):
     *most, last = records
     for record in most:
         writer.write(record)
+    for figures in (full / "records").glob("*.figures"):
+        shutil.copy(figures, out / "records")
     command = [sys.executable, "-m", "kubetide", "ui", "--out", str(out)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         address = process.stdout.readline().split()[1]
@@ -106,6 +110,38 @@ def test_a_time_is_part_of_the_address(browser, site):
     assert (element(browser, ".why").text, element(browser, "#at").text) == (past, at)
     element(browser, "#live").click()
     shown(browser, lambda one: "at=" not in one.current_url)
+
+
+def test_the_past_is_plotted(browser, site):
+    """Lines have the numbers of the API; arrows move through time, the table holds them too, Enter goes there."""
+    go(browser, site, "/hpa/default/web?window=all")
+    assert "ready pods 4" in element(browser, "#plot-Replicas").get_attribute("aria-valuetext")
+    lines = browser.find_elements("css selector", ".plot path.line")
+    assert all(one.get_attribute("d").startswith("M") for one in lines)
+    titles = [one.text for one in browser.find_elements("css selector", ".plot h3")]
+    assert titles == ["Replicas", "cpu utilization"]
+    frame = element(browser, "#plot-Replicas")
+    frame.send_keys(Keys.HOME)
+    assert frame.get_attribute("aria-valuetext").startswith("2026-03-02 00:00:00: ")
+    assert element(browser, ".plot .when").text == "2026-03-02 00:00:00"
+    summary = element(browser, ".plot summary")
+    summary.click()
+    rows = shown(browser, lambda one: one.find_elements("css selector", ".plot tbody tr"))
+    assert rows[0].text.startswith("2026-03-02 00:19:50 4 ")
+    frame.send_keys(Keys.ENTER)
+    shown(browser, lambda one: "at=2026-03-02T00%3A00%3A00Z" in one.current_url)
+
+
+def test_plots_of_other_pages(browser, site):
+    """The overview has the cluster's, a node group its own; how far back is part of the address."""
+    go(browser, site, "/")
+    titles = [one.text for one in browser.find_elements("css selector", ".plot h3")]
+    assert titles == ["Pods", "Pods waiting for a node", "Nodes ready by group", "Cost an hour"]
+    Select(element(browser, "#window")).select_by_visible_text("1h")
+    shown(browser, lambda one: "window=1h" in one.current_url)
+    go(browser, site, "/nodegroup/general")
+    text = element(browser, ".legend").text
+    assert text.splitlines() == ["ready 1", "target 1", "upcoming 0", "max 4", "min 1"]
 
 
 def test_an_object_is_found_by_name(browser, site):

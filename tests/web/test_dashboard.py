@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import subprocess
 import sys
 
@@ -69,7 +70,7 @@ def test_every_route_answers_with_its_type(folder):
         msgspec.json.decode(body, type=route.answer)
     document = json.loads(found[-1][2])
     assert set(document["paths"]) == {route.path for route in ROUTES}
-    assert {"Span", "Status", "Decisions", "Explanation"} <= set(document["components"]["schemas"])
+    assert {"Span", "Status", "Decisions", "Explanation", "Past"} <= set(document["components"]["schemas"])
 
 
 def test_the_numbers_are_those_of_the_records(folder):
@@ -84,6 +85,36 @@ def test_the_numbers_are_those_of_the_records(folder):
     ends = [list(read_records(folder, loop))[-1].now for loop in ("horizontal", "nodes")]
     assert span["end"] == "2026-03-02T00:19:50Z"
     assert max(ends) // 10**9 == 1772410790
+
+
+def test_the_past_in_figures(folder):
+    """Figures of one kind, of one object, until a time, of a window before it, and no more points than wanted."""
+    every, hpa, early, narrow, few = answers(
+        folder,
+        "history",
+        "history?kind=hpa&name=default/web&figure=ready",
+        "history?kind=cluster&figure=pods&at=00:05:00",
+        "history?kind=cluster&figure=pods&at=00:05:00&window=1m",
+        "history?kind=metric&name=default/web&figure=value&points=8",
+    )
+    assert every["kept"]
+    assert {line["kind"] for line in every["lines"]} == {"cluster", "nodegroup", "hpa", "metric"}
+    assert every["found"] == len(every["lines"])
+    assert [(one["name"], one["figure"]) for one in hpa["lines"]] == [("default/web", "ready")]
+    assert early["until"] == narrow["until"] == "2026-03-02T00:05:00Z"
+    assert narrow["since"] == "2026-03-02T00:04:00Z"
+    assert narrow["lines"][0]["values"][0] == early["lines"][0]["values"][-1]
+    assert [one["name"] for one in few["lines"]] == ["default/web/cpu utilization"]
+    assert 1 < len(few["lines"][0]["times"]) <= 8
+
+
+def test_records_without_figures_say_so(folder, tmp_path):
+    """What an older version wrote has none: the answer is empty, and no error."""
+    shutil.copytree(folder / "records", tmp_path / "records")
+    for figures in (tmp_path / "records").glob("*.figures"):
+        figures.unlink()
+    (past,) = answers(tmp_path, "history")
+    assert (past["kept"], past["found"], past["lines"]) == (False, 0, [])
 
 
 def test_decisions_are_filtered(folder):
@@ -126,6 +157,10 @@ def test_the_past_is_as_it_was(folder):
         ("ahead?ahead=soon", 400, "soon"),
         ("ahead?ahead=0s", 400, "not above 0"),
         ("decisions?limit=many", 400, "not a whole number"),
+        ("history?window=-1h", 400, ""),
+        ("history?window=0s", 400, "not above 0"),
+        ("history?points=0", 400, "not from 1 to 5000"),
+        ("history?points=many", 400, "not a whole number"),
         ("nothing", 404, "openapi.json lists them"),
     ],
 )

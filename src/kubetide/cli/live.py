@@ -114,16 +114,16 @@ class LiveView:
         layout = Layout()
         layout.split_column(
             Layout(self._heading(timeline), size=2),
-            Layout(_panel("Services", _services(timeline, narrow=narrow)), size=services),
+            Layout(panel("Services", _services(timeline, narrow=narrow)), size=services),
             Layout(name="cluster", size=groups),
             Layout(
-                _panel("Decisions", self._decisions(), bottom="".join(list(self._warnings)[-1:])),
+                panel("Decisions", self._decisions(), bottom="".join(list(self._warnings)[-1:])),
                 minimum_size=4,
             ),
         )
         layout["cluster"].split_row(
-            Layout(_panel("Nodes", _nodes(timeline, self._sizes, narrow=narrow)), ratio=2 if narrow else 3),
-            Layout(_panel("Cluster", _cluster(timeline)), ratio=2),
+            Layout(panel("Nodes", _nodes(timeline, self._sizes, narrow=narrow)), ratio=2 if narrow else 3),
+            Layout(panel("Cluster", _cluster(timeline)), ratio=2),
         )
         return layout
 
@@ -167,19 +167,20 @@ class _LogLines(logging.Handler):
         self._take(record.getMessage())
 
 
-def _panel(title: str, inside: RenderableType, bottom: str = "") -> Panel:
+def panel(title: str, inside: RenderableType, bottom: str = "", style: str = "red") -> Panel:
+    """Return a frame with a title, and with a sentence at its foot in a style of its own."""
     return Panel(
         inside,
         title=title,
         title_align="left",
-        subtitle=Text(bottom, style="red") if bottom else None,
+        subtitle=Text(bottom, style=style) if bottom else None,
         border_style="bright_black",
         padding=(0, 1),
     )
 
 
-def _table(*columns: tuple[str, int]) -> Table:
-    """A table of columns, each a heading and the cells it needs: to the left where 0, else to the right."""
+def table_of(*columns: tuple[str, int]) -> Table:
+    """Return a table of columns, each a heading and the cells it needs: to the left where 0, else to the right."""
     table = Table(box=None, expand=True, padding=(0, 1), header_style="bright_black", pad_edge=False)
     for name, cells in columns:
         table.add_column(name, justify="right" if cells else "left", min_width=cells or None, no_wrap=True)
@@ -187,7 +188,9 @@ def _table(*columns: tuple[str, int]) -> Table:
 
 
 def _services(timeline: Timeline, *, narrow: bool) -> Table:
-    table = _table(("", 0), ("load so far", 0), ("req/s", 6), ("ready of wanted", 0), ("", 7), ("SLO min", 7))
+    table = table_of(
+        ("", 0), ("load so far", 0), ("req/s", 6), ("ready of wanted", 0), ("", 7), ("SLO min", 7)
+    )
     blocks, bar = (12, 14) if narrow else (24, 30)
     most = max((max(*series.wanted, *series.existing, 1) for series in timeline.services.values()), default=1)
     for name, series in sorted(timeline.services.items()):
@@ -223,7 +226,7 @@ def _pods_bar(ready: int, wanted: int, existing: int, most: int, width: int) -> 
 
 
 def _nodes(timeline: Timeline, sizes: dict[str, int], *, narrow: bool) -> Table:
-    table = _table(("", 0), ("nodes ready", 0), ("", 7))
+    table = table_of(("", 0), ("nodes ready", 0), ("", 7))
     widest = 10 if narrow else 24
     for group, counts in sorted(timeline.nodes.items()):
         size = max(sizes.get(group, 0), 1)
@@ -236,7 +239,7 @@ def _nodes(timeline: Timeline, sizes: dict[str, int], *, narrow: bool) -> Table:
 
 
 def _cluster(timeline: Timeline) -> Table:
-    table = _table(("", 0), ("", 14))
+    table = table_of(("", 0), ("", 14))
     table.show_header = False
     pending = timeline.pending[-1]
     cpu = (timeline.cpu_used[-1], timeline.cpu_requested[-1], timeline.cpu_allocatable[-1])

@@ -36,6 +36,7 @@ _COMMANDS = {
     "explain": "Say why: a pod, an HPA, a node or a node group, at any time of a run.",
     "plan": "Show what is to come: time tables, foretold load, nodes that are asked for, and why.",
     "status": "Show one page of all: loops, node groups, HPAs, what waits, the last decisions.",
+    "top": "Show a run or a cluster on the whole terminal, as it changes.",
     "ui": "Show a run in a browser, live or afterwards.",
     "doctor": "Say what keeps a cluster from scaling well, why it matters, and the fix.",
     "completion": "Print the script that completes commands and names in bash, zsh or fish.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import click
@@ -12,6 +13,7 @@ from kubetide.cli.exits import FAILED, STUCK
 from kubetide.ports.errors import KubetideError
 from kubetide.runtime.folder import REPORT, SUMMARY, TIMELINE, write_whole
 from kubetide.simulate.report import write_report
+from kubetide.simulate.report.forecasts import forecasts_of
 from kubetide.simulate.run import RunResult
 from kubetide.simulate.table import summary_table
 
@@ -45,7 +47,10 @@ def finish(name: str, result: RunResult, out: Path, *, strict: bool = False) -> 
 def write_results(name: str, result: RunResult, out: Path) -> None:
     """Write report, summary and timeline of a run into its folder. Raises KubetideError where that fails."""
     try:
-        write_whole(out / REPORT, lambda path: write_report(path, name, result.timeline, result.summary))
+        forecasts = partial(forecasts_of, out)
+        write_whole(
+            out / REPORT, lambda path: write_report(path, name, result.timeline, result.summary, forecasts)
+        )
         _write(out / SUMMARY, result.summary)
         _write(out / TIMELINE, result.timeline)
     except OSError as error:

@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 import click
 import msgspec
-import yaml
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -38,6 +37,8 @@ def structured(value: object, form: str) -> str:
     """Return a value of msgspec's types as JSON or YAML (``form``), keys in the order of their fields."""
     if form == "json":
         return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    import yaml
+
     return str(
         yaml.safe_dump(msgspec.to_builtins(value), sort_keys=False, allow_unicode=True, width=110)
     ).rstrip()

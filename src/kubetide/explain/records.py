@@ -12,6 +12,7 @@ from typing import Protocol
 
 import msgspec
 
+from kubetide.explain.figures import FigureTable
 from kubetide.explain.reasons import Reason
 from kubetide.units.time import Instant
 
@@ -33,6 +34,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
         result: What ``absorb`` answered (statuses, events), as JSON.
         reasons: Why; a verdict that has not changed since the last tick is left out here.
         repeated: How many unchanged verdicts were left out.
+        figures: What a history is kept of. They stand in a file beside the line and not in it.
     """
 
     loop: str
@@ -46,6 +48,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     result: msgspec.Raw = msgspec.Raw(b"{}")
     reasons: tuple[Reason, ...] = ()
     repeated: int = 0
+    figures: tuple[FigureTable, ...] = ()
 
 
 class Recorder(Protocol):

@@ -1,4 +1,7 @@
-"""The shell that all loops share: one protocol, one runner, one entry a loop."""
+"""The shell that all loops share: one protocol, one runner, one entry a loop.
+
+What runs loops is in ``loop.runner`` and ``loop.wiring``: answers from records do without an event loop.
+"""
 
 from kubetide.loop.base import BaseLoop
 from kubetide.loop.entry import Explainer, Explaining, Listener, LoopEntry
@@ -17,10 +20,8 @@ from kubetide.loop.registry import (
     spelled_out,
 )
 from kubetide.loop.roles import CACHED, EVENTS, Grant, Role
-from kubetide.loop.runner import Runner
 from kubetide.loop.settings import LoopSettings, flag_names, is_list, is_switch, parse_flags
 from kubetide.loop.status import Cell, Overview, Table
-from kubetide.loop.wiring import RunningLoop, wire
 
 __all__ = [
     "BUILT_IN",
@@ -48,8 +49,6 @@ __all__ = [
     "Owners",
     "Parts",
     "Role",
-    "Runner",
-    "RunningLoop",
     "SourceHealth",
     "Sources",
     "Table",
@@ -65,5 +64,4 @@ __all__ = [
     "loop_names",
     "parse_flags",
     "spelled_out",
-    "wire",
 ]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from kubetide.loop.protocol import Health, SourceHealth
 from kubetide.units.time import Instant
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 class BaseLoop:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from kubetide.explain.records import Recorder
 from kubetide.plan.board import Board
@@ -15,7 +14,11 @@ from kubetide.ports.cluster import Cluster
 from kubetide.ports.expander import ExpanderService
 from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, MetricSource, SeriesSource
 from kubetide.units.time import ZERO, Duration, Instant
-from kubetide.watching import Caches, Key
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from kubetide.watching import Caches, Key
 
 T = TypeVar("T")
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from importlib import import_module
-from importlib.metadata import entry_points
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kubetide.loop.entry import Explaining, LoopEntry
 from kubetide.ports.errors import KubetideError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
 
 _BUILT_IN: Final[Mapping[str, str]] = {
     "horizontal": "kubetide.horizontal.entry",
@@ -65,7 +67,7 @@ class UnknownLoop(KubetideError):
 
 def loop_names() -> tuple[str, ...]:
     """Return the names of all loops: those of this package, then those that others offer."""
-    return (*BUILT_IN, *_NAMED_ONLY, *sorted(point.name for point in entry_points(group=GROUP)))
+    return (*BUILT_IN, *_NAMED_ONLY, *sorted(point.name for point in _offered()))
 
 
 def spelled_out(names: Iterable[str]) -> tuple[str, ...]:
@@ -79,7 +81,7 @@ def loop_entry(name: str) -> LoopEntry[Any]:
     if module is not None:
         found: object = import_module(module).ENTRY
     else:
-        offered = entry_points(group=GROUP, name=name)
+        offered = _offered().select(name=name)
         if not offered:
             raise UnknownLoop(f"there is no loop {name!r}; there are {', '.join(loop_names())}")
         found = next(iter(offered)).load()
@@ -100,3 +102,10 @@ def explaining(name: str) -> Explaining:
 def loop_entries(names: Iterable[str] = BUILT_IN) -> tuple[LoopEntry[Any], ...]:
     """Return the entries of these loops. Raises UnknownLoop."""
     return tuple(loop_entry(name) for name in spelled_out(names))
+
+
+def _offered() -> EntryPoints:
+    """Return the loops of other packages."""
+    from importlib.metadata import entry_points  # noqa: PLC0415  # answers about loops of this package need none
+
+    return entry_points(group=GROUP)

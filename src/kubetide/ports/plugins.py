@@ -7,7 +7,6 @@ not packaged is named as ``module:attribute``. To be installed alone has no effe
 from __future__ import annotations
 
 import importlib
-from importlib.metadata import entry_points
 from typing import Any
 
 import msgspec
@@ -42,6 +41,8 @@ def load_plugin(group: str, name: str, setting: str) -> tuple[Plugin, Any]:
 
     Raises: PluginNotUsable.
     """
+    from importlib.metadata import entry_points  # noqa: PLC0415  # answers from records need none
+
     installed = {entry.name: entry for entry in entry_points(group=group)}
     try:
         if name in installed:

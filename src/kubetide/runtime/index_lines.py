@@ -1,18 +1,22 @@
 """An index beside each segment of records: where each record is, of which time, and whom it is about.
 
 A line of ``records/nodes-0001.index`` is ``OFFSET LENGTH NOW TICK FULL`` and a checksum of each subject, all decimal. The
-writer appends it behind the record, so an answer reads the records that it needs out of hundreds of megabytes.
+writer appends it behind the record, so an answer reads the records that it needs out of hundreds of megabytes. The
+figures of the records are beside it, in a file of their own (``runtime.figures``).
 """
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
 from kubetide.explain.records import Record
 from kubetide.units.time import Instant
+
+if TYPE_CHECKING:
+    from kubetide.runtime.figures.writing import FiguresWriter
 
 
 class Entry(NamedTuple):
@@ -30,6 +34,17 @@ class Entry(NamedTuple):
 def index_of(segment: Path) -> Path:
     """Return where the index of a segment is."""
     return segment.with_suffix(".index")
+
+
+def figures_of(segment: Path) -> Path:
+    """Return where the figures of a segment are."""
+    return segment.with_suffix(".figures")
+
+
+def drop_beside(segment: Path) -> None:
+    """Delete the index and the figures of a segment. Raises OSError."""
+    index_of(segment).unlink(missing_ok=True)
+    figures_of(segment).unlink(missing_ok=True)
 
 
 def checksum(subject: str) -> bytes:
@@ -76,11 +91,12 @@ def read_index(segment: Path) -> list[Entry]:
 
 
 class IndexWriter:
-    """Appends to the index of one segment; one that fails takes the index away, and never raises."""
+    """Appends to the index of one segment, and to its figures; one that fails takes its file away, and never raises."""
 
     def __init__(self, segment: Path) -> None:
         self._segment = segment
         self._file = -1
+        self._figures: FiguresWriter | None = None
         try:
             self._file = os.open(
                 index_of(segment), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600
@@ -89,7 +105,9 @@ class IndexWriter:
             self._give_up()
 
     def add(self, record: Record, offset: int, length: int) -> None:
-        """Append the entry of a record that was written."""
+        """Append the entry of a record that was written, and its figures."""
+        if record.figures:
+            self._add_figures(record)
         if self._file < 0:
             return
         one = entry_of(record, self._segment, offset, length)
@@ -102,12 +120,24 @@ class IndexWriter:
             self._give_up()
 
     def close(self) -> None:
+        if self._figures is not None:
+            self._figures.close()
+        self._close_index()
+
+    def _add_figures(self, record: Record) -> None:
+        if self._figures is None:
+            from kubetide.runtime.figures.writing import FiguresWriter  # noqa: PLC0415  # readers need no numpy
+
+            self._figures = FiguresWriter(figures_of(self._segment))
+        self._figures.add(record.now, record.figures)
+
+    def _close_index(self) -> None:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
     def _give_up(self) -> None:
-        self.close()
+        self._close_index()
         try:
             index_of(self._segment).unlink(missing_ok=True)
         except OSError:

@@ -24,6 +24,10 @@ class RecordTail:
         self._segment: Path | None = None
         self._offset = 0
 
+    def skip_to(self, segment: Path, offset: int) -> None:
+        """Begin behind what was read otherwise: at a record's end in a segment."""
+        self._segment, self._offset = segment, offset
+
     def read(self) -> Iterator[Record]:
         """Return the records since the last call. Raises RecordError naming the file."""
         for path in segments(self._folder, self._loop):

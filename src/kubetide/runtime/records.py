@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from kubetide.explain.records import SCHEMA, Record
 from kubetide.ports.errors import KubetideError
 from kubetide.ports.plugins import Plugin
-from kubetide.runtime.index_lines import IndexWriter, index_of
+from kubetide.runtime.index_lines import IndexWriter, drop_beside
 from kubetide.runtime.whole_states import WholeStates
 
 FULL_EVERY = 360
@@ -122,7 +122,7 @@ class RecordWriter:
             for old in sorted(self._folder.glob("*.jsonl")):
                 if not (origin and _origin_of(old) == origin):
                     old.unlink()
-                    index_of(old).unlink(missing_ok=True)
+                    drop_beside(old)
         except OSError as error:
             raise RecordError(
                 f"cannot write records under {self._folder}: {error.strerror}; choose another folder with --out"
@@ -180,7 +180,7 @@ class RecordWriter:
                 return
             segment.open_next(self._max_bytes - self._segment_bytes)
         offset = segment.bytes
-        segment.write(_line(record, state))
+        segment.write(_line(replace(record, figures=()), state))
         segment.index.add(record, offset, segment.bytes - offset)
         segment.records += 1
         segment.states.count(segment.bytes - offset, full=record.full)
@@ -270,7 +270,7 @@ def _make_room(there: Sequence[Path], most: int) -> None:
         if total <= most and len(there) - number < _MOST_SEGMENTS:
             return
         path.unlink(missing_ok=True)
-        index_of(path).unlink(missing_ok=True)
+        drop_beside(path)
         total -= size
 
 

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from kubetide.explain.records import Recorder
-from kubetide.loop import Loop, Owners, Parts, Sources, loop_entries, wire
+from kubetide.loop import Loop, Owners, Parts, Sources, loop_entries
+from kubetide.loop.wiring import wire
 from kubetide.nodes.controller import NodesController
 from kubetide.nodes.explain.debugging_snapshot import debugging_snapshot, failed_snapshot
 from kubetide.nodes.settings import Settings as NodesSettings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record, Recorder
@@ -34,12 +34,18 @@ def marks_of(record: Record) -> list[Mark]:
     Its why are the other reasons of its subject, and for a purchase what spoke against other groups.
     """
     vocabulary = explaining(record.loop).vocabulary
+    return marks_for(record, [reason for reason in record.reasons if vocabulary.is_action(reason)])
+
+
+def marks_for(record: Record, actions: Sequence[Reason]) -> list[Mark]:
+    """Return a mark for each of these actions of a record, as ``marks_of``."""
+    if not actions:
+        return []
+    vocabulary = explaining(record.loop).vocabulary
+    subjects = {action.subject for action in actions}
     why: dict[str, list[Reason]] = {}
-    actions: list[Reason] = []
     for reason in record.reasons:
-        if vocabulary.is_action(reason):
-            actions.append(reason)
-        else:
+        if reason.subject in subjects and not vocabulary.is_action(reason):
             why.setdefault(reason.subject, []).append(reason)
     return [
         Mark(

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from kubetide.explain.records import Record
 from kubetide.loop import Cell, LoopEntry, Table, loop_entry, loop_names
 from kubetide.objects.base import json_name
+from kubetide.runtime.index_lines import Entry
+from kubetide.runtime.indexed_records import entries, header_of, read_entries, read_reasons
 from kubetide.runtime.permissions import with_hint
-from kubetide.runtime.records import Ending, Header, RecordError, ending, read_records, recorded_loops
+from kubetide.runtime.records import Ending, RecordError, ending, recorded_loops
 from kubetide.simulate.marks import marks_of
 from kubetide.simulate.recorded_plugins import RecordedPlugins, recorded_plugins
 from kubetide.simulate.redeciding import finish, redecide
@@ -19,8 +22,8 @@ from kubetide.simulate.timeline import Mark
 from kubetide.simulate.when import Moment
 from kubetide.units.time import Instant, before, format_rfc3339, hours
 
-_SEGMENTS = 2
-"""The newest ones, which are read: the last holds a whole state, the one before it older decisions."""
+_MORE = 1000
+"""Records that are looked through at once for older decisions."""
 
 _DECISIONS = 10
 _HOUR = hours(1)
@@ -116,32 +119,28 @@ def status_of(folder: Path, at: Moment | None = None) -> tuple[Status, tuple[Tab
 def _loop(
     folder: Path, entry: LoopEntry[Any], plugins: RecordedPlugins, at: Moment | None
 ) -> tuple[LoopStatus, tuple[Table, ...], list[Mark]] | None:
-    headers: list[Header] = []
-    header: Header | None = None
-    waiting: list[Record] = []
-    marks: list[Mark] = []
-    last_segments = _SEGMENTS if at is None else None
+    waiting: list[Entry] = []
+    found: list[Entry] = []
     over = False
-    for record in read_records(folder, entry.name, on_segment=headers.append, last=last_segments):
-        if at is not None and record.now >= at.end:
+    for one in entries(folder, entry.name):
+        if at is not None and one.now >= at.end:
             over = True
             break
-        if record.full:
+        if one.full:
             waiting.clear()
-            header = headers[-1]
-        waiting.append(record)
-        marks += marks_of(record)
-    if header is None and over:
+        waiting.append(one)
+        found.append(one)
+    if not waiting and over:
         return None
-    if header is None:
+    if not waiting:
         raise RecordError(
             f"no whole record of the {entry.name} loop under {folder} yet; try again in a moment"
         )
-    plugins.take_up(header)
-    last = waiting[-1]
+    marks = _last_marks(entry.name, found)
+    plugins.take_up(header_of(waiting[0].path))
     assert entry.core is not None, "a loop that records has a core"
     core = entry.core()
-    redecide(core, waiting)
+    last = redecide(core, read_entries(waiting))
     holds: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
     if entry.status is not None:
@@ -162,6 +161,20 @@ def _loop(
         holds=holds,
     )
     return status, tables, marks
+
+
+def _last_marks(loop: str, found: Sequence[Entry]) -> list[Mark]:
+    """Return what was decided in the last hour, and before it until there is enough to show."""
+    since = before(found[-1].now, _HOUR)
+    end = len(found)
+    begin = bisect_left(found, since, key=lambda one: one.now)
+    marks: list[Mark] = []
+    while True:
+        read = [mark for record in read_reasons(loop, found[begin:end]) for mark in marks_of(record)]
+        marks = read + marks
+        if begin == 0 or len(_distinct(marks)) >= _DECISIONS:
+            return marks
+        begin, end = max(0, begin - _MORE), begin
 
 
 def _distinct(marks: list[Mark]) -> list[Mark]:

@@ -19,10 +19,10 @@ from kubetide.explain.records import Core, Record
 from kubetide.loop import BUILT_IN, EXPLAINED, Explainer, Explaining, explaining, loop_names
 from kubetide.ports.errors import KubetideError
 from kubetide.runtime.index_lines import Entry, checksum
-from kubetide.runtime.indexed_records import entries, header_of, read_entries
+from kubetide.runtime.indexed_records import entries, header_of, read_entries, read_reasons
 from kubetide.runtime.permissions import with_hint
 from kubetide.runtime.records import RecordError, read_records, recorded_loops
-from kubetide.simulate.marks import marks_of
+from kubetide.simulate.marks import marks_for
 from kubetide.simulate.named_plugins import TakesUp, named_plugins
 from kubetide.simulate.redeciding import finish, redecide
 from kubetide.simulate.when import Moment, start_of_records
@@ -266,7 +266,7 @@ def _redecide_until(
         raise _not_begun(folder, loop, waiting[-1].now)
     plugins.take_up(header_of(waiting[0].path))
     last = redecide(core, read_entries(waiting))
-    decided = [one for record in read_entries(about) for one in _decided_about(record, subject)]
+    decided = [one for record in read_reasons(loop, about) for one in _decided_about(record, subject)]
     return _Redecided(last, _without_repeats(decided), is_over)
 
 
@@ -299,16 +299,12 @@ def _not_begun(folder: Path, loop: str, first: Instant) -> WhyError:
 def _decided_about(record: Record, subject: str) -> list[_Decided]:
     """Return what the record says was done about the object (for a group: about its nodes too), and what names the pod."""
     vocabulary = explaining(record.loop).vocabulary
-    if not any(_is_about(reason, subject) for reason in record.reasons):
-        return []
-    marks = iter(marks_of(record))
     found = []
     for reason in record.reasons:
-        mark = next(marks) if vocabulary.is_action(reason) else None
         if _names(reason, subject):
             found.append(_Decided(record, vocabulary.text(reason)))
-        elif mark is not None and _is_about(reason, subject):
-            found.append(_Decided(record, mark.title, mark.why))
+        elif _is_about(reason, subject) and vocabulary.is_action(reason):
+            found += [_Decided(record, mark.title, mark.why) for mark in marks_for(record, (reason,))]
     return found
 
 

@@ -40,7 +40,8 @@ from kubetide.embedded.load import (
     ServiceLoad,
 )
 from kubetide.explain.records import Recorder
-from kubetide.loop import Parts, Sources, loop_entries, parse_flags, wire
+from kubetide.loop import Parts, Sources, loop_entries, parse_flags
+from kubetide.loop.wiring import wire
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import (
     CONTROLLER_REVISIONS,
@@ -142,7 +143,6 @@ class World:
         notices = (*dump, *notices_of(self._manifests, skipped, calls_webhooks=webhooks is not None))
         if webhooks is None:
             self._manifests = [one for one in self._manifests if one[0] not in _WEBHOOKS]
-
         self._definitions = definitions_for(scenario.loops, self._manifests, settings)
         own = OwnWebhooks(webhooks)
         store = Store(stored_kinds(scenario.loops, self._manifests))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import msgspec
 
+from kubetide.explain.records import Record
 from kubetide.objects.base import json_name
 from kubetide.runtime.folder import is_running
+from kubetide.runtime.indexed_records import entries, read_reasons
 from kubetide.runtime.record_tail import RecordTail
 from kubetide.runtime.records import RecordError, recorded_loops
 from kubetide.simulate.ahead import PlanAhead, plan_ahead
@@ -19,7 +21,8 @@ from kubetide.simulate.status import Decision, Status, decision_of, status_of
 from kubetide.simulate.timeline import Mark
 from kubetide.simulate.when import Moment, read_moment
 from kubetide.simulate.why import explain_object, explained_kinds, objects_of
-from kubetide.units.time import Instant, format_rfc3339, parse_duration
+from kubetide.units.time import Instant, before, format_rfc3339, parse_duration
+from kubetide.web.past import MOST_POINTS, Figures, Past
 
 T = TypeVar("T")
 
@@ -78,6 +81,7 @@ class History:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._tails: dict[str, RecordTail] = {}
+        self._figures = Figures(folder)
         self._marks: list[Mark] = []
         self._first: Instant | None = None
         self._last: Instant | None = None
@@ -138,6 +142,28 @@ class History:
             raise ValueError(f"ahead={ahead}: not above 0")
         return self._kept(("ahead", at, length), lambda: plan_ahead(self._folder, length, self._moment(at)))
 
+    def past(self, *, kind: str, name: str, figure: str, at: str, window: str, points: int) -> Past:
+        """Return the figures that fit, for so long until a time; no window is all that came before it."""
+        self._follow()
+        moment = self._moment(at)
+        until = self._last or Instant(0)
+        if moment is not None:
+            until = Instant(min(moment.at, until))
+        since = self._first or Instant(0)
+        if window:
+            length = parse_duration(window)
+            if length <= 0:
+                raise ValueError(f"window={window}: not above 0")
+            since = Instant(max(since, before(until, length)))
+        if not 1 <= points <= MOST_POINTS:
+            raise ValueError(f"points={points}: not from 1 to {MOST_POINTS}")
+        return self._kept(
+            ("past", kind, name, figure, since, until, points),
+            lambda: self._figures.past(
+                kind=kind, name=name, figure=figure, since=since, until=until, points=points
+            ),
+        )
+
     def decisions(self, *, words: str, loop: str, subject: str, until: str, limit: int) -> Decisions:
         """Return the newest decisions: of a loop, about a subject, with all the words, until a time."""
         self._follow()
@@ -165,13 +191,23 @@ class History:
         """Take in what was recorded since the last time."""
         new: list[Mark] = []
         for loop in recorded_loops(self._folder):
-            tail = self._tails.setdefault(loop, RecordTail(self._folder, loop))
-            for record in tail.read():
+            for record in self._new_records(loop):
                 new += marks_of(record)
                 self._first = record.now if self._first is None else min(self._first, record.now)
                 self._last = record.now if self._last is None else max(self._last, record.now)
         if new:
             self._marks = sorted((*self._marks, *new), key=lambda mark: mark.at)
+
+    def _new_records(self, loop: str) -> Iterator[Record]:
+        """Return the records of a loop since the last time, with their reasons at least."""
+        tail = self._tails.get(loop)
+        if tail is None:
+            tail = self._tails[loop] = RecordTail(self._folder, loop)
+            there = list(entries(self._folder, loop))
+            if there:
+                tail.skip_to(there[-1].path, there[-1].offset + there[-1].length)
+            yield from read_reasons(loop, there)
+        yield from tail.read()
 
     def _kept(self, key: tuple[Any, ...], answer: Callable[[], T]) -> T:
         """Return an answer that was given before, as long as nothing was recorded since."""

@@ -12,6 +12,7 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.errors import KubetideError
 from kubetide.runtime.clock import run_real
 from kubetide.runtime.folder import is_running
+from kubetide.runtime.process import tune_gc
 from kubetide.runtime.records import recorded_loops
 from kubetide.serving.listener import Listener
 from kubetide.web.history import History
@@ -57,6 +58,8 @@ def serve(
     token = secrets.token_urlsafe(24) if token_file is None else _read_token(token_file)
     if not is_running(folder):
         recorded_loops(folder)  # a run that goes on may not have decided yet
+
+    tune_gc()
 
     async def main(clock: Clock) -> None:
         listener = Listener(Dashboard(History(folder), token, clock).app())

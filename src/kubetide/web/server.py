@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
 from typing import Any, Final, TypeVar
@@ -21,6 +21,7 @@ from kubetide.units.time import seconds
 from kubetide.web.access import HEADERS, is_right, keep_token, token_given
 from kubetide.web.history import Decisions, Explanation, History, Span
 from kubetide.web.openapi import Parameter, Route, openapi
+from kubetide.web.past import Past
 
 T = TypeVar("T")
 
@@ -52,6 +53,20 @@ ROUTES: Final = (
         (_AT, Parameter("ahead", "how far to look, a duration; an hour without it")),
     ),
     Route(
+        f"{API}/history",
+        "history",
+        "Figures of the past, to be plotted: pods, nodes by group, cost an hour, replicas and metrics of HPAs",
+        Past,
+        (
+            Parameter("kind", "of cluster, nodegroup, hpa, metric or forecast only"),
+            Parameter("name", "of this object only; for a metric its HPA is enough"),
+            Parameter("figure", "of this name only, such as ready, pending or cost"),
+            Parameter("at", f"{_AT.about}; nothing after it"),
+            Parameter("window", "how far back from there, a duration; all of it without it"),
+            Parameter("points", "at most about so many of each line, 400 without it", is_number=True),
+        ),
+    ),
+    Route(
         f"{API}/objects",
         "objects",
         "The names of all that can be explained, by kind",
@@ -80,7 +95,7 @@ ROUTES: Final = (
     ),
 )
 
-_FILES = ("app.js", "pages.js", "style.css", "icon.svg")
+_FILES = ("app.js", "pages.js", "plots.js", "style.css", "icon.svg")
 _TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 
 
@@ -88,7 +103,7 @@ class Dashboard:
     """The application over one records folder; ``token`` is asked of everybody."""
 
     def __init__(self, history: History, token: str, clock: Clock) -> None:
-        self._history = history
+        self._known = history
         self._clock = clock
         self._grown = asyncio.Event()
         self._token = token
@@ -157,33 +172,47 @@ class Dashboard:
             self._waiting -= 1
 
     async def _span(self, _request: web.Request) -> web.Response:
-        return _json(await self._ask(self._history.span))
+        return _json(await self._ask(self._known.span))
 
     async def _status(self, request: web.Request) -> web.Response:
         at = request.query.get("at", "")
-        return _json(await self._ask(lambda: self._history.status(at)))
+        return _json(await self._ask(lambda: self._known.status(at)))
 
     async def _objects(self, request: web.Request) -> web.Response:
         at = request.query.get("at", "")
-        return _json(await self._ask(lambda: self._history.objects(at)))
+        return _json(await self._ask(lambda: self._known.objects(at)))
 
     async def _ahead(self, request: web.Request) -> web.Response:
         at, ahead = request.query.get("at", ""), request.query.get("ahead", "1h")
-        return _json(await self._ask(lambda: self._history.ahead(at, ahead)))
+        return _json(await self._ask(lambda: self._known.ahead(at, ahead)))
 
     async def _decisions(self, request: web.Request) -> web.Response:
         query = request.query
-        limit = query.get("limit", "100")
-        if not limit.isdecimal():
-            raise ValueError(f"limit={limit}: not a whole number")
+        limit = _number(query, "limit", 100)
         return _json(
             await self._ask(
-                lambda: self._history.decisions(
+                lambda: self._known.decisions(
                     words=query.get("q", ""),
                     loop=query.get("loop", ""),
                     subject=query.get("subject", ""),
                     until=query.get("until", ""),
-                    limit=int(limit),
+                    limit=limit,
+                )
+            )
+        )
+
+    async def _history(self, request: web.Request) -> web.Response:
+        query = request.query
+        points = _number(query, "points", 400)
+        return _json(
+            await self._ask(
+                lambda: self._known.past(
+                    kind=query.get("kind", ""),
+                    name=query.get("name", ""),
+                    figure=query.get("figure", ""),
+                    at=query.get("at", ""),
+                    window=query.get("window", ""),
+                    points=points,
                 )
             )
         )
@@ -191,7 +220,7 @@ class Dashboard:
     async def _explain(self, request: web.Request) -> web.Response:
         kind, name = request.match_info["kind"], request.match_info["name"]
         at, view = request.query.get("at", ""), request.query.get("view", "")
-        return _json(await self._ask(lambda: self._history.explain(kind, name, at, view)))
+        return _json(await self._ask(lambda: self._known.explain(kind, name, at, view)))
 
     async def _openapi(self, _request: web.Request) -> web.Response:
         return _json(self._documented)
@@ -240,10 +269,10 @@ class Dashboard:
         """Look for growth once a second, for all listeners together."""
 
         async def look() -> None:
-            before = self._history.version()
+            before = self._known.version()
             while True:
                 await self._clock.sleep(seconds(1))
-                version = await asyncio.to_thread(self._history.version)
+                version = await asyncio.to_thread(self._known.version)
                 if version != before:
                     before = version
                     self._grown.set()
@@ -252,6 +281,13 @@ class Dashboard:
         task = asyncio.get_running_loop().create_task(look())
         yield
         task.cancel()
+
+
+def _number(query: Mapping[str, str], name: str, default: int) -> int:
+    text = query.get(name, str(default))
+    if not text.isdecimal():
+        raise ValueError(f"{name}={text}: not a whole number")
+    return int(text)
 
 
 def _json(value: Any) -> web.Response:

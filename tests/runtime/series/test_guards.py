@@ -6,7 +6,9 @@ from tests.horizontal.running import play
 from tests.runtime.series.reading import read
 
 from kubetide.horizontal.series import show_sources
-from kubetide.loop import Runner, RunningLoop, loop_entry
+from kubetide.loop import loop_entry
+from kubetide.loop.runner import Runner
+from kubetide.loop.wiring import RunningLoop
 from kubetide.objects.kinds import PODS
 from kubetide.runtime.series import show_dropped, show_holds
 from kubetide.units.exposition import Registry

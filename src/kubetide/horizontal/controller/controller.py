@@ -29,6 +29,7 @@ from kubetide.horizontal.decide import absorbing, deciding
 from kubetide.horizontal.decision import Commands, Result, ScaleOutcome
 from kubetide.horizontal.explain.changes import ChangedReasons
 from kubetide.horizontal.facts.views import Key, view_of_pod
+from kubetide.horizontal.figures import HpaFigures
 from kubetide.horizontal.options.forecasting import intents, of_targets
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import Delta, State
@@ -123,6 +124,7 @@ class HorizontalController(BaseLoop):
         )
         self._tick = 0
         self._changed_reasons = ChangedReasons()
+        self._figures = HpaFigures()
         self._announced: dict[Key, tuple[Workload, int]] = {}
         self._foretold: set[tuple[Workload, str]] = set()
         self.result = Result(())
@@ -290,6 +292,7 @@ class HorizontalController(BaseLoop):
                 result=msgspec.Raw(encoded),
                 reasons=reasons,
                 repeated=repeated,
+                figures=self._figures.of(self._state, result, now),
             ),
             None if isinstance(gathered, bytes) else gathered,
         )

@@ -35,6 +35,7 @@ from kubetide.nodes.decide import absorb, decide
 from kubetide.nodes.decision import Action, AskExpander, Commands, Outcomes, Result
 from kubetide.nodes.expander import packs_all_groups, parse_expanders
 from kubetide.nodes.export import export_state
+from kubetide.nodes.figures import figures_of
 from kubetide.nodes.reasons import worded_as_advice
 from kubetide.nodes.scale_down.deletions import next_wake
 from kubetide.nodes.scale_up.demand import check_sources
@@ -321,6 +322,7 @@ class NodesController(BaseLoop):
                 result=msgspec.Raw(encode_result(result)),
                 reasons=new,
                 repeated=len(reasons) - len(new),
+                figures=figures_of(self._state, now) if phase == 0 or commands.actions else (),
             ),
             None if isinstance(gathered, bytes) else gathered,
         )

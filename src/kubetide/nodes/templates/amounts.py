@@ -169,7 +169,7 @@ def _pick(
 
 
 def _is_less(one: Quantities, other: Quantities, name: str) -> bool:
-    return Quantity.parse(one[name]) < Quantity.parse(other[name])
+    return one[name] != other[name] and Quantity.parse(one[name]) < Quantity.parse(other[name])
 
 
 def _least(one: Quantities, other: Quantities) -> Quantities:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kubetide.loop import RunningLoop
+from kubetide.loop.wiring import RunningLoop
 from kubetide.units.exposition import Registry
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kubetide.explain.records import Record
-from kubetide.loop import RunningLoop
+from kubetide.loop.wiring import RunningLoop
 from kubetide.units.exposition import Numbers, Registry
 
 Listener = Callable[[Record], None]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from kubetide.simulate.report.series import Json, report_data
+from kubetide.simulate.report.series import Forecasts, Json, no_forecasts, report_data
 from kubetide.simulate.timeline import Summary, Timeline
 
 _SHARED = ("shell.js", "format.js", "plots.js", "marks.js", "decisions.js")
@@ -30,9 +30,11 @@ _IN_HTML = {
 }
 
 
-def write_report(path: Path, name: str, timeline: Timeline, summary: Summary) -> None:
+def write_report(
+    path: Path, name: str, timeline: Timeline, summary: Summary, forecasts: Forecasts = no_forecasts
+) -> None:
     """Write the report of a run to one HTML file. Raises OSError."""
-    path.write_text(render_page(name, report_data(name, timeline, summary)), encoding="utf-8")
+    path.write_text(render_page(name, report_data(name, timeline, summary, forecasts)), encoding="utf-8")
 
 
 def render_page(title: str, data: Json, *, page: str = "report") -> str:

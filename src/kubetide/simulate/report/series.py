@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -32,11 +32,29 @@ Json = dict[str, Any]
 Number = TypeVar("Number", int, float)
 
 
-def report_data(name: str, timeline: Timeline, summary: Summary) -> Json:
+class Forecast(NamedTuple):
+    """What was foretold of an HPA's load and what came, in pods at full use; None where nothing was."""
+
+    name: str
+    came: Sequence[float | None]
+    foretold: Sequence[float | None]
+
+
+Forecasts = Callable[[Sequence[float]], Sequence[Forecast]]
+"""Returns the forecasts of a run at these times, in seconds since 1970."""
+
+
+def no_forecasts(_times: Sequence[float]) -> Sequence[Forecast]:
+    """Return none."""
+    return ()
+
+
+def report_data(name: str, timeline: Timeline, summary: Summary, forecasts: Forecasts = no_forecasts) -> Json:
     """Return everything the page shows, as plain JSON values."""
     steps = len(timeline.pending)
     size = bucket_size(steps, series=7 * len(timeline.services) + len(timeline.nodes) + 6)
     step_s = timeline.step_s
+    times = times_of(timeline, steps, size)
     marks = timeline.marks[:MOST_MARKS]
     return {
         "name": name,
@@ -45,7 +63,8 @@ def report_data(name: str, timeline: Timeline, summary: Summary) -> Json:
         "stepSeconds": step_s,
         "bucketSteps": size,
         "steps": steps,
-        "time": times_of(timeline, steps, size),
+        "time": times,
+        "forecasts": [one._asdict() for one in forecasts(times)],
         "services": [_service(series, step_s, size) for _, series in sorted(timeline.services.items())],
         "groups": [
             {"name": group, "nodes": lasts(counts, size)} for group, counts in sorted(timeline.nodes.items())

@@ -149,7 +149,7 @@ export function go(path, parameters) {
   show();
 }
 
-function setTime(at, { replace = false } = {}) {
+export function setTime(at, { replace = false } = {}) {
   const url = new URL(location.href);
   if (at) url.searchParams.set("at", at);
   else url.searchParams.delete("at");

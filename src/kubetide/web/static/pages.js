@@ -1,5 +1,6 @@
 // The pages: each asks the server and returns its title and its content.
 import { address, ask, go, link, linked, make, objectPath, state, timeText } from "./app.js";
+import { clusterPast, forecastPast, pastOf } from "./plots.js";
 
 const MOST_ROWS = 200;
 
@@ -45,7 +46,7 @@ function fact(label, value, path) {
 }
 
 export async function overviewPage() {
-  const status = await ask("status", { at: state.at });
+  const [status, past] = await Promise.all([ask("status", { at: state.at }), clusterPast()]);
   const groups = status.tables["node groups"] || [];
   const waiting = status.tables["waiting pods"] || [];
   const blocked = status.tables["nodes that go or are blocked"] || [];
@@ -73,6 +74,7 @@ export async function overviewPage() {
     content: [
       make("h1", {}, "Overview"),
       make("dl", { class: "facts" }, ...facts),
+      past,
       ...Object.entries(status.tables).map(([title, rows]) => table(title, rows)),
       table("loops", loops),
       make("section", {}, make("h2", {}, "last decisions"), decisionList([...status.decisions].reverse()), make("p", {}, link("/decisions", "All decisions"))),
@@ -100,14 +102,14 @@ export async function decisionsPage(parameters) {
 
 export async function aheadPage(parameters) {
   const ahead = parameters.get("ahead") || "1h";
-  const found = await ask("ahead", { ahead, at: state.at });
+  const [found, past] = await Promise.all([ask("ahead", { ahead, at: state.at }), forecastPast()]);
   const choice = make("select", { id: "ahead" }, ...["15m", "1h", "6h", "24h", "168h"].map((one) => make("option", { value: one }, one)));
   choice.value = ahead;
   choice.addEventListener("change", () => go("/ahead", { ahead: choice.value }));
   const items = found.entries.map((entry) =>
     decisionItem({ at: entry.at, loop: entry.loop, text: `${entry.subject}: ${entry.text}`, why: entry.why ? [entry.why] : [], inVain: false }));
   const list = items.length ? make("ol", { class: "decisions" }, ...items) : make("p", { class: "none" }, `nothing until ${timeText(found.until)} UTC, as far as ${found.loops.join(", ")} know`);
-  return { title: "Ahead", content: [make("h1", {}, "What is to come"), make("form", { class: "filters" }, make("label", { for: "ahead" }, "Look ahead "), choice), list] };
+  return { title: "Ahead", content: [make("h1", {}, "What is to come"), make("form", { class: "filters" }, make("label", { for: "ahead" }, "Look ahead "), choice), list, past].filter(Boolean) };
 }
 
 export async function objectsPage(parameters) {
@@ -124,9 +126,10 @@ export async function objectsPage(parameters) {
 export async function objectPage(kind, name, parameters) {
   const view = parameters.get("view") || "";
   const views = state.span.kinds[kind] || [];
-  const [answer, decided] = await Promise.all([
+  const [answer, decided, past] = await Promise.all([
     ask(`explain/${encodeURIComponent(kind)}/${name.split("/").map(encodeURIComponent).join("/")}`, { at: state.at, view }).catch((error) => ({ lines: [error.message] })),
     ask("decisions", { subject: name, until: state.at, limit: 50 }),
+    view ? null : pastOf(kind, name),
   ]);
   const toggles = ["", ...views].map((one) => {
     const href = address(objectPath(kind, name), one ? { view: one } : {});
@@ -138,6 +141,7 @@ export async function objectPage(kind, name, parameters) {
       make("h1", {}, `${kind} `, make("b", {}, name)),
       views.length ? make("p", { class: "views" }, ...toggles) : null,
       make("section", {}, make("h2", {}, "Why"), explained(answer.lines)),
+      past,
       make("section", {}, make("h2", {}, "Decisions about it", make("small", {}, ` ${decided.found}`)), decisionList(decided.decisions)),
     ].filter(Boolean),
   };

@@ -34,6 +34,17 @@ function drawAll() {
     add({ title: "SLO minutes lost at the load's own step", unit: "since the start", series: ofMany(DATA.services, "step", (service) => service.lostOwnStep), whole: true });
   }
   add({ title: "Cost", unit: `${DATA.currency} since the start`, series: [{ label: "spent", values: DATA.cost, colour: "--c2", kind: "load" }], marks: nodes });
+  if (DATA.forecasts.length) parent.append(make("h2", {}, "Forecasts"));
+  for (const one of DATA.forecasts) {
+    add({
+      title: one.name, unit: "load in pods",
+      series: [
+        { label: "came", values: one.came, colour: "--c0", kind: "load" },
+        { label: "foretold", values: one.foretold, colour: "--c1", kind: "step", dash: true },
+      ],
+      marks: pods.filter((mark) => mark.subject === one.name),
+    });
+  }
   if (DATA.services.length) parent.append(make("h2", {}, "Services"));
   for (const service of DATA.services) addService(service, add, pods);
 }

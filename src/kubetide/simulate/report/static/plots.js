@@ -122,7 +122,7 @@ class Plot {
     const last = this.times.length - 1;
     const at = index === null || index === undefined ? last : index;
     this.spec.series.forEach((series, number) => {
-      this.values[number].textContent = last < 0 ? "–" : numberText(series.values[at]);
+      this.values[number].textContent = last < 0 || series.values[at] === null ? "–" : numberText(series.values[at]);
     });
     if (plots[0] === this) showCursorTime(index === null || index === undefined ? null : this.times[at]);
   }

@@ -1,0 +1,1 @@
+"""A history of figures beside each segment of records: nodes, pods, cost, replicas, as columns that are plotted at once."""

@@ -1,0 +1,100 @@
+"""The past in figures, as the dashboard plots it: what was recorded, thinned to what a plot can show."""
+
+from __future__ import annotations
+
+from math import isnan, nan
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from kubetide.objects.base import json_name
+from kubetide.runtime.figures.blocks import SeriesKey
+from kubetide.runtime.figures.reading import Column, FigureHistory
+from kubetide.runtime.figures.thinning import thinned
+from kubetide.units.time import Instant, format_rfc3339
+
+MOST_LINES: Final = 64
+"""In one answer."""
+
+MOST_POINTS: Final = 5_000
+"""Of one line."""
+
+METRICS: Final = "metric"
+"""The kind of figure that is named by its HPA and the metric."""
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
+    """One figure of one object: each value holds from its time to that of the next.
+
+    Attributes:
+        kind: ``cluster``, ``nodegroup``, ``hpa``, ``metric`` of an HPA, or its ``forecast``.
+        name: Of the object; of a metric ``NAMESPACE/HPA/METRIC``; empty for the cluster.
+        figure: Such as ``ready`` or ``cost``.
+        times: Seconds since 1970, UTC.
+        values: None where the value is not known.
+    """
+
+    kind: str
+    name: str
+    figure: str
+    times: tuple[float, ...]
+    values: tuple[float | None, ...]
+
+
+class Past(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
+    """Figures of the time between ``since`` and ``until`` (RFC 3339).
+
+    Attributes:
+        kept: Whether the records hold figures at all; those of older versions do not.
+        found: How many lines fit; ``lines`` has those with the greatest values, by kind, name and figure.
+    """
+
+    since: str
+    until: str
+    kept: bool
+    found: int
+    lines: tuple[Line, ...]
+
+
+class Figures:
+    """The figures of a records folder, also of a run that goes on."""
+
+    def __init__(self, folder: Path) -> None:
+        self._history = FigureHistory(folder)
+
+    def past(self, *, kind: str, name: str, figure: str, since: Instant, until: Instant, points: int) -> Past:
+        """Return the figures that fit, empty words fit all. Raises RecordError where there are no records."""
+        self._history.follow()
+        found = [key for key in self._history.series() if _fits(key, kind, name, figure)]
+        columns = [(key, self._history.column(key)) for key in found]
+        shown = [(key, thinned(column, since, until, points)) for key, column in columns]
+        shown = [(key, column) for key, column in shown if not np.isnan(column.values).all()]
+        most = sorted(shown, key=lambda one: _greatest(one[1]), reverse=True)[:MOST_LINES]
+        return Past(
+            since=format_rfc3339(since),
+            until=format_rfc3339(until),
+            kept=self._history.is_there,
+            found=len(shown),
+            lines=tuple(_line(key, column) for key, column in sorted(most, key=lambda one: one[0])),
+        )
+
+
+def _fits(key: SeriesKey, kind: str, name: str, figure: str) -> bool:
+    named = not name or key.name == name or (key.kind == METRICS and key.name.startswith(f"{name}/"))
+    return named and kind in {"", key.kind} and figure in {"", key.figure}
+
+
+def _greatest(column: Column) -> float:
+    return float(np.nanmax(column.values)) if len(column.values) else nan
+
+
+def _line(key: SeriesKey, column: Column) -> Line:
+    return Line(
+        kind=key.kind,
+        name=key.name,
+        figure=key.figure,
+        times=tuple((column.times / 1e9).tolist()),
+        values=tuple(None if isnan(value) else value for value in column.values.tolist()),
+    )

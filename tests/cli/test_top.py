@@ -1,0 +1,244 @@
+"""`kubetide top` on a terminal of its own: of records, of a run that goes on, and of a cluster that is served."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
+from contextlib import contextmanager
+
+import pytest
+from click.testing import CliRunner
+from tests.simulate.worlds import MANIFEST, small
+
+from kubetide.cli.main import cli
+from kubetide.cli.top_text import screen_text, trend_text
+from kubetide.loop import Table
+from kubetide.runtime.records import RecordWriter, read_records
+from kubetide.simulate.run import run_simulation
+from kubetide.simulate.top import Fact, RecordsTop, Said, Screen, by_need
+
+PATIENCE_S = 60
+MOST_LOOKS = 200
+"""The program writes again and again: what does not come in so many pieces does not come."""
+
+PROGRAM = [sys.executable, "-c", "from kubetide.cli.main import main; main()"]
+ENTERED, LEFT = "\x1b[?1049h", "\x1b[?1049l"
+
+
+class Terminal:
+    """What a program has written on a terminal of 110 by 40."""
+
+    def __init__(self, command):
+        self._master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 110, 0, 0))
+        environment = {**os.environ, "TERM": "xterm", "LANG": "C.UTF-8", "PYTHONUTF8": "1"}
+        for name in ("NO_COLOR", "COLUMNS", "LINES"):
+            environment.pop(name, None)
+        self.process = subprocess.Popen(
+            [*PROGRAM, *command],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env=environment,
+            start_new_session=True,
+            # A test that runs in the background of a shell is deaf to Ctrl-C, and so would be what it starts.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+        )
+        os.close(slave)
+        self.text = ""
+
+    def read_until(self, *words):
+        """Read on until all words stand there; returns what was written since the last call."""
+        since, looks = len(self.text), 0
+        while not all(word in plain(self.text[since:]) for word in words):
+            looks += 1
+            assert looks < MOST_LOOKS, (words, plain(self.text[since:])[-5_000:])
+            assert select.select([self._master], [], [], PATIENCE_S)[0], (words, plain(self.text[since:]))
+            try:
+                data = os.read(self._master, 1 << 16)
+            except OSError:  # the other end is gone
+                data = b""
+            assert data, (words, plain(self.text[since:]))
+            self.text += data.decode(errors="replace")
+        return plain(self.text[since:])
+
+    def end(self):
+        """Press Ctrl-C; returns the exit status and what was written then."""
+        since = len(self.text)
+        self.process.send_signal(signal.SIGINT)
+        killer = threading.Timer(PATIENCE_S, self.process.kill)
+        killer.start()
+        try:
+            while data := os.read(self._master, 1 << 16):
+                self.text += data.decode(errors="replace")
+        except OSError:
+            pass
+        killer.cancel()
+        os.close(self._master)
+        return self.process.wait(), self.text[since:]
+
+
+def plain(text):
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
+
+
+@contextmanager
+def terminal(*command):
+    one = Terminal(command)
+    try:
+        yield one
+    finally:
+        if one.process.poll() is None:
+            one.process.kill()
+            one.process.wait()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    out = tmp_path_factory.mktemp("run")
+    run_simulation(small(), base=out, out=out, seed=3, warn=pytest.fail)
+    return out
+
+
+def test_one_screen_for_scripts(folder):
+    """`--once` prints facts, tables and decisions as plain text."""
+    result = CliRunner().invoke(cli, ["top", "--once", "--out", str(folder)])
+    assert result.exit_code == 0, result.output
+    assert "over  2026-03-02T00:19:50Z" in result.output.splitlines()[0]
+    assert re.match(r"nodes ready 1  pods \d+  waiting 0  cost/h 0\.096", result.output.splitlines()[1])
+    assert "default/web  Deployment/default/web" in result.output
+    assert "scaled from" in result.output
+    assert "\x1b" not in result.output
+
+
+def test_a_folder_without_records_is_told(tmp_path):
+    """Nothing is drawn where there is nothing."""
+    result = CliRunner().invoke(cli, ["top", "--once", "--out", str(tmp_path)])
+    assert result.exit_code == 1
+    assert "no records under" in str(result.exception)
+
+
+def test_it_takes_the_terminal_and_gives_it_back(folder):
+    """The whole screen, until Ctrl-C; then the terminal is as it was, and the exit status 0."""
+    with terminal("top", "--out", str(folder)) as one:
+        text = one.read_until("Ctrl-C ends it", "default/web", "general", "Last decisions", "scaled from")
+        assert ENTERED in one.text
+        assert "nodes ready 1" in text
+        status, rest = one.end()
+    assert (status, LEFT in rest) == (0, True)
+
+
+def test_it_follows_a_run(folder, tmp_path):
+    """What is recorded while it is shown appears."""
+    writer = RecordWriter(tmp_path, warn=pytest.fail)
+    writer.start()
+    first, *rest = list(read_records(folder, "horizontal"))
+    writer.write(first)
+    with terminal("top", "--out", str(tmp_path)) as one:
+        one.read_until(time_of(first))
+        for record in rest:
+            writer.write(record)
+        one.read_until("00:19:45", "scaled from")
+        assert one.end()[0] == 0
+    writer.close()
+
+
+def time_of(record):
+    seconds = record.now // 10**9 % 86_400
+    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+
+
+@pytest.mark.slow
+def test_a_cluster_is_watched(tmp_path):
+    """A cluster behind a kubeconfig: HPAs, nodes, pods and events, without a record of ours being read."""
+    (tmp_path / "web.yaml").write_text(MANIFEST)
+    (tmp_path / "scenario.yaml").write_text(SCENARIO)
+    out = tmp_path / "out"
+    up = [
+        *PROGRAM,
+        "up",
+        str(tmp_path / "scenario.yaml"),
+        "--speed",
+        "20",
+        "--until",
+        "6h",
+        "--out",
+        str(out),
+    ]
+    with subprocess.Popen(
+        [*up, "--serve", "--no-ui"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as run:
+        try:
+            assert select.select([run.stderr], [], [], PATIENCE_S)[0]
+            while "kubectl --kubeconfig" not in run.stderr.readline():
+                assert run.poll() is None
+            config = str(out / "kubeconfig")
+            once = subprocess.run(
+                [*PROGRAM, "top", "--once", "--kubeconfig", config],
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            assert re.search(r"nodes ready 3  of 3  closed 0  pods \d+  waiting \d+", once.stdout), (
+                once.stdout
+            )
+            with terminal("top", "--kubeconfig", config) as one:
+                one.read_until("default/web", "general", "SuccessfulRescale")
+                assert one.end()[0] == 0
+        finally:
+            run.terminate()
+            run.communicate(timeout=PATIENCE_S)
+
+
+SCENARIO = """
+name: served
+duration: 24h
+nodeGroups:
+- {name: general, instanceType: m5.large, min: 1, max: 4, initial: 3}
+services:
+- {deployment: web, cpuSecondsPerRequest: 0.01, load: {daily: {low: 40, peak: 200, peakAt: "00:30"}}}
+manifests: [web.yaml]
+"""
+
+
+def test_what_needs_attention_comes_first():
+    """HPAs that are on their way, then those that are held back, then the others by name."""
+    columns = ("hpa", "current", "wanted", "limited by")
+    rows = (("a", 1, 1, ""), ("b", 2, 2, "at its maximum"), ("c", 1, 3, ""), ("d", 1, 1, ""))
+    assert [row[0] for row in by_need(Table("hpas", columns, rows)).rows] == ["c", "b", "a", "d"]
+
+
+def test_names_cannot_speak_to_the_terminal():
+    """Control characters are shown, not sent, wherever they stand."""
+    wild = "x\x1b[2J\nevil"
+    table = Table("hpas", ("hpa",), ((wild,),))
+    text = screen_text(
+        Screen(wild, "live", "", (Fact("pods", "1"),), (table,), (Said("", wild, (wild,)),), (wild,))
+    )
+    assert "\x1b" not in text
+    assert not [line for line in text.splitlines() if line.startswith("evil")]
+
+
+def test_a_trend_is_as_high_as_its_greatest():
+    """A block a value; unknown ones are blank, and a flat zero is flat."""
+    assert trend_text((0, 4, None, 8)) == "▁▅ █"
+    assert trend_text((0, 0)) == "▁▁"
+    assert trend_text(()) == ""
+
+
+def test_it_is_made_anew_only_where_something_came(folder):
+    """The same records give the very same screen."""
+    top = RecordsTop(folder)
+    assert top.screen().tables is top.screen().tables
+    facts = {fact.label: fact for fact in top.screen().facts}
+    assert len(facts["pods"].trend) == 12
+    assert facts["nodes ready"].value == "1"
