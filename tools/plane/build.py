@@ -20,7 +20,7 @@ __all__ = ["KUBERNETES", "TARGETS", "BuildError", "build", "find"]
 KUBERNETES = "1.36.2"
 
 MODULE = Path(__file__).with_name("go")
-_OWN_MODULES = {name: Path(__file__).with_name(name) for name in ("helm", "kwok")}
+_OWN_MODULES = {name: Path(__file__).with_name(name) for name in ("helm", "kube-state-metrics", "kwok")}
 """Programs with modules of their own: they ask for other versions of Kubernetes' libraries."""
 
 STAGES = "kwok-stages.yaml"
@@ -37,6 +37,7 @@ _PACKAGES = {
     "informer": "./informer",
     "cloud": "./cloud",
     "helm": "helm.sh/helm/v4/cmd/helm",
+    "kube-state-metrics": "k8s.io/kube-state-metrics/v2",
     "kwok": "sigs.k8s.io/kwok/cmd/kwok",
 }
 
@@ -44,6 +45,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "kubectl": ("kubectl",),
     "clients": ("clients", "cloud", "holder", "informer"),
     "helm": ("helm",),
+    "kube-state-metrics": ("kube-state-metrics",),
     "kwok": ("kwok",),
     "control-plane": ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"),
 }

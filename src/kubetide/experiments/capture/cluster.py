@@ -42,6 +42,7 @@ class Cluster(msgspec.Struct):
         scaled: Names of Deployments and StatefulSets whose replicas changed, with their first and last number.
         groups: As they were last.
         at_start: Nodes of each group at the start, by name; ``""`` are those of no group.
+        members: All nodes of each group, by name, where they are known by group.
         shapes: A node of each group, where there was one.
         counts: Nodes that there were, tick by tick.
         boots: Seconds from the order of a machine to its node, by group.
@@ -56,6 +57,7 @@ class Cluster(msgspec.Struct):
     scaled: dict[Key, tuple[int, int]] = msgspec.field(default_factory=dict)
     groups: list[NodeGroup] = msgspec.field(default_factory=list)
     at_start: dict[str, list[str]] = msgspec.field(default_factory=dict)
+    members: dict[str, list[str]] = msgspec.field(default_factory=dict)
     shapes: dict[str, Node] = msgspec.field(default_factory=dict)
     counts: list[Count] = msgspec.field(default_factory=list)
     boots: dict[str, list[float]] = msgspec.field(default_factory=dict)

@@ -8,7 +8,7 @@ import msgspec
 
 from kubetide.experiments.capture.cluster import Cluster
 from kubetide.objects.base import Json
-from kubetide.objects.node import Node
+from kubetide.objects.node import Node, Taint
 from kubetide.ports.cloud import NodeGroup
 from kubetide.units.quantity import bytes_to_text, milli, milli_to_text, whole
 
@@ -16,6 +16,14 @@ _TYPE = "node.kubernetes.io/instance-type"
 _ZONE = "topology.kubernetes.io/zone"
 _WELL_KNOWN = ("kubernetes.io/", "k8s.io/", "kubetide.dev/")
 _STATIC = "no-group"
+_PASSING = (
+    "node.kubernetes.io/",
+    "node.cloudprovider.kubernetes.io/",
+    "ToBeDeletedByClusterAutoscaler",
+    "DeletionCandidateOfClusterAutoscaler",
+    "karpenter.sh/",
+)
+"""How the keys of taints begin that controllers set and take away again."""
 
 
 def groups_of(cluster: Cluster) -> tuple[list[Json], Json, list[str]]:
@@ -72,14 +80,18 @@ def _group(group: NodeGroup, node: Node, cluster: Cluster, types: Json, notes: l
 def _marks(node: Node) -> Json:
     labels = node.metadata.labels or {}
     own = {name: value for name, value in labels.items() if not _well_known(name)}
-    # Taints of a node that is not ready yet come and go by themselves.
-    taints = [taint for taint in node.spec.taints or () if not _well_known(taint.key)]
+    taints = lasting_taints(node)
     found: Json = {"zone": labels[_ZONE]} if _ZONE in labels else {}
     if own:
         found["labels"] = own
     if taints:
         found["taints"] = [msgspec.to_builtins(taint) for taint in taints]
     return found
+
+
+def lasting_taints(node: Node) -> list[Taint]:
+    """Return the taints that somebody put there for good: not those of a node's state, nor of its removal."""
+    return [taint for taint in node.spec.taints or () if not taint.key.startswith(_PASSING)]
 
 
 def _well_known(name: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import typing
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import yaml
@@ -13,7 +13,7 @@ import yaml
 from kubetide.experiments.capture.cluster import Cluster
 from kubetide.experiments.capture.groups import groups_of
 from kubetide.experiments.capture.manifests import hpa_manifest, limit_of, manifest_of, pod_manifest
-from kubetide.experiments.capture.services import HpaHistory, Services, Tick
+from kubetide.experiments.capture.services import HpaHistory, Services, Tick, Workload
 from kubetide.loop import FlagError, loop_entry, parse_flags
 from kubetide.objects.base import Json
 from kubetide.ports.errors import KubetideError
@@ -65,32 +65,34 @@ def _yaml(value: Json) -> str:
     return yaml.dump(value, Dumper=_Dumper, sort_keys=False, width=110, allow_unicode=True)
 
 
-def captured(name: str, cluster: Cluster, services: Services | None) -> Captured:
-    """Return the scenario of a run. Raises CaptureError where the records are too short."""
+def captured(name: str, cluster: Cluster, services: Services | None, notes: Sequence[str] = ()) -> Captured:
+    """Return the scenario of a run, and what to know of it after what is known already.
+
+    Raises: CaptureError where the records are too short.
+    """
     first = min(cluster.first, services.first) if services else cluster.first
     start = Instant(first - first % _SECOND)
     last = max(cluster.last, services.last) if services else cluster.last
-    step = services.settings.sync_period if services else Duration(15 * _SECOND)
+    step = services.period if services else Duration(15 * _SECOND)
     steps = (last - start) // step
     if steps < 1:
         raise CaptureError(
             f"{name}: the records are shorter than one step of {format_duration(step)}; record longer"
         )
-    notes: list[str] = []
+    known = list(notes)
     traces: dict[str, list[float]] = {}
     loads: list[Json] = []
-    for key, history in sorted(services.hpas.items() if services else ()):
-        load = _service(key, history, cluster, notes)
+    for loaded in _loaded(services) if services else ():
+        load = _service(loaded, cluster, known)
         if load is None:
             continue
-        file = f"{'-'.join(key)}.csv"
-        values, held = _series(history.ticks, start, step, steps)
+        values, held = _series(loaded.ticks, start, step, steps)
         if held:
-            notes.append(
-                f"{'/'.join(key)}: {held} of {steps} steps have no sample; the value before them holds."
+            known.append(
+                f"{loaded.title}: {held} of {steps} steps have no sample; the value before them holds."
             )
-        traces[file] = values
-        loads.append({**load, "load": {"trace": file, "step": format_duration(step)}})
+        traces[loaded.file] = values
+        loads.append({**load, "load": {"trace": loaded.file, "step": format_duration(step)}})
     groups, types, about_groups = groups_of(cluster)
     value: Json = {
         "name": name,
@@ -99,53 +101,70 @@ def captured(name: str, cluster: Cluster, services: Services | None) -> Captured
         "duration": format_duration(Duration(steps * step)),
         "step": format_duration(step),
         "loops": [loop for loop, there in (("horizontal", services), ("nodes", cluster)) if there],
-        "flags": dict(_flags(cluster, services, notes)),
+        "flags": dict(_flags(cluster, services, known)),
         "instanceTypes": types,
         "nodeGroups": groups,
-        **_pods(services, notes),
+        **_pods(services, known),
         "services": loads,
         "manifests": [_yaml(manifest) for manifest in _manifests(cluster, services)],
     }
-    notes += [*about_groups, *_about(cluster, services, step)]
-    return Captured({key: part for key, part in value.items() if part not in ({}, [])}, traces, tuple(notes))
+    known += [*about_groups, *_about(cluster, services, step)]
+    return Captured({key: part for key, part in value.items() if part not in ({}, [])}, traces, tuple(known))
 
 
-def _service(key: tuple[str, str], history: HpaHistory, cluster: Cluster, notes: list[str]) -> Json | None:
-    target = history.view.spec.scale_target_ref
-    title = f"HPA {'/'.join(key)}"
-    if target.kind not in ("Deployment", "StatefulSet"):
-        notes.append(f"{title}: its target is a {target.kind}, which is not captured: it has no load.")
+class _Loaded(NamedTuple):
+    """A workload under load, what sentences call it, and the file of its trace."""
+
+    title: str
+    file: str
+    workload: Workload
+    ticks: Sequence[Tick]
+
+
+def _loaded(services: Services) -> Iterator[_Loaded]:
+    for key, history in sorted(services.hpas.items()):
+        target = history.view.spec.scale_target_ref
+        workload = target.kind, key[0], target.name
+        yield _Loaded(f"HPA {'/'.join(key)}", f"{'-'.join(key)}.csv", workload, history.ticks)
+    for workload, ticks in sorted(services.others.items()):
+        kind, key = workload[0], workload[1:]
+        yield _Loaded(f"{kind} {'/'.join(key)}", f"{'-'.join((*key, kind.lower()))}.csv", workload, ticks)
+
+
+def _service(loaded: _Loaded, cluster: Cluster, notes: list[str]) -> Json | None:
+    kind, namespace, name = loaded.workload
+    title = loaded.title
+    if kind not in ("Deployment", "StatefulSet"):
+        notes.append(f"{title}: its target is a {kind}, which is not captured: it has no load.")
         return None
-    if all(tick.used is None for tick in history.ticks):
-        notes.append(f"{title}: the records have no CPU usage of its pods: it has no load.")
+    if all(tick.used is None for tick in loaded.ticks):
+        notes.append(f"{title}: no CPU usage of its pods is known: it has no load.")
         return None
-    field = "deployments" if target.kind == "Deployment" else "stateful_sets"
+    field = "deployments" if kind == "Deployment" else "stateful_sets"
     there = {(item.metadata.namespace, item.metadata.name): item for item in cluster.workloads.get(field, ())}
-    item: Any = there.get((key[0], target.name))
+    item: Any = there.get((namespace, name))
     if item is None:
-        notes.append(
-            f"{title}: its target {target.kind} {target.name} was not there at the start: it has no load."
-        )
+        notes.append(f"{title}: its target {kind} {name} was not there at the start: it has no load.")
         return None
-    _note_limit(title, history, limit_of(field, item), notes)
-    place: Json = {"namespace": key[0], "cpuSecondsPerRequest": CPU_SECONDS}
+    _note_limit(title, loaded.ticks, limit_of(field, item), notes)
+    place: Json = {"namespace": namespace, "cpuSecondsPerRequest": CPU_SECONDS}
     if field == "deployments":
-        return {"deployment": target.name, **place}
+        return {"deployment": name, **place}
     selector = item.spec.selector.match_labels if item.spec.selector else None
-    return {"name": target.name, "selector": dict(selector or {}), **place}
+    return {"name": name, "selector": dict(selector or {}), **place}
 
 
-def _note_limit(title: str, history: HpaHistory, limit: float | None, notes: list[str]) -> None:
+def _note_limit(title: str, ticks: Sequence[Tick], limit: float | None, notes: list[str]) -> None:
     if limit is None:
         return
     cut = [
         tick
-        for tick in history.ticks
+        for tick in ticks
         if tick.used is not None and tick.serving and tick.used >= _AT_LIMIT * limit * tick.serving
     ]
     if cut:
         notes.append(
-            f"{title}: in {len(cut)} of {len(history.ticks)} ticks, first at {format_rfc3339(cut[0].at)}, its pods used all of "
+            f"{title}: in {len(cut)} of {len(ticks)} ticks, first at {format_rfc3339(cut[0].at)}, its pods used all of "
             f"their limit of {limit:g}m: its load is a lower bound there."
         )
 

@@ -9,8 +9,7 @@ from typing import Final
 
 import msgspec
 
-from kubetide.experiments.capture.cluster import Cluster
-from kubetide.experiments.capture.services import Services
+from kubetide.experiments.capture.seen import Seen
 from kubetide.units.time import Duration, Instant
 
 CARD: Final = "score.json"
@@ -52,12 +51,10 @@ def error_bar(scenario: Path) -> str:
     return f"captured; simulated as it was: {'; '.join(parts)}" if parts else ""
 
 
-def scores(
-    recorded: tuple[Cluster, Services | None], simulated: tuple[Cluster, Services | None]
-) -> list[Score]:
+def scores(recorded: Seen, simulated: Seen) -> list[Score]:
     """Return a score for the replicas of each HPA's target, and one for the nodes."""
     found = []
-    ours, theirs = recorded[1], simulated[1]
+    ours, theirs = recorded.services, simulated.services
     for key, history in sorted(ours.hpas.items() if ours else ()):
         again = theirs.hpas.get(key) if theirs else None
         there = [(tick.at, tick.replicas) for tick in history.ticks if tick.replicas is not None]
@@ -65,11 +62,19 @@ def scores(
             [(tick.at, tick.replicas) for tick in again.ticks if tick.replicas is not None] if again else []
         )
         if ours is not None and there and here:
-            found.append(_within_one(f"replicas of {'/'.join(key)}", there, here, ours.settings.sync_period))
-    counts = [[(count.at, count.nodes) for count in one.counts] for one in (recorded[0], simulated[0])]
+            found.append(_within_one(f"replicas of {'/'.join(key)}", there, here, ours.period))
+    counts = [
+        [(count.at, count.nodes) for count in one.counts] for one in (recorded.cluster, simulated.cluster)
+    ]
     if all(counts):
-        found.append(_within_a_step("nodes", counts[0], counts[1], recorded[0].settings.scan_interval))
+        found.append(_within_a_step("nodes", counts[0], counts[1], _node_step(recorded)))
     return found
+
+
+def _node_step(seen: Seen) -> Duration:
+    """Return the time between two counts of nodes: that of Prometheus' numbers, or the node loop's."""
+    own = seen.services.step if seen.services else None
+    return own or seen.cluster.settings.scan_interval
 
 
 def _within_one(name: str, there: Steps, here: Steps, step: Duration) -> Score:

@@ -17,6 +17,8 @@ from kubetide.runtime.records import read_records
 from kubetide.units.time import Duration, Instant
 
 LOOP = "horizontal"
+Workload = tuple[str, str, str]
+"""(kind, namespace, name)"""
 _CPU = "cpu"
 
 
@@ -55,16 +57,25 @@ class Services(msgspec.Struct):
     """All HPAs, the loop's settings, and how long pods took from their start to Ready, in seconds.
 
     Attributes:
-        holes: Longest time between two ticks.
+        others: Workloads under load that no HPA scales, by kind, namespace and name.
+        longest_gap: Longest time between two ticks.
         first, last: Of the ticks.
+        step: Between two ticks, where that is not the loop's period.
     """
 
     settings: Settings
     hpas: dict[Key, HpaHistory] = msgspec.field(default_factory=dict)
+    others: dict[Workload, list[Tick]] = msgspec.field(default_factory=dict)
     ready_after: list[float] = msgspec.field(default_factory=list)
     first: Instant = Instant(0)
     last: Instant = Instant(0)
     longest_gap: Duration = Duration(0)
+    step: Duration | None = None
+
+    @property
+    def period(self) -> Duration:
+        """Between two ticks."""
+        return self.step or self.settings.sync_period
 
 
 def read_services(folder: Path) -> Services:
