@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -14,6 +15,8 @@ from kubetide.units.quantity import bytes_to_text, milli, milli_to_text, whole
 
 _TYPE = "node.kubernetes.io/instance-type"
 _ZONE = "topology.kubernetes.io/zone"
+_FINE_S = 10
+"""Shorter times count in tenths of a second."""
 _WELL_KNOWN = ("kubernetes.io/", "k8s.io/", "kubetide.dev/")
 _STATIC = "no-group"
 _PASSING = (
@@ -64,17 +67,30 @@ def _group(group: NodeGroup, node: Node, cluster: Cluster, types: Json, notes: l
         "initial": len(cluster.at_start.get(group.id, ())),
         **_marks(node),
     }
-    boots = sorted(cluster.boots.get(group.id, ()))
-    if boots:
-        found["bootTime"] = f"{boots[0]:.0f}s-{boots[-1]:.0f}s"
-        notes.append(
-            f"Node group {group.id}: {len(boots)} machines booted, in {boots[0]:.0f} s to {boots[-1]:.0f} s."
-        )
-    elif group.max_size > group.min_size:
-        notes.append(
-            f"Node group {group.id}: no machine was seen to boot; its boot time is that of the defaults."
-        )
+    if group.max_size > group.min_size:
+        for field, what, times in (
+            ("bootTime", "booted", cluster.boots),
+            ("readyTime", "became Ready", cluster.readies),
+            ("shutdownTime", "went", cluster.shutdowns),
+        ):
+            seen = times.get(group.id, ())
+            if seen:
+                found[field] = span_of(seen)
+                low, high = found[field].split("-")
+                notes.append(f"Node group {group.id}: {len(seen)} machines {what}, in {low} to {high}.")
+            else:
+                notes.append(
+                    f"Node group {group.id}: no machine was seen that {what}; the time is that of the defaults."
+                )
     return found
+
+
+def span_of(times: Sequence[float]) -> str:
+    """Return the shortest and the longest of some seconds as a range of a scenario, without the outer twentieths."""
+    ordered = sorted(times)
+    cut = len(ordered) // 20
+    low, high = (round(one) if one >= _FINE_S else round(one, 1) for one in (ordered[cut], ordered[-1 - cut]))
+    return f"{low:g}s-{high:g}s"
 
 
 def _marks(node: Node) -> Json:

@@ -11,7 +11,7 @@ import msgspec
 import yaml
 
 from kubetide.experiments.capture.cluster import Cluster
-from kubetide.experiments.capture.groups import groups_of
+from kubetide.experiments.capture.groups import groups_of, span_of
 from kubetide.experiments.capture.manifests import hpa_manifest, limit_of, manifest_of, pod_manifest
 from kubetide.experiments.capture.services import HpaHistory, Services, Tick, Workload
 from kubetide.loop import FlagError, loop_entry, parse_flags
@@ -104,7 +104,7 @@ def captured(name: str, cluster: Cluster, services: Services | None, notes: Sequ
         "flags": dict(_flags(cluster, services, known)),
         "instanceTypes": types,
         "nodeGroups": groups,
-        **_pods(services, known),
+        **_pods(cluster, services, known),
         "services": loads,
         "manifests": [_yaml(manifest) for manifest in _manifests(cluster, services)],
     }
@@ -184,17 +184,23 @@ def _series(ticks: Sequence[Tick], start: Instant, step: Duration, steps: int) -
     return values, held
 
 
-def _pods(services: Services | None, notes: list[str]) -> Json:
-    times = sorted(services.ready_after) if services else []
-    if not times:
-        notes.append("Pods: no start was seen; how long pods take is that of the defaults.")
-        return {}
-    low, high = times[len(times) // 20], times[-1 - len(times) // 20]
-    notes.append(
-        f"Pods: {len(times)} starts were seen; from start to Ready they took {low:.0f} s to {high:.0f} s, without the slowest "
-        "and the quickest twentieth. How long they take to end is that of the defaults."
-    )
-    return {"pods": {"imagePull": "0s", "start": "0s", "ready": f"{low:.0f}s-{high:.0f}s"}}
+def _pods(cluster: Cluster, services: Services | None, notes: list[str]) -> Json:
+    found: Json = {}
+    for field, what, times in (
+        ("ready", "took from start to Ready", services.ready_after if services else ()),
+        ("stop", "took from deletion to end", cluster.stops),
+    ):
+        if times:
+            found[field] = span_of(times)
+            low, high = found[field].split("-")
+            notes.append(
+                f"Pods: {len(times)} {what} {low} to {high}, without the slowest and the quickest twentieth."
+            )
+        else:
+            notes.append(f"Pods: no time that one {what} was seen; it is that of the defaults.")
+    if "ready" in found:
+        found |= {"imagePull": "0s", "start": "0s"}
+    return {"pods": found} if found else {}
 
 
 def _manifests(cluster: Cluster, services: Services | None) -> Iterator[Json]:

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from kubetide.horizontal.core import HorizontalCore
+from kubetide.horizontal.facts.pods import IGNORED
 from kubetide.horizontal.facts.views import HpaView, Key, PodView
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import State
@@ -116,6 +117,8 @@ def _tick(state: State, key: Key, now: Instant) -> Tick:
     middle = Instant(end - window // 2)
     # Pods that have become Ready since then had no part in what was measured.
     took_part = state.table.ready_since[rows] <= middle
+    # Nor have pods that are being deleted any more; what others ask of them goes to those that stay.
+    took_part &= state.table.standing[rows] != IGNORED
     lacking = int((took_part & ~np.isin(rows, sampled)).sum())
     served = int((state.table.ready_since[sampled] <= middle).sum()) or len(sampled)
     return Tick(now, replicas, len(rows), milli * (served + lacking) / served, middle)

@@ -54,6 +54,7 @@ def _cluster(before: Cluster, records: Cluster, notes: list[str]) -> Cluster:
     for boots in ({names.get(group, group): boots for group, boots in before.boots.items()}, records.boots):
         for group, times in boots.items():
             found.boots.setdefault(group, []).extend(times)
+    found.readies, found.shutdowns, found.stops = records.readies, records.shutdowns, records.stops
     for field in WORKLOADS:
         described = {_key(item): item for item in records.workloads.get(field, ())}
         there = before.workloads.get(field, [])
