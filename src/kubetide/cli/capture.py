@@ -67,8 +67,8 @@ def command(
 ) -> None:
     """Make a scenario of the records in FOLDER: what was there, its load, its node groups.
 
-    FOLDER is what `kubetide run`, also in advice mode, `up` or `simulate` wrote. The scenario has the workloads, HPAs and
-    disruption budgets of the beginning, node groups with prices and measured boot times, and for each HPA's target a
+    FOLDER is what `kubetide run`, also in advice mode, `up` or `simulate` wrote. The scenario has the workloads, HPAs,
+    VPAs, time tables and disruption budgets of the beginning, node groups with prices and measured boot times, and for each HPA's target a
     load from the CPU usage of its pods. With --prometheus-url, Prometheus tells the time before the records, or without
     FOLDER everything: by the series of kube-state-metrics and cAdvisor. What was assumed, and what cannot be seen, is
     printed and stands in the scenario. Then the scenario is simulated and set beside what happened: a score card. Writes
@@ -87,7 +87,8 @@ def command(
       kubetide capture --prometheus-url http://prometheus:9090 --set expander=least-waste --out my-day
     """  # noqa: D301  click marks paragraphs with the character, not with two
     from kubetide.cli.progress import simulated
-    from kubetide.experiments.capture.scenario import CaptureError, captured
+    from kubetide.experiments.capture.errors import CaptureError
+    from kubetide.experiments.capture.scenario import captured
     from kubetide.experiments.capture.score import CARD, scores
     from kubetide.experiments.capture.seen import seen_in
     from kubetide.experiments.changes import with_changes, without_nulls
@@ -110,7 +111,7 @@ def command(
             tell=lambda text: click.echo(f"kubetide: {text}", err=True),
         )
     assert seen is not None
-    found = captured(name, *seen)
+    found = captured(name, seen)
     scenario = out / "scenario.yaml"
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -153,7 +154,9 @@ def command(
     )
     click.echo("\nsimulated under the same policy:\n")
     click.echo(aligned(Table(("", "recorded", "simulated", "same", "near", "steps"), rows)))
-    click.echo("\nnear: within 1 replica; the same number of nodes within one tick's time")
+    click.echo(
+        "\nnear: within 1 replica; within a tenth of a recommendation; the same number of nodes within one tick's time"
+    )
     for violation in result.violations:
         click.echo(f"invariant broken: {violation}", err=True)
     if result.violations:

@@ -44,6 +44,7 @@ class Cluster(msgspec.Struct):
         workloads: The objects that were there at the start, by field of ``WORKLOADS``.
         later: Names of those that came later, by field.
         scaled: Names of Deployments and StatefulSets whose replicas changed, with their first and last number.
+        replicas: What those asked for, whenever it changed.
         groups: As they were last.
         at_start: Nodes of each group at the start, by name; ``""`` are those of no group.
         members: All nodes of each group, by name, where they are known by group.
@@ -62,6 +63,7 @@ class Cluster(msgspec.Struct):
     workloads: dict[str, list[ApiObject]] = msgspec.field(default_factory=dict)
     later: dict[str, list[str]] = msgspec.field(default_factory=dict)
     scaled: dict[Key, tuple[int, int]] = msgspec.field(default_factory=dict)
+    replicas: dict[Key, list[tuple[Instant, int]]] = msgspec.field(default_factory=dict)
     groups: list[NodeGroup] = msgspec.field(default_factory=list)
     at_start: dict[str, list[str]] = msgspec.field(default_factory=dict)
     members: dict[str, list[str]] = msgspec.field(default_factory=dict)
@@ -110,7 +112,7 @@ def read_cluster(folder: Path) -> Cluster:
             reading.nodes.clear()
         _take_nodes(reading, delta)
         _take_groups(reading, found, delta, record.now)
-        _take_workloads(reading, found, delta, at_start=not found.first)
+        _take_workloads(reading, found, delta, record.now, at_start=not found.first)
         if not found.first:
             found.first = record.now
             found.settings = delta.settings or found.settings
@@ -170,11 +172,11 @@ def _take_groups(reading: _Reading, found: Cluster, delta: Delta, now: Instant) 
         reading.targets[group.id] = group.target_size
 
 
-def _take_workloads(reading: _Reading, found: Cluster, delta: Delta, *, at_start: bool) -> None:
+def _take_workloads(reading: _Reading, found: Cluster, delta: Delta, at: Instant, *, at_start: bool) -> None:
     for field in WORKLOADS:
         for item in _objects(delta, field):
             key = (item.metadata.namespace, item.metadata.name)
-            _count_replicas(found, field, key, item)
+            _count_replicas(found, field, key, item, at)
             if key in reading.known[field]:
                 continue
             reading.known[field].add(key)
@@ -198,10 +200,13 @@ def _objects(delta: Delta, field: str) -> Iterable[ApiObject]:
     return objects
 
 
-def _count_replicas(found: Cluster, field: str, key: Key, item: Any) -> None:
+def _count_replicas(found: Cluster, field: str, key: Key, item: Any, at: Instant) -> None:
     if field in ("deployments", "stateful_sets"):
         now = item.spec.replicas if item.spec.replicas is not None else 1
         found.scaled[key] = found.scaled.get(key, (now, now))[0], now
+        history = found.replicas.setdefault(key, [])
+        if not history or history[-1][1] != now:
+            history.append((at, now))
 
 
 def _group(reading: _Reading, node: Node) -> str:

@@ -46,6 +46,6 @@ def seen_by_prometheus(
             notes = (*history.notes.alone, *history.notes.always)
             return Seen(history.cluster, history.services, (*partial, *notes))
         both = joined(history, records.cluster, records.services)
-        return both._replace(notes=(*partial, *both.notes))
+        return both._replace(notes=(*partial, *both.notes), vertical=records.vertical, tables=records.tables)
 
     return run_real(main)

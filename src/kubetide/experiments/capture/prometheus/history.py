@@ -9,12 +9,12 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from kubetide.experiments.capture.cluster import Cluster
+from kubetide.experiments.capture.errors import CaptureError
 from kubetide.experiments.capture.prometheus import questions
 from kubetide.experiments.capture.prometheus.building import Notes, Numbers, cluster_of, services_of
 from kubetide.experiments.capture.prometheus.questions import FACTS, WORKLOADS
 from kubetide.experiments.capture.prometheus.reading import Asking, Facts, Floats, Grid
 from kubetide.experiments.capture.prometheus.workloads import Key, owners_of
-from kubetide.experiments.capture.scenario import CaptureError
 from kubetide.experiments.capture.services import Services, Workload
 from kubetide.units.time import Duration, Instant, format_duration, format_rfc3339, seconds
 

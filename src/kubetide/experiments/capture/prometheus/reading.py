@@ -10,8 +10,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from kubetide.experiments.capture.errors import CaptureError
 from kubetide.experiments.capture.prometheus.questions import CPU, Fact, promql
-from kubetide.experiments.capture.scenario import CaptureError
 from kubetide.ports.errors import MetricsError
 from kubetide.ports.metrics import SeriesQuery, SeriesSource, TimeSeries
 from kubetide.units.time import Duration, Instant, format_rfc3339, hours, minutes, seconds

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kubetide.experiments.capture.errors import CaptureError
 from kubetide.experiments.capture.prometheus.history import Span
-from kubetide.experiments.capture.scenario import CaptureError
 from kubetide.units.time import Duration, Instant, TimeFormatError, parse_rfc3339
 from kubetide.vertical.recommender.history import prometheus_duration
 
