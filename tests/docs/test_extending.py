@@ -58,11 +58,11 @@ def extended(tmp_path_factory):
 
 def test_all_examples_are_found():
     """Every fenced block of Python or diff is an example that is tried; the loop and the forecaster have tests of their own."""
-    assert len(NEW_FILES) + len(CHANGES) + 2 == len(
+    assert len(NEW_FILES) + len(CHANGES) + 4 == len(
         re.findall(r"^```(?:python|diff)$", PAGE, flags=re.MULTILINE)
     )
     assert len(CHANGES) == len(
-        re.findall(r"^## (?:An?) (?!adapter|loop|forecaster)", PAGE, flags=re.MULTILINE)
+        re.findall(r"^## (?:An?) (?!adapter|loop|forecaster|option)", PAGE, flags=re.MULTILINE)
     )
 
 

@@ -25,7 +25,19 @@ SPECIAL = {
     "gpu-total": "tesla:0:1",
     "horizontal-pod-autoscaler-forecast": "strict",
     "horizontal-pod-autoscaler-forecaster": "calendar",
+    "horizontal-pod-autoscaler-options": f"{__name__}:Twice",
+    "drain-rules": "kubetide.nodes.scale_down.drain_rules.builtin:terminal",
 }
+
+
+class Twice:
+    """An option of an HPA."""
+
+    def read(self, text):
+        return int(text)
+
+    def adjust(self, value, situation):
+        return 2 * situation.desired
 
 
 def other(name: str, kind: type, default: object) -> object:

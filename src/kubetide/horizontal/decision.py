@@ -85,6 +85,8 @@ class Verdict(msgspec.Struct, eq=False):
         limit: Reason that ``ScalingLimited`` gives.
         fallback: Whether ``raw`` is what stands in for metrics that failed.
         unpaused: What would be wanted without a pause; None when nothing was paused.
+        adjusted: What options of other packages made of the number: their names, and the number after each;
+            ``unadjusted`` is what would be wanted without them.
         costs: Names of pods and the deletion costs that they are to get.
         load: In pods at full use, of HPAs with forecasts; None where no metric shows it.
         saturated: Whether CPU limits hide a part of it; ``rolling`` whether the target is being rolled out.
@@ -119,6 +121,8 @@ class Verdict(msgspec.Struct, eq=False):
     unpaused: int | None = None
     unready: int | None = None
     ready: int = 0
+    unadjusted: int | None = None
+    adjusted: tuple[tuple[str, int], ...] = ()
     costs: tuple[tuple[str, int], ...] = ()
     held_back: int | None = None
     load: float | None = None
@@ -132,7 +136,7 @@ class Verdict(msgspec.Struct, eq=False):
     @property
     def limited(self) -> int:
         """What policies and bounds let through, before holds and pauses."""
-        kept = (self.held_back, self.reactive, self.unready, self.unpaused)
+        kept = (self.held_back, self.reactive, self.unready, self.unadjusted, self.unpaused)
         return next((number for number in kept if number is not None), self.desired)
 
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kubetide.forecast.forecaster import load_forecaster
+from kubetide.forecast.forecaster import GROUP as FORECASTERS
+from kubetide.forecast.forecaster import CalendarForecaster, load_forecaster
 from kubetide.horizontal.controller import HorizontalController
 from kubetide.horizontal.controller.roles import HORIZONTAL
 from kubetide.horizontal.core import HorizontalCore
 from kubetide.horizontal.explain.overview import OVERVIEW
 from kubetide.horizontal.explaining import EXPLAINING
 from kubetide.horizontal.options.forecasting import foreseen
+from kubetide.horizontal.options.named import named_options
 from kubetide.horizontal.series import HorizontalSeries, show_sources
 from kubetide.horizontal.settings import FeatureGates, Settings
 from kubetide.loop import Coming, FlagError, FlagTable, Listener, LoopEntry, Parts
 from kubetide.ports.clock import Clock
-from kubetide.ports.plugins import PluginNotUsable
+from kubetide.ports.plugins import Plugin, PluginNotUsable, load_plugin
 from kubetide.units.exposition import Registry
 from kubetide.units.time import Duration, Instant
 
@@ -46,12 +48,21 @@ def _gates(text: str) -> FeatureGates:
 
 
 def _check(settings: Settings) -> None:
-    """Raise ValueError for a forecaster that cannot be loaded."""
+    """Raise ValueError for a forecaster or an option that cannot be loaded."""
     try:
         if settings.forecaster:
             load_forecaster(settings.forecaster)
+        named_options(settings.options)
     except PluginNotUsable as error:
         raise ValueError(str(error)) from error
+
+
+def _plugins(settings: Settings) -> list[Plugin]:
+    forecaster = settings.forecaster
+    found = [plugin for plugin, _ in named_options(settings.options).values()]
+    if forecaster and forecaster != CalendarForecaster.name:
+        found.append(load_plugin(FORECASTERS, forecaster, "--horizontal-pod-autoscaler-forecaster")[0])
+    return found
 
 
 def _make(parts: Parts, settings: Settings) -> HorizontalController:
@@ -96,6 +107,7 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
             "horizontal-pod-autoscaler-forecaster": "forecaster",
             "horizontal-pod-autoscaler-forecast-budget": "forecast_budget",
             "horizontal-pod-autoscaler-emptiest-node-first": "emptiest_node_first",
+            "horizontal-pod-autoscaler-options": "options",
             # Of the node loop too.
             "max-cache-age": "max_cache_age",
             "max-relist-loss": "max_relist_loss",
@@ -106,6 +118,7 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
         check=_check,
     ),
     make=_make,
+    plugins=_plugins,
     core=EXPLAINING.core,
     vocabulary=EXPLAINING.vocabulary,
     roles=(HORIZONTAL,),

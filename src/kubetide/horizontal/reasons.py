@@ -55,6 +55,7 @@ VOCABULARY = Vocabulary(
         "Limited": "{held} is held at {desired} ({limit})",
         "HeldUntilReady": "the change from {current} to {wanted} waits until the pods of the last scale-up are ready: {ready} of {current} are",
         "Paused": "the change from {current} to {wanted} is paused by the annotation horizontal.kubetide.io/pause",
+        "AdjustedByOption": "the option horizontal.kubetide.io/{option} makes {desired} of {wanted}",
         "BeyondSaturation": "the pods are at their CPU limits, which hide how much more is asked for: {proposed} replicas are proposed",
         "Foretold": "{load} pods' worth of load are foretold for {at}, as an onset comes again every {period}: at least {pods:pod} until it is over",
         "ForetoldBy": "{load} pods' worth of load are foretold for {at} by {forecaster}, which does better on this load's past than its level: at least {pods:pod}",
@@ -133,7 +134,7 @@ def reasons_of(settlement: Settlement, spec: Autoscaler, holds: Sequence[str] = 
             reasons.append(
                 say("ScaleDownHeld", subject, current=verdict.current, proposed=verdict.held_back, why=why)
             )
-    elif verdict.rescale or verdict.unpaused is not None:
+    elif verdict.rescale or verdict.unpaused is not None or verdict.adjusted:
         reasons.append(
             say(
                 "OutsideBounds",
@@ -156,6 +157,10 @@ def reasons_of(settlement: Settlement, spec: Autoscaler, holds: Sequence[str] = 
                 ready=verdict.ready,
             )
         )
+    wanted = verdict.unadjusted
+    for option, number in verdict.adjusted:
+        reasons.append(say("AdjustedByOption", subject, option=option, desired=number, wanted=wanted))
+        wanted = number
     if verdict.unpaused is not None:
         reasons.append(say("Paused", subject, current=verdict.current, wanted=verdict.unpaused))
     if verdict.costs:

@@ -40,6 +40,7 @@ class Settings(msgspec.Struct, frozen=True):
         forecast: What HPAs foretell that do not say so themselves: ``calendar``, ``strict``, or nothing where empty.
         forecaster: A second stage beside the calendar, by name of its plug-in; empty for none.
         forecast_budget: What pods for forecasts may cost in a day, as a share of those that the load asked for.
+        options: Options of other packages, by the names of their entry points.
         emptiest_node_first: Pods on the emptiest nodes are marked to go first.
         gates: The feature gates.
         max_cache_age: Nothing is scaled down on a cache of pods that has heard nothing for longer.
@@ -58,6 +59,7 @@ class Settings(msgspec.Struct, frozen=True):
     forecaster: str = ""
     forecast_budget: float = 0.25
     emptiest_node_first: bool = False
+    options: tuple[str, ...] = ()
     gates: FeatureGates = FeatureGates()
     max_cache_age: Duration = minutes(10)
     max_relist_loss: float = 0.2

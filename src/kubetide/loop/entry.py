@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -18,6 +18,7 @@ from kubetide.loop.roles import Role
 from kubetide.loop.status import Overview
 from kubetide.objects.kinds import Kind
 from kubetide.ports.clock import Clock
+from kubetide.ports.plugins import Plugin
 from kubetide.units.exposition import Registry
 from kubetide.units.time import Instant
 
@@ -76,6 +77,8 @@ class LoopEntry(Generic[S]):
         make: Makes the loop of the ends of the ports and its settings.
         core: Makes a fresh core, for replay and ``explain``; None for a loop that records nothing.
         vocabulary: Its reasons.
+        plugins: Returns the plug-ins of other packages that its settings name, scheduler filters aside; for the records.
+            Raises PluginNotUsable.
         roles: What it asks of the API server.
         lease: The name of the Lease whose holder alone acts; empty for a loop whose replicas all act.
         series: Adds the loop's series; returns who hears of its records. None for a loop without any.
@@ -93,6 +96,7 @@ class LoopEntry(Generic[S]):
     make: Callable[[Parts, S], Loop]
     core: Callable[[], Core] | None
     vocabulary: Vocabulary
+    plugins: Callable[[S], Sequence[Plugin]] = lambda _: ()
     roles: tuple[Role, ...] = ()
     lease: str = "kubetide"
     series: Callable[[Registry, Any, Clock], Listener] | None = None

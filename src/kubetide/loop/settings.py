@@ -12,6 +12,7 @@ import msgspec
 from kubetide.loop.entry import LoopEntry
 from kubetide.loop.flags import FlagError, Value
 from kubetide.loop.registry import loop_entries
+from kubetide.ports.plugins import Plugin
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -25,6 +26,15 @@ class LoopSettings:
     def of(self, model: type[S]) -> S:
         """Return the settings of that type, the defaults where no loop of the process has it."""
         return next((one for one in self.by_name.values() if isinstance(one, model)), model())
+
+    def plugins(self, entries: Iterable[LoopEntry[Any]]) -> list[Plugin]:
+        """Return the plug-ins of other packages that the settings name, scheduler filters aside. Raises PluginNotUsable."""
+        return [
+            plugin
+            for entry in entries
+            if entry.name in self.by_name
+            for plugin in entry.plugins(self.by_name[entry.name])
+        ]
 
 
 def flag_names(entries: Iterable[LoopEntry[Any]] | None = None) -> list[str]:

@@ -10,16 +10,18 @@ from kubetide.loop import Coming, FlagTable, Listener, LoopEntry, Parts, flags_o
 from kubetide.nodes.controller import NodesController
 from kubetide.nodes.controller.roles import NODES, NODES_STATUS
 from kubetide.nodes.core import NodesCore
-from kubetide.nodes.expander import parse_expanders
+from kubetide.nodes.expander import expander_plugins, parse_expanders
 from kubetide.nodes.explain.ahead import foreseen
 from kubetide.nodes.explain.overview import OVERVIEW
 from kubetide.nodes.explaining import EXPLAINING
-from kubetide.nodes.scale_up.demand import check_sources
+from kubetide.nodes.scale_down.drain_rules.named import named_rules, rules_with
+from kubetide.nodes.scale_up.demand import SOURCES, check_sources, named_source
 from kubetide.nodes.series import NodesSeries
 from kubetide.nodes.series.not_understood import show_not_understood
 from kubetide.nodes.settings import WITHOUT_FLAG, Settings
 from kubetide.objects.kinds import CAPACITY_KINDS, DEVICE_KINDS, VOLUME_KINDS
 from kubetide.ports.clock import Clock
+from kubetide.ports.plugins import Plugin, PluginNotUsable
 from kubetide.units.exposition import Registry
 from kubetide.units.time import Duration, Instant
 
@@ -27,9 +29,19 @@ LOOP: Final = "nodes"
 
 
 def _check(settings: Settings) -> None:
-    """Raise ValueError for an expander or a demand source that does not exist."""
+    """Raise ValueError for an expander, a demand source or a drain rule that does not exist."""
     parse_expanders(settings.expander)
     check_sources(settings.demand_sources)
+    try:
+        rules_with(settings.drain_rules)
+    except PluginNotUsable as error:
+        raise ValueError(str(error)) from error
+
+
+def _plugins(settings: Settings) -> list[Plugin]:
+    sources = [named_source(name)[0] for name in settings.demand_sources if name not in SOURCES]
+    rules = [plugin for plugin, _ in named_rules(settings.drain_rules)]
+    return [*rules, *sources, *expander_plugins(settings.expander)]
 
 
 def _make(parts: Parts, settings: Settings) -> NodesController:
@@ -62,6 +74,7 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
     name=LOOP,
     flags=FlagTable(Settings, flags_of(Settings, without=WITHOUT_FLAG), check=_check),
     make=_make,
+    plugins=_plugins,
     core=EXPLAINING.core,
     vocabulary=EXPLAINING.vocabulary,
     roles=(NODES, NODES_STATUS),

@@ -200,8 +200,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     # Kubetide's own
     scheduler_plugins: tuple[str, ...] = ()
     """Filter plug-ins of other packages, by the names of their entry points; without them only the built-in filters."""
+    drain_rules: tuple[str, ...] = ()
+    """Drain rules of other packages, by the names of their entry points; without them only the built-in rules."""
     demand_sources: tuple[str, ...] = ("pending",)
-    """Which of ``demand.SOURCES`` are asked; ``intents`` needs a board."""
+    """Which of ``demand.SOURCES`` are asked, and those of other packages; ``intents`` needs a board."""
     seed: int = 0
     """For picks among equals; the wiring draws a fresh one, and records keep it."""
     status_interval: Duration = minutes(1)

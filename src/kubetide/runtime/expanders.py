@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from kubetide.clouds.common.ini import CloudConfigError
 from kubetide.clouds.registry import missing_package
-from kubetide.nodes.expander import EXPANDERS, Context, Option, parse_expanders
+from kubetide.nodes.expander import Context, Option, expander_of, parse_expanders
 from kubetide.nodes.expander.registry import RANDOM, asks_service
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.templates.template import Template
@@ -54,7 +54,7 @@ def chosen_by(expander: str) -> Callable[[Sequence[Offer], Mapping[str, Node]], 
         for name in names:
             if name == RANDOM or len(left) == 1:
                 break
-            left = EXPANDERS[name](left, Context())
+            left = expander_of(name)(left, Context())
         return [option.group.id for option in left]
 
     return choose

@@ -118,14 +118,16 @@ class _Process:
     def _plugins(self) -> list[Plugin]:
         """Load what the configuration names of other packages, and return which they are. Raises: PluginNotUsable."""
         run = self._config.run
-        if not any(entry.needs_cloud for entry in loop_entries(run.controllers)):
-            return []
+        entries = loop_entries(run.controllers)
+        plugins = self._config.loops.plugins(entries)
+        if not any(entry.needs_cloud for entry in entries):
+            return plugins
         filters = with_plugins(self._config.loops.of(NodesSettings).scheduler_plugins)
         use_filters(filters)
         if filters.plugins:
             self._log.tell(plugins_told(filters))
         cloud, _ = find_cloud(run.cloud_provider)
-        return [*filters.plugins, *([] if cloud is None else [cloud])]
+        return [*filters.plugins, *([] if cloud is None else [cloud]), *plugins]
 
     async def _external(
         self, served: HttpExternalMetrics, clock: Clock, stack: AsyncExitStack

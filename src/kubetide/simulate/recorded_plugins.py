@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kubetide.ports.plugins import Plugin, PluginNotUsable
+from kubetide.clouds.registry import GROUP as CLOUDS
+from kubetide.ports.plugins import Plugin, PluginNotUsable, load_plugin
 from kubetide.runtime.records import Header, RecordError
 from kubetide.scheduling.filters.in_use import BUILT_IN, use_filters, using_filters, with_plugins
 from kubetide.scheduling.filters.named import GROUP
@@ -23,23 +24,34 @@ class RecordedPlugins:
 
         Raises: RecordError, which names the plug-in that is missing and the version to install.
         """
+        where = f"{header.loop}-{header.segment:04d}.jsonl"
+        for then in header.plugins:
+            if then.group not in {GROUP, CLOUDS}:
+                self._check(then, where)
         recorded = tuple(one for one in header.plugins if one.group == GROUP)
         if recorded == self._recorded:
             return False
-        where = f"{header.loop}-{header.segment:04d}.jsonl"
         try:
             filters = with_plugins(one.name for one in recorded)
         except PluginNotUsable as error:
-            raise RecordError(
-                f"{where} was recorded with the plug-ins {_named(recorded)}; {error}; install what is missing, in the "
-                "recorded version"
-            ) from error
+            raise _missing(where, recorded, error) from error
         for then, now in zip(recorded, filters.plugins, strict=True):
-            if then != now:
-                self.notes[f"{where} was recorded with the plug-in {then}; installed is {now}"] = None
+            self._note(then, now, where)
         self._recorded = recorded
         use_filters(filters)
         return True
+
+    def _check(self, then: Plugin, where: str) -> None:
+        """Note another version of a plug-in that the loop's settings name. Raises RecordError where it is missing."""
+        try:
+            now, _ = load_plugin(then.group, then.name, where)
+        except PluginNotUsable as error:
+            raise _missing(where, (then,), error) from error
+        self._note(then, now, where)
+
+    def _note(self, then: Plugin, now: Plugin, where: str) -> None:
+        if then != now:
+            self.notes[f"{where} was recorded with the plug-in {then}; installed is {now}"] = None
 
 
 @contextmanager
@@ -49,5 +61,8 @@ def recorded_plugins() -> Iterator[RecordedPlugins]:
         yield RecordedPlugins()
 
 
-def _named(plugins: tuple[Plugin, ...]) -> str:
-    return ", ".join(str(one) for one in plugins)
+def _missing(where: str, recorded: tuple[Plugin, ...], error: PluginNotUsable) -> RecordError:
+    named = ", ".join(str(one) for one in recorded)
+    return RecordError(
+        f"{where} was recorded with the plug-ins {named}; {error}; install what is missing, in the recorded version"
+    )

@@ -105,15 +105,13 @@ class _Run:
         return self.result()
 
     async def main(self, clock: Clock) -> None:
-        filters = with_plugins(
-            parse_flags(self._scenario.flags, loop_entries(self._scenario.loops))
-            .of(NodesSettings)
-            .scheduler_plugins
-        )
+        entries = loop_entries(self._scenario.loops)
+        settings = parse_flags(self._scenario.flags, entries)
+        filters = with_plugins(settings.of(NodesSettings).scheduler_plugins)
         use_filters(filters)
         if filters.plugins:
             self._warn(plugins_told(filters))
-        self._writer.start(plugins=filters.plugins)
+        self._writer.start(plugins=(*filters.plugins, *settings.plugins(entries)))
         try:
             async with nullcontext() if self._webhooks is None else self._webhooks as caller:
                 await self._play(clock, caller)

@@ -126,16 +126,17 @@ class World:
 
     def judge_scale(self, replicas):
         """Look at what a write of fewer replicas was decided from."""
-        held = self.caches["deployments"].objects.get(("default", "web"))
-        if held is None or replicas >= held.spec.replicas:
+        current = self.loop.state.scales["default", "web"].spec_replicas
+        if replicas >= current:
             return
         pods, began = self.caches["pods"], before(self.clock.now(), self.took())
+        seen = f"from {current} to {replicas} at {began}, pods heard at {pods.last_heard}, holds {self.loop.holds}"
         if between(pods.last_heard, began) > MAX_AGE:
-            self.wrong.append("pods are scaled down on a cache that is too old")
+            self.wrong.append(f"pods are scaled down on a cache that is too old: {seen}")
         # A list that came while the tick was under way was not known when it decided.
         known = pods.last_relist is not None and pods.last_relist.at <= began
         if known and shrunken(pods, began, max_relist_loss=0.2, relist_hold=MAX_AGE):
-            self.wrong.append("pods are scaled down on a cache that has lost many")
+            self.wrong.append(f"pods are scaled down on a cache that has lost many: {seen}")
 
     def took(self):
         return Duration(self.clock.monotonic() - self.loop.health.began)

@@ -105,7 +105,9 @@ def context(pdb, *, custom=True, local=True, system=True, replicas=0, system_wai
         "StatefulSet": {("default", "web"): StatefulSet()},
         "Job": {("default", "web"): Job()},
     }
-    return DrainContext(now=now, settings=settings, allowances=Allowances.of(pdbs), owners=owners)
+    return DrainContext(
+        now=now, settings=settings, allowances=Allowances.of(pdbs), owners=owners, rules=RULES
+    )
 
 
 @pytest.mark.parametrize(

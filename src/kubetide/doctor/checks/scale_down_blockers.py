@@ -10,7 +10,6 @@ from kubetide.nodes.explain.blockers import LASTING, way_out
 from kubetide.nodes.scale_down.context import drain_context
 from kubetide.nodes.scale_down.drain_rules.base import Answer
 from kubetide.nodes.scale_down.drain_rules.evaluate import evaluate
-from kubetide.nodes.scale_down.drain_rules.registry import RULES
 from kubetide.nodes.scale_down.pdbs import Allowances
 from kubetide.nodes.scale_down.pods import key_of
 from kubetide.objects.node import Node
@@ -26,7 +25,7 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
         return
     state = snapshot.node_state
     context = drain_context(state, snapshot.now, Allowances.of(state.pdbs))
-    rules = [rule for rule in RULES if not rule.uses_allowance]
+    rules = [rule for rule in context.rules if not rule.uses_allowance]
     on_node: dict[str, list[Pod]] = {}
     for pod in snapshot.pods:
         on_node.setdefault(pod.spec.node_name, []).append(pod)

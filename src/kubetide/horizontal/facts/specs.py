@@ -98,7 +98,7 @@ def read_spec(view: HpaView, settings: Settings) -> Autoscaler:
     ref = spec.scale_target_ref
     metrics = spec.metrics or _DEFAULT_METRICS
     behavior = spec.behavior
-    options = _with_flags(read_options(view.annotations), settings)
+    options = _with_flags(read_options(view.annotations, settings.options), settings)
     if options.forecast == CALENDAR:
         # Nodes come and go slower than pods: what is given back too early is bought again.
         calm = Duration(max(settings.downscale_stabilization, CALM))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from kubetide.forecast.zones import is_zone
+from kubetide.horizontal.options.named import Named, named_options
 from kubetide.units.time import Duration, TimeFormatError, parse_duration
 
 PREFIX = "horizontal.kubetide.io/"
@@ -60,6 +61,7 @@ class Options:
         forecast: ``calendar``, ``strict`` or ``none``; empty is what the flag says.
         forecast_zone: The time zone of its days and weeks; empty is UTC.
         emptiest_node_first: The pods on the emptiest nodes are marked to go first.
+        named: Options of other packages that are turned on, in order of their names.
         problems: What cannot be read, in order of the annotations' names.
     """
 
@@ -76,6 +78,7 @@ class Options:
     forecast: str = ""
     forecast_zone: str = ""
     emptiest_node_first: bool = False
+    named: tuple[Named, ...] = ()
     problems: tuple[str, ...] = ()
 
     @property
@@ -105,23 +108,32 @@ def ours(annotations: Mapping[str, str] | None) -> dict[str, str]:
     } or _NONE
 
 
-def read_options(annotations: Mapping[str, str]) -> Options:
-    """Read the annotations that begin with the prefix."""
+def read_options(annotations: Mapping[str, str], others: tuple[str, ...] = ()) -> Options:
+    """Read the annotations that begin with the prefix; ``others`` are the options of other packages that are in use."""
     if not annotations:
         return NO_OPTIONS
     found: dict[str, object] = {}
-    problems = []
+    installed = named_options(others)
+    named, problems = [], []
     for name, text in sorted(annotations.items()):
         known = _READERS.get(name)
         if known is None:
-            problems.append(f"{name}: is not known; known are {', '.join(sorted(_READERS))}")
+            short = name.removeprefix(PREFIX)
+            if short not in installed:
+                there = sorted((*_READERS, *(PREFIX + one for one in installed)))
+                problems.append(f"{name}: is not known; known are {', '.join(there)}")
+                continue
+            try:
+                named.append(Named(short, installed[short][1].read(text.strip())))
+            except ValueError as error:
+                problems.append(f'{name}: "{text}" is not read; {error}')
             continue
         field, read, expected = known
         try:
             found[field] = read(text.strip())
         except (ValueError, TimeFormatError):
             problems.append(f'{name}: "{text}" is not read; write {expected}')
-    return Options(**found, problems=tuple(problems))  # type: ignore[arg-type]  # each reader gives its field's type
+    return Options(**found, named=tuple(named), problems=tuple(problems))  # type: ignore[arg-type]  # each reader gives its field's type
 
 
 def _period(text: str) -> Duration:

@@ -18,6 +18,7 @@ from kubetide.horizontal.options.deletion_cost import costs_of_idlest
 from kubetide.horizontal.options.emptiest_node import costs_of_emptiest
 from kubetide.horizontal.options.forecasting import beyond_saturation, is_rolling, load_of, raised
 from kubetide.horizontal.options.forecasting import why_of as why_foretold
+from kubetide.horizontal.options.named import Situation, adjusted, named_options
 from kubetide.horizontal.options.pause import unpaused
 from kubetide.horizontal.options.until_ready import held_until_ready
 from kubetide.horizontal.rules.known import pods_of, samples_of
@@ -54,6 +55,8 @@ class Number(NamedTuple):
     unready: int | None = None
     ready: int = 0
     unpaused: int | None = None
+    unadjusted: int | None = None
+    adjusted: tuple[tuple[str, int], ...] = ()
     load: float | None = None
     saturated: bool = False
     rolling: bool = False
@@ -89,6 +92,8 @@ def evaluate(state: State, key: Key, now: Instant) -> Verdict:
         return _uncomputed(spec, scale, number, measured, first=first)
     if spec.options.hold_until_ready and measured is not None and number.desired < current:
         number = _wait_for_ready(number, measured, state, spec, scale, now)
+    if spec.options.named:
+        number = _adjust(number, spec, state, current, now)
     if spec.options.pause:
         number = _pause(number, spec.options.pause, current)
     leaving = current - number.desired
@@ -116,6 +121,8 @@ def evaluate(state: State, key: Key, now: Instant) -> Verdict:
         unpaused=number.unpaused,
         unready=number.unready,
         ready=number.ready,
+        unadjusted=number.unadjusted,
+        adjusted=number.adjusted,
         costs=_costs(state, spec, scale, leaving=leaving) if leaving > 0 else (),
         held_back=number.held_back,
         load=number.load,
@@ -311,6 +318,19 @@ def _pause(number: Number, pause: str, current: int) -> Number:
         return number
     notes = (*number.notes, say.paused(number.desired))
     return number._replace(desired=left, unpaused=number.desired, notes=notes)
+
+
+def _adjust(number: Number, spec: Autoscaler, state: State, current: int, now: Instant) -> Number:
+    """Return the number as options of other packages leave it; a target that is off stays off, a hold holds."""
+    if current == 0:
+        return number
+    situation = Situation(spec.key, current, number.desired, spec.minimum, spec.maximum, now)
+    changes = adjusted(spec.options.named, named_options(state.settings.options), situation)
+    if not changes:
+        return number
+    desired, _ = hold(changes[-1][1], current, holds=bool(state.holds))
+    notes = (*number.notes, *(say.adjusted(name, to) for name, to in changes))
+    return number._replace(desired=desired, unadjusted=number.desired, adjusted=tuple(changes), notes=notes)
 
 
 def _costs(state: State, spec: Autoscaler, scale: ScaleView, *, leaving: int) -> tuple[tuple[str, int], ...]:

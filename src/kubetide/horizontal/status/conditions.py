@@ -91,6 +91,11 @@ def paused(wanted: int) -> Note:
     return Note(LIMITED, "True", "Paused", text)
 
 
+def adjusted(name: str, replicas: int) -> Note:
+    text = f"the number is {replicas} by the annotation horizontal.kubetide.io/{name}"
+    return Note(LIMITED, "True", "AdjustedByOption", text)
+
+
 def held_until_ready(wanted: int, ready: int, current: int) -> Note:
     text = (
         f"scaling to {wanted} waits until the pods of the last scale-up are ready ({ready} of {current} are), by the "

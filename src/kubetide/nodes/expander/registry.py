@@ -1,6 +1,6 @@
 """The expanders by the names of ``--expander``, and chains of them.
 
-A new expander is one file here and one line in ``EXPANDERS``.
+A new expander is one file here and one line in ``EXPANDERS``, or a plug-in of another package (``named``).
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from kubetide.nodes.expander.least_cost import LEAST_COST, least_cost
 from kubetide.nodes.expander.least_nodes import least_nodes
 from kubetide.nodes.expander.least_waste import least_waste
 from kubetide.nodes.expander.most_pods import most_pods
+from kubetide.nodes.expander.named import named_expander
 from kubetide.nodes.expander.price import price
 from kubetide.nodes.expander.priority import PRIORITY, priority
 from kubetide.nodes.least_cost.solver import has_solver
+from kubetide.ports.plugins import Plugin, PluginNotUsable
 from kubetide.units.seeds import Draw, unit_interval
 from kubetide.units.time import Instant
 
@@ -45,9 +47,14 @@ def parse_expanders(text: str) -> tuple[str, ...]:
     """
     names = tuple(text.split(","))
     for at, name in enumerate(names):
-        if name not in {RANDOM, GRPC} and name not in EXPANDERS:
-            known = ", ".join((*EXPANDERS, GRPC, RANDOM))
-            raise ExpanderError(f"--expander={text}: Expander {name} not supported; there are {known}")
+        if name not in {RANDOM, GRPC}:
+            try:
+                expander_of(name)
+            except PluginNotUsable as error:
+                known = ", ".join((*EXPANDERS, GRPC, RANDOM))
+                raise ExpanderError(
+                    f"--expander={text}: Expander {name} not supported; there are {known}; {error}"
+                ) from error
         if name in names[:at]:
             raise ExpanderError(
                 f"--expander={text}: Expander {name} was specified multiple times, "
@@ -64,6 +71,17 @@ def parse_expanders(text: str) -> tuple[str, ...]:
             "pip install 'highspy>=1.12'"
         )
     return names
+
+
+def expander_of(name: str) -> Expander:
+    """Return a built-in expander, or that of another package. Raises PluginNotUsable."""
+    return EXPANDERS[name] if name in EXPANDERS else named_expander(name)[1]
+
+
+def expander_plugins(expander: str) -> list[Plugin]:
+    """Return the expanders of a chain that are other packages'. Raises PluginNotUsable."""
+    names = expander.split(",")
+    return [named_expander(name)[0] for name in names if name not in {RANDOM, GRPC, *EXPANDERS}]
 
 
 def packs_all_groups(expander: str) -> bool:
@@ -101,7 +119,7 @@ def before_service(options: Sequence[Option], expander: str, context: Context) -
     for name in expander.split(","):
         if name == GRPC:
             break
-        left = EXPANDERS[name](left, context)
+        left = expander_of(name)(left, context)
         if len(left) <= 1:
             break
     return left
@@ -127,7 +145,7 @@ def choose(
     for name in names[names.index(GRPC) + 1 :] if GRPC in names else names:
         if name == RANDOM:
             break
-        left = EXPANDERS[name](left, context)
+        left = expander_of(name)(left, context)
         if len(left) == 1:
             return Choice(left[0], name)
         if not left:

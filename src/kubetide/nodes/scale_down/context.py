@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kubetide.nodes.scale_down.drain_rules.base import DrainContext, Owner
+from kubetide.nodes.scale_down.drain_rules.named import rules_with
 from kubetide.nodes.scale_down.pdbs import Allowances
 from kubetide.nodes.scale_down.pods import Key
 from kubetide.nodes.state import State
@@ -26,4 +27,10 @@ def owners_of(state: State) -> Mapping[str, Mapping[Key, Owner]]:
 
 def drain_context(state: State, now: Instant, allowances: Allowances) -> DrainContext:
     """Make the context in which drain rules are asked."""
-    return DrainContext(now=now, settings=state.settings, allowances=allowances, owners=owners_of(state))
+    return DrainContext(
+        now=now,
+        settings=state.settings,
+        allowances=allowances,
+        owners=owners_of(state),
+        rules=rules_with(state.settings.drain_rules),
+    )

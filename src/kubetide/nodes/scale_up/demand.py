@@ -2,13 +2,15 @@
 
 A source gives pods that want a place. Pods that do not exist yet are made from their workload's pod
 template; they are counted like pods, but get no events. A new source is one function and one line in
-``SOURCES``; ``settings.demand_sources`` says which are asked.
+``SOURCES``, or an entry point of the group ``kubetide.demand-sources`` of another package; ``settings.demand_sources`` says which are asked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -27,9 +29,13 @@ from kubetide.objects.meta import ObjectMeta, OwnerReference, controller_of
 from kubetide.objects.pod import Pod, PodSpec, PodStatus
 from kubetide.objects.workload import ReplicaSet
 from kubetide.plan.board import Intent, Workload, missing_replicas, percentile_95
+from kubetide.ports.plugins import Plugin, PluginNotUsable, load_plugin
 from kubetide.units.time import Duration, Instant, after, minutes
 
 Key = tuple[str, str]
+
+GROUP: Final = "kubetide.demand-sources"
+SETTING: Final = "--demand-sources"
 
 EXPECTED_BOOT = minutes(3)
 EXPECTED_START = minutes(1)
@@ -169,14 +175,34 @@ _ALWAYS = ("pending", INJECTED, "drain", BUFFERS)
 def check_sources(names: Sequence[str]) -> None:
     """Raise ValueError for a source that does not exist."""
     for name in names:
-        if name not in SOURCES:
-            raise ValueError(f"--demand-sources: there is no source {name!r}; there are {', '.join(SOURCES)}")
+        try:
+            source_of(name)
+        except PluginNotUsable as error:
+            known = ", ".join(SOURCES)
+            raise ValueError(f"{SETTING}: there is no source {name!r}; there are {known}; {error}") from error
+
+
+def source_of(name: str) -> Source:
+    """Return a built-in source, or that of another package. Raises PluginNotUsable."""
+    return SOURCES[name] if name in SOURCES else named_source(name)[1]
+
+
+@cache
+def named_source(name: str) -> tuple[Plugin, Source]:
+    """Return the source of another package. Raises PluginNotUsable."""
+    plugin, offered = load_plugin(GROUP, name, SETTING)
+    if not callable(offered):
+        raise PluginNotUsable(
+            f"{SETTING}: {name!r} is no source: it must be a function of a state and a time"
+        )
+    source: Source = offered
+    return plugin, source
 
 
 def demand(state: State, now: Instant) -> list[Asked]:
-    """Return all that is asked for by the sources that are on. Raises KeyError for an unknown source in the settings."""
+    """Return all that is asked for by the sources that are on. Raises PluginNotUsable for a source that is not installed."""
     names = (*_ALWAYS, *(name for name in state.settings.demand_sources if name not in _ALWAYS))
-    return [asked for name in names for asked in SOURCES[name](state, now)]
+    return [asked for name in names for asked in source_of(name)(state, now)]
 
 
 def workload_of(state: State, pod: Pod) -> Workload | None:

@@ -1,7 +1,8 @@
 """What a drain rule is: a question about one pod of a node that is to go.
 
 Rules are asked in the order of the registry and the first answer wins. A rule is a pure function of
-the pod and the context; a new rule is one function and one line in ``registry.RULES``. What rules say
+the pod and the context; a new rule is one function and one line in ``registry.RULES``, or a plug-in of another
+package (``named``). What rules say
 that read no budgets is kept for all pods with the same namespace, labels, annotations, owners, volumes,
 restart policy and phase (``scale_down.facts``): one that reads more of a pod needs it there too.
 """
@@ -65,13 +66,14 @@ class DrainContext:
     """What rules may look at besides the pod.
 
     ``owners`` holds the objects of each kind of controller that the loop watches; a kind that is not a
-    key is not watched, and its objects are taken to exist.
+    key is not watched, and its objects are taken to exist. ``rules`` are all that are asked, in order.
     """
 
     now: Instant
     settings: Settings
     allowances: Allowances
     owners: Mapping[str, Mapping[Key, Owner]]
+    rules: tuple[Rule, ...]
 
 
 Check = Callable[[Pod, DrainContext], Answer | None]

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.scale_down.drain_rules.base import DRAIN, Answer, DrainContext, Rule
-from kubetide.nodes.scale_down.drain_rules.registry import RULES
 from kubetide.objects.pod import Pod
 from kubetide.units.time import Instant
 
@@ -72,9 +71,9 @@ class Prepared:
     valid_until: Instant | None
 
 
-def evaluate(pod: Pod, context: DrainContext, rules: Sequence[Rule] = RULES) -> tuple[Answer, str]:
-    """Return the first answer of the rules and the rule's name; DRAIN and "" when none objects."""
-    for rule in rules:
+def evaluate(pod: Pod, context: DrainContext, rules: Sequence[Rule] | None = None) -> tuple[Answer, str]:
+    """Return the first answer of the rules (None: of all) and the rule's name; DRAIN and "" when none objects."""
+    for rule in context.rules if rules is None else rules:
         answer = rule.check(pod, context)
         if answer is not None:
             return answer, rule.name
@@ -85,7 +84,7 @@ def verdict_on(pod: Pod, context: DrainContext) -> Verdict:
     """Ask the rules that do not read budgets, up to the first that answers."""
     changes: list[Instant] = []
     of_node = is_daemon_set_pod(pod) or is_mirror_pod(pod)
-    for index, rule in enumerate(RULES):
+    for index, rule in enumerate(context.rules):
         if rule.uses_allowance:
             return Verdict(None, index, min(changes, default=None), of_node)
         if rule.changes_at is not None:
@@ -95,7 +94,7 @@ def verdict_on(pod: Pod, context: DrainContext) -> Verdict:
         answer = rule.check(pod, context)
         if answer is not None:
             return Verdict(answer, index, min(changes, default=None), of_node)
-    return Verdict(DRAIN, len(RULES) - 1, min(changes, default=None), of_node)
+    return Verdict(DRAIN, len(context.rules) - 1, min(changes, default=None), of_node)
 
 
 def together(pods: Sequence[Pod], verdicts: Sequence[Verdict]) -> Prepared:
@@ -115,9 +114,9 @@ def settle(prepared: Prepared, context: DrainContext) -> Moves:
     daemon_pods: list[Pod] = []
     waiting: list[Pod] = []
     for pod, verdict in zip(prepared.pods, prepared.verdicts, strict=True):
-        answer, name = verdict.answer, RULES[verdict.rule].name
+        answer, name = verdict.answer, context.rules[verdict.rule].name
         if answer is None:
-            answer, name = evaluate(pod, context, RULES[verdict.rule :])
+            answer, name = evaluate(pod, context, context.rules[verdict.rule :])
         if answer.outcome == "block":
             return Moves(blocked=Blocked(pod, answer, name))
         if answer.outcome == "skip":
