@@ -36,7 +36,11 @@ def pytest_sessionstart():
         )
     missing = [
         *missing_programs(),
-        *(name for name in (*TARGETS["clients"], *TARGETS["kwok"]) if not find(name)),
+        *(
+            name
+            for name in (*TARGETS["clients"], *TARGETS["kwok"], *TARGETS["kube-state-metrics"])
+            if not find(name)
+        ),
     ]
     if os.environ.get("KUBETIDE_REQUIRE_PLANE") and missing:
         raise pytest.UsageError(
