@@ -155,6 +155,15 @@ def test_without_cadvisor(run, tmp_path):
     assert not list((tmp_path / "out").glob("*.csv"))
 
 
+def test_without_the_capacity_of_nodes(run, tmp_path):
+    """Machines of which nothing is known are no node groups."""
+    told = open_metrics(run, kube_node_status_capacity=(0, 1e9))
+    (tmp_path / "prometheus").mkdir()
+    with serving(tmp_path / "prometheus", told) as prometheus:
+        result = invoke("--prometheus-url", prometheus.url, *UNTIL, "--out", tmp_path / "out")
+    assert "no kube_node_status_capacity of any node" in str(result.exception)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -165,8 +174,10 @@ def test_without_cadvisor(run, tmp_path):
         (("--since", "soon"), "--since soon: neither a time"),
         (("--since", "10s", "--step", "1m"), "there is not one step of 1m0s"),
         (("--step", "-1s"), "--step -1s: not a duration above 0"),
+        (("--prometheus-url", "prometheus:9090"), '"prometheus:9090" is no URL'),
+        (("--prometheus-user", "me"), "prometheus-user and prometheus-password-file"),
     ],
-    ids=["no series", "no time", "too short", "no step"],
+    ids=["no series", "no time", "too short", "no step", "no URL", "no password"],
 )
 def test_what_cannot_be_asked(server, tmp_path, arguments, said):
     """Each mistake is named, and nothing is written."""

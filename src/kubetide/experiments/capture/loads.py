@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -58,11 +58,21 @@ def loads_of(seen: Seen, span: Span, notes: list[str]) -> tuple[list[Json], dict
             notes.append(
                 f"{loaded.title}: {held} of {steps} steps have no sample; the value before them holds."
             )
-        traces[loaded.file] = values
+        file = _free(loaded.file, traces)
+        traces[file] = values
         used = memory.get(loaded.workload)
         own = {} if used is None else {"baseMemory": used}
-        loads.append({**load, **own, "load": {"trace": loaded.file, "step": format_duration(loaded.step)}})
+        loads.append({**load, **own, "load": {"trace": file, "step": format_duration(loaded.step)}})
     return loads, traces
+
+
+def _free(file: str, taken: Container[str]) -> str:
+    """Return the file's name, or one like it that is not taken: a-b/c and a/b-c are called the same."""
+    number = 2
+    name = file
+    while name in taken:
+        name, number = f"{number}-{file}", number + 1
+    return name
 
 
 def _loaded(seen: Seen) -> Iterator[_Loaded]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from kubetide.experiments.capture.seen import Seen
 from kubetide.units.time import Duration, Instant
+
+if TYPE_CHECKING:
+    # Those who only show a card need no reader of records.
+    from kubetide.experiments.capture.seen import Seen
 
 CARD: Final = "score.json"
 """The card of a captured scenario, beside it."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kubetide.experiments.capture.cluster import Cluster, Count
+from kubetide.experiments.capture.errors import CaptureError
 from kubetide.experiments.capture.groups import lasting_taints
 from kubetide.experiments.capture.prometheus.hpas import hpas_of
 from kubetide.experiments.capture.prometheus.nodes import (
@@ -74,9 +75,17 @@ class Numbers(NamedTuple):
 
 
 def cluster_of(numbers: Numbers, notes: Notes) -> Cluster:
-    """Return workloads, nodes and node groups; what cannot be told goes into ``notes``."""
+    """Return workloads, nodes and node groups; what cannot be told goes into ``notes``.
+
+    Raises: CaptureError where no series tells what any node is.
+    """
     grid, at = numbers.grid, np.flatnonzero(numbers.covered)
     nodes = nodes_of(numbers.facts, numbers.nodes)
+    if not nodes.by_name:
+        raise CaptureError(
+            "Prometheus has no kube_node_status_capacity of any node, so that nothing tells what machines are: does "
+            "kube-state-metrics drop it (--metric-denylist)?"
+        )
     if nodes.shapeless:
         notes.always.append(
             f"{len(nodes.shapeless)} nodes have no kube_node_status_capacity and are left out: {_some(nodes.shapeless)}."
