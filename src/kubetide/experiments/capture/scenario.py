@@ -187,7 +187,8 @@ def _about(seen: Seen, step: Duration) -> Iterator[str]:
     if cluster.advised:
         yield "The node loop only advised: the flags are its own, and what scaled the nodes may have had others."
     if services is None:
-        yield "There are no records of the HPA loop: no service has a load, and nothing scales pods."
+        loaded = "only the targets of VPAs have a load" if seen.vertical else "no service has a load"
+        yield f"There are no records of the HPA loop: {loaded}, and nothing scales pods by it."
     elif services.longest_gap > 3 * step:
         yield f"The HPA loop's records have a hole of {to_seconds(services.longest_gap):.0f} s."
     for key, history in sorted(services.hpas.items() if services else ()):
