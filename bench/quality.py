@@ -63,6 +63,17 @@ def sets_table(found: dict[str, Any]) -> Iterator[str]:
             )
 
 
+def tables(plan: dict[str, Any], bill: dict[str, Any], *, seed: str, hours: str | None, some: bool) -> str:
+    """Return both tables with a line on what they are of.
+
+    Args:
+        some: Whether the load series are others than the given ones.
+    """
+    heading = f"Seed {seed}{f', {hours} hours of each set of pods' if hours else ''}"
+    series = f"; load series: {', '.join(plan['series'])}" if some else ""
+    return "\n".join([f"{heading}{series}.", "", *series_table(plan), "", *sets_table(bill), ""])
+
+
 def written(page: str, text: str) -> str:
     """Return the page with the text between its marks. Raises: QualityError where it has none."""
     before, begin, rest = page.partition(BEGIN)
@@ -94,9 +105,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         plan = figures("plan", [*said.series, "--nodes", "--policy", "classic", "--policy", "plan", *common])
         bill = figures("bill", ["--policy", "upstream", "--policy", "ours", *own, *common])
-        cut = f", {said.hours} hours of each set of pods" if said.hours else ""
-        lines = [f"Seed {said.seed}{cut}.", "", *series_table(plan), "", *sets_table(bill), ""]
-        text = "\n".join(lines)
+        text = tables(plan, bill, seed=said.seed, hours=said.hours, some=bool(said.series))
         if said.write:
             PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), text), encoding="utf-8")
     except (QualityError, OSError) as error:
