@@ -45,8 +45,8 @@ lock: $(DEV_ENV)/.ready  ## Resolve the dependencies anew (needs uv on PATH)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		--extra live --extra tls --extra optimize --extra protobuf --extra aws --extra grpc --extra gce --extra azure --extra dask --extra tune --group dev pyproject.toml -o requirements/dev.txt
 
-control-plane:  ## Build kubectl, a whole Kubernetes, client-go programs, Helm, kwok and the VPA programs for the tests (Go, or pip for it; some minutes once)
-	$(PYTHON) -m tools.plane build control-plane clients helm kwok vpa
+control-plane:  ## Build kubectl, a whole Kubernetes, client-go programs, Helm, kwok, the VPA programs and kube-state-metrics for the tests (Go, or pip for it; some minutes once)
+	$(PYTHON) -m tools.plane build control-plane clients helm kwok vpa kube-state-metrics
 
 manifests:  ## Render deploy/manifests from the chart (needs Helm: make control-plane)
 	$(PYTHON) -m tools.manifests

@@ -36,7 +36,12 @@ def pytest_sessionstart():
         )
     missing = [
         *missing_programs(),
-        *(name for target in ("clients", "kwok", "vpa") for name in TARGETS[target] if not find(name)),
+        *(
+            name
+            for target in ("clients", "kwok", "vpa", "kube-state-metrics")
+            for name in TARGETS[target]
+            if not find(name)
+        ),
     ]
     if os.environ.get("KUBETIDE_REQUIRE_PLANE") and missing:
         raise pytest.UsageError(

@@ -15,6 +15,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 PLANES_OF = {
     "audited": (
+        "tests/plane/test_capture.py",
         "tests/plane/test_device_nodes.py",
         "tests/plane/test_elastic.py",
         "tests/plane/test_hpa_prometheus.py",

@@ -84,13 +84,16 @@ class Prometheus:
 
 
 @contextmanager
-def running_prometheus(folder: Path, *scraped: Exporter, guarded: bool = False):
+def running_prometheus(
+    folder: Path, *scraped: Exporter, guarded: bool = False, more_flags: tuple[str, ...] = ()
+):
     """Yield a Prometheus that is ready, and scrapes the exporters five times a second.
 
     Args:
         folder: Empty; holds everything.
         scraped: Whom it scrapes.
         guarded: Whether it speaks TLS only, and only to ``USER`` with ``PASSWORD``.
+        more_flags: Of the program.
     """
     targets = [f"127.0.0.1:{one.port}" for one in scraped]
     target = {"job_name": "test", "static_configs": [{"targets": targets}]}
@@ -100,6 +103,7 @@ def running_prometheus(folder: Path, *scraped: Exporter, guarded: bool = False):
         f"--config.file={folder}/prometheus.yaml",
         f"--storage.tsdb.path={folder}/data",
         "--web.listen-address=127.0.0.1:0",
+        *more_flags,
     ]
     authority = ""
     if guarded:

@@ -70,3 +70,16 @@ def test_a_series_without_end_is_not_read():
     with pytest.raises(MetricsError, match="longer than 16Mi"):
         for _ in range(17):
             list(cutter.take(b"x" * (1 << 20)))
+
+
+@pytest.mark.parametrize("size", [1, 7, 1 << 20])
+def test_warnings_come_after_the_series(size):
+    """What the server warns of behind the series, such as that they are not all, is there at the end."""
+    body = (
+        b'{"status":"success","data":{"resultType":"vector","result":[]},"warnings":["no answer of store 2"]}'
+    )
+    cutter = SeriesCutter()
+    for start in range(0, len(body), size):
+        assert list(cutter.take(body[start : start + size])) == []
+    cutter.end()
+    assert cutter.warnings() == ("no answer of store 2",)

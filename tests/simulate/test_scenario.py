@@ -206,6 +206,7 @@ CONTENT = [
     ("nodeGroups/1/instanceType", "m5.lrge", "nodeGroups[1] (two).instanceType", "did you mean `m5.large`?"),
     ("nodeGroups/1/instanceType", "zzz", "nodeGroups[1] (two).instanceType", "shipped are "),
     ("nodeGroups/1/bootTime", "1 m", "nodeGroups[1] (two).bootTime", "neither a duration"),
+    ("nodeGroups/1/shutdownTime", "1 m", "nodeGroups[1] (two).shutdownTime", "neither a duration"),
     ("nodeGroups/0/taints/0/effect", "NoExec", "nodeGroups[0] (one).taints[0].effect", "`NoExecute`?"),
     ("services/0/cpuSecondsPerRequest", 0, "services[0] (web).cpuSecondsPerRequest", "greater than 0"),
     ("services/0/baseMemory", "64MiB", "services[0] (web).baseMemory", "not a quantity"),

@@ -1,4 +1,4 @@
-"""``python -m tools.plane build kubectl|clients|control-plane|helm|kwok|vpa``: prints the path of each program."""
+"""``python -m tools.plane build kubectl|clients|control-plane|helm|kwok|vpa|kube-state-metrics``: prints the path of each program."""
 
 from __future__ import annotations
 

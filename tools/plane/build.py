@@ -21,7 +21,7 @@ KUBERNETES = "1.36.2"
 
 MODULE = Path(__file__).with_name("go")
 _VPA_PROGRAMS = ("vpa-recommender", "vpa-updater", "vpa-admission-controller")
-_OWN_MODULES = {name: Path(__file__).with_name(name) for name in ("helm", "kwok")}
+_OWN_MODULES = {name: Path(__file__).with_name(name) for name in ("helm", "kube-state-metrics", "kwok")}
 _OWN_MODULES |= dict.fromkeys(_VPA_PROGRAMS, Path(__file__).with_name("vpa"))
 """Programs with modules of their own: they ask for other versions of Kubernetes' libraries."""
 
@@ -39,6 +39,7 @@ _PACKAGES = {
     "informer": "./informer",
     "cloud": "./cloud",
     "helm": "helm.sh/helm/v4/cmd/helm",
+    "kube-state-metrics": "k8s.io/kube-state-metrics/v2",
     "kwok": "sigs.k8s.io/kwok/cmd/kwok",
     **{
         name: f"k8s.io/autoscaler/vertical-pod-autoscaler/pkg/{name.removeprefix('vpa-')}"
@@ -50,6 +51,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "kubectl": ("kubectl",),
     "clients": ("clients", "cloud", "holder", "informer"),
     "helm": ("helm",),
+    "kube-state-metrics": ("kube-state-metrics",),
     "kwok": ("kwok",),
     "vpa": _VPA_PROGRAMS,
     "control-plane": ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"),

@@ -13,7 +13,7 @@ from kubetide.cli.exits import FAILED
 
 
 @click.command("capture")
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), required=False)
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -22,15 +22,57 @@ from kubetide.cli.exits import FAILED
     help="Folder for the scenario and its traces.",
 )
 @click.option("--name", default="captured", show_default=True, help="What the scenario is called.")
+@click.option(
+    "--set",
+    "sets",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="What is known and was not seen, as for `what-if`: a flag, group/NAME.FIELD, KIND/NAME.FIELD.",
+)
 @click.option("--no-score", is_flag=True, help="Do not simulate the scenario to see how near it comes.")
 @click.option("--seed", type=int, default=1, show_default=True, help="What that simulation is drawn from.")
-def command(folder: Path, out: Path, name: str, no_score: bool, seed: int) -> None:
+@click.option("--prometheus-url", default="", metavar="URL", help="Where Prometheus is.")
+@click.option(
+    "--since",
+    default="24h",
+    show_default=True,
+    metavar="TIME",
+    help="From when Prometheus is asked: RFC 3339, or a duration before the records, else before --until.",
+)
+@click.option(
+    "--until", default="", metavar="TIME", help="Up to when, without records; RFC 3339.  [default: now]"
+)
+@click.option(
+    "--step",
+    default="",
+    metavar="DURATION",
+    help="Between two numbers of Prometheus.  [default: that of its samples, 15s or more]",
+)
+@click.option("--prometheus-token-file", default="", metavar="FILE", help="A bearer token to show it.")
+@click.option("--prometheus-user", default="", metavar="NAME", help="A user to be there.")
+@click.option("--prometheus-password-file", default="", metavar="FILE", help="The user's password.")
+@click.option("--prometheus-ca-file", default="", metavar="FILE", help="Authorities to trust, PEM.")
+@click.option("--prometheus-insecure", is_flag=True, help="Trust any certificate.")
+def command(
+    folder: Path | None,
+    out: Path,
+    name: str,
+    sets: tuple[str, ...],
+    no_score: bool,
+    seed: int,
+    since: str,
+    until: str,
+    step: str,
+    **prometheus: str | bool,
+) -> None:
     """Make a scenario of the records in FOLDER: what was there, its load, its node groups.
 
-    FOLDER is what `kubetide run`, also in advice mode, `up` or `simulate` wrote. The scenario has the workloads, HPAs and
-    disruption budgets of the beginning, node groups with prices and measured boot times, and for each HPA's target a
-    load from the CPU usage of its pods. What was assumed, and what the records do not show, is printed and stands in
-    the scenario. Then the scenario is simulated and set beside the records: a score card. Writes into --out:
+    FOLDER is what `kubetide run`, also in advice mode, `up` or `simulate` wrote. The scenario has the workloads, HPAs,
+    VPAs, time tables and disruption budgets of the beginning, node groups with prices and measured boot times, and for each HPA's target a
+    load from the CPU usage of its pods. With --prometheus-url, Prometheus tells the time before the records, or without
+    FOLDER everything: by the series of kube-state-metrics and cAdvisor. What was assumed, and what cannot be seen, is
+    printed and stands in the scenario. Then the scenario is simulated and set beside what happened: a score card. Writes
+    into --out:
 
     \b
       scenario.yaml  for `kubetide simulate`, `what-if`, `sweep`, `tune` and `test`
@@ -41,28 +83,35 @@ def command(folder: Path, out: Path, name: str, no_score: bool, seed: int) -> No
     Examples:
       kubetide capture kubetide-out --out my-shop
       kubetide capture /var/lib/kubetide --name monday --out monday
+      kubetide capture kubetide-out --prometheus-url http://prometheus:9090 --since 7d --out my-week
+      kubetide capture --prometheus-url http://prometheus:9090 --set expander=least-waste --out my-day
     """  # noqa: D301  click marks paragraphs with the character, not with two
     from kubetide.cli.progress import simulated
-    from kubetide.experiments.capture.cluster import LOOP as NODES
-    from kubetide.experiments.capture.cluster import read_cluster
-    from kubetide.experiments.capture.scenario import CaptureError, captured
+    from kubetide.experiments.capture.errors import CaptureError
+    from kubetide.experiments.capture.scenario import captured
     from kubetide.experiments.capture.score import CARD, scores
-    from kubetide.experiments.capture.services import LOOP as HORIZONTAL
-    from kubetide.experiments.capture.services import read_services
+    from kubetide.experiments.capture.seen import seen_in
+    from kubetide.experiments.changes import with_changes, without_nulls
     from kubetide.runtime.folder import write_whole
-    from kubetide.runtime.records import recorded_loops
+    from kubetide.runtime.prometheus_settings import PrometheusSettings
     from kubetide.simulate.scenario import load_scenario
     from kubetide.simulate.table import Table, aligned, decimal, percent, printable
 
-    loops = recorded_loops(folder)
-    if NODES not in loops:
-        raise CaptureError(
-            f"{folder} has no records of the node loop, which tell the workloads and the node groups: "
-            "record with --controllers=horizontal,nodes; advice mode is enough"
+    settings = PrometheusSettings(**prometheus)  # type: ignore[arg-type]
+    if folder is None and not settings.prometheus_url:
+        raise click.UsageError("name a FOLDER of records, or --prometheus-url, or both")
+    seen = seen_in(folder) if folder is not None else None
+    if settings.prometheus_url:
+        from kubetide.experiments.capture.prometheus.access import seen_by_prometheus
+
+        seen = seen_by_prometheus(
+            settings,
+            (since, until, step),
+            records=seen,
+            tell=lambda text: click.echo(f"kubetide: {text}", err=True),
         )
-    cluster = read_cluster(folder)
-    services = read_services(folder) if HORIZONTAL in loops else None
-    found = captured(name, cluster, services)
+    assert seen is not None
+    found = captured(name, seen)
     scenario = out / "scenario.yaml"
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -73,23 +122,24 @@ def command(folder: Path, out: Path, name: str, no_score: bool, seed: int) -> No
         write_whole(scenario, lambda path: path.write_text(found.text(), encoding="utf-8"))
     except OSError as error:
         raise CaptureError(f"cannot write under {out}: {error.strerror}; choose another --out") from error
+    loaded = load_scenario(scenario)
+    if sets:
+        loaded = with_changes(scenario, loaded, sets=sets, patches=())
+        value = without_nulls(msgspec.json.decode(msgspec.json.encode(loaded)))
+        changed = msgspec.structs.replace(found, value=value)
+        write_whole(scenario, lambda path: path.write_text(changed.text(), encoding="utf-8"))
     click.echo(f"{printable(name)}   {found.value['start']}, {found.value['duration']}\n")
     for note in found.notes:
         click.echo(f"- {printable(note)}")
     click.echo(f"\nscenario {scenario}")
-    loaded = load_scenario(scenario)
     if no_score:
         return
     with tempfile.TemporaryDirectory() as made:
         result = simulated(loaded, base=out, out=Path(made), seed=seed, label=name)
         if result.interrupted:
             raise click.Abort
-        there = recorded_loops(Path(made))
-        again = (
-            read_cluster(Path(made)),
-            read_services(Path(made)) if HORIZONTAL in there else None,
-        )
-    card = scores((cluster, services), again)
+        again = seen_in(Path(made))
+    card = scores(seen, again)
     write_whole(out / CARD, lambda path: path.write_bytes(msgspec.json.encode(card) + b"\n"))
     rows = tuple(
         (
@@ -104,7 +154,9 @@ def command(folder: Path, out: Path, name: str, no_score: bool, seed: int) -> No
     )
     click.echo("\nsimulated under the same policy:\n")
     click.echo(aligned(Table(("", "recorded", "simulated", "same", "near", "steps"), rows)))
-    click.echo("\nnear: within 1 replica; the same number of nodes within one tick's time")
+    click.echo(
+        "\nnear: within 1 replica; within a tenth of a recommendation; the same number of nodes within one tick's time"
+    )
     for violation in result.violations:
         click.echo(f"invariant broken: {violation}", err=True)
     if result.violations:

@@ -50,6 +50,13 @@ _MOST_FAILED = 20
     help="Processes on this machine. [default: one for each core]",
 )
 @click.option("--dask", metavar="ADDRESS", help="Run on this Dask scheduler instead, tcp://HOST:8786.")
+@click.option(
+    "--records",
+    default="",
+    metavar="FOLDER|URL",
+    help="Keep the records of each cell that is run there: a folder that the workers see, or a URL of fsspec.",
+)
+@click.option("--parquet", is_flag=True, help="Write the tables as Parquet, too; needs kubetide[sweep].")
 @click.option("--resume", is_flag=True, help="Take over the cells that --out has.")
 def command(
     scenario: Path,
@@ -59,6 +66,8 @@ def command(
     out: Path,
     jobs: int | None,
     dask: str | None,
+    records: str,
+    parquet: bool,
     resume: bool,
 ) -> None:
     """Run SCENARIO under every combination of settings, on several seeds, and set the results side by side.
@@ -73,6 +82,7 @@ def command(
       cells.csv     a row a cell
       sweep.json    all of it, with the whole summary of each cell
       cells/        what came of each cell, for --resume
+      *.parquet     with --parquet, settings and cells
 
     Exits with 0, or with 1 where a cell failed.
 
@@ -86,6 +96,8 @@ def command(
     from kubetide.experiments.capture.score import error_bar
     from kubetide.experiments.sweeps.grid import read_axes, variants
     from kubetide.experiments.sweeps.page import write_sweep
+    from kubetide.experiments.sweeps.parquet import cells_parquet, check_parquet, settings_parquet
+    from kubetide.experiments.sweeps.records import check_target
     from kubetide.experiments.sweeps.results import effects_of, settings_of
     from kubetide.experiments.sweeps.sweep import Store, SweepError, run_sweep
     from kubetide.experiments.sweeps.tables import (
@@ -106,6 +118,9 @@ def command(
         raise click.UsageError(
             "--jobs is for processes of this machine, --dask has its own workers: give one of them"
         )
+    check_target(records)
+    if parquet:
+        check_parquet()
     scenario = scenario_path(scenario)
     loaded = load_scenario(scenario)
     axes = read_axes(sets)
@@ -129,6 +144,7 @@ def command(
             base=scenario.parent,
             workers=workers,
             store=store,
+            records=str(Path(records).absolute()) if records and "://" not in records else records,
             done=lambda: bar.update(1),
         )
     settings = settings_of(cells)
@@ -138,6 +154,11 @@ def command(
         "settings.csv": settings_csv(axes, settings),
         "sweep.json": sweep_json(loaded.name, axes, cells, settings, effects),
     }
+    if parquet:
+        files |= {
+            "cells.parquet": cells_parquet(axes, cells),
+            "settings.parquet": settings_parquet(axes, settings),
+        }
     page = out / "sweep.html"
     try:
         out.mkdir(parents=True, exist_ok=True)

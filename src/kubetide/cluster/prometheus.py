@@ -70,6 +70,7 @@ class PrometheusClient:
         connection: URL up to before ``/api/v1``, token or token file, authorities, client certificate.
         basic: In place of a token.
         patience: Within which an answer must be there in full.
+        warn: Takes what the server warns of beside series, such as that they are not all.
     """
 
     def __init__(
@@ -79,11 +80,13 @@ class PrometheusClient:
         *,
         basic: BasicAuth | None = None,
         patience: Duration = _PATIENCE,
+        warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._connection = connection
         self._credentials = Credentials(connection, clock)
         self._basic = basic
         self._patience = patience
+        self._warn = warn
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -127,6 +130,8 @@ class PrometheusClient:
                 for one in cutter.take(piece):
                     take(one)
         cutter.end()
+        for text in cutter.warnings():
+            self._warn(text)
 
     async def _ask(self, what: str, form: Mapping[str, str]) -> list[Series]:
         async with self._posted(what, form) as posted:

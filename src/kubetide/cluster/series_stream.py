@@ -35,6 +35,10 @@ class _Refusal(msgspec.Struct):
     error_type: str = msgspec.field(default="", name="errorType")
 
 
+class _Rest(msgspec.Struct):
+    warnings: tuple[str, ...] = ()
+
+
 _items = msgspec.json.Decoder(_Item)
 
 
@@ -50,6 +54,7 @@ class SeriesCutter:
     def take(self, piece: bytes) -> Iterator[TimeSeries]:
         """Take the next bytes; yield the series that end in them. Raises: MetricsError for what is none."""
         if self._ended:
+            self._left = (self._left + piece)[:_HEAD]
             return
         self._left += piece
         if not self._begun:
@@ -67,7 +72,7 @@ class SeriesCutter:
             while at < len(self._left) and self._left[at] in _SPACE:
                 at += 1
             if self._left[at : at + 1] == b"]":
-                self._ended, self._left = True, b""
+                self._ended, self._left = True, self._left[at + 1 : at + 1 + _HEAD]
                 return
             found = self._one(at)
             if found is None:
@@ -114,3 +119,10 @@ class SeriesCutter:
                 raise MetricsError(f"the answer is not one of Prometheus' API: {error}") from error
             raise MetricsError(f"{refusal.error_type}: {refusal.error}")
         raise MetricsError("the answer of Prometheus broke off")
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return what the server warns of after the series, such as that the answer is partial."""
+        try:
+            return msgspec.json.decode(b'{"data":{"result":[]' + self._left, type=_Rest).warnings
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return ()

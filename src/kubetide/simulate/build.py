@@ -126,6 +126,8 @@ def _group(spec: NodeGroupSpec) -> GroupSpec:
         taints=tuple(Taint(key=taint.key, value=taint.value, effect=taint.effect) for taint in spec.taints),
         price_per_hour=spec.price_per_hour,
         boot=between(spec.boot_time),
+        ready=between(spec.ready_time),
+        shutdown=between(spec.shutdown_time),
         devices=dict(spec.devices),
     )
 

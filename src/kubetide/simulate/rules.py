@@ -120,7 +120,8 @@ def _check_groups(check: Checker, scenario: Scenario) -> None:
         )
         _check_names(check, group, where)
         _check_sizes(check, group, where)
-        check.parses(parse_range, group.boot_time, f"{where}.bootTime")
+        for name in ("boot", "ready", "shutdown"):
+            check.parses(parse_range, getattr(group, f"{name}_time"), f"{where}.{name}Time")
         for driver, count in group.devices.items():
             check.fits(dns1123_subdomain_errors(driver), f"{where}.devices", driver)
             room = 0 < count <= _MOST_DEVICES

@@ -15,7 +15,7 @@ from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.ports.clock import Clock
 from kubetide.runtime.clock import Pace, run_paced, run_virtual
 from kubetide.runtime.process import ended_by_signals, tune_gc
-from kubetide.runtime.records import RecordWriter
+from kubetide.runtime.records import NullRecorder, RecordWriter
 from kubetide.scheduling.filters.in_use import plugins_told, use_filters, with_plugins
 from kubetide.simulate.build import manifests_of, prices_of
 from kubetide.simulate.marks import MarkingRecorder
@@ -63,7 +63,7 @@ class _Run:
         scenario: Scenario,
         *,
         base: Path,
-        out: Path,
+        out: Path | None,
         seed: int,
         end: Instant,
         warn: Callable[[str], None],
@@ -83,7 +83,7 @@ class _Run:
         self._beside = beside
         self._kept = kept
         self._webhooks = webhooks
-        self._writer = RecordWriter(out, warn=warn)
+        self._writer = None if out is None else RecordWriter(out, warn=warn)
         self._world: World | None = None
 
     @property
@@ -111,12 +111,14 @@ class _Run:
         use_filters(filters)
         if filters.plugins:
             self._warn(plugins_told(filters))
-        self._writer.start(plugins=(*filters.plugins, *settings.plugins(entries)))
+        if self._writer is not None:
+            self._writer.start(plugins=(*filters.plugins, *settings.plugins(entries)))
         try:
             async with nullcontext() if self._webhooks is None else self._webhooks as caller:
                 await self._play(clock, caller)
         finally:
-            self._writer.close()
+            if self._writer is not None:
+                self._writer.close()
 
     async def _play(self, clock: Clock, webhooks: Caller | None) -> None:
         self._world = World(
@@ -125,7 +127,7 @@ class _Run:
             base=self._base,
             end=self._end,
             seed=self._seed,
-            recorder=MarkingRecorder(self._writer, self._mark),
+            recorder=MarkingRecorder(self._writer or NullRecorder(), self._mark),
             on_sample=self._on_sample,
             kept=self._kept,
             webhooks=webhooks,
@@ -165,7 +167,7 @@ def run_simulation(
     scenario: Scenario,
     *,
     base: Path,
-    out: Path,
+    out: Path | None,
     seed: int,
     warn: Callable[[str], None],
     progress: Callable[[Instant], None] | None = None,
@@ -174,7 +176,7 @@ def run_simulation(
 
     Args:
         base: The folder that the scenario's files lie beside.
-        out: Where the records go.
+        out: Where the records go; None keeps none.
         warn: Called with a sentence for what the run leaves out, and when records cannot be kept.
         progress: Called with the virtual time after each sampling step.
     Raises: ScenarioError, FlagError, TraceError, RecordError; KeyboardInterrupt before it began.

@@ -56,6 +56,8 @@ class NodeGroupSpec(Part, frozen=True, kw_only=True):
     devices: dict[str, int] = {}
     """How many devices each node has, by driver."""
     boot_time: str = "60s-90s"
+    ready_time: str = "5s-15s"
+    shutdown_time: str = "20s-40s"
     price_per_hour: float | None = None
 
 

@@ -12,9 +12,8 @@ from tests.simulate.worlds import MANIFEST, small
 
 from kubetide.api.runs import read_run
 from kubetide.cli.main import cli
-from kubetide.experiments.capture.cluster import read_cluster
 from kubetide.experiments.capture.score import scores
-from kubetide.experiments.capture.services import read_services
+from kubetide.experiments.capture.seen import seen_in
 from kubetide.simulate.run import run_simulation
 from kubetide.simulate.spec import BurstSpec, DailySpec, InstanceTypeSpec, LoadSpec, NodeGroupSpec
 
@@ -180,7 +179,7 @@ def test_what_limits_cut_off_is_a_lower_bound(tmp_path):
 def test_the_score_tells_another_policy(run, tmp_path):
     """A run under another target is farther away: the card can fail."""
     other = played(world(target=25, max_nodes=8), tmp_path)
-    recorded, simulated = ((read_cluster(one), read_services(one)) for one in (run, other))
+    recorded, simulated = map(seen_in, (run, other))
     same = {one.name: one.near / one.steps for one in scores(recorded, recorded)}
     assert same == {"replicas of default/web": 1.0, "nodes": 1.0}
     assert {one.name: one.near / one.steps for one in scores(recorded, simulated)}[

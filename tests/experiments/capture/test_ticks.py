@@ -16,7 +16,10 @@ SECOND = 1_000_000_000
 
 
 def state_of(ready_since, sampled):
-    """One HPA's pods by the seconds that they have been Ready for, and the samples of some, 15 s to 30 s old."""
+    """One HPA's pods by the seconds that they have been Ready for, and the samples of some, 15 s to 30 s old.
+
+    One whose name begins with x is being deleted.
+    """
     pods = [
         PodView(
             "default",
@@ -24,6 +27,7 @@ def state_of(ready_since, sampled):
             labels={"app": "web"},
             phase="Running",
             ready="True",
+            deleting=name.startswith("x"),
             ready_since=NOW - age * SECOND,
         )
         for name, age in ready_since.items()
@@ -47,9 +51,19 @@ def state_of(ready_since, sampled):
         ({"a": 99, "b": 99, "c": 5}, {"a": 300, "b": 100}, 400),
         ({"a": 99, "b": 99, "c": 99}, {"a": 300, "b": 100}, 600),
         ({"a": 99, "b": 5}, {"a": 300, "b": 20}, 320),
+        ({"a": 99, "x": 99}, {"a": 300}, 300),
+        ({"a": 99, "x": 99}, {"a": 300, "x": 100}, 400),
         ({"a": 99, "b": 99}, {}, None),
     ],
-    ids=["all", "new without a sample", "old without a sample", "new with a sample", "none"],
+    ids=[
+        "all",
+        "new without a sample",
+        "old without a sample",
+        "new with a sample",
+        "deleted without a sample",
+        "deleted with a sample",
+        "none",
+    ],
 )
 def test_demand(ready_since, sampled, used):
     """The sum of the samples, and their mean for each pod that served then and has none; new pods add nothing."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from kubetide.experiments.capture.ends import Ends, ready_after
 from kubetide.nodes.core import decode_delta
 from kubetide.nodes.delta import Delta
 from kubetide.nodes.settings import Settings
@@ -20,10 +21,13 @@ from kubetide.simulate.marks import marks_of
 from kubetide.units.time import Instant, parse_rfc3339
 
 LOOP = "nodes"
+_SECOND = 1_000_000_000
 
 WORKLOADS = ("deployments", "stateful_sets", "daemon_sets", "pdbs", "namespaces")
 """Fields of a delta whose objects a scenario begins with."""
 Key = tuple[str, str]
+Times = dict[str, list[float]]
+"""Seconds, by node group."""
 
 
 class Count(NamedTuple):
@@ -40,11 +44,16 @@ class Cluster(msgspec.Struct):
         workloads: The objects that were there at the start, by field of ``WORKLOADS``.
         later: Names of those that came later, by field.
         scaled: Names of Deployments and StatefulSets whose replicas changed, with their first and last number.
+        replicas: What those asked for, whenever it changed.
         groups: As they were last.
         at_start: Nodes of each group at the start, by name; ``""`` are those of no group.
+        members: All nodes of each group, by name, where they are known by group.
         shapes: A node of each group, where there was one.
         counts: Nodes that there were, tick by tick.
         boots: Seconds from the order of a machine to its node, by group.
+        readies: Seconds from a node to its being Ready, by group.
+        shutdowns: Seconds from the deletion of a machine to the end of its node, by group.
+        stops: Seconds from the deletion of a pod to its end.
         pods: Pods by themselves that were there at the start.
         advised: Whether the loop said what it would do, and did nothing.
         loose: Other pods that no workload makes: of Jobs, of other owners, or by themselves and later.
@@ -54,11 +63,16 @@ class Cluster(msgspec.Struct):
     workloads: dict[str, list[ApiObject]] = msgspec.field(default_factory=dict)
     later: dict[str, list[str]] = msgspec.field(default_factory=dict)
     scaled: dict[Key, tuple[int, int]] = msgspec.field(default_factory=dict)
+    replicas: dict[Key, list[tuple[Instant, int]]] = msgspec.field(default_factory=dict)
     groups: list[NodeGroup] = msgspec.field(default_factory=list)
     at_start: dict[str, list[str]] = msgspec.field(default_factory=dict)
+    members: dict[str, list[str]] = msgspec.field(default_factory=dict)
     shapes: dict[str, Node] = msgspec.field(default_factory=dict)
     counts: list[Count] = msgspec.field(default_factory=list)
-    boots: dict[str, list[float]] = msgspec.field(default_factory=dict)
+    boots: Times = msgspec.field(default_factory=dict)
+    readies: Times = msgspec.field(default_factory=dict)
+    shutdowns: Times = msgspec.field(default_factory=dict)
+    stops: list[float] = msgspec.field(default_factory=list)
     pods: list[Pod] = msgspec.field(default_factory=list)
     loose: int = 0
     advised: bool = False
@@ -73,6 +87,8 @@ class _Reading:
         self.nodes: dict[str, Node] = {}
         self.known: dict[str, set[Key]] = {field: set() for field in WORKLOADS}
         self.seen: dict[str, Node] = {}
+        self.ready: dict[str, Node] = {}
+        """Each as it was when it was Ready first."""
         self.group_of: dict[str, str] = {}
         """By provider ID."""
         self.targets: dict[str, int] = {}
@@ -83,6 +99,7 @@ class _Reading:
         self.alone: set[Key] = set()
         """Pods by themselves that were there at the start."""
         self.loose: set[Key] = set()
+        self.ends = Ends()
 
 
 def read_cluster(folder: Path) -> Cluster:
@@ -95,16 +112,22 @@ def read_cluster(folder: Path) -> Cluster:
             reading.nodes.clear()
         _take_nodes(reading, delta)
         _take_groups(reading, found, delta, record.now)
-        _take_workloads(reading, found, delta, at_start=not found.first)
+        _take_workloads(reading, found, delta, record.now, at_start=not found.first)
         if not found.first:
             found.first = record.now
             found.settings = delta.settings or found.settings
             starting = dict(reading.nodes)
+        # What has ended was there at the tick before: on average it ended in the middle between.
+        between = Instant((record.now + (found.last or record.now)) // 2)
+        found.stops += reading.ends.pods(delta, between)
+        for gone, lasted in reading.ends.nodes(delta, between):
+            found.shutdowns.setdefault(_group(reading, reading.seen[gone]), []).append(lasted)
         found.last = record.now
         if record.phase == 0:
             found.counts.append(Count(record.now, len(reading.nodes)))
         for mark in marks_of(record):
             found.advised |= mark.fruitless
+            reading.ends.take(mark)
             if mark.change > 0 and not mark.fruitless:
                 reading.orders.append((mark.at, mark.subject, mark.change))
     if not found.first:
@@ -115,6 +138,10 @@ def read_cluster(folder: Path) -> Cluster:
         found.shapes.setdefault(_group(reading, node), node)
     found.advised &= not reading.orders
     found.boots = _boots(reading, set(starting))
+    for name, node in reading.ready.items():
+        took = ready_after(node)
+        if name not in starting and took is not None:
+            found.readies.setdefault(_group(reading, node), []).append(took)
     found.loose = len(reading.loose)
     return found
 
@@ -123,6 +150,8 @@ def _take_nodes(reading: _Reading, delta: Delta) -> None:
     for node in delta.nodes:
         reading.nodes[node.metadata.name] = node
         reading.seen.setdefault(node.metadata.name, node)
+        if node.metadata.name not in reading.ready and ready_after(node) is not None:
+            reading.ready[node.metadata.name] = node
     for name in delta.gone.nodes:
         reading.nodes.pop(name, None)
 
@@ -143,11 +172,11 @@ def _take_groups(reading: _Reading, found: Cluster, delta: Delta, now: Instant) 
         reading.targets[group.id] = group.target_size
 
 
-def _take_workloads(reading: _Reading, found: Cluster, delta: Delta, *, at_start: bool) -> None:
+def _take_workloads(reading: _Reading, found: Cluster, delta: Delta, at: Instant, *, at_start: bool) -> None:
     for field in WORKLOADS:
         for item in _objects(delta, field):
             key = (item.metadata.namespace, item.metadata.name)
-            _count_replicas(found, field, key, item)
+            _count_replicas(found, field, key, item, at)
             if key in reading.known[field]:
                 continue
             reading.known[field].add(key)
@@ -171,26 +200,30 @@ def _objects(delta: Delta, field: str) -> Iterable[ApiObject]:
     return objects
 
 
-def _count_replicas(found: Cluster, field: str, key: Key, item: Any) -> None:
+def _count_replicas(found: Cluster, field: str, key: Key, item: Any, at: Instant) -> None:
     if field in ("deployments", "stateful_sets"):
         now = item.spec.replicas if item.spec.replicas is not None else 1
         found.scaled[key] = found.scaled.get(key, (now, now))[0], now
+        history = found.replicas.setdefault(key, [])
+        if not history or history[-1][1] != now:
+            history.append((at, now))
 
 
 def _group(reading: _Reading, node: Node) -> str:
     return reading.group_of.get(node.spec.provider_id or "", "")
 
 
-def _boots(reading: _Reading, starting: set[str]) -> dict[str, list[float]]:
+def _boots(reading: _Reading, starting: set[str]) -> Times:
     """Return how long machines took, by group: orders and new nodes are matched in the order of their coming."""
     waiting: dict[str, list[Instant]] = {}
     for at, group, count in reading.orders or reading.growths:
         waiting.setdefault(group, []).extend([at] * count)
-    boots: dict[str, list[float]] = {}
+    boots: Times = {}
     for created, group in sorted(_arrivals(reading, starting)):
         queue = waiting.get(group, [])
-        if queue and queue[0] <= created:
-            boots.setdefault(group, []).append((created - queue.pop(0)) / 1e9)
+        # Objects say whole seconds; on average they were created half a second later.
+        if queue and queue[0] <= created + _SECOND:
+            boots.setdefault(group, []).append(max((created + _SECOND // 2 - queue.pop(0)) / 1e9, 0.0))
     return boots
 
 

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from kubetide.experiments.capture.cluster import Cluster
 from kubetide.objects.base import Json
-from kubetide.objects.node import Node
+from kubetide.objects.node import Node, Taint
 from kubetide.ports.cloud import NodeGroup
 from kubetide.units.quantity import bytes_to_text, milli, milli_to_text, whole
 
 _TYPE = "node.kubernetes.io/instance-type"
 _ZONE = "topology.kubernetes.io/zone"
+_FINE_S = 10
+"""Shorter times count in tenths of a second."""
 _WELL_KNOWN = ("kubernetes.io/", "k8s.io/", "kubetide.dev/")
 _STATIC = "no-group"
+_PASSING = (
+    "node.kubernetes.io/",
+    "node.cloudprovider.kubernetes.io/",
+    "ToBeDeletedByClusterAutoscaler",
+    "DeletionCandidateOfClusterAutoscaler",
+    "karpenter.sh/",
+)
+"""How the keys of taints begin that controllers set and take away again."""
 
 
 def groups_of(cluster: Cluster) -> tuple[list[Json], Json, list[str]]:
@@ -56,30 +67,47 @@ def _group(group: NodeGroup, node: Node, cluster: Cluster, types: Json, notes: l
         "initial": len(cluster.at_start.get(group.id, ())),
         **_marks(node),
     }
-    boots = sorted(cluster.boots.get(group.id, ()))
-    if boots:
-        found["bootTime"] = f"{boots[0]:.0f}s-{boots[-1]:.0f}s"
-        notes.append(
-            f"Node group {group.id}: {len(boots)} machines booted, in {boots[0]:.0f} s to {boots[-1]:.0f} s."
-        )
-    elif group.max_size > group.min_size:
-        notes.append(
-            f"Node group {group.id}: no machine was seen to boot; its boot time is that of the defaults."
-        )
+    if group.max_size > group.min_size:
+        for field, what, times in (
+            ("bootTime", "booted", cluster.boots),
+            ("readyTime", "became Ready", cluster.readies),
+            ("shutdownTime", "went", cluster.shutdowns),
+        ):
+            seen = times.get(group.id, ())
+            if seen:
+                found[field] = span_of(seen)
+                low, high = found[field].split("-")
+                notes.append(f"Node group {group.id}: {len(seen)} machines {what}, in {low} to {high}.")
+            else:
+                notes.append(
+                    f"Node group {group.id}: no machine was seen that {what}; the time is that of the defaults."
+                )
     return found
+
+
+def span_of(times: Sequence[float]) -> str:
+    """Return the shortest and the longest of some seconds as a range of a scenario, without the outer twentieths."""
+    ordered = sorted(times)
+    cut = len(ordered) // 20
+    low, high = (round(one) if one >= _FINE_S else round(one, 1) for one in (ordered[cut], ordered[-1 - cut]))
+    return f"{low:g}s-{high:g}s"
 
 
 def _marks(node: Node) -> Json:
     labels = node.metadata.labels or {}
     own = {name: value for name, value in labels.items() if not _well_known(name)}
-    # Taints of a node that is not ready yet come and go by themselves.
-    taints = [taint for taint in node.spec.taints or () if not _well_known(taint.key)]
+    taints = lasting_taints(node)
     found: Json = {"zone": labels[_ZONE]} if _ZONE in labels else {}
     if own:
         found["labels"] = own
     if taints:
         found["taints"] = [msgspec.to_builtins(taint) for taint in taints]
     return found
+
+
+def lasting_taints(node: Node) -> list[Taint]:
+    """Return the taints that somebody put there for good: not those of a node's state, nor of its removal."""
+    return [taint for taint in node.spec.taints or () if not taint.key.startswith(_PASSING)]
 
 
 def _well_known(name: str) -> bool:

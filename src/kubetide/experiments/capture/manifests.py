@@ -12,9 +12,11 @@ import msgspec
 
 from kubetide.horizontal.facts.views import HpaView
 from kubetide.objects.base import Json
+from kubetide.objects.kinds import VPAS
 from kubetide.objects.meta import ApiObject
 from kubetide.objects.pod import Pod
 from kubetide.units.quantity import milli
+from kubetide.vertical.recommender.views import VpaView
 
 _CONTAINER = ("name", "image", "resources", "ports", "restartPolicy")
 _POD = (
@@ -71,6 +73,20 @@ def hpa_manifest(view: HpaView) -> Json:
         "metadata": {**meta, **({"annotations": dict(view.annotations)} if view.annotations else {})},
         "spec": msgspec.to_builtins(view.spec),
     }
+
+
+def vpa_manifest(view: VpaView, spec: Json | None, workload: tuple[str, str, str]) -> Json:
+    """Return a VPA as a manifest: with the spec that the updater saw, else with what the recommender knows of it."""
+    if spec is None:
+        spec = {
+            "targetRef": {"apiVersion": "apps/v1", "kind": workload[0], "name": workload[2]},
+            "updatePolicy": {"updateMode": view.mode or "Off"},
+            "recommenders": [{"name": name} for name in view.recommenders],
+            "resourcePolicy": None if view.policy is None else msgspec.to_builtins(view.policy),
+        }
+    meta = {"name": view.name, "namespace": view.namespace}
+    shown = {name: value for name, value in spec.items() if value}
+    return {"apiVersion": VPAS.api_version, "kind": VPAS.kind, "metadata": meta, "spec": shown}
 
 
 def _meta(meta: Any) -> Json:

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-import math
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
 import yaml
 
-from kubetide.experiments.capture.cluster import Cluster
-from kubetide.experiments.capture.groups import groups_of
-from kubetide.experiments.capture.manifests import hpa_manifest, limit_of, manifest_of, pod_manifest
-from kubetide.experiments.capture.services import HpaHistory, Services, Tick
+from kubetide.experiments.capture.errors import CaptureError
+from kubetide.experiments.capture.groups import groups_of, span_of
+from kubetide.experiments.capture.loads import CPU_SECONDS, Span, loads_of, vpa_targets
+from kubetide.experiments.capture.manifests import hpa_manifest, manifest_of, pod_manifest, vpa_manifest
+from kubetide.experiments.capture.seen import Seen
+from kubetide.experiments.capture.tables import table_manifest
+from kubetide.experiments.capture.vertical import RECOMMENDER, UPDATER
 from kubetide.loop import FlagError, loop_entry, parse_flags
 from kubetide.objects.base import Json
-from kubetide.ports.errors import KubetideError
 from kubetide.units.time import Duration, Instant, format_duration, format_rfc3339, to_seconds
 
-CPU_SECONDS: Final = 0.01
-"""CPU time of a notional request: records tell CPU, not requests."""
-_AT_LIMIT: Final = 0.95
-"""Share of the limit from which usage counts as cut off."""
 _SECOND: Final = 1_000_000_000
-
-
-class CaptureError(KubetideError):
-    """Records that no scenario can be made of; the text says why and what to do."""
 
 
 class Captured(msgspec.Struct, frozen=True):
@@ -65,32 +58,20 @@ def _yaml(value: Json) -> str:
     return yaml.dump(value, Dumper=_Dumper, sort_keys=False, width=110, allow_unicode=True)
 
 
-def captured(name: str, cluster: Cluster, services: Services | None) -> Captured:
-    """Return the scenario of a run. Raises CaptureError where the records are too short."""
+def captured(name: str, seen: Seen) -> Captured:
+    """Return the scenario of a run, and what to know of it. Raises CaptureError where the records are too short."""
+    cluster, services = seen.cluster, seen.services
     first = min(cluster.first, services.first) if services else cluster.first
     start = Instant(first - first % _SECOND)
     last = max(cluster.last, services.last) if services else cluster.last
-    step = services.settings.sync_period if services else Duration(15 * _SECOND)
+    step = services.period if services else Duration(15 * _SECOND)
     steps = (last - start) // step
     if steps < 1:
         raise CaptureError(
             f"{name}: the records are shorter than one step of {format_duration(step)}; record longer"
         )
-    notes: list[str] = []
-    traces: dict[str, list[float]] = {}
-    loads: list[Json] = []
-    for key, history in sorted(services.hpas.items() if services else ()):
-        load = _service(key, history, cluster, notes)
-        if load is None:
-            continue
-        file = f"{'-'.join(key)}.csv"
-        values, held = _series(history.ticks, start, step, steps)
-        if held:
-            notes.append(
-                f"{'/'.join(key)}: {held} of {steps} steps have no sample; the value before them holds."
-            )
-        traces[file] = values
-        loads.append({**load, "load": {"trace": file, "step": format_duration(step)}})
+    known = list(seen.notes)
+    loads, traces = loads_of(seen, Span(start, Duration(steps * step)), known)
     groups, types, about_groups = groups_of(cluster)
     value: Json = {
         "name": name,
@@ -98,87 +79,40 @@ def captured(name: str, cluster: Cluster, services: Services | None) -> Captured
         "start": format_rfc3339(start),
         "duration": format_duration(Duration(steps * step)),
         "step": format_duration(step),
-        "loops": [loop for loop, there in (("horizontal", services), ("nodes", cluster)) if there],
-        "flags": dict(_flags(cluster, services, notes)),
+        "loops": [loop for loop, _ in _loops(seen)],
+        "flags": dict(_flags(seen, known)),
         "instanceTypes": types,
         "nodeGroups": groups,
-        **_pods(services, notes),
+        **_pods(seen, known),
         "services": loads,
-        "manifests": [_yaml(manifest) for manifest in _manifests(cluster, services)],
+        "manifests": [_yaml(manifest) for manifest in _manifests(seen, known)],
     }
-    notes += [*about_groups, *_about(cluster, services, step)]
-    return Captured({key: part for key, part in value.items() if part not in ({}, [])}, traces, tuple(notes))
+    known += [*about_groups, *_about(seen, step)]
+    return Captured({key: part for key, part in value.items() if part not in ({}, [])}, traces, tuple(known))
 
 
-def _service(key: tuple[str, str], history: HpaHistory, cluster: Cluster, notes: list[str]) -> Json | None:
-    target = history.view.spec.scale_target_ref
-    title = f"HPA {'/'.join(key)}"
-    if target.kind not in ("Deployment", "StatefulSet"):
-        notes.append(f"{title}: its target is a {target.kind}, which is not captured: it has no load.")
-        return None
-    if all(tick.used is None for tick in history.ticks):
-        notes.append(f"{title}: the records have no CPU usage of its pods: it has no load.")
-        return None
-    field = "deployments" if target.kind == "Deployment" else "stateful_sets"
-    there = {(item.metadata.namespace, item.metadata.name): item for item in cluster.workloads.get(field, ())}
-    item: Any = there.get((key[0], target.name))
-    if item is None:
-        notes.append(
-            f"{title}: its target {target.kind} {target.name} was not there at the start: it has no load."
-        )
-        return None
-    _note_limit(title, history, limit_of(field, item), notes)
-    place: Json = {"namespace": key[0], "cpuSecondsPerRequest": CPU_SECONDS}
-    if field == "deployments":
-        return {"deployment": target.name, **place}
-    selector = item.spec.selector.match_labels if item.spec.selector else None
-    return {"name": target.name, "selector": dict(selector or {}), **place}
+def _pods(seen: Seen, notes: list[str]) -> Json:
+    services = seen.services
+    found: Json = {}
+    for field, what, times in (
+        ("ready", "took from start to Ready", services.ready_after if services else ()),
+        ("stop", "took from deletion to end", seen.cluster.stops),
+    ):
+        if times:
+            found[field] = span_of(times)
+            low, high = found[field].split("-")
+            notes.append(
+                f"Pods: {len(times)} {what} {low} to {high}, without the slowest and the quickest twentieth."
+            )
+        else:
+            notes.append(f"Pods: no time that one {what} was seen; it is that of the defaults.")
+    if "ready" in found:
+        found |= {"imagePull": "0s", "start": "0s"}
+    return {"pods": found} if found else {}
 
 
-def _note_limit(title: str, history: HpaHistory, limit: float | None, notes: list[str]) -> None:
-    if limit is None:
-        return
-    cut = [
-        tick
-        for tick in history.ticks
-        if tick.used is not None and tick.serving and tick.used >= _AT_LIMIT * limit * tick.serving
-    ]
-    if cut:
-        notes.append(
-            f"{title}: in {len(cut)} of {len(history.ticks)} ticks, first at {format_rfc3339(cut[0].at)}, its pods used all of "
-            f"their limit of {limit:g}m: its load is a lower bound there."
-        )
-
-
-def _series(ticks: Sequence[Tick], start: Instant, step: Duration, steps: int) -> tuple[list[float], int]:
-    """Return the requests/s of each step, and how many hold the value before them for want of a sample."""
-    values = [math.nan] * steps
-    for tick in ticks:
-        if tick.used is not None:
-            index = min(max((tick.middle - start) // step, 0), steps - 1)
-            values[index] = round(tick.used / 1000 / CPU_SECONDS, 4)
-    # The last step is sampled after the end.
-    held = sum(map(math.isnan, values[:-1]))
-    last = next((value for value in values if not math.isnan(value)), 0.0)
-    for index, value in enumerate(values):
-        last = values[index] = last if math.isnan(value) else value
-    return values, held
-
-
-def _pods(services: Services | None, notes: list[str]) -> Json:
-    times = sorted(services.ready_after) if services else []
-    if not times:
-        notes.append("Pods: no start was seen; how long pods take is that of the defaults.")
-        return {}
-    low, high = times[len(times) // 20], times[-1 - len(times) // 20]
-    notes.append(
-        f"Pods: {len(times)} starts were seen; from start to Ready they took {low:.0f} s to {high:.0f} s, without the slowest "
-        "and the quickest twentieth. How long they take to end is that of the defaults."
-    )
-    return {"pods": {"imagePull": "0s", "start": "0s", "ready": f"{low:.0f}s-{high:.0f}s"}}
-
-
-def _manifests(cluster: Cluster, services: Services | None) -> Iterator[Json]:
+def _manifests(seen: Seen, notes: list[str]) -> Iterator[Json]:
+    cluster, services = seen.cluster, seen.services
     for field in ("namespaces", "daemon_sets", "deployments", "stateful_sets", "pdbs"):
         for item in cluster.workloads.get(field, ()):
             manifest = manifest_of(field, item)
@@ -187,16 +121,36 @@ def _manifests(cluster: Cluster, services: Services | None) -> Iterator[Json]:
     yield from map(pod_manifest, cluster.pods)
     for _, history in sorted(services.hpas.items() if services else ()):
         yield hpa_manifest(history.view)
+    for key, workload in vpa_targets(seen).items():
+        assert seen.vertical is not None
+        yield vpa_manifest(seen.vertical.views[key], seen.vertical.specs.get(key), workload)
+    for table in seen.tables.at_start if seen.tables else ():
+        manifest = table_manifest(table)
+        if manifest is not None:
+            yield manifest
+        else:
+            notes.append(
+                f"{table.kind} {table.namespace}/{table.name}: a time table of this kind is not captured."
+            )
 
 
-def _flags(
-    cluster: Cluster, services: Services | None, notes: list[str]
-) -> Iterator[tuple[str, str | int | float | bool]]:
+def _loops(seen: Seen) -> Iterator[tuple[str, Any]]:
+    """Yield the loops that ran, each with its settings; admission leaves no records and runs with the updater."""
+    if seen.services is not None:
+        yield "horizontal", seen.services.settings
+    yield "nodes", seen.cluster.settings
+    if seen.vertical is not None:
+        yield RECOMMENDER, seen.vertical.recommender
+        if seen.vertical.updater is not None:
+            yield UPDATER, seen.vertical.updater
+            yield "admission", None
+    if seen.tables is not None:
+        yield "schedules", seen.tables.settings
+
+
+def _flags(seen: Seen, notes: list[str]) -> Iterator[tuple[str, str | int | float | bool]]:
     """Yield the flags that make the settings of the run."""
-    for loop, settings in (
-        ("nodes", cluster.settings),
-        ("horizontal", services.settings if services else None),
-    ):
+    for loop, settings in _loops(seen):
         if settings is None:
             continue
         entry = loop_entry(loop)
@@ -218,13 +172,23 @@ def _flags(
                 notes.append(f"Flag --{flag} differs from its default and is not captured.")
 
 
-def _about(cluster: Cluster, services: Services | None, step: Duration) -> Iterator[str]:
+def _about(seen: Seen, step: Duration) -> Iterator[str]:
+    cluster, services = seen.cluster, seen.services
     yield f"Load is CPU usage, as requests of {CPU_SECONDS:g} CPU-seconds each; what a pod uses without load counts as load."
-    yield "Environment variables, commands, volumes and annotations of pods are left out, and so are VPAs and time tables."
+    yield "Environment variables, commands, volumes and annotations of pods are left out."
+    if seen.vertical is not None:
+        yield "What the recommender remembered at the start is left out: its VPAs begin without history."
+        if seen.vertical.updater is not None:
+            yield "The admission controller leaves no records; it is taken to have run with the updater, with its defaults."
+        if seen.vertical.later:
+            yield f"{len(seen.vertical.later)} VPAs came after the start and are left out: {', '.join(seen.vertical.later)}."
+    if seen.tables is not None and seen.tables.later:
+        yield f"Time tables that came or were changed later are as at the start, or left out: {', '.join(seen.tables.later)}."
     if cluster.advised:
         yield "The node loop only advised: the flags are its own, and what scaled the nodes may have had others."
     if services is None:
-        yield "There are no records of the HPA loop: no service has a load, and nothing scales pods."
+        loaded = "only the targets of VPAs have a load" if seen.vertical else "no service has a load"
+        yield f"There are no records of the HPA loop: {loaded}, and nothing scales pods by it."
     elif services.longest_gap > 3 * step:
         yield f"The HPA loop's records have a hole of {to_seconds(services.longest_gap):.0f} s."
     for key, history in sorted(services.hpas.items() if services else ()):
@@ -235,11 +199,16 @@ def _about(cluster: Cluster, services: Services | None, step: Duration) -> Itera
             yield f"{len(names)} {field.replace('_', ' ')} came after the start and are left out: {', '.join(names[:5])}{' ...' if len(names) > 5 else ''}."
     if cluster.loose:
         yield f"{cluster.loose} pods of Jobs and of other owners, or by themselves and later, are left out."
-    targets = _targets(services.hpas if services else {})
+    targets = _targets(seen)
     for key, (before, after) in sorted(cluster.scaled.items()):
         if before != after and key not in targets:
             yield f"{'/'.join(key)} went from {before} to {after} replicas, not by an HPA: the scenario keeps {before}."
 
 
-def _targets(hpas: Mapping[tuple[str, str], HpaHistory]) -> set[tuple[str, str]]:
-    return {(key[0], history.view.spec.scale_target_ref.name) for key, history in hpas.items()}
+def _targets(seen: Seen) -> set[tuple[str, str]]:
+    """Return what HPAs and time tables scale, by namespace and name."""
+    hpas = seen.services.hpas if seen.services else {}
+    found = {(key[0], history.view.spec.scale_target_ref.name) for key, history in hpas.items()}
+    return found | {
+        (table.target.namespace, table.target.name) for table in (seen.tables.at_start if seen.tables else ())
+    }

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from kubetide.horizontal.core import HorizontalCore
+from kubetide.horizontal.facts.pods import IGNORED
 from kubetide.horizontal.facts.views import HpaView, Key, PodView
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import State
@@ -17,6 +18,8 @@ from kubetide.runtime.records import read_records
 from kubetide.units.time import Duration, Instant
 
 LOOP = "horizontal"
+Workload = tuple[str, str, str]
+"""(kind, namespace, name)"""
 _CPU = "cpu"
 
 
@@ -55,16 +58,25 @@ class Services(msgspec.Struct):
     """All HPAs, the loop's settings, and how long pods took from their start to Ready, in seconds.
 
     Attributes:
-        holes: Longest time between two ticks.
+        others: Workloads under load that no HPA scales, by kind, namespace and name.
+        longest_gap: Longest time between two ticks.
         first, last: Of the ticks.
+        step: Between two ticks, where that is not the loop's period.
     """
 
     settings: Settings
     hpas: dict[Key, HpaHistory] = msgspec.field(default_factory=dict)
+    others: dict[Workload, list[Tick]] = msgspec.field(default_factory=dict)
     ready_after: list[float] = msgspec.field(default_factory=list)
     first: Instant = Instant(0)
     last: Instant = Instant(0)
     longest_gap: Duration = Duration(0)
+    step: Duration | None = None
+
+    @property
+    def period(self) -> Duration:
+        """Between two ticks."""
+        return self.step or self.settings.sync_period
 
 
 def read_services(folder: Path) -> Services:
@@ -105,6 +117,8 @@ def _tick(state: State, key: Key, now: Instant) -> Tick:
     middle = Instant(end - window // 2)
     # Pods that have become Ready since then had no part in what was measured.
     took_part = state.table.ready_since[rows] <= middle
+    # Nor have pods that are being deleted any more; what others ask of them goes to those that stay.
+    took_part &= state.table.standing[rows] != IGNORED
     lacking = int((took_part & ~np.isin(rows, sampled)).sum())
     served = int((state.table.ready_since[sampled] <= middle).sum()) or len(sampled)
     return Tick(now, replicas, len(rows), milli * (served + lacking) / served, middle)

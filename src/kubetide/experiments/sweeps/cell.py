@@ -15,6 +15,7 @@ import msgspec
 
 from kubetide import __version__
 from kubetide.experiments.objects import Objects
+from kubetide.experiments.sweeps.records import keep_records
 from kubetide.ports.errors import KubetideError
 from kubetide.simulate.build import manifests_of
 from kubetide.simulate.run import run_simulation
@@ -33,12 +34,14 @@ class Task(msgspec.Struct, frozen=True):
     Attributes:
         version: Of kubetide: another one decides differently.
         files: What the scenario names beside itself, by that name.
+        records: Where the run's records go, a folder or a URL; empty for nowhere, which is faster.
     """
 
     version: str
     scenario: Scenario
     files: dict[str, bytes]
     seed: int
+    records: str = ""
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -110,9 +113,10 @@ def _outcome(encoded: bytes) -> Outcome:
         for name, content in task.files.items():
             (folder / name).write_bytes(content)
         try:
-            result = run_simulation(
-                task.scenario, base=folder, out=folder / "run", seed=task.seed, warn=lambda _: None
-            )
+            out = folder / "run" if task.records else None
+            result = run_simulation(task.scenario, base=folder, out=out, seed=task.seed, warn=lambda _: None)
+            if out is not None:
+                keep_records(out, task.records)
         except KubetideError as error:
             return Outcome(error=str(error))
         except Exception as error:  # noqa: BLE001  one cell that fails is named, and the others go on

@@ -63,7 +63,8 @@ class Store:
 
 
 def key_of(task: Task) -> str:
-    """Return what names a cell: the same for the same scenario, files, seed and version."""
+    """Return what names a cell: the same for the same scenario, files, seed and version, wherever its records go."""
+    task = msgspec.structs.replace(task, records="")
     return hashlib.sha256(msgspec.json.encode(task, order="sorted")).hexdigest()[:32]
 
 
@@ -74,6 +75,7 @@ def run_sweep(
     base: Path,
     workers: Workers,
     store: Store,
+    records: str = "",
     done: Callable[[], None] = lambda: None,
 ) -> list[Cell]:
     """Run every variant on every seed, and return the cells in that order, whatever runs them.
@@ -81,6 +83,7 @@ def run_sweep(
     Args:
         base: The folder that the scenario's files lie beside.
         store: Cells that it has are not run again; a cell that failed is.
+        records: A folder or URL for the records of each cell that is run, under its name; empty for none.
         done: Called after each cell.
     """
     places = [(variant, seed) for variant in found for seed in seeds]
@@ -107,6 +110,8 @@ def run_sweep(
                 ended(place, stored)
                 continue
             given.append((place, key))
+            if records:
+                task = msgspec.structs.replace(task, records=f"{records.rstrip('/')}/{key}")
             yield msgspec.json.encode(task)
 
     for number, encoded in workers.run(tasks()):

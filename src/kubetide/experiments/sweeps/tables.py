@@ -13,7 +13,7 @@ from kubetide.experiments.sweeps.results import QUANTITIES, Effect, Setting, fig
 from kubetide.experiments.sweeps.sweep import Cell
 from kubetide.simulate.table import Table, count, decimal, percent, printable
 
-_SPREAD_OF = ("cost", "sloMinutes")
+SPREAD_OF = ("cost", "sloMinutes")
 """Figures whose deviation over the seeds is in the tables, too."""
 
 
@@ -33,9 +33,9 @@ def settings_csv(axes: Sequence[Axis], settings: Sequence[Setting]) -> bytes:
     rows = []
     for one in settings:
         means = [_number(one.figures[name].mean) if one.figures else "" for name in QUANTITIES]
-        spreads = [_number(one.figures[name].deviation) if one.figures else "" for name in _SPREAD_OF]
+        spreads = [_number(one.figures[name].deviation) if one.figures else "" for name in SPREAD_OF]
         rows.append([*one.values, str(one.cells), str(one.failed), *means, *spreads, str(int(one.front))])
-    spread_names = [f"{name}Deviation" for name in _SPREAD_OF]
+    spread_names = [f"{name}Deviation" for name in SPREAD_OF]
     names = [axis.name for axis in axes]
     return _csv([*names, "cells", "failed", *QUANTITIES, *spread_names, "paretoFront"], rows)
 
