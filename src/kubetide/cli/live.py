@@ -22,6 +22,7 @@ from rich.text import Text
 
 from kubetide.simulate.decisions import ARROWS, direction, time_of_day, why_lines
 from kubetide.simulate.scenario import Scenario, start_of
+from kubetide.simulate.show import is_endless
 from kubetide.simulate.table import count, decimal, printable
 from kubetide.simulate.timeline import Mark, ServiceSeries, Timeline, minutes_lost
 from kubetide.units.time import Instant, parse_duration, to_seconds
@@ -56,6 +57,7 @@ class LiveView:
         self._speed = speed
         self._start = start_of(scenario)
         self._end = end
+        self._endless = is_endless(scenario, end)
         step_s = to_seconds(parse_duration(scenario.step))
         self._every = max(1, round(speed / _FRAMES_A_SECOND / step_s))
         self._sizes = {group.name: group.max for group in scenario.node_groups}
@@ -130,11 +132,12 @@ class LiveView:
     def _heading(self, timeline: Timeline) -> RenderableType:
         now = Instant(timeline.start + round((len(timeline.pending) - 1) * timeline.step_s * 1e9))
         share = (now - self._start) / max(self._end - self._start, 1)
+        until = "" if self._endless else f"until {time_of_day(self._end)} "
         line = Text.assemble(
             (f" {self._name} ", "bold"),
             (time_of_day(now), "bold"),
-            (f"  until {time_of_day(self._end)} at {self._speed:g}x  ", "bright_black"),
-            _bar(share, 1.0, 20, "blue"),
+            (f"  {until}at {self._speed:g}x  ", "bright_black"),
+            "" if self._endless else _bar(share, 1.0, 20, "blue"),
             ("  Ctrl-C ends it", "bright_black"),
         )
         line.no_wrap = True

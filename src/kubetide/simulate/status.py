@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from kubetide.explain.records import Record
-from kubetide.loop import Cell, LoopEntry, Table, loop_entry, loop_names
+from kubetide.loop import RECORDED, Cell, LoopEntry, Table, loop_entry, loop_names
 from kubetide.objects.base import json_name
 from kubetide.runtime.permissions import with_hint
 from kubetide.runtime.records import Ending, Header, RecordError, ending, read_records, recorded_loops
@@ -82,6 +82,8 @@ def status_of(folder: Path, at: Moment | None = None) -> tuple[Status, tuple[Tab
     tables: list[Table] = []
     marks: list[Mark] = []
     for name in recorded_loops(folder):
+        if name in RECORDED:
+            marks += _marks_until(folder, name, at)
         if name not in loop_names():
             continue
         with recorded_plugins() as plugins:
@@ -111,6 +113,16 @@ def status_of(folder: Path, at: Moment | None = None) -> tuple[Status, tuple[Tab
         ),
         tuple(tables),
     )
+
+
+def _marks_until(folder: Path, name: str, at: Moment | None) -> list[Mark]:
+    """Return what was done until a moment by what is recorded and is no loop."""
+    return [
+        mark
+        for record in read_records(folder, name, last=_SEGMENTS)
+        if at is None or record.now < at.end
+        for mark in marks_of(record)
+    ]
 
 
 def _loop(

@@ -123,15 +123,15 @@ class World:
         webhooks: Caller | None = None,
         served: bool = False,
     ) -> None:
-        self.scenario = scenario
-        self.clock = clock
+        self.scenario, self.clock, self.recorder = scenario, clock, recorder
         self.start = max(start_of(scenario), clock.now())
         self.end = end
         self._kept = kept
         self._served = served
         if kept is not None:
             seed = kept.seed_of(seed)
-        self._seed = seed
+        self.seed = seed
+        self.kubelets: KubeletPool | None = None
         entries = loop_entries(scenario.loops)
         simulated = {name: value for entry in entries for name, value in entry.simulated_flags.items()}
         settings = parse_flags({**simulated, **scenario.flags}, entries)
@@ -142,7 +142,6 @@ class World:
         notices = (*dump, *notices_of(self._manifests, skipped, calls_webhooks=webhooks is not None))
         if webhooks is None:
             self._manifests = [one for one in self._manifests if one[0] not in _WEBHOOKS]
-
         self._definitions = definitions_for(scenario.loops, self._manifests, settings)
         own = OwnWebhooks(webhooks)
         store = Store(stored_kinds(scenario.loops, self._manifests))
@@ -151,7 +150,8 @@ class World:
         # Everyone here makes a body for one request and leaves it alone afterwards.
         self.cluster = EmbeddedCluster(store, clock, seed, webhooks=own).client(gives_bodies=True)
         # The loops' own way to the API server, which may fail while the rest of the world goes on.
-        loops_cluster = self.cluster.client(faults=ApiFaults.of(scenario, clock, seed), gives_bodies=True)
+        self.api_faults = ApiFaults.of(scenario, clock, seed, may_change=served)
+        loops_cluster = self.cluster.client(faults=self.api_faults, gives_bodies=True)
         self.pods = Informer(self.cluster, PODS, clock)
         self.nodes = Informer(self.cluster, NODES, clock)
         self.deployments = Informer(self.cluster, DEPLOYMENTS, clock)
@@ -281,13 +281,13 @@ class World:
                 task.cancel()
 
     def _cluster_parts(self) -> list[Coroutine[Any, Any, None]]:
-        cluster, clock, seed, pods, nodes = self.cluster, self.clock, self._seed, self.pods, self.nodes
+        cluster, clock, seed, pods, nodes = self.cluster, self.clock, self.seed, self.pods, self.nodes
         volumes, devices = self._volumes, self._devices
         index, tells = PodIndex(self.pods), self._served
         scheduler = partial(Scheduler, cluster, clock, pods=pods, nodes=nodes, tells=tells)
         sets = self._replica_sets, self._stateful_sets
         chooser = PodChooser(self.scenario.scheduler, seed, sets, self._services)
-        kubelets = KubeletPool(
+        self.kubelets = kubelets = KubeletPool(
             cluster,
             clock,
             seed=seed,
