@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,8 @@ def command(service: str | None, requests: float | None, reset: bool, kubeconfig
     """  # noqa: D301  click marks paragraphs with the character, not with two
     from kubetide.simulate.playground.asking import Loads
 
+    if requests is not None and not isfinite(requests):
+        raise click.BadParameter(f"{requests} is no load; write a number", param_hint="REQUESTS_PER_SECOND")
     if service is None:
         if reset:
             raise click.UsageError("--reset of which service? `kubetide load` lists them")
