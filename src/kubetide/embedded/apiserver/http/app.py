@@ -12,6 +12,8 @@ from aiohttp import web
 
 import kubetide
 from kubetide.embedded.apiserver.http.access import Identities
+from kubetide.embedded.apiserver.http.delegated import ACCESS_REVIEW as OTHERS_REVIEW
+from kubetide.embedded.apiserver.http.delegated import TOKEN_REVIEW, answer_delegated
 from kubetide.embedded.apiserver.http.discovery import Discovery, entries_of
 from kubetide.embedded.apiserver.http.documents import Documents
 from kubetide.embedded.apiserver.http.encoding import encode
@@ -206,10 +208,13 @@ class ApiServer:
         if path == METRICS_PATH:
             user.require_path(request.method.lower(), path)
             return web.Response(body=self._series.text(), headers={"Content-Type": SERIES_TYPE})
-        if path in {ACCESS_REVIEW, RULES_REVIEW, SUBJECT_REVIEW}:
+        if path in {ACCESS_REVIEW, RULES_REVIEW, SUBJECT_REVIEW, TOKEN_REVIEW, OTHERS_REVIEW}:
             if request.method != "POST":
                 raise MethodNotAllowed("the server does not allow this method on the requested resource")
             body = await _body_of(request, "SelfSubjectAccessReview")
+            if path in {TOKEN_REVIEW, OTHERS_REVIEW}:
+                store = self._rest.store
+                return _json(answer_delegated(path, user, body, self._identities, store), 201)
             return _json(answer_review(path, user, body), 201)
         if self._extension is not None and path.startswith(self._extension.prefix):
             user.require_path(request.method.lower(), path)

@@ -22,7 +22,7 @@ _OPEN_RESOURCES: tuple[Json, ...] = (
     },
 )
 _HEALTH = ("/healthz", "/livez", "/readyz", "/version", "/version/")
-_OPEN_PATHS: tuple[Json, ...] = (
+OPEN_PATHS: tuple[Json, ...] = (
     {
         "verbs": ["get"],
         "nonResourceURLs": ["/api", "/api/*", "/apis", "/apis/*", *_HEALTH, "/openapi", "/openapi/*"],
@@ -106,7 +106,7 @@ def _rules_review(user: User, body: Any) -> Json:
         "spec": {},
         "status": {
             "resourceRules": [*held, *_OPEN_RESOURCES],
-            "nonResourceRules": [*everywhere, *_OPEN_PATHS],
+            "nonResourceRules": [*everywhere, *OPEN_PATHS],
             "incomplete": bool(why),
             **({"evaluationError": why} if why else {}),
         },
