@@ -65,11 +65,17 @@ def test_a_token_of_the_address_becomes_a_cookie(tmp_path):
                     async with session.get(f"{url}?token={TOKEN}") as first:
                         assert (first.status, first.url.query_string) == (200, "")
                     async with session.get(url) as second:
-                        return second.status
+                        status = second.status
+                    behind = {"X-Forwarded-Proto": "https"}
+                    asked = f"{url}?token={TOKEN}"
+                    async with session.get(asked, headers=behind, allow_redirects=False) as third:
+                        return status, third.headers["Set-Cookie"]
             finally:
                 await listener.close()
 
-    assert run_real(main) == 200
+    status, cookie = run_real(main)
+    assert status == 200
+    assert {"HttpOnly", "Secure", "SameSite=Strict"} <= set(cookie.split("; "))
 
 
 class Reviewer:

@@ -58,7 +58,9 @@ def token_given(request: web.Request) -> str:
 
 def keep_token(request: web.Request, response: web.StreamResponse, token: str) -> None:
     """Let the browser keep the token for this server alone, out of reach of scripts."""
-    response.set_cookie(_cookie(request), token, httponly=True, samesite="Strict", path="/")
+    # Where TLS ends before us its header says so; a client that makes it up keeps its own cookie back.
+    secure = request.secure or request.headers.get("X-Forwarded-Proto", "") == "https"
+    response.set_cookie(_cookie(request), token, httponly=True, samesite="Strict", path="/", secure=secure)
 
 
 def _cookie(request: web.Request) -> str:
