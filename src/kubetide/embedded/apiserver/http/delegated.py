@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kubetide.embedded.apiserver.http.access import AUTHENTICATED, Identities, User, Wish
-from kubetide.embedded.apiserver.http.reviews import OPEN_PATHS
+from kubetide.embedded.apiserver.http.reviews import is_open
 from kubetide.embedded.apiserver.http.roles import with_stored_roles
 from kubetide.embedded.apiserver.store.store import Store
 from kubetide.objects.base import Json
@@ -62,7 +62,7 @@ def _of_access(spec: Json, store: Store) -> Json:
     user = with_stored_roles(User(name, groups), store)
     if path is not None:
         verb, asked = path.get("verb") or "", path.get("path") or ""
-        allowed = user.may_path(verb, asked) or (AUTHENTICATED in groups and _is_open(verb, asked))
+        allowed = user.may_path(verb, asked) or (AUTHENTICATED in groups and is_open(verb, asked))
         why = "" if allowed else user.why_not("")
     else:
         named = resource.get("resource") or ""
@@ -79,15 +79,3 @@ def _of_access(spec: Json, store: Store) -> Json:
         allowed = user.may(wish)
         why = "" if allowed else user.why_not(namespace)
     return {"allowed": allowed} | ({"reason": why} if why else {})
-
-
-def _is_open(verb: str, path: str) -> bool:
-    """Return whether everybody who is known may ask for a path."""
-    return any(
-        verb in rule["verbs"]
-        and any(
-            path == one or (one.endswith("*") and path.startswith(one[:-1]))
-            for one in rule["nonResourceURLs"]
-        )
-        for rule in OPEN_PATHS
-    )
