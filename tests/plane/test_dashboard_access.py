@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 from click.testing import CliRunner
-from tests.web.reviewing import ASKING, LOOKING, grant, statuses, take_away
+from tests.web.reviewing import ASKING, LOOKING, PATHS, allowed_paths, grant, statuses, take_away
 from tools.plane.build import find
 
 from kubetide.cli.main import cli
@@ -53,6 +53,24 @@ def test_accounts_look_by_their_tokens(quiet_plane, tmp_path):
                     await take_away(admin, name)
                 for name in ("ui", "looker", "stranger"):
                     await admin.delete(ACCOUNTS, name, namespace="default")
+
+    run_real(main)
+
+
+def test_reviews_of_paths(quiet_plane):
+    """What the embedded server is held to in its own test."""
+
+    async def main(clock):
+        async with HttpCluster(quiet_plane.connection, clock) as admin:
+            group = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "lookers"}
+            await grant(admin, "lookers", LOOKING, group)
+            deadline = clock.monotonic() + seconds(60)
+            try:
+                while (found := await allowed_paths(admin)) != [one[3] for one in PATHS]:
+                    assert clock.monotonic() < deadline, found
+                    await clock.sleep(milliseconds(200))
+            finally:
+                await take_away(admin, "lookers")
 
     run_real(main)
 

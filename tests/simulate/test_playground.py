@@ -14,6 +14,7 @@ from kubetide.ports.errors import AlreadyExists, ApiError, BadRequest, Conflict,
 from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.records import RecordWriter
 from kubetide.simulate.marks import MarkingRecorder
+from kubetide.simulate.persisted import PersistedRun
 from kubetide.simulate.playground.playing import Playground
 from kubetide.simulate.replay import replay
 from kubetide.simulate.scenario import Scenario, start_of
@@ -62,7 +63,7 @@ def shop(**changes) -> Scenario:
     return msgspec.structs.replace(small(nodes=1), manifests=(manifest,), **changes)
 
 
-def played(folder, story, scenario=None, *, minutes_long=40):
+def played(folder, story, scenario=None, *, minutes_long=40, kept=None):
     """Play a story in a small world; return the lesson and the marks, with records in the folder."""
     scenario, marks, lessons = scenario or shop(), [], []
 
@@ -76,6 +77,7 @@ def played(folder, story, scenario=None, *, minutes_long=40):
             end=after(start_of(scenario), minutes(minutes_long)),
             seed=1,
             recorder=MarkingRecorder(writer, marks.append),
+            kept=kept,
             served=True,
         )
         lesson = Lesson(world)
@@ -86,7 +88,8 @@ def played(folder, story, scenario=None, *, minutes_long=40):
             await running
         writer.close()
 
-    run_virtual(main, start=before(start_of(scenario), minutes(3)))
+    begin = before(start_of(scenario), minutes(3))
+    run_virtual(main, start=begin if kept is None else kept.resumes_at or begin)
     assert lessons[0].world.violations() == []
     return lessons[0], marks
 
@@ -248,6 +251,45 @@ def test_bad_requests_change_nothing(tmp_path, method, path, query, body, error,
     lesson, marks = played(tmp_path, story, scenario, minutes_long=1)
     assert text in lesson.refused[0]
     assert len([mark for mark in marks if mark.loop == "playground"]) == 1
+
+
+def test_a_run_that_goes_on_has_what_was_changed(tmp_path):
+    """With a folder of state a second start has the load, the faults and the node that failed, and can clear them."""
+    scenario, seen = shop(), []
+
+    async def first(lesson):
+        await lesson.at(2)
+        await lesson.load("web", 20)
+        await lesson.inject("node-failure", group="general")
+        await lesson.inject("stock-out", **{"for": "6m"})
+        await lesson.at(3)
+
+    async def second(lesson):
+        await lesson.at(1)
+        answer = await lesson.playground.answer("GET", "faults", {}, None, "ann")
+        seen.append([(one["kind"], one["until"]) for one in answer["active"]])
+        seen.append((lesson.world.timeline.services["web"].offered[-1], lesson.nodes))
+        await lesson.clear(kind="node-failure")
+        await lesson.at(8)
+        answer = await lesson.playground.answer("GET", "faults", {}, None, "ann")
+        seen.append((answer["active"], lesson.nodes))
+
+    def state():
+        end = after(start_of(scenario), minutes(60))
+        return PersistedRun(tmp_path / "state", scenario.name, end)
+
+    with state() as kept:
+        played(tmp_path / "one", first, scenario, minutes_long=4, kept=kept)
+    with state() as kept:
+        _, marks = played(tmp_path / "two", second, scenario, minutes_long=14, kept=kept)
+    assert seen[0] == [("node-failure", ""), ("stock-out", "2026-03-02T00:08:00Z")]
+    assert seen[1][0] == 20
+    assert (seen[1][1], seen[2]) == (0, ((), 1))
+    (restored, *_) = [mark.title for mark in marks if mark.loop == "playground"]
+    assert restored.startswith(
+        "what was changed before goes on: loads default/web 20, faults node-failure of node"
+    )
+    assert replay(tmp_path / "two").differences == ()
 
 
 def test_the_scenarios_faults_stay(tmp_path):

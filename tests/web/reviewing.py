@@ -9,7 +9,7 @@ from kubetide.objects.kinds import Kind
 from kubetide.runtime.permissions import DASHBOARD
 from kubetide.serving.listener import Listener
 from kubetide.web.history import History
-from kubetide.web.reviews import PATH, ReviewedAccess
+from kubetide.web.reviews import ACCESS_REVIEWS, PATH, ReviewedAccess
 from kubetide.web.server import API, Dashboard
 
 ROLES = Kind("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", dict, namespaced=False)
@@ -43,6 +43,30 @@ ASKING = [
 LOOKING = [{"nonResourceURLs": [PATH], "verbs": ["get"]}]
 
 
+KNOWN = "system:authenticated"
+PATHS = [
+    ("get", "/healthz", [KNOWN], True),
+    ("get", "/api/v1/status", [KNOWN], True),
+    ("get", "/openapi/v3", [KNOWN], True),
+    ("get", "/metrics", [KNOWN], False),
+    ("get", PATH, [KNOWN], False),
+    ("post", "/api", [KNOWN], False),
+    ("get", PATH, ["lookers", KNOWN], True),
+    ("put", PATH, ["lookers", KNOWN], False),
+    ("delete", "/anything", ["system:masters"], True),
+]
+"""Paths, who asks by groups, and what the API server says once ``lookers`` may look."""
+
+
+async def allowed_paths(admin):
+    """Return what the server says to a review of each of ``PATHS``."""
+    found = []
+    for verb, path, groups, _ in PATHS:
+        asked = {"user": "ann", "groups": groups, "nonResourceAttributes": {"path": path, "verb": verb}}
+        found.append((await admin.create(ACCESS_REVIEWS, {"spec": asked}))["status"]["allowed"])
+    return found
+
+
 async def statuses(folder, connection, clock, tokens, path=f"{API}/openapi.json"):
     """Serve the folder with the connection as the dashboard's own; return (status, text) for each token."""
     async with HttpCluster(connection, clock) as cluster:
@@ -59,6 +83,3 @@ async def statuses(folder, connection, clock, tokens, path=f"{API}/openapi.json"
                 return found
         finally:
             await listener.close()
-
-
-__all__ = ["ASKING", "LOOKING", "grant", "statuses", "take_away", "user"]

@@ -8,11 +8,12 @@ import aiohttp
 import pytest
 from click.testing import CliRunner
 from tests.cluster.served import ADMIN, TOKEN, served
-from tests.web.reviewing import ASKING, LOOKING, grant, statuses, take_away, user
+from tests.web.reviewing import ASKING, LOOKING, PATHS, allowed_paths, grant, statuses, take_away, user
 
 from kubetide.cli.main import cli
 from kubetide.cluster import Connection, HttpCluster
 from kubetide.embedded.apiserver.http import Identities, User
+from kubetide.objects.kinds import Kind
 from kubetide.ports.errors import BadRequest, Forbidden, Unavailable
 from kubetide.runtime.clock import run_real, run_virtual
 from kubetide.serving.listener import Listener
@@ -21,6 +22,14 @@ from kubetide.web.history import History
 from kubetide.web.reviews import ACCESS_REVIEWS, KNOWN_FOR, PATH, TOKEN_REVIEWS, ReviewedAccess
 from kubetide.web.server import API, Dashboard
 
+SELF_REVIEWS = Kind(
+    "authorization.k8s.io",
+    "v1",
+    "SelfSubjectAccessReview",
+    "selfsubjectaccessreviews",
+    dict,
+    namespaced=False,
+)
 IDENTITIES = {TOKEN: ADMIN, "ui": User("ui"), "ann": User("ann"), "bob": User("bob")}
 
 
@@ -76,6 +85,25 @@ def test_a_token_of_the_address_becomes_a_cookie(tmp_path):
     status, cookie = run_real(main)
     assert status == 200
     assert {"HttpOnly", "Secure", "SameSite=Strict"} <= set(cookie.split("; "))
+
+
+def test_reviews_of_paths():
+    """The embedded server allows the paths that kube-apiserver allows, by group; its own review of oneself agrees."""
+
+    async def main(clock):
+        async with (
+            served(clock, identities=Identities(IDENTITIES)) as (_, server, connection),
+            HttpCluster(connection, clock) as admin,
+            HttpCluster(Connection(server.url, "bob", connection.authority), clock) as bob,
+        ):
+            await grant(admin, "lookers", LOOKING, {**user("lookers"), "kind": "Group"})
+            own = []
+            for path in ("/healthz", PATH):
+                asked = {"nonResourceAttributes": {"path": path, "verb": "get"}}
+                own.append((await bob.create(SELF_REVIEWS, {"spec": asked}))["status"]["allowed"])
+            return await allowed_paths(admin), own
+
+    assert run_real(main) == ([one[3] for one in PATHS], [True, False])
 
 
 class Reviewer:

@@ -31,6 +31,8 @@ _BLOCKS = "▁▂▃▄▅▆▇█"
 _NARROW = 110
 _FRAMES_A_SECOND = 5
 _MARKS_SHOWN = 40
+_WARNINGS_SHOWN = 2
+"""The last ones: with a run that is served and shown in a browser, both addresses."""
 _STYLES = {1: "blue", 0: "bright_black", -1: "yellow"}
 
 
@@ -119,7 +121,9 @@ class LiveView:
             Layout(_panel("Services", _services(timeline, narrow=narrow)), size=services),
             Layout(name="cluster", size=groups),
             Layout(
-                _panel("Decisions", self._decisions(), bottom="".join(list(self._warnings)[-1:])),
+                _panel(
+                    "Decisions", self._decisions(), bottom=" | ".join(list(self._warnings)[-_WARNINGS_SHOWN:])
+                ),
                 minimum_size=4,
             ),
         )

@@ -126,7 +126,7 @@ class World:
         self.scenario, self.clock, self.recorder = scenario, clock, recorder
         self.start = max(start_of(scenario), clock.now())
         self.end = end
-        self._kept = kept
+        self.kept = kept
         self._served = served
         if kept is not None:
             seed = kept.seed_of(seed)
@@ -262,15 +262,15 @@ class World:
 
     async def run(self) -> None:
         """Run from warm-up to the end."""
-        if self._kept is None or self._kept.is_new:
+        if self.kept is None or self.kept.is_new:
             await self._create_objects()
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(informer.run()) for informer in self._informers]
             for informer in self._informers:
                 await informer.synced()
             await self.cloud.start()
-            if self._kept is not None:
-                self._kept.note_begun()
+            if self.kept is not None:
+                self.kept.note_begun()
             tasks += [group.create_task(part) for part in self._cluster_parts()]
             await self._sleep_until(self.start)
             self.observer.begin()
@@ -369,8 +369,8 @@ class World:
         while True:
             await self._sleep_until(Instant(self.load.done_until + self.load.step))
             self.load.advance(self.clock.now())
-            if self._kept is not None:
-                self._kept.mark_time()
+            if self.kept is not None:
+                self.kept.mark_time()
 
     async def _sleep_until(self, due: Instant) -> None:
         await self.clock.sleep(Duration(due - self.clock.now()))

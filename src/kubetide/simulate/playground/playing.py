@@ -37,7 +37,7 @@ from kubetide.simulate.playground.reasons import reasons_of
 from kubetide.simulate.playground.state import ABOUT, GROUP_KINDS, Change, Fault, State, changed
 from kubetide.simulate.world import World
 from kubetide.units.seeds import unit_interval
-from kubetide.units.time import Duration, Instant, after, format_rfc3339, minutes, parse_duration
+from kubetide.units.time import Duration, Instant, after, format_rfc3339, minutes, parse_duration, seconds
 
 _EXPIRE_EVERY = minutes(1)
 
@@ -62,6 +62,9 @@ class Playground:
         self._timers: dict[Fault, asyncio.Task[None]] = {}
 
     async def __aenter__(self) -> Self:
+        kept = self._world.kept
+        if kept is not None and kept.playground is not None:
+            self._restore(msgspec.convert(kept.playground, State))
         return self
 
     async def __aexit__(
@@ -89,6 +92,19 @@ class Playground:
             return _json(self._faults())
         raise NotFound(f"{PREFIX}{path}: no such path; there are {PREFIX}load and {PREFIX}faults")
 
+    def _restore(self, kept: State) -> None:
+        """Go on with what an earlier start of the run had changed, as far as the scenario still has it."""
+        loads = {name: value for name, value in kept.loads.items() if name in self._numbers}
+        faults = tuple(one for one in kept.faults if one.group in {"", *self._groups})
+        self._state = State(services=tuple(self._numbers), loads=loads, faults=faults)
+        if not loads and not faults:
+            return
+        self._record(Change("restore"))
+        for name, requests in loads.items():
+            self._world.load.set_trace(self._numbers[name], ConstantTrace(requests))
+        for one in faults:
+            self._watch_over(one)
+
     # ── load ────────────────────────────────────────────────────────────────────────────────────
 
     def _loads(self) -> Loads:
@@ -111,13 +127,12 @@ class Playground:
             raise no_such("service under load", asked.service, self._numbers)
         requests = checked_requests(asked)
         before = self._load_row(service).requests_per_second
-        self._world.load.set_trace(
-            number, self._traces[number] if requests is None else ConstantTrace(requests)
-        )
         if requests is None:
             self._record(Change("reset-load", by=user, service=service, before=before))
+            self._world.load.set_trace(number, self._traces[number])
         else:
             self._record(Change("set-load", by=user, service=service, requests=requests, before=before))
+            self._world.load.set_trace(number, ConstantTrace(requests))
 
     # ── faults ──────────────────────────────────────────────────────────────────────────────────
 
@@ -143,12 +158,25 @@ class Playground:
 
     async def _inject(self, asked: FaultAsked, user: str) -> None:
         fault = self._fault(asked)
-        if fault.node:
-            assert self._world.kubelets is not None, "it has Ready nodes"
+        self._record(Change("inject", by=user, faults=(fault,)))
+        await self._fail_node(fault)
+        self._watch_over(fault)
+
+    async def _fail_node(self, fault: Fault) -> None:
+        """Silence the kubelet that a fault is about, where it is about one."""
+        if fault.node and self._world.kubelets is not None:
             with suppress(NotFound):
                 await self._world.kubelets.fail_node(fault.node)
-        self._record(Change("inject", by=user, faults=(fault,)))
-        if fault.end is not None or fault.kind == "watch-expiry":
+
+    async def _fail_later(self, fault: Fault) -> None:
+        """Silence the kubelet once a run that goes on has read its nodes."""
+        while self._world.kubelets is None:
+            await self._world.clock.sleep(seconds(1))
+        await self._fail_node(fault)
+
+    def _watch_over(self, fault: Fault) -> None:
+        """Do what a fault does again and again, and end it in time."""
+        if fault.end is not None or fault.kind in ("watch-expiry", "node-failure"):
             self._timers[fault] = asyncio.get_running_loop().create_task(self._last(fault))
 
     def _fault(self, asked: FaultAsked) -> Fault:
@@ -212,23 +240,25 @@ class Playground:
     async def _last(self, fault: Fault) -> None:
         """End watches as long as the fault lasts, where that is its kind, and the fault at its end."""
         clock = self._world.clock
-        due = fault.start
-        while fault.kind == "watch-expiry":
+        due = max(fault.start, clock.now())
+        if fault.node and self._world.kubelets is None:
+            await self._fail_later(fault)
+        while fault.kind == "watch-expiry" and (fault.end is None or due < fault.end):
+            await clock.sleep(Duration(max(due - clock.now(), 0)))
             self._world.cluster.expire_watches()
             due = after(due, _EXPIRE_EVERY)
-            if fault.end is not None and due >= fault.end:
-                break
-            await clock.sleep(Duration(max(due - clock.now(), 0)))
-        assert fault.end is not None, "else it is cancelled above"
-        await clock.sleep(Duration(max(fault.end - clock.now(), 0)))
-        await self._end((fault,), "")
+        if fault.end is not None:
+            await clock.sleep(Duration(max(fault.end - clock.now(), 0)))
+            await self._end((fault,), "")
 
     # ── both ────────────────────────────────────────────────────────────────────────────────────
 
     def _record(self, change: Change) -> None:
-        """Put a change into force and record it."""
-        before = self._state
-        self._state = changed(before, change)
+        """Put a change of faults into force, and record a change. Raises ApiError where it cannot be kept."""
+        before, after_it = self._state, changed(self._state, change)
+        if self._world.kept is not None:
+            self._world.kept.keep_playground(msgspec.to_builtins(after_it))
+        self._state = after_it
         self._changes += 1
         self._apply_faults()
         self._world.recorder.write(
@@ -239,7 +269,7 @@ class Playground:
                 full=True,
                 state=msgspec.Raw(msgspec.json.encode(Asked(before, change))),
                 commands=msgspec.Raw(msgspec.json.encode(self._state)),
-                reasons=reasons_of(change),
+                reasons=reasons_of(change, after_it),
             )
         )
 

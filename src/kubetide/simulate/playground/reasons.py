@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kubetide.explain.reasons import Reason, Vocabulary
-from kubetide.simulate.playground.state import Change, Fault
+from kubetide.simulate.playground.state import Change, Fault, State
 from kubetide.units.time import format_rfc3339
 
 _SENTENCES: Final = {
@@ -13,13 +13,18 @@ _SENTENCES: Final = {
     "LoadReset": "load of {subject} is again the scenario's (it was {before} requests/s), by {by}",
     "FaultInjected": "fault {subject} injected into {where} by {by}, {until}",
     "FaultCleared": "fault {subject} of {where} cleared by {by}",
+    "Restored": "what was changed before goes on: loads {loads}, faults {faults}",
     "FaultEnded": "fault {subject} of {where} is over",
 }
 VOCABULARY: Final = Vocabulary(_SENTENCES, actions=_SENTENCES)
 
 
-def reasons_of(change: Change) -> tuple[Reason, ...]:
-    """Return what a change did."""
+def reasons_of(change: Change, after: State) -> tuple[Reason, ...]:
+    """Return what a change did; ``after`` is the state that it led to."""
+    if change.do == "restore":
+        loads = ", ".join(f"{name} {requests:g}" for name, requests in after.loads.items())
+        faults = ", ".join(f"{one.kind} of {one.where}" for one in after.faults)
+        return (VOCABULARY.reason("Restored", loads=loads or "none", faults=faults or "none"),)
     if change.do in ("set-load", "reset-load"):
         code = "LoadSet" if change.do == "set-load" else "LoadReset"
         asked = {"requests": change.requests} if change.do == "set-load" else {}

@@ -56,7 +56,7 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
     """One change.
 
     Attributes:
-        do: What is done.
+        do: What is done; ``restore`` changes nothing, as the state is what was kept of an earlier start.
         by: Who did it; empty for a fault that ended by itself.
         service: Of a load: the service, ``namespace/name``.
         requests: Of a load that is set: requests/s.
@@ -64,7 +64,7 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
         faults: What is injected or cleared.
     """
 
-    do: Literal["set-load", "reset-load", "inject", "clear"]
+    do: Literal["set-load", "reset-load", "inject", "clear", "restore"]
     by: str = ""
     service: str = ""
     requests: float = 0.0
@@ -88,6 +88,8 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def changed(state: State, change: Change) -> State:
     """Return the state after a change."""
+    if change.do == "restore":
+        return state
     loads = {name: value for name, value in state.loads.items() if name != change.service}
     if change.do == "set-load":
         loads[change.service] = change.requests
