@@ -38,6 +38,7 @@ PLANES_OF = {
         "tests/clients/test_python_client.py",
         "tests/deploy/test_access.py",
         "tests/deploy/test_chart.py",
+        "tests/plane/test_dashboard_access.py",
         "tests/plane/test_device_rules.py",
         "tests/plane/test_election.py",
         "tests/plane/test_exclusion.py",

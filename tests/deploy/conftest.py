@@ -13,6 +13,7 @@ ALL = (
 )
 ACT = "--set=config.act=true"
 IDLEST = "--set=options.idlestFirst=true"
+UI = "--set=ui.enabled=true"
 CAPACITY = "--set=options.capacityApis=true"
 
 

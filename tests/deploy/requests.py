@@ -108,8 +108,8 @@ def granted_by(objects):
         for one in objects
         if one["kind"] in {"Role", "ClusterRole"}
         for rule in one["rules"]
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
+        for group in rule.get("apiGroups", ())
+        for resource in rule.get("resources", ())
         for verb in rule["verbs"]
     }
 

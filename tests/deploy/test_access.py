@@ -6,7 +6,7 @@ import subprocess
 from typing import NamedTuple
 
 import pytest
-from tests.deploy.conftest import ACT, ALL, CAPACITY, IDLEST
+from tests.deploy.conftest import ACT, ALL, CAPACITY, IDLEST, UI
 from tests.deploy.requests import Request
 from tools.manifests import render
 from tools.plane.build import find
@@ -75,8 +75,8 @@ def review(request):
 
 @pytest.mark.parametrize(
     "flags",
-    [(), (ACT,), (ACT, IDLEST), (ACT, CAPACITY)],
-    ids=["advice", "acting", "idlest-first", "capacity-apis"],
+    [(), (ACT,), (ACT, IDLEST), (ACT, CAPACITY), (UI,)],
+    ids=["advice", "acting", "idlest-first", "capacity-apis", "ui"],
 )
 def test_the_account_may_do_that_and_no_more(helm, quiet_plane, tmp_path, flags):
     """RBAC allows each request of the table, no write without act, what a value gives with that value, and nothing else."""

@@ -9,10 +9,11 @@ from asyncio.subprocess import PIPE
 import pytest
 import yaml
 from tests.cluster.served import TOKEN, served
-from tests.deploy.conftest import ACT, BOTH
+from tests.deploy.conftest import ACT, BOTH, UI
 from tools.manifests import CHART, CRDS, DEPLOY, MANIFESTS, RenderError, crds, manifest, render, schema
 from tools.plane.build import find
 
+from kubetide.cli.ui import command as ui_command
 from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
 from kubetide.horizontal.settings import Settings as HorizontalSettings
 from kubetide.nodes.settings import Settings as NodesSettings
@@ -125,6 +126,8 @@ def test_a_change_of_settings_restarts_the_pods(rendered):
         (("--set=fullnameOverride=Not_A_Name",), "/fullnameOverride"),
         (("--set=extraArgs={act}",), "/extraArgs/0"),
         (("--set=serviceAccount.name=A b",), "/serviceAccount/name"),
+        (("--set=ui.port=80",), "/ui/port"),
+        (("--set=ui.ingress.enabled=true", "--set=ui.ingress.host=a.example.com"), "/ui/ingress/tlsSecret"),
     ],
 )
 def test_wrong_values_are_refused(helm, flags, problem):
@@ -197,6 +200,54 @@ def test_metrics_are_closed_unless_somebody_is_named(rendered, flags, ingress):
     assert of_kind(rendered(*flags), "NetworkPolicy")["spec"]["ingress"] == ingress
 
 
+UI_FLAGS = (
+    UI,
+    "--set=ui.from[0].namespaceSelector.matchLabels.name=ingress",
+    "--set=ui.ingress.enabled=true",
+    "--set=ui.ingress.host=scaling.example.com",
+    "--set=ui.ingress.className=nginx",
+    "--set=ui.ingress.tlsSecret=scaling-tls",
+)
+
+
+def test_the_dashboard_is_off_and_reads_only(rendered):
+    """By default there is none; enabled it is a container that may not write, behind Service, Ingress and policy."""
+    without = rendered()
+    assert len(of_kind(without, "Deployment")["spec"]["template"]["spec"]["containers"]) == 1
+    assert "Ingress" not in {one["kind"] for one in without}
+    closed = of_kind(rendered(UI), "NetworkPolicy")
+    assert closed["spec"]["ingress"] == []
+    objects = rendered(*UI_FLAGS)
+    _, ui = of_kind(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
+    assert ui["volumeMounts"] == [{"name": "records", "mountPath": "/var/lib/kubetide", "readOnly": True}]
+    assert ui["securityContext"]["readOnlyRootFilesystem"]
+    ingress = of_kind(objects, "Ingress")["spec"]
+    (rule,) = ingress["rules"]
+    (path,) = rule["http"]["paths"]
+    service = next(
+        one for one in objects if one["metadata"]["name"] == "kubetide-ui" and one["kind"] == "Service"
+    )
+    assert path["backend"]["service"] == {"name": "kubetide-ui", "port": {"name": "ui"}}
+    assert service["spec"]["ports"] == [{"name": "ui", "port": 80, "targetPort": "ui", "protocol": "TCP"}]
+    assert ingress["tls"] == [{"hosts": ["scaling.example.com"], "secretName": "scaling-tls"}]
+    assert of_kind(objects, "NetworkPolicy")["spec"]["ingress"] == [
+        {
+            "ports": [{"port": "ui", "protocol": "TCP"}],
+            "from": [{"namespaceSelector": {"matchLabels": {"name": "ingress"}}}],
+        }
+    ]
+
+
+def test_the_dashboard_s_flags_are_those_of_the_command(rendered):
+    """The container's arguments are read by `kubetide ui`."""
+    _, ui = of_kind(rendered(UI), "Deployment")["spec"]["template"]["spec"]["containers"]
+    command, *arguments = ui["args"]
+    assert command == "ui"
+    read = ui_command.make_context("ui", arguments)
+    assert (read.params["kubernetes_access"], str(read.params["out"])) == (True, "/var/lib/kubetide")
+    assert read.params["listen"] == f"0.0.0.0:{ui['ports'][0]['containerPort']}"
+
+
 def test_helm_finds_nothing_to_say(helm):
     """`helm lint --strict` passes."""
     run = subprocess.run([helm, "lint", "--strict", CHART], capture_output=True, text=True, check=False)
@@ -222,7 +273,7 @@ def test_the_embedded_cluster_takes_the_chart(rendered, tmp_path):
     kubectl = find("kubectl")
     if kubectl is None:
         pytest.skip("kubectl is not built (python -m tools.plane build kubectl)")
-    objects = rendered(ACT, *BOTH)
+    objects = rendered(ACT, *BOTH, *UI_FLAGS)
     file, config = tmp_path / "known.yaml", tmp_path / "kubeconfig"
     file.write_text(yaml.safe_dump_all(objects))
 
@@ -244,7 +295,9 @@ def test_the_embedded_cluster_takes_the_chart(rendered, tmp_path):
     assert {"configmap/kubetide created", "serviceaccount/kubetide created"} <= set(said)
 
 
-@pytest.mark.parametrize("flags", [(), (ACT,), (ACT, *BOTH)], ids=["advice", "acting", "both loops"])
+@pytest.mark.parametrize(
+    "flags", [(), (ACT,), (ACT, *BOTH), UI_FLAGS], ids=["advice", "acting", "both loops", "dashboard"]
+)
 def test_a_real_api_server_takes_everything(helm, quiet_plane, tmp_path, flags):
     """Each object passes kube-apiserver's own validation, with unknown fields forbidden."""
     file = tmp_path / "all.yaml"

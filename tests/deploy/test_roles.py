@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from tests.cli.test_run import QUICK, Busy, a_busy_deployment, line_with, running
 from tests.cluster.served import ADMIN, TOKEN, served
-from tests.deploy.conftest import ACT, ALL, BOTH, CAPACITY, IDLEST
+from tests.deploy.conftest import ACT, ALL, BOTH, CAPACITY, IDLEST, UI
 from tests.deploy.requests import Granted, Observed, Watched, granted_by
 from tests.embedded.load.worlds import START as LOAD_START
 from tests.embedded.load.worlds import World as LoadWorld
@@ -58,6 +58,7 @@ from kubetide.runtime.permissions import roles, with_hint
 from kubetide.testing import builders
 from kubetide.units.time import milliseconds, minutes, seconds
 from kubetide.watching import Caches
+from kubetide.web.reviews import PATH, ReviewedAccess
 
 ACCOUNT = "system:serviceaccount:kube-system:kubetide"
 GROUPS = ("system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated")
@@ -89,6 +90,7 @@ def test_the_chart_grants_what_the_table_says(rendered, acting):
     assert granted_by(rendered(*flags)) == of_table(acting=acting)
     assert granted_by(rendered(*flags, IDLEST)) == of_table(acting=acting, values={"options.idlestFirst"})
     assert granted_by(rendered(*flags, CAPACITY)) == of_table(acting=acting, values={"options.capacityApis"})
+    assert granted_by(rendered(*flags, UI)) == of_table(acting=acting, values={"ui.enabled"})
 
 
 @pytest.mark.parametrize("acting", [False, True])
@@ -364,6 +366,34 @@ def test_pods_are_patched_only_where_a_value_asks_for_it(rendered):
     assert {(one.verb, one.group, one.resource) for one in refused} == {("patch", "", "pods")}
     assert all(any(rule.allows(one) for rule in granted) for one in refused)
     assert len(granted - without) == 1
+
+
+def test_the_dashboard_asks_for_its_role(rendered):
+    """Both reviews are granted with the dashboard, and are all that it asks of the API server."""
+    seen = set()
+
+    async def main(clock):
+        role = {one for one in granted_by(rendered(UI)) if one.role == "ClusterRole kubetide-ui"}
+        identities = Identities({TOKEN: ADMIN, "account": account_of(role, seen)})
+        async with (
+            served(clock, identities=identities) as (_, server, connection),
+            HttpCluster(Connection(server.url, "account", connection.authority), clock) as client,
+        ):
+            assert await ReviewedAccess(client, clock).refusal(TOKEN) is None
+        return role
+
+    role = run_real(main)
+    assert all(any(one.allows(request) for request in seen) for one in role)
+    assert len(seen) == len(role) == 2
+
+
+def test_the_viewers_role_is_what_the_dashboard_reviews(rendered):
+    """The role that the chart makes for people grants the path that is reviewed, and is bound to nobody."""
+    objects = rendered(UI)
+    (role,) = [one for one in objects if one["metadata"]["name"] == "kubetide-ui-viewer"]
+    assert role["rules"] == [{"nonResourceURLs": [PATH], "verbs": ["get"]}]
+    assert "kubetide-ui-viewer" not in {one["roleRef"]["name"] for one in objects if "roleRef" in one}
+    assert not [one for one in rendered() if "-ui" in one["metadata"]["name"]]
 
 
 # ── refusals ──

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kubetide.explain.reasons import Reason, Vocabulary
-from kubetide.loop import LoopEntry, loop_entries
+from kubetide.loop import LoopEntry, explaining, loop_entries
 from kubetide.runtime.upstream import cluster_autoscaler_flags
 
 
@@ -27,7 +27,7 @@ MAP = DOCS / "architecture.md"
 CLUSTER_AUTOSCALER = DOCS / "cluster-autoscaler.md"
 VOCABULARIES: dict[str, Vocabulary] = {
     folder_of(entry): entry.vocabulary for entry in loop_entries() if entry.vocabulary.codes
-}
+} | {"simulate/playground": explaining("playground").vocabulary}
 """By folder of the loop."""
 
 _BLOCK = "<!-- made from the code: {} -->\n", "<!-- end -->"

@@ -16,6 +16,7 @@ HEADINGS = {
     "vertical/recommender": "## Recommendations",
     "vertical/updater": "## Updates of pods by a VPA",
     "nodes": "## Nodes",
+    "simulate/playground": "## A playground",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import typing
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -21,11 +22,13 @@ SPECIAL = {
     "cores-total": "1:2",
     "memory-total": "1:2",
     "expander": "most-pods,random",
+    "consolidation-budgets": "nodes=3",
     "demand-sources": "pending,intents",
     "gpu-total": "tesla:0:1",
     "horizontal-pod-autoscaler-forecast": "strict",
     "horizontal-pod-autoscaler-forecaster": "calendar",
     "horizontal-pod-autoscaler-options": f"{__name__}:Twice",
+    "scheduler-config-file": str(Path(__file__).with_name("data") / "scheduler.yaml"),
     "drain-rules": "kubetide.nodes.scale_down.drain_rules.builtin:terminal",
 }
 

@@ -19,6 +19,7 @@ from kubetide.runtime.records import RecordError, RecordWriter, read_records
 from kubetide.serving.listener import Listener
 from kubetide.simulate.run import run_simulation
 from kubetide.simulate.status import status_of
+from kubetide.web.access import OwnToken
 from kubetide.web.history import BUCKETS, History
 from kubetide.web.server import API, MOST_WAITING, ROUTES, Dashboard
 
@@ -38,7 +39,7 @@ def asked(folder, *paths, headers=HEADERS, history=None):
     """Serve the folder, and return (status, headers, body) of each path."""
 
     async def main(clock):
-        listener = Listener(Dashboard(history or History(folder), TOKEN, clock).app())
+        listener = Listener(Dashboard(history or History(folder), OwnToken(TOKEN), clock).app())
         await listener.listen("127.0.0.1")
         try:
             async with aiohttp.ClientSession(headers=headers) as session:
@@ -212,7 +213,7 @@ def test_too_many_questions_are_sent_away(folder):
 
         nonlocal held
         held = concurrent.futures.Future()
-        listener = Listener(Dashboard(Slow(folder), TOKEN, clock).app())
+        listener = Listener(Dashboard(Slow(folder), OwnToken(TOKEN), clock).app())
         await listener.listen("127.0.0.1")
         connector = aiohttp.TCPConnector(limit=0)
         async with aiohttp.ClientSession(headers=HEADERS, connector=connector) as session:
@@ -244,7 +245,7 @@ def test_growth_is_told(folder, tmp_path):
     writer.write(records[0])
 
     async def main(clock):
-        listener = Listener(Dashboard(History(tmp_path), TOKEN, clock).app())
+        listener = Listener(Dashboard(History(tmp_path), OwnToken(TOKEN), clock).app())
         await listener.listen("127.0.0.1")
         url = f"http://{listener.authority}{API}/events"
         async with aiohttp.ClientSession(headers=HEADERS) as session, session.get(url) as answer:

@@ -22,6 +22,7 @@ from rich.text import Text
 
 from kubetide.simulate.decisions import ARROWS, direction, time_of_day, why_lines
 from kubetide.simulate.scenario import Scenario, start_of
+from kubetide.simulate.show import is_endless
 from kubetide.simulate.table import count, decimal, printable
 from kubetide.simulate.timeline import Mark, ServiceSeries, Timeline, minutes_lost
 from kubetide.units.time import Instant, parse_duration, to_seconds
@@ -30,6 +31,8 @@ _BLOCKS = "▁▂▃▄▅▆▇█"
 _NARROW = 110
 _FRAMES_A_SECOND = 5
 _MARKS_SHOWN = 40
+_WARNINGS_SHOWN = 2
+"""The last ones: with a run that is served and shown in a browser, both addresses."""
 _STYLES = {1: "blue", 0: "bright_black", -1: "yellow"}
 
 
@@ -56,6 +59,7 @@ class LiveView:
         self._speed = speed
         self._start = start_of(scenario)
         self._end = end
+        self._endless = is_endless(scenario, end)
         step_s = to_seconds(parse_duration(scenario.step))
         self._every = max(1, round(speed / _FRAMES_A_SECOND / step_s))
         self._sizes = {group.name: group.max for group in scenario.node_groups}
@@ -117,7 +121,9 @@ class LiveView:
             Layout(panel("Services", _services(timeline, narrow=narrow)), size=services),
             Layout(name="cluster", size=groups),
             Layout(
-                panel("Decisions", self._decisions(), bottom="".join(list(self._warnings)[-1:])),
+                panel(
+                    "Decisions", self._decisions(), bottom=" | ".join(list(self._warnings)[-_WARNINGS_SHOWN:])
+                ),
                 minimum_size=4,
             ),
         )
@@ -130,11 +136,12 @@ class LiveView:
     def _heading(self, timeline: Timeline) -> RenderableType:
         now = Instant(timeline.start + round((len(timeline.pending) - 1) * timeline.step_s * 1e9))
         share = (now - self._start) / max(self._end - self._start, 1)
+        until = "" if self._endless else f"until {time_of_day(self._end)} "
         line = Text.assemble(
             (f" {self._name} ", "bold"),
             (time_of_day(now), "bold"),
-            (f"  until {time_of_day(self._end)} at {self._speed:g}x  ", "bright_black"),
-            _bar(share, 1.0, 20, "blue"),
+            (f"  {until}at {self._speed:g}x  ", "bright_black"),
+            "" if self._endless else _bar(share, 1.0, 20, "blue"),
             ("  Ctrl-C ends it", "bright_black"),
         )
         line.no_wrap = True

@@ -14,6 +14,8 @@ from kubetide.ports.errors import KubetideError
 
 _COMMANDS = {
     "up": "Run the embedded cluster in real or sped-up time and watch the loops at work.",
+    "load": "Show and change the load of a run that `up --serve` serves.",
+    "fault": "Inject faults into a run that `up --serve` serves, and clear them.",
     "run": "Run the loops on the cluster of your kubeconfig: advice, or with --act the real thing.",
     "cluster-autoscaler": "Run the node loop by Cluster Autoscaler's own command line.",
     "vpa-recommender": "Run the VPA recommender in the place of upstream's, with its flags.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -44,7 +44,7 @@ def structured(value: object, form: str) -> str:
     ).rstrip()
 
 
-def columns(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def columns(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """Return rows under their headings, aligned."""
     widths = [max(len(row[place]) for row in (head, *rows)) for place in range(len(head))]
     return "\n".join(

@@ -56,7 +56,7 @@ _MOST_FAILED = 20
     metavar="FOLDER|URL",
     help="Keep the records of each cell that is run there: a folder that the workers see, or a URL of fsspec.",
 )
-@click.option("--parquet", is_flag=True, help="Write the tables as Parquet, too; needs kubetide[sweep].")
+@click.option("--parquet", is_flag=True, help="Write the tables as Parquet, too; needs pyarrow.")
 @click.option("--resume", is_flag=True, help="Take over the cells that --out has.")
 def command(
     scenario: Path,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -27,8 +28,23 @@ import click
     type=click.Path(path_type=Path, dir_okay=False),
     help="The token to ask for; needed to listen beyond this machine.  [default: a new one, in the printed address]",
 )
+@click.option(
+    "--kubernetes-access",
+    is_flag=True,
+    help="Let the API server say who may look (TokenReview, SubjectAccessReview), in the place of a token of our own.",
+)
+@click.option("--kubeconfig", default="", help="Where that API server is.  [default: as kubectl finds it]")
+@click.option("--context", default="", help="A context of the kubeconfig.")
 @click.option("--open", "opens", is_flag=True, help="Open the address in a browser.")
-def command(out: Path, listen: str, token_file: Path | None, opens: bool) -> None:
+def command(
+    out: Path,
+    listen: str,
+    token_file: Path | None,
+    kubernetes_access: bool,
+    kubeconfig: str,
+    context: str,
+    opens: bool,
+) -> None:
     """Show a run in a browser: what there is, what waits, what was decided and why, now and at any time before.
 
     Reads the decision records of a run, also of a `kubetide up` or `kubetide run` that is going on, and writes
@@ -39,7 +55,20 @@ def command(out: Path, listen: str, token_file: Path | None, opens: bool) -> Non
       kubetide ui
       kubetide ui --out monday --open
       kubetide ui --out /var/lib/kubetide --listen 0.0.0.0:8080 --token-file token
+      kubetide ui --out /var/lib/kubetide --listen 0.0.0.0:8080 --kubernetes-access
     """  # noqa: D301  click marks paragraphs with the character, not with two
     from kubetide.web.serve import serve
 
-    serve(out, listen, token_file, say=click.echo, visit=click.launch if opens else None)
+    api_server = None
+    if kubernetes_access:
+        if token_file is not None:
+            raise click.UsageError(
+                "--token-file and --kubernetes-access are two ways to say who may look; choose one"
+            )
+        from kubetide.cluster import find_connection
+
+        api_server = find_connection(os.environ, home=Path.home(), kubeconfig=kubeconfig, context=context)
+    elif kubeconfig or context:
+        raise click.UsageError("--kubeconfig and --context belong to --kubernetes-access")
+    visit = click.launch if opens else None
+    serve(out, listen, token_file, say=click.echo, visit=visit, api_server=api_server)

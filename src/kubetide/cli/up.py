@@ -90,7 +90,9 @@ def _checked_speed(_context: click.Context, _option: click.Parameter, speed: flo
 @click.option(
     "--speed", type=float, callback=_checked_speed, help="Times real time.  [default: the scenario's]"
 )
-@click.option("--until", metavar="TIME", help="End at 13:00, 2026-03-02T13:00:00Z, or 90m after the start.")
+@click.option(
+    "--until", metavar="TIME", help="End at 13:00, 2026-03-02T13:00:00Z, 90m after the start, or never."
+)
 @click.option("--seed", type=int, default=1, show_default=True, help="What everything random is drawn from.")
 @click.option(
     "--out",
@@ -140,6 +142,8 @@ def command(
     With --serve (with: pip install 'cryptography>=45') the cluster speaks the Kubernetes API over
     HTTPS; the kubeconfig for it lies in --out while the run lasts.
 
+    Load and faults of a run that is served can be changed while it goes on: `kubetide load`, `kubetide fault`.
+
     With --state every write to the cluster and every machine is kept in a folder: a run that was
     ended in any way, kill -9 too, goes on from there with the same command.
 
@@ -150,6 +154,7 @@ def command(
       kubetide up my-shop.yaml --until 45m --out my-run
       kubetide up | grep nodes
       kubetide up my-shop.yaml --speed 1 --serve
+      kubetide up playground --serve --ui
       kubetide up my-shop.yaml --state my-cluster
     """  # noqa: D301  click marks paragraphs with the character, not with two
     from kubetide.cli.beside import dashboard

@@ -137,6 +137,13 @@ class HttpCluster:
         """
         return await self._transport.send(Asked("GET", path, query, hasty=hasty))
 
+    async def send_raw(
+        self, method: str, path: str, query: Mapping[str, str] | None = None, *, body: Json | None = None
+    ) -> bytes:
+        """Send a request to a path that is no resource; return the body of the answer. As ``get_raw``."""
+        data = None if body is None else encode(body)
+        return await self._transport.send(Asked(method, path, query, data=data))
+
     async def get(self, kind: Kind[T], name: str, *, namespace: str = "") -> T:
         return await self._send("GET", path_of(kind, namespace, name), kind.model)
 

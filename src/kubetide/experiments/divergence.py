@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from kubetide.loop import loop_entry
+from kubetide.loop import explaining
 from kubetide.runtime.records import read_records, recorded_loops
 from kubetide.simulate.timeline import Mark
 from kubetide.units.time import Instant, format_rfc3339
@@ -94,7 +94,7 @@ def _said(folder: Path, at: Instant, marks: Sequence[Mark]) -> list[str]:
     found: list[str] = []
     for loop in sorted({mark.loop for mark in marks} & set(recorded_loops(folder))):
         subjects = {mark.subject for mark in marks if mark.loop == loop}
-        vocabulary = loop_entry(loop).vocabulary
+        vocabulary = explaining(loop).vocabulary
         last: list[str] = []
         for record in read_records(folder, loop):
             if record.now > at:

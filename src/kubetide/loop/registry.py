@@ -32,6 +32,9 @@ _EXPLAINING: Final[Mapping[str, str]] = {
 }
 """The module of each loop's ``EXPLAINING``, by name: it loads no controller, so that an answer comes quickly."""
 
+RECORDED: Final[Mapping[str, str]] = {"playground": "kubetide.simulate.playground.explaining"}
+"""What is recorded and explained as loops are, and is none: what a person changed in an embedded cluster."""
+
 EXPLAINED: Final[Mapping[str, str]] = {
     "hpa": "horizontal",
     "pod": "nodes",
@@ -91,7 +94,7 @@ def loop_entry(name: str) -> LoopEntry[Any]:
 
 def explaining(name: str) -> Explaining:
     """Return what of a loop answers from records. Raises UnknownLoop."""
-    module = _EXPLAINING.get(name)
+    module = _EXPLAINING.get(name) or RECORDED.get(name)
     if module is None:
         return loop_entry(name).explaining
     found: object = import_module(module).EXPLAINING

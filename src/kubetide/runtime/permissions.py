@@ -29,10 +29,24 @@ LEASES: Final = Role(
 )
 
 
+DASHBOARD: Final = Role(
+    "ClusterRole",
+    "kubetide-ui",
+    (
+        Grant(("create",), "authentication.k8s.io", ("tokenreviews",), value="ui.enabled"),
+        Grant(("create",), "authorization.k8s.io", ("subjectaccessreviews",), value="ui.enabled"),
+    ),
+)
+"""Of the dashboard, which asks the API server who may look."""
+
+BESIDE: Final = (LEASES, DASHBOARD)
+"""The roles that are no loop's."""
+
+
 @cache
 def roles() -> tuple[Role, ...]:
-    """Return the roles of all loops of this package, and that of the leases."""
-    return (*(role for entry in loop_entries() for role in entry.roles), LEASES)
+    """Return the roles of all loops of this package, of the leases and of the dashboard."""
+    return (*(role for entry in loop_entries() for role in entry.roles), *BESIDE)
 
 
 # The words of kube-apiserver's RBAC authorizer (v1.36).
@@ -48,7 +62,7 @@ def with_hint(message: str, controllers: Iterable[str]) -> str:
     refused = _REFUSED.search(message)
     if refused is None:
         return message
-    for role in (*(role for entry in loop_entries(controllers) for role in entry.roles), LEASES):
+    for role in (*(role for entry in loop_entries(controllers) for role in entry.roles), *BESIDE):
         for grant in role.grants:
             if grant.allows(refused["verb"], refused["group"], refused["resource"]):
                 where = f" with {grant.value}=true" if grant.value else ""

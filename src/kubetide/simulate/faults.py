@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster
@@ -21,23 +22,31 @@ from kubetide.watching import Informer
 _EXPIRE_EVERY = minutes(1)
 
 
+_Windows = Sequence[tuple[Instant, Instant | None, float]]
+
+
 class ApiFaults:
     """Requests that the API server does not answer (``api-error``); drawn by the count of requests."""
 
-    def __init__(self, windows: list[tuple[Instant, Instant | None, float]], clock: Clock, seed: int) -> None:
-        self._windows = windows
+    def __init__(self, windows: _Windows, clock: Clock, seed: int) -> None:
+        self._stated = tuple(windows)
+        self._windows = self._stated
         self._clock = clock
         self._seed = seed
         self._requests = 0
 
     @classmethod
-    def of(cls, scenario: Scenario, clock: Clock, seed: int) -> ApiFaults | None:
-        """The faults that a scenario states; None if it states none."""
+    def of(cls, scenario: Scenario, clock: Clock, seed: int, *, may_change: bool = False) -> ApiFaults | None:
+        """Return the faults that a scenario states; None if it states none and none can be injected later."""
         windows = [
             (fault_start(scenario, fault), fault_end(scenario, fault), fault.probability)
             for fault in faults_of(scenario, "api-error")
         ]
-        return cls(windows, clock, seed) if windows else None
+        return cls(windows, clock, seed) if windows or may_change else None
+
+    def inject(self, windows: _Windows) -> None:
+        """Have these beside those that the scenario states, in the place of what was injected before."""
+        self._windows = (*self._stated, *windows)
 
     async def before(self, request: Request) -> None:
         """Raise Unavailable for a request that is hit."""
@@ -90,13 +99,7 @@ async def _fail_one(
     kubelets: KubeletPool,
 ) -> None:
     await clock.sleep(Duration(start - clock.now()))
-    ready = sorted(
-        node.metadata.name
-        for node in nodes.objects.values()
-        if (condition := node_condition(node, "Ready")) is not None
-        and condition.status == "True"
-        and node_group in {"", (node.metadata.labels or {}).get(GROUP_LABEL)}
-    )
+    ready = ready_nodes(nodes, node_group)
     if not ready:
         return
     name = ready[int(draw * len(ready))]
@@ -106,3 +109,14 @@ async def _fail_one(
             return
         await clock.sleep(Duration(end - clock.now()))
         await kubelets.recover_node(name)
+
+
+def ready_nodes(nodes: Informer[Node], node_group: str) -> list[str]:
+    """Return the names of the Ready nodes of a group, empty for all groups, in order."""
+    return sorted(
+        node.metadata.name
+        for node in nodes.objects.values()
+        if (condition := node_condition(node, "Ready")) is not None
+        and condition.status == "True"
+        and node_group in {"", (node.metadata.labels or {}).get(GROUP_LABEL)}
+    )

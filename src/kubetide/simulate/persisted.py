@@ -15,6 +15,7 @@ from kubetide.units.time import Instant, format_rfc3339
 
 _MACHINES = "machines"
 _RUN = "run"
+_PLAYGROUND = "playground"
 
 
 class PersistedRun:
@@ -84,6 +85,15 @@ class PersistedRun:
     def keep_machines(self, machines: Json) -> None:
         """Keep the machines as they are now."""
         self._journal.keep(_MACHINES, machines)
+
+    @property
+    def playground(self) -> Json | None:
+        """What a person had changed, None where nothing was."""
+        return self._journal.restored.parts.get(_PLAYGROUND)
+
+    def keep_playground(self, changed: Json) -> None:
+        """Keep what a person has changed. Raises ApiError when that fails."""
+        self._journal.keep(_PLAYGROUND, changed)
 
     def note_begun(self) -> None:
         """Note that the cluster stands: from now on a start goes on from what is kept."""

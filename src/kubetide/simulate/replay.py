@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from kubetide.explain.records import Core, Record
-from kubetide.loop import UnknownLoop, loop_entry, loop_names
+from kubetide.loop import UnknownLoop, explaining, loop_names
 from kubetide.runtime.folder import is_running
 from kubetide.runtime.records import (
     Ending,
@@ -159,7 +159,7 @@ def _decide_again(core: Core, record: Record) -> Difference | None:
 def make_core(loop: str) -> Core:
     """Return a fresh core of a recorded loop. Raises RecordError for a loop this version does not know."""
     try:
-        core = loop_entry(loop).core
+        core = explaining(loop).core
     except UnknownLoop as error:
         raise RecordError(
             f"records of a loop `{loop}`, which this version does not know; it knows {', '.join(loop_names())}"

@@ -27,6 +27,7 @@ from kubetide.simulate.problems import Checker, nanoseconds
 from kubetide.simulate.spec import (
     FAULT_KINDS,
     MOST_SPEED,
+    NEVER,
     FaultSpec,
     NodeGroupSpec,
     Scenario,
@@ -252,7 +253,7 @@ def _check_show(check: Checker, scenario: Scenario) -> None:
     show = scenario.show
     if show.start is not None:
         check.parses(parse_rfc3339, show.start, "show.start")
-    if show.until is not None:
+    if show.until not in (None, NEVER):
         check.parses(parse_rfc3339, show.until, "show.until")
     check.that(
         is_speed(show.speed),

@@ -15,6 +15,7 @@ from kubetide.embedded.apiserver.http import ApiServer, Identities, User
 from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
 from kubetide.embedded.apiserver.http.tls import Authority
 from kubetide.ports.errors import KubetideError
+from kubetide.simulate.playground.playing import Playground
 from kubetide.simulate.world import World
 
 _ADMIN = User("kubetide-admin", ("system:masters",))
@@ -59,6 +60,7 @@ class Serving:
         authority, token = Authority(), secrets.token_urlsafe(32)
         host, port = self._address
         hosts = list(dict.fromkeys((host, "localhost", "127.0.0.1", "::1")))
+        playground = Playground(world)
         server = ApiServer(
             world.cluster.rest,
             world.clock,
@@ -67,6 +69,7 @@ class Serving:
             metrics=world.metrics,
             custom=world.custom_metrics,
             external=world.external_metrics,
+            extension=playground,
             tls=authority.server_context(hosts),
         )
         try:
@@ -76,7 +79,8 @@ class Serving:
         try:
             write_kubeconfig(self._path, kubeconfig(server.url, token=token, authority=authority.certificate))
             self._tell(f"serving {server.url}; try: kubectl --kubeconfig {self._path} get pods")
-            yield
+            async with playground:
+                yield
         finally:
             self._path.unlink(missing_ok=True)
             await server.stop()

@@ -14,6 +14,7 @@ from kubetide.simulate.scenario import (
     parse_time_of_day,
     start_of,
 )
+from kubetide.simulate.spec import NEVER
 from kubetide.units.time import (
     Duration,
     Instant,
@@ -27,6 +28,7 @@ from kubetide.units.time import (
 )
 
 _DAY, _HALF_DAY = hours(24), hours(12)
+_CENTURY = hours(24 * 36_525)
 _TIME_OF_DAY = re.compile(r"\d{1,2}(:\d\d){1,2}", re.ASCII)
 
 
@@ -80,19 +82,21 @@ def end_of_show(scenario: Scenario, until: str | None) -> Instant:
 
     Args:
         until: An RFC 3339 time, a time of day (the first such after the start, but none that
-            lies up to half a day before it), or a duration from the start.
+            lies up to half a day before it), a duration from the start, or ``never``: a century after it.
     Raises: ScenarioError that says what would be right.
     """
     start = start_of(scenario)
     text = scenario.show.until if until is None else until
     if text is None:
         return after(start, parse_duration(scenario.duration))
+    if text == NEVER:
+        return after(start, _CENTURY)
     try:
         end = moment_of(text, start)
     except ValueError:
         raise ScenarioError(
             f"until: {text!r} is neither a time (2026-03-02T13:00:00Z), nor a time of day (13:00), "
-            "nor a duration from the start (90m)"
+            "nor a duration from the start (90m), nor `never`"
         ) from None
     if _just_before(text, start):
         raise ScenarioError(
@@ -104,6 +108,11 @@ def end_of_show(scenario: Scenario, until: str | None) -> Instant:
             f"until: {text} is not after the start, {format_rfc3339(start)}; choose a later time"
         )
     return end
+
+
+def is_endless(scenario: Scenario, end: Instant) -> bool:
+    """Return whether a show that ends then goes on until it is ended from outside."""
+    return between(start_of(scenario), end) >= _CENTURY
 
 
 def _just_before(text: str, start: Instant) -> bool:

@@ -211,6 +211,9 @@ class Scenario(Part, frozen=True, kw_only=True):
     """What ``kubetide simulate --variants`` plays one after another, by name."""
 
 
+NEVER = "never"
+"""The end of a show that goes on until it is ended from outside."""
+
 MOST_SPEED = 100_000
 """Times real time; beyond it the machine's clock has too few steps in a second of the run."""
 

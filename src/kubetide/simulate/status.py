@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from kubetide.loop import Cell, LoopEntry, Table, loop_entry, loop_names
+from kubetide.loop import RECORDED, Cell, LoopEntry, Table, loop_entry, loop_names
 from kubetide.objects.base import json_name
 from kubetide.runtime.index_lines import Entry
 from kubetide.runtime.indexed_records import entries, header_of, read_entries, read_reasons
@@ -85,6 +85,8 @@ def status_of(folder: Path, at: Moment | None = None) -> tuple[Status, tuple[Tab
     tables: list[Table] = []
     marks: list[Mark] = []
     for name in recorded_loops(folder):
+        if name in RECORDED:
+            marks += _marks_until(folder, name, at)
         if name not in loop_names():
             continue
         with recorded_plugins() as plugins:
@@ -114,6 +116,12 @@ def status_of(folder: Path, at: Moment | None = None) -> tuple[Status, tuple[Tab
         ),
         tuple(tables),
     )
+
+
+def _marks_until(folder: Path, name: str, at: Moment | None) -> list[Mark]:
+    """Return what was done until a moment by what is recorded and is no loop."""
+    found = [one for one in entries(folder, name) if at is None or one.now < at.end]
+    return _last_marks(name, found) if found else []
 
 
 def _loop(

@@ -16,7 +16,7 @@ import msgspec
 
 from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Core, Record
-from kubetide.loop import BUILT_IN, EXPLAINED, Explainer, Explaining, explaining, loop_names
+from kubetide.loop import BUILT_IN, EXPLAINED, RECORDED, Explainer, Explaining, explaining, loop_names
 from kubetide.ports.errors import KubetideError
 from kubetide.runtime.index_lines import Entry, checksum
 from kubetide.runtime.indexed_records import entries, header_of, read_entries, read_reasons
@@ -224,7 +224,7 @@ def views_of(kind: str, folder: Path | None = None) -> tuple[str, ...]:
 def _others(folder: Path | None) -> list[str]:
     """Return the recorded loops beside those of this package that run by default."""
     recorded = () if folder is None else recorded_loops(folder)
-    return [name for name in recorded if name not in BUILT_IN and name in loop_names()]
+    return [name for name in recorded if name not in BUILT_IN and name in (*loop_names(), *RECORDED)]
 
 
 def _loops(folder: Path | None) -> list[Explaining]:

@@ -124,15 +124,13 @@ class World:
         webhooks: Caller | None = None,
         served: bool = False,
     ) -> None:
-        self.scenario = scenario
-        self.clock = clock
+        self.scenario, self.clock, self.recorder = scenario, clock, recorder
         self.start = max(start_of(scenario), clock.now())
-        self.end = end
-        self._kept = kept
-        self._served = served
+        self.end, self.kept, self._served = end, kept, served
         if kept is not None:
             seed = kept.seed_of(seed)
-        self._seed = seed
+        self.seed = seed
+        self.kubelets: KubeletPool | None = None
         entries = loop_entries(scenario.loops)
         simulated = {name: value for entry in entries for name, value in entry.simulated_flags.items()}
         settings = parse_flags({**simulated, **scenario.flags}, entries)
@@ -151,7 +149,8 @@ class World:
         # Everyone here makes a body for one request and leaves it alone afterwards.
         self.cluster = EmbeddedCluster(store, clock, seed, webhooks=own).client(gives_bodies=True)
         # The loops' own way to the API server, which may fail while the rest of the world goes on.
-        loops_cluster = self.cluster.client(faults=ApiFaults.of(scenario, clock, seed), gives_bodies=True)
+        self.api_faults = ApiFaults.of(scenario, clock, seed, may_change=served)
+        loops_cluster = self.cluster.client(faults=self.api_faults, gives_bodies=True)
         self.pods = Informer(self.cluster, PODS, clock)
         self.nodes = Informer(self.cluster, NODES, clock)
         self.deployments = Informer(self.cluster, DEPLOYMENTS, clock)
@@ -262,15 +261,15 @@ class World:
 
     async def run(self) -> None:
         """Run from warm-up to the end."""
-        if self._kept is None or self._kept.is_new:
+        if self.kept is None or self.kept.is_new:
             await self._create_objects()
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(informer.run()) for informer in self._informers]
             for informer in self._informers:
                 await informer.synced()
             await self.cloud.start()
-            if self._kept is not None:
-                self._kept.note_begun()
+            if self.kept is not None:
+                self.kept.note_begun()
             tasks += [group.create_task(part) for part in self._cluster_parts()]
             await self._sleep_until(self.start)
             self.observer.begin()
@@ -281,13 +280,13 @@ class World:
                 task.cancel()
 
     def _cluster_parts(self) -> list[Coroutine[Any, Any, None]]:
-        cluster, clock, seed, pods, nodes = self.cluster, self.clock, self._seed, self.pods, self.nodes
+        cluster, clock, seed, pods, nodes = self.cluster, self.clock, self.seed, self.pods, self.nodes
         volumes, devices = self._volumes, self._devices
         index, tells = PodIndex(self.pods), self._served
         scheduler = partial(Scheduler, cluster, clock, pods=pods, nodes=nodes, tells=tells)
         sets = self._replica_sets, self._stateful_sets
         chooser = PodChooser(self.scenario.scheduler, seed, sets, self._services)
-        kubelets = KubeletPool(
+        self.kubelets = kubelets = KubeletPool(
             cluster,
             clock,
             seed=seed,
@@ -369,8 +368,8 @@ class World:
         while True:
             await self._sleep_until(Instant(self.load.done_until + self.load.step))
             self.load.advance(self.clock.now())
-            if self._kept is not None:
-                self._kept.mark_time()
+            if self.kept is not None:
+                self.kept.mark_time()
 
     async def _sleep_until(self, due: Instant) -> None:
         await self.clock.sleep(Duration(due - self.clock.now()))

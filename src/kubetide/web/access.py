@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+from typing import NamedTuple, Protocol
 
 from aiohttp import web
 
@@ -19,6 +20,34 @@ HEADERS = {
 """On every answer. A page of ours loads nothing but ours, and no other page can hold it."""
 
 
+class Refusal(NamedTuple):
+    """Why somebody may not look, with the status of the answer."""
+
+    status: int
+    text: str
+
+
+class Access(Protocol):
+    """Decides who may look."""
+
+    async def refusal(self, token: str) -> Refusal | None:
+        """Return why a token, empty for none, lets nobody in; None where it does."""
+        ...
+
+
+class OwnToken:
+    """Lets in whoever has the one token."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token.encode()
+
+    async def refusal(self, token: str) -> Refusal | None:
+        """Compare the tokens in a time that tells nothing of them."""
+        if hmac.compare_digest(token.encode(errors="surrogateescape"), self._token):
+            return None
+        return Refusal(401, "no token, or a wrong one: open the address that `kubetide ui` printed")
+
+
 def token_given(request: web.Request) -> str:
     """Return the token of a request: a bearer token, that of the cookie, or that of the address."""
     scheme, _, value = request.headers.get("Authorization", "").partition(" ")
@@ -27,14 +56,11 @@ def token_given(request: web.Request) -> str:
     return request.query.get("token") or request.cookies.get(_cookie(request), "")
 
 
-def is_right(given: str, token: str) -> bool:
-    """Compare tokens in a time that tells nothing of them."""
-    return hmac.compare_digest(given.encode(), token.encode())
-
-
 def keep_token(request: web.Request, response: web.StreamResponse, token: str) -> None:
     """Let the browser keep the token for this server alone, out of reach of scripts."""
-    response.set_cookie(_cookie(request), token, httponly=True, samesite="Strict", path="/")
+    # Where TLS ends before us its header says so; a client that makes it up keeps its own cookie back.
+    secure = request.secure or request.headers.get("X-Forwarded-Proto", "") == "https"
+    response.set_cookie(_cookie(request), token, httponly=True, samesite="Strict", path="/", secure=secure)
 
 
 def _cookie(request: web.Request) -> str:

@@ -8,6 +8,8 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+from kubetide.cluster import Connection, HttpCluster
+from kubetide.cluster.limits import Limits
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import KubetideError
 from kubetide.runtime.clock import run_real
@@ -15,11 +17,16 @@ from kubetide.runtime.folder import is_running
 from kubetide.runtime.process import tune_gc
 from kubetide.runtime.records import recorded_loops
 from kubetide.serving.listener import Listener
+from kubetide.units.time import seconds
+from kubetide.web.access import Access, OwnToken
 from kubetide.web.history import History
+from kubetide.web.reviews import ReviewedAccess
 from kubetide.web.server import Dashboard
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _LEAST_TOKEN = 16
+_DEADLINE = seconds(5)
+"""For a review; who waits for it waits for a page."""
 
 
 class DashboardError(KubetideError):
@@ -33,6 +40,7 @@ def serve(
     *,
     say: Callable[[str], object],
     visit: Callable[[str], object] | None = None,
+    api_server: Connection | None = None,
 ) -> None:
     """Serve the dashboard of a records folder.
 
@@ -41,6 +49,8 @@ def serve(
         token_file: Holds the token; without one it is made up.
         say: Takes the line with the address.
         visit: Opens an address.
+        api_server: Is asked who may look, in the place of a token of our own; a folder without records is then
+            waited for.
 
     Raises: DashboardError; RecordError where the folder holds no records.
     """
@@ -50,31 +60,38 @@ def serve(
         raise DashboardError(
             f"--listen: `{listen}` is not an address: write HOST:PORT, for example 127.0.0.1:8080"
         )
-    if host not in _LOOPBACK and token_file is None:
+    if host not in _LOOPBACK and token_file is None and api_server is None:
         raise DashboardError(
-            f"--listen: {listen} can be reached from other machines; name a file with a token (--token-file), "
-            "and put TLS before it"
+            f"--listen: {listen} can be reached from other machines; name a file with a token (--token-file) or let "
+            "the API server say who may look (--kubernetes-access), and put TLS before it"
         )
     token = secrets.token_urlsafe(24) if token_file is None else _read_token(token_file)
-    if not is_running(folder):
+    if not is_running(folder) and api_server is None:
         recorded_loops(folder)  # a run that goes on may not have decided yet
 
     tune_gc()
 
-    async def main(clock: Clock) -> None:
-        listener = Listener(Dashboard(History(folder), token, clock).app())
+    async def serve_for(access: Access, query: str, clock: Clock) -> None:
+        listener = Listener(Dashboard(History(folder), access, clock).app())
         try:
             await listener.listen(host, int(port))
         except OSError as error:
             raise DashboardError(f"--listen: cannot listen on {listen}: {error.strerror}") from error
         address = f"http://{listener.authority}/"
         try:
-            say(f"dashboard {address}{'' if token_file else f'?token={token}'}")
+            say(f"dashboard {address}{'' if token_file else query}")
             if visit is not None:
-                visit(f"{address}?token={token}")
+                visit(f"{address}{query}")
             await _ended()
         finally:
             await listener.close()
+
+    async def main(clock: Clock) -> None:
+        if api_server is None:
+            await serve_for(OwnToken(token), f"?token={token}", clock)
+            return
+        async with HttpCluster(api_server, clock, limits=Limits(deadline=_DEADLINE)) as cluster:
+            await serve_for(ReviewedAccess(cluster, clock), "", clock)
 
     run_real(main)
 

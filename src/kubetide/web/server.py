@@ -18,7 +18,7 @@ from kubetide.simulate.ahead import PlanAhead
 from kubetide.simulate.status import Status
 from kubetide.simulate.why import WhyError
 from kubetide.units.time import seconds
-from kubetide.web.access import HEADERS, is_right, keep_token, token_given
+from kubetide.web.access import HEADERS, Access, keep_token, token_given
 from kubetide.web.history import Decisions, Explanation, History, Span
 from kubetide.web.openapi import Parameter, Route, openapi
 from kubetide.web.past import Past
@@ -100,13 +100,13 @@ _TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg"
 
 
 class Dashboard:
-    """The application over one records folder; ``token`` is asked of everybody."""
+    """The application over one records folder; everybody is asked for a token that ``access`` lets in."""
 
-    def __init__(self, history: History, token: str, clock: Clock) -> None:
+    def __init__(self, history: History, access: Access, clock: Clock) -> None:
         self._known = history
         self._clock = clock
         self._grown = asyncio.Event()
-        self._token = token
+        self._access = access
         self._waiting = 0
         self._streams = 0
         # One thread: the answers share what they have read.
@@ -135,14 +135,16 @@ class Dashboard:
     ) -> web.StreamResponse:
         """Ask for the token, and turn errors into answers."""
         given = token_given(request)
-        if not is_right(given, self._token):
-            text = "kubetide: no token, or a wrong one: open the address that `kubetide ui` printed"
-            response: web.StreamResponse = web.Response(status=401, text=text)
+        refusal = await self._access.refusal(given)
+        if refusal is not None:
+            response: web.StreamResponse = web.Response(
+                status=refusal.status, text=f"kubetide: {refusal.text}"
+            )
         elif "token" in request.query:
             # The token leaves the address bar, so that an address can be pasted into a ticket.
             to = str(request.rel_url.without_query_params("token"))
             response = web.Response(status=303, headers={"Location": to})
-            keep_token(request, response, self._token)
+            keep_token(request, response, given)
         else:
             response = await self._answered(request, handler)
         if not response.prepared:
@@ -246,16 +248,17 @@ class Dashboard:
         self._streams += 1
         try:
             await response.prepare(request)
-            await self._tell(response)
+            await self._tell(response, token_given(request))
         except (ConnectionError, TimeoutError):
             return response
         finally:
             self._streams -= 1
         return response
 
-    async def _tell(self, response: web.StreamResponse) -> None:
+    async def _tell(self, response: web.StreamResponse, token: str) -> None:
+        """Tell until the listener may no longer look; a browser then asks anew, and is told why not."""
         told = b": here\n\n"
-        while True:
+        while await self._access.refusal(token) is None:
             await asyncio.wait_for(response.write(told), _SLOW_S)
             grown = self._grown
             try:

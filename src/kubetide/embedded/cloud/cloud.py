@@ -194,6 +194,12 @@ class EmbeddedCloud(Cloud):
             self._plan(machine, "end", after(now, time))
         self._note()
 
+    # ── what goes wrong ─────────────────────────────────────────────────────────────────────────
+
+    def use_faults(self, faults: CloudFaults) -> None:
+        """Let this go wrong from now on, in the place of what did; machines keep what befell them."""
+        self._faults = faults
+
     # ── accounts ────────────────────────────────────────────────────────────────────────────────
 
     def cost_per_hour(self) -> float:

@@ -25,6 +25,7 @@ from kubetide.embedded.load.service import (
     ServiceStep,
     settle,
 )
+from kubetide.embedded.load.traces import Trace
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.ports.clock import Clock
@@ -142,6 +143,13 @@ class ServiceLoad:
         """Let ``usage`` look at least so far back from now on."""
         length = max(2 + back // self.step, self._recent.maxlen or 0)
         self._recent = deque(self._recent, maxlen=length)
+
+    def set_trace(self, number: int, trace: Trace) -> None:
+        """Give the service of that number another load, from the step on that is not worked out yet."""
+        self.advance(self._clock.now())
+        services = list(self.services)
+        services[number] = replace(services[number], trace=trace)
+        self.services = tuple(services)
 
     def on_oom(self, handler: Callable[[Key, str], None]) -> None:
         """Call ``handler((namespace, name), container)`` for each that passes its memory limit in a step.

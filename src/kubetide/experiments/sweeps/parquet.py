@@ -72,6 +72,6 @@ def _pyarrow() -> tuple[Any, Any]:
         import pyarrow.parquet as pq  # noqa: PLC0415
     except ImportError as error:
         raise SweepError(
-            "--parquet needs pyarrow: pip install 'kubetide[sweep]', or leave it out and read the CSV"
+            "--parquet needs pyarrow: pip install pyarrow, or leave it out and read the CSV"
         ) from error
     return pa, pq

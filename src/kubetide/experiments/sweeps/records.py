@@ -42,6 +42,6 @@ def _fsspec() -> Any:
         from fsspec.core import url_to_fs  # noqa: PLC0415  an extra, imported where it is used
     except ImportError as error:
         raise RecordsError(
-            "--records with a URL needs fsspec here and on the workers: pip install 'kubetide[sweep]'; or name a folder"
+            "--records with a URL needs fsspec here and on the workers: pip install fsspec; or name a folder"
         ) from error
     return url_to_fs

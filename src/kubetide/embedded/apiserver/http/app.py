@@ -12,9 +12,12 @@ from aiohttp import web
 
 import kubetide
 from kubetide.embedded.apiserver.http.access import Identities
+from kubetide.embedded.apiserver.http.delegated import ACCESS_REVIEW as OTHERS_REVIEW
+from kubetide.embedded.apiserver.http.delegated import TOKEN_REVIEW, answer_delegated
 from kubetide.embedded.apiserver.http.discovery import Discovery, entries_of
 from kubetide.embedded.apiserver.http.documents import Documents
 from kubetide.embedded.apiserver.http.encoding import encode
+from kubetide.embedded.apiserver.http.extension import Extension
 from kubetide.embedded.apiserver.http.measures import CustomMetrics, ExternalMetrics, Measures
 from kubetide.embedded.apiserver.http.negotiation import DISCOVERY_SHAPES, accepted_form
 from kubetide.embedded.apiserver.http.reading import BODY_LIMIT, decoded
@@ -84,6 +87,7 @@ class ApiServer:
         metrics: What metrics.k8s.io answers from; None leaves that API out.
         custom: The same of custom.metrics.k8s.io.
         external: The same of external.metrics.k8s.io.
+        extension: Answers paths of its own beside the Kubernetes API.
         tls: The server's certificate and, for client certificates, their authority.
     """
 
@@ -97,6 +101,7 @@ class ApiServer:
         metrics: Metrics | None = None,
         custom: CustomMetrics | None = None,
         external: ExternalMetrics | None = None,
+        extension: Extension | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._rest = rest
@@ -107,6 +112,7 @@ class ApiServer:
         self._resources = Resources(rest, front or Front(rest), clock, metrics)
         self._measures = Measures(custom, external, rest)
         self._series = ServerSeries(rest, clock)
+        self._extension = extension
         self._routes = Routes(())
         self._documents = Documents()
         self._listener: Listener | None = None
@@ -202,12 +208,18 @@ class ApiServer:
         if path == METRICS_PATH:
             user.require_path(request.method.lower(), path)
             return web.Response(body=self._series.text(), headers={"Content-Type": SERIES_TYPE})
-        if path in {ACCESS_REVIEW, RULES_REVIEW, SUBJECT_REVIEW}:
+        if path in {ACCESS_REVIEW, RULES_REVIEW, SUBJECT_REVIEW, TOKEN_REVIEW, OTHERS_REVIEW}:
             if request.method != "POST":
                 raise MethodNotAllowed("the server does not allow this method on the requested resource")
-            media_type = request.headers.get("Content-Type", "").partition(";")[0]
-            body = decoded(await request.read(), media_type, "SelfSubjectAccessReview")
+            body = await _body_of(request, "SelfSubjectAccessReview")
+            if path in {TOKEN_REVIEW, OTHERS_REVIEW}:
+                store = self._rest.store
+                return _json(answer_delegated(path, user, body, self._identities, store), 201)
             return _json(answer_review(path, user, body), 201)
+        if self._extension is not None and path.startswith(self._extension.prefix):
+            user.require_path(request.method.lower(), path)
+            rest, body = path.removeprefix(self._extension.prefix), await _body_of(request, "body")
+            return _json(await self._extension.answer(request.method, rest, request.query, body, user.name))
         routes = self._current_routes()
         target = routes.target(path)
         if target is not None:
@@ -280,6 +292,12 @@ class ApiServer:
 
 def _certificate(request: web.Request) -> Any:
     return request.transport.get_extra_info("peercert") if request.transport else None
+
+
+async def _body_of(request: web.Request, what: str) -> Any:
+    """Return the value of the body, None for an empty one. Raises: those of ``decoded``."""
+    media_type = request.headers.get("Content-Type", "").partition(";")[0]
+    return decoded(await request.read(), media_type, what)
 
 
 def _missing() -> web.Response:

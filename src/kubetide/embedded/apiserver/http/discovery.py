@@ -53,7 +53,9 @@ WITHOUT_OBJECTS = (
     Entry("", "v1", "bindings", "Binding", True, ("create",)),
     Entry("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", False, ("create",)),
     Entry("authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", False, ("create",)),
+    Entry("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", False, ("create",)),
     Entry("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", False, ("create",)),
+    Entry("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", False, ("create",)),
 )  # fmt: skip
 
 

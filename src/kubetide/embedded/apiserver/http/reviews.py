@@ -32,6 +32,18 @@ _OPEN_PATHS: tuple[Json, ...] = (
 _EVERYTHING = Rule(paths=("*",))
 
 
+def is_open(verb: str, path: str) -> bool:
+    """Return whether everybody who is known may ask for a path that is no resource."""
+    return any(
+        verb in rule["verbs"]
+        and any(
+            path == one or (one.endswith("*") and path.startswith(one[:-1]))
+            for one in rule["nonResourceURLs"]
+        )
+        for rule in _OPEN_PATHS
+    )
+
+
 def answer_review(path: str, user: User, body: Any) -> Json:
     """Return the review with its status. Raises BadRequest for a body that asks nothing."""
     if path == SUBJECT_REVIEW:
@@ -63,10 +75,9 @@ def answer_review(path: str, user: User, body: Any) -> Json:
             )
         )
     else:
-        # Paths outside the resources say nothing of the cluster: all who are known may read them.
         asked = spec.get("nonResourceAttributes") or {}
-        verb = asked.get("verb") or ""
-        allowed = verb == "get" or user.may_path(verb, asked.get("path") or "")
+        verb, path = asked.get("verb") or "", asked.get("path") or ""
+        allowed = is_open(verb, path) or user.may_path(verb, path)
     why = "" if allowed else user.why_not(asked.get("namespace") or "")
     return {
         "kind": "SelfSubjectAccessReview",
