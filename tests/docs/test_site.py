@@ -7,6 +7,8 @@ import re
 import subprocess
 
 import pytest
+from selenium.webdriver.support.ui import WebDriverWait
+from tests.browsers import chromium
 from tests.docs.site import CONFIG, ROOT, anchors, broken, nav_pages
 from tests.docs.tables import DOCS
 
@@ -49,21 +51,26 @@ MKDOCS = ROOT / ".venv" / "docs" / "bin" / "mkdocs"
 """Where `make docs` puts it: what the other tests need is installed without it, in half the time."""
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(
-    not MKDOCS.exists() and os.environ.get("KUBETIDE_REQUIRE_DOCS") != "1", reason="no MkDocs: make docs"
-)
-def test_mkdocs_builds_it_strictly(tmp_path):
-    """The real build has no warning, and what it makes asks no other host for anything."""
-    built = tmp_path / "site"
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The site as `make docs` makes it: strictly."""
+    if not MKDOCS.exists() and os.environ.get("KUBETIDE_REQUIRE_DOCS") != "1":
+        pytest.skip("no MkDocs in .venv/docs; `make docs` puts it there")
+    folder = tmp_path_factory.mktemp("site")
     done = subprocess.run(
-        [MKDOCS, "build", "--quiet", "--config-file", CONFIG, "--site-dir", built],
+        [MKDOCS, "build", "--quiet", "--config-file", CONFIG, "--site-dir", folder],
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.mark.slow
+def test_mkdocs_builds_it_and_no_page_asks_another_host(built):
+    """The real build has no warning, and what it makes loads nothing from elsewhere."""
     assert {str(path.relative_to(built)) for path in built.rglob("*.html")} == {
         "404.html",
         *(name.removesuffix(".md") + ".html" for name in nav_pages()),
@@ -75,4 +82,18 @@ def test_mkdocs_builds_it_strictly(tmp_path):
         url for path in built.rglob("*.css") for url in IN_STYLES.findall(path.read_text(encoding="utf-8"))
     }
     assert asked == set()
-    assert (built / "search" / "search_index.json").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_the_search_works_on_pages_of_a_folder(built, tmp_path):
+    """Without a server there are no workers; a query finds its page all the same, and nothing is complained of."""
+    for browser in chromium(tmp_path):
+        browser.get((built / "questions" / "cost.html").as_uri())
+        browser.execute_script("document.querySelector('.md-search__input').focus()")
+        browser.switch_to.active_element.send_keys("pod pending")
+        first = WebDriverWait(browser, 60).until(
+            lambda page: page.find_elements("css selector", ".md-search-result__link h1")
+        )
+        assert first[0].text == "Why is this pod pending?"
+        assert browser.get_log("browser") == []
