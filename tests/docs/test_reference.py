@@ -74,3 +74,18 @@ def test_reasons_that_keep_a_node_are_those_of_the_loop():
     named = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
     assert named
     assert [one for one in named if f'"{one}"' not in code] == []
+
+
+def test_messages_of_symptoms_are_those_of_the_code():
+    """What stands as code in a symptom is said somewhere, up to what is put in."""
+    page = (DOCS / "troubleshooting.md").read_text(encoding="utf-8")
+    code = "\n".join(path.read_text(encoding="utf-8") for path in sorted(SRC.rglob("*.py")))
+    said = [
+        text
+        for row in re.findall(r"^\| (`.*?`) \|", page, re.MULTILINE)
+        for text in re.findall(r"`([^`]+)`", row)
+    ]
+    assert len(said) >= 5
+    assert [
+        part for text in said for part in text.split("…") if part.strip() and part.strip() not in code
+    ] == []
