@@ -24,6 +24,7 @@ import yaml
 from kubetide.cli.main import cli
 from kubetide.cli.run import configuration
 from kubetide.runtime.upstream import understand
+from kubetide.runtime.vpa_flags import vpa_config
 
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -158,10 +159,32 @@ def parse(command, arguments, parent=None):
         understand(context.args, in_pod=True)
     elif command.name in {"run", "check"}:
         configuration(None, context.args)
+    elif command.name == "serve" and "provider" in context.params:
+        configuration(None, [*context.args, f"--cloud-provider={context.params['provider']}"])
+    elif command.name.startswith("vpa-"):
+        vpa_config(command.name, context.args, {})
     elif settings and settings[0].startswith("-"):
         configuration(None, list(settings))
     else:
         assert not context.args, context.args
+
+
+_LINE = re.compile(r"^(?:\$ )?(?:kubectl )?kubetide (.*)$", re.MULTILINE)
+
+
+def mentioned(page):
+    """Return the arguments of all kubetide commands in the blocks of any page, but those that show an error."""
+    found = []
+    fenced = re.findall(r"^```\w*\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    indented = re.findall(r"(?:^    \S.*\n)+", page, re.MULTILINE)
+    for body in (*fenced, *(re.sub(r"^    ", "", block, flags=re.MULTILINE) for block in indented)):
+        text = body.replace("\\\n", " ")
+        for line in _LINE.finditer(text):
+            if not text[line.end() :].startswith("\nkubetide: "):
+                words = shlex.split(line[1], comments=True)
+                ends = [at for at, word in enumerate(words) if word in {"|", "&", "&&", ";", "...", "…"}]
+                found.append(words[: min(ends, default=None)])
+    return found
 
 
 def check_helm(arguments):

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import click
 import pytest
-from tests.docs.console import ON_A_CLUSTER, Played, blocks, check_on_cluster, commands, pattern
-from tests.docs.site import ROOT, led_pages
+from tests.docs.console import (
+    ON_A_CLUSTER,
+    Played,
+    blocks,
+    check_on_cluster,
+    cli,
+    commands,
+    mentioned,
+    parse,
+    pattern,
+)
+from tests.docs.site import ROOT, led_pages, nav_pages
 from tests.docs.tables import DOCS
 
 from kubetide.ports.errors import KubetideError
@@ -39,6 +49,19 @@ def test_commands_of_a_cluster_can_be_parsed(name):
             check_on_cluster(body)
         else:
             assert language == "console" or "$ kubetide" not in body
+
+
+@pytest.mark.parametrize("name", [name for name in nav_pages() if name not in PAGES])
+def test_commands_of_all_other_pages_can_be_parsed(name):
+    """Their flags and values exist too; a command that shows an error may be wrong."""
+    for arguments in mentioned((DOCS / name).read_text(encoding="utf-8")):
+        parse(cli, arguments)
+
+
+def test_commands_are_found_in_fenced_and_indented_blocks():
+    """With and without a prompt, up to a pipe; one under which its error stands is left out."""
+    page = "```console\n$ kubetide explain hpa a \\\n  --at 12:00 | head\n$ kubetide run --no\nkubetide: no\n```\n    kubetide plan  # now\n"
+    assert mentioned(page) == [["explain", "hpa", "a", "--at", "12:00"], ["plan"]]
 
 
 @pytest.mark.parametrize(
