@@ -40,7 +40,7 @@ bench: $(DEV_ENV)/.ready  ## Print the speed figures, one JSON line each (CPU ti
 	@$(DEV)/python -m bench $(ARGS)
 
 docs: .venv/docs/.ready  ## Build the site into site/; a broken link or a page without a place is an error
-	NO_MKDOCS_2_WARNING=1 .venv/docs/bin/mkdocs build --quiet $(ARGS)
+	NO_MKDOCS_2_WARNING=1 .venv/docs/bin/mkdocs build $(ARGS)
 
 lock: $(DEV_ENV)/.ready  ## Resolve the dependencies anew (needs uv on PATH)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

@@ -57,15 +57,20 @@ def built(tmp_path_factory):
     if not MKDOCS.exists() and os.environ.get("KUBETIDE_REQUIRE_DOCS") != "1":
         pytest.skip("no MkDocs in .venv/docs; `make docs` puts it there")
     folder = tmp_path_factory.mktemp("site")
-    done = subprocess.run(
-        [MKDOCS, "build", "--quiet", "--config-file", CONFIG, "--site-dir", folder],
+    done = build(CONFIG, folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def build(config, folder):
+    # Not with --quiet: what is not logged does not count as a warning.
+    return subprocess.run(
+        [MKDOCS, "build", "--config-file", config, "--site-dir", folder],
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    return folder
 
 
 @pytest.mark.slow
@@ -82,6 +87,23 @@ def test_mkdocs_builds_it_and_no_page_asks_another_host(built):
         url for path in built.rglob("*.css") for url in IN_STYLES.findall(path.read_text(encoding="utf-8"))
     }
     assert asked == set()
+
+
+@pytest.mark.slow
+def test_what_is_wrong_ends_the_build(built, tmp_path):
+    """A link to no page, one to no heading, a page without a place: each is a warning, and a warning is an error."""
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "index.md").write_text("# One\n\n[a](none.md) [b](two.md#none)\n")
+    (docs / "two.md").write_text("# Two\n")
+    config = tmp_path / "mkdocs.yml"
+    config.write_text(f"INHERIT: {CONFIG}\ndocs_dir: {docs}\nnav: [{{Home: index.md}}]\n")
+    done = build(config, tmp_path / "site")
+    assert done.returncode == 1
+    warnings = re.split(r"^WARNING -", done.stderr, flags=re.MULTILINE)[1:]
+    assert len(warnings) == 3
+    for said in ("'none.md'", "'#none'", "- two.md"):
+        assert any(said in warning for warning in warnings), said
 
 
 @pytest.mark.slow
