@@ -135,6 +135,10 @@ def check_on_cluster(body):
         program, *arguments = words
         if words[:2] == ["kubectl", "kubetide"]:
             program, arguments = "kubetide", words[2:]
+        if "--" in words:  # what kubectl runs in a pod
+            inside = words[words.index("--") + 1 :]
+            assert inside[:3] == ["python", "-m", "kubetide"], inside
+            parse(cli, inside[3:])
         if program == "kubetide":
             parse(cli, arguments)
         elif program == "helm":

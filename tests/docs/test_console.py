@@ -75,6 +75,7 @@ def test_commands_are_found_in_fenced_and_indented_blocks():
         ("helm install kubetide deploy/chart --set imag.repository=a", "imag"),
         ("helm upgrade kubetide deploy/chart --set config.scan-intervall=1s", "scan-intervall"),
         ("kubectl apply -f deploy/manifests/none.yaml", "none.yaml"),
+        ("kubectl exec deployment/kubetide -- python -m kubetide status --ouput /var/lib", "--ouput"),
         ("kubetidy run", "kubetidy"),
     ],
 )
