@@ -37,7 +37,8 @@ def played(tmp_path_factory):
 @pytest.mark.parametrize("name", [name for name, page in PAGES.items() if has_commands(page)])
 def test_commands_print_what_the_page_shows(name, played, tmp_path):
     """In order, in one folder, with nothing but what the page itself has made."""
-    assert played.page(PAGES[name], tmp_path / "page") == []
+    wrong = played.page(PAGES[name], tmp_path / "page")
+    assert not wrong, "\n".join(("printed now, and not as the page shows it:", *wrong))
 
 
 @pytest.mark.parametrize("name", list(PAGES))
