@@ -15,7 +15,7 @@ test: export PYTHONDONTWRITEBYTECODE =
 HOURS ?= 50
 SEED ?= 1000
 
-.PHONY: run test soak check format bench lock control-plane manifests clean
+.PHONY: run test soak check format bench docs lock control-plane manifests clean
 
 run: $(RUN_ENV)/.ready  ## Show the loops at work on the embedded cluster, with the shipped example
 	$(RUN_ENV)/bin/kubetide up $(ARGS)
@@ -39,11 +39,16 @@ format: $(DEV_ENV)/.ready  ## Mend format and what lint can mend by itself
 bench: $(DEV_ENV)/.ready  ## Print the speed figures, one JSON line each (CPU time, ratio to a floor measured beside)
 	@$(DEV)/python -m bench $(ARGS)
 
+docs: .venv/docs/.ready  ## Build the site into site/; a broken link or a page without a place is an error
+	NO_MKDOCS_2_WARNING=1 .venv/docs/bin/mkdocs build $(ARGS)
+
 lock: $(DEV_ENV)/.ready  ## Resolve the dependencies anew (needs uv on PATH)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		--extra live --extra tls --extra optimize --extra protobuf --group build pyproject.toml -o requirements/run.txt
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		--extra live --extra tls --extra optimize --extra protobuf --extra aws --extra grpc --extra gce --extra azure --extra dask --extra tune --group dev pyproject.toml -o requirements/dev.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+		--group build --group docs -o requirements/docs.txt
 
 control-plane:  ## Build kubectl, a whole Kubernetes, client-go programs, Helm, kwok, the VPA programs and kube-state-metrics for the tests (Go, or pip for it; some minutes once)
 	$(PYTHON) -m tools.plane build control-plane clients helm kwok vpa kube-state-metrics
@@ -52,7 +57,7 @@ manifests:  ## Render deploy/manifests from the chart (needs Helm: make control-
 	$(PYTHON) -m tools.manifests
 
 clean:  ## Remove what the commands above made
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis kubetide-out
+	rm -rf .venv site .mypy_cache .ruff_cache .pytest_cache .hypothesis kubetide-out
 
 # The outer pip installs into the new environment, so that a Python without ensurepip will do.
 .venv/%/.ready: requirements/%.txt pyproject.toml

@@ -1,6 +1,6 @@
 """The pages of documentation as data, and the tables in them that are made from the code.
 
-``python -m tests.docs.tables`` writes those tables anew; ``test_reasons`` fails while one is stale.
+``python -m tests.docs.tables`` writes those tables anew, and the pages of ``reference``; tests fail while one is stale.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ import ast
 import re
 from pathlib import Path
 from typing import Any
+
+from tests.docs.reference import reference_pages
 
 from kubetide.explain.reasons import Reason, Vocabulary
 from kubetide.loop import LoopEntry, explaining, loop_entries
@@ -126,6 +128,8 @@ def main() -> None:
     )
     REASONS.write_text(with_tables(REASONS.read_text(encoding="utf-8")), encoding="utf-8")
     MAP.write_text(with_modules(MAP.read_text(encoding="utf-8")), encoding="utf-8")
+    for name, page in reference_pages().items():
+        (DOCS / name).write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":
