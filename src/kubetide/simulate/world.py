@@ -66,10 +66,8 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.errors import AlreadyExists, ApiError
 from kubetide.simulate.build import (
     Places,
-    catalogue_of,
     cloud_faults_of,
     external_series_of,
-    groups_of,
     manifests_of,
     pod_times_of,
     services_of,
@@ -77,6 +75,7 @@ from kubetide.simulate.build import (
 from kubetide.simulate.checkers import Checkers, unsettled
 from kubetide.simulate.custom_kinds import definitions_for, stored_kinds
 from kubetide.simulate.faults import ApiFaults, run_node_failures, run_watch_expiries
+from kubetide.simulate.machines import catalogue_of, creatable_of, groups_of
 from kubetide.simulate.notices import notices_of
 from kubetide.simulate.observe import Observer
 from kubetide.simulate.persisted import PersistedRun
@@ -185,6 +184,7 @@ class World:
             clock,
             seed=seed,
             groups=groups_of(scenario),
+            creatable=creatable_of(scenario),
             catalogue=catalogue_of(scenario),
             faults=cloud_faults_of(scenario),
             keep=None if kept is None else kept.keep_machines,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
 from itertools import groupby
 
 import msgspec
@@ -12,7 +12,9 @@ from kubetide.nodes.decision import (
     Action,
     AddTaint,
     AskExpander,
+    CreateGroup,
     DecreaseTarget,
+    DeleteGroup,
     DeleteInstances,
     DeleteNodes,
     EvictPod,
@@ -62,17 +64,23 @@ class Actor:
         for kind, run in groupby(actions, type):
             batch = list(run)
             if kind is IncreaseSize:
-                results += await self._increase([one for one in batch if isinstance(one, IncreaseSize)])
+                unmade = _unmade(actions, results)
+                results += await self._increase(
+                    [one for one in batch if isinstance(one, IncreaseSize)], unmade
+                )
             else:
                 results += await in_parallel(batch, self._do, limit=_PARALLEL)
         return Outcomes(tuple(results))
 
-    async def _increase(self, actions: Sequence[IncreaseSize]) -> list[Outcome]:
-        """Stop at the first that fails, as upstream does, unless they are to be tried all."""
+    async def _increase(self, actions: Sequence[IncreaseSize], unmade: Container[str]) -> list[Outcome]:
+        """Stop at the first that fails, as upstream does, unless they are to be tried all.
+
+        ``unmade``: groups that the cloud would not create.
+        """
         results: list[Outcome] = []
         failed = False
         for action in actions:
-            if failed and not action.parallel:
+            if (failed and not action.parallel) or action.group in unmade:
                 results.append(_SKIPPED)
                 continue
             outcome = await self._do(action)
@@ -85,6 +93,10 @@ class Actor:
             match action:
                 case IncreaseSize():
                     await self._increase_one(action)
+                case CreateGroup():
+                    return await self._create_group(action)
+                case DeleteGroup():
+                    await self._cloud.delete_group(action.group)
                 case DecreaseTarget():
                     await self._cloud.decrease_target_size(action.group, action.delta)
                 case DeleteInstances():
@@ -111,6 +123,12 @@ class Actor:
             self.bugs.append(error)
             return Outcome("failed", f"{type(error).__name__}: {error}", "Other")
         return Outcome()
+
+    async def _create_group(self, action: CreateGroup) -> Outcome:
+        made = await self._cloud.create_group(action.new)
+        if made.id != action.new.id:
+            return Outcome("failed", f"the cloud created {made.id} in the place of {action.new.id}")
+        return Outcome(made=made)
 
     async def _increase_one(self, action: IncreaseSize) -> None:
         if action.atomic:
@@ -186,3 +204,12 @@ class Actor:
             )
         except NotFound:
             return
+
+
+def _unmade(actions: Sequence[Action], results: Sequence[Outcome]) -> set[str]:
+    """Return the groups that were to be created and were not: to ask for nodes of them would be in vain."""
+    return {
+        action.new.id
+        for action, outcome in zip(actions, results, strict=False)
+        if isinstance(action, CreateGroup) and outcome.status == "failed"
+    }

@@ -52,7 +52,7 @@ def explain_buffer(state: State, key: Key, now: Instant) -> list[str]:
         tick.wanted.pods = left
         evaluate_groups(copy, tick, headroom_of(copy, tick), now)
         find_options(copy, tick)
-        lines += [f"group {group}: {verdict_text(tick, group)}" for group in tick.view.groups]
+        lines += [f"group {group}: {verdict_text(tick, group)}" for group in tick.views]
     return lines
 
 

@@ -102,7 +102,7 @@ def _what_is_there(
         tick.wanted.pods, tick.skipped, tick.options = list(left), {}, []
         evaluate_groups(copy, tick, headroom_of(copy, tick), now)
         find_options(copy, tick)
-        lines += [f"  group {group}: {verdict_text(tick, group)}" for group in tick.view.groups]
+        lines += [f"  group {group}: {verdict_text(tick, group)}" for group in tick.views]
     if not buys and lines:
         lines.append("class check-capacity buys nothing: it is served once the room is there")
     return lines
