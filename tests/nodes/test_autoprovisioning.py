@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 
 import pytest
 from tests.nodes.live import SHORT, play, replayed
@@ -12,7 +13,11 @@ from kubetide.nodes.explain.answers import explain_pod
 from kubetide.nodes.explain.explainers import EXPLAINERS
 from kubetide.nodes.explain.group_answers import explain_group
 from kubetide.nodes.settings import Settings
-from kubetide.ports.cloud import NewGroup
+from kubetide.ports.cloud import Cloud, NewGroup
+from kubetide.ports.errors import CloudUnsupported
+from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.clouds import open_cloud
+from kubetide.runtime.config import RunSettings
 from kubetide.units.time import after, minutes, parse_rfc3339, seconds
 
 START = parse_rfc3339("2026-03-02T08:00:00Z")
@@ -292,3 +297,30 @@ def test_a_negative_limit_is_refused():
     """The error names the flag and the fix."""
     with pytest.raises(ValueError, match="--max-autoprovisioned-node-group-count=-1: give 0 or more"):
         Settings(max_autoprovisioned_node_group_count=-1)
+
+
+class Shelf(Cloud):
+    """A provider that cannot create groups."""
+
+    name = "shelf"
+
+
+@asynccontextmanager
+async def shelf(_context):
+    yield Shelf()
+
+
+def test_a_provider_that_cannot_create_groups_is_told_at_the_start():
+    """The error names the flag and the provider; without the flag the same provider is opened."""
+
+    async def main(clock):
+        run = RunSettings(cloud_provider=f"{__name__}:shelf")
+        async with open_cloud(run, Settings(), clock) as cloud:
+            assert await cloud.group_candidates() == ()
+        with pytest.raises(
+            CloudUnsupported, match=r"--node-autoprovisioning-enabled: the provider .*:shelf cannot"
+        ):
+            async with open_cloud(run, Settings(node_autoprovisioning_enabled=True), clock):
+                pass
+
+    run_virtual(main, start=START)

@@ -54,7 +54,7 @@ def created_lines(state: State, group_id: str) -> tuple[str, ...]:
         named = f", such as {made.pod}" if made.pod else ""
         labels = ", ".join(f"{key}={value}" for key, value in sorted(made.labels.items()))
         lines = [
-            f"created: by this loop at {format_rfc3339(made.at)} for {pods}{named}; chosen by {made.chosen_by}, "
+            f"created: by this loop at {format_rfc3339(made.at)} for {pods}{named}; expander {made.chosen_by}; "
             f"{made.candidates} groups could have been created" + (f"; labels {labels}" if labels else "")
         ]
     since = state.memory.empty_since.get(group_id)

@@ -106,9 +106,9 @@ def _group_lines(found: GroupExplanation) -> list[str]:
     ]
     if found.allocatable:
         lines.append("  " + ", ".join(f"{name} {value}" for name, value in sorted(found.allocatable.items())))
-    lines += found.created
     lines += [f"  differs: {text}" for text in found.differs]
     lines += [f"  learned: {text}" for text in found.learned]
+    lines += found.created
     lines += [f"balance: {text}" for text in found.balance]
     lines += [f"notice: {text}" for text in found.notices]
     lines += [f"cannot grow: {text}" for text in found.obstacles]
