@@ -187,6 +187,7 @@ class Settings(ConsolidationSettings, frozen=True, kw_only=True, omit_defaults=T
     max_scale_down_parallelism: int = 10
     max_drain_parallelism: int = 1
     max_bulk_soft_taint_count: int = 10
+    max_bulk_soft_taint_time: Duration = seconds(3)
     node_deletion_candidate_ttl: Duration = ZERO
     cordon_node_before_terminating: bool = True
     node_delete_delay_after_taint: Duration = seconds(5)

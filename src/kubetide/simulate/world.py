@@ -132,7 +132,7 @@ class World:
         self.kubelets: KubeletPool | None = None
         entries = loop_entries(scenario.loops)
         simulated = {name: value for entry in entries for name, value in entry.simulated_flags.items()}
-        settings = parse_flags({**simulated, **scenario.flags}, entries)
+        settings = self.settings = parse_flags({**simulated, **scenario.flags}, entries)
         skipped, dump = list[str](), list[str]()
         self._places: Places = {}
         self._manifests = manifests_of(scenario, base, skipped=skipped, notices=dump, places=self._places)
@@ -224,7 +224,7 @@ class World:
         )
         self.timeline.notices = notices
         self._caches = Caches(loops_cluster, clock)
-        parts = Parts(
+        parts = self.parts = Parts(
             cluster=loops_cluster,
             clock=clock,
             recorder=recorder,

@@ -23,11 +23,13 @@ from kubetide.nodes.decision import (
     Outcomes,
     RemoveTaint,
 )
+from kubetide.nodes.facts.nodes import DELETION_CANDIDATE
 from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import NODES, PODS
 from kubetide.objects.node import Node, Taint
 from kubetide.objects.pod import is_finished
+from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.cluster import Cluster, withheld
 from kubetide.ports.errors import (
@@ -39,6 +41,7 @@ from kubetide.ports.errors import (
     NotFound,
     Withheld,
 )
+from kubetide.units.time import Duration
 
 _PARALLEL = 10
 _ATTEMPTS = 5
@@ -49,17 +52,24 @@ _SKIPPED = Outcome("skipped")
 class Actor:
     """Does what was decided. Errors become outcomes; of those that no port raises ``bugs`` tells besides."""
 
-    def __init__(self, cluster: Cluster, cloud: Cloud, ask: Ask | None = None) -> None:
+    def __init__(self, cluster: Cluster, cloud: Cloud, clock: Clock, ask: Ask | None = None) -> None:
         """``ask`` puts a question to the expander in a process of its own."""
+        self._clock = clock
+        self._soft_until: Duration | None = None
         self._ask = ask
         self._cluster = cluster
         self._cloud = cloud
         self.bugs: list[Exception] = []
         """What the last actions failed at that is no error of a port."""
 
-    async def act(self, actions: Sequence[Action]) -> Outcomes:
-        """Carry out the actions in order, runs of one kind in parallel; increases one after another."""
+    async def act(self, actions: Sequence[Action], *, soft_taint_time: Duration | None = None) -> Outcomes:
+        """Carry out the actions in order, runs of one kind in parallel; increases one after another.
+
+        Soft taints of candidates that have not been begun after ``soft_taint_time`` are skipped; None for no such limit.
+        """
         self.bugs = []
+        begun = self._clock.monotonic()
+        self._soft_until = None if soft_taint_time is None else Duration(begun + soft_taint_time)
         results: list[Outcome] = []
         for kind, run in groupby(actions, type):
             batch = list(run)
@@ -88,7 +98,14 @@ class Actor:
             results.append(outcome)
         return results
 
+    def _is_too_late(self, action: Action) -> bool:
+        if self._soft_until is None or not isinstance(action, AddTaint | RemoveTaint):
+            return False
+        return action.key == DELETION_CANDIDATE and self._clock.monotonic() >= self._soft_until
+
     async def _do(self, action: Action) -> Outcome:
+        if self._is_too_late(action):
+            return _SKIPPED
         try:
             match action:
                 case IncreaseSize():
