@@ -27,6 +27,7 @@ MEDDLING = (
     "a node without a machine",
     "a broken map",
     *RESTARTING,
+    "groups to be created",
 )
 PRIORITIES = "cluster-autoscaler-priority-expander"
 _BROKEN = ("10: [", "- a\n- b", "ten:\n  - g.*", "10:\n  - '('", "")

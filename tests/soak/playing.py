@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tests.soak.looking import Looking
 from tests.soak.meddling import Meddler, meddling_of
 from tests.soak.restarting import RESTARTING, Restarter
-from tests.soak.scenarios import Json, load_of, scenario_of
+from tests.soak.scenarios import Json, load_of, may_create, scenario_of
 
 from kubetide.ports.clock import Clock
 from kubetide.runtime.clock import run_virtual
@@ -61,6 +61,8 @@ def play(seed: int, minutes: int, *, replays: bool) -> Played:
     given = scenario_of(seed, minutes)
     if "a broken map" in meddling_of(seed):
         given["flags"]["expander"] = "priority,least-waste"
+    if "groups to be created" in meddling_of(seed):
+        given |= may_create(given)
     tracebacks = _Tracebacks()
     logger = logging.getLogger("kubetide")
     logger.addHandler(tracebacks)
