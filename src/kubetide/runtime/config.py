@@ -79,16 +79,15 @@ class RunSettings(PrometheusSettings, frozen=True, kw_only=True):
         leader_elect_lease_duration: For so long others wait for a leader that says nothing.
         leader_elect_renew_deadline: After so long without a renewal the leader stops writing.
         leader_elect_retry_period: Time between two tries.
-        kube_api_qps: Requests a second to the API server, watches and leases apart.
-        kube_api_burst: Requests at once.
+        kube_api_qps: Requests a second to the API server, watches and leases apart; ``kube_api_burst`` at once.
         kube_api_content_type: What pods and nodes are asked for in.
         max_answer_size: Of one answer of the API server; a larger one is an error.
         max_list_objects: Of one list, all of its parts together; likewise.
+        metric_sources: Sources of External metrics from other packages, which a metric's selector may name.
         notify_url: Webhook that decisions are told to; empty for none. ``notify_format``, ``notify_reasons``: how, and which.
         address: Where health and metrics are served; empty serves nothing.
         max_inactivity: A loop that begins no tick for so long is not well (``runtime.health``).
-        max_failing_time: Likewise one that ends none well.
-        max_startup_time: In place of both until its first tick has ended well.
+        max_failing_time: Likewise one that ends none well; ``max_startup_time`` in place of both until its first has.
         debugging_snapshot_enabled: Whether ``/snapshotz`` shows what the node loop decided on.
         log_format: ``console`` for people, ``json`` for machines.
         out: Folder of the decision records, for ``kubetide explain``.
@@ -123,6 +122,7 @@ class RunSettings(PrometheusSettings, frozen=True, kw_only=True):
     )
     max_answer_size: Bytes = Bytes(512 << 20)
     max_list_objects: int = 1_000_000
+    metric_sources: tuple[str, ...] = ()
     notify_url: str = ""
     notify_format: Literal["cloudevents", "slack"] = "cloudevents"
     notify_reasons: tuple[str, ...] = ()
