@@ -12,7 +12,7 @@ from kubetide.nodes.settings import Settings
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud, GroupOptions
 from kubetide.ports.cluster import Cluster
-from kubetide.runtime.config import RunSettings
+from kubetide.runtime.run_settings import RunSettings
 from kubetide.units.time import format_duration
 
 
