@@ -294,6 +294,7 @@ class World:
             pods=self.pods,
             nodes=self.nodes,
             lease_renewal=_LEASE_RENEWAL if self._served else ZERO,
+            tells_resources=self._served,
         )
         self.load.on_oom(kubelets.oom_kill)
         return [

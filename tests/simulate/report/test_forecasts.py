@@ -63,6 +63,19 @@ def test_the_dashboard_has_the_same_numbers(run):
     assert drawn <= {value for value in past.lines[1].values if value is not None}
 
 
+def test_a_run_in_which_nothing_is_foretold_has_its_report(tmp_path):
+    """An HPA asks for forecasts, and its load has no onsets: what came is drawn alone."""
+    plain = small(duration="10m")
+    asks = "metadata: {name: web, annotations: {horizontal.kubetide.io/forecast: calendar}}\nspec:\n  scaleTargetRef"
+    manifest = plain.manifests[0].replace("metadata: {name: web}\nspec:\n  scaleTargetRef", asks)
+    scenario = replace(plain, manifests=(manifest,))
+    result = run_simulation(scenario, base=tmp_path, out=tmp_path, seed=1, warn=pytest.fail)
+    data = report_data("run", result.timeline, result.summary, lambda times: forecasts_of(tmp_path, times))
+    (one,) = data["forecasts"]
+    assert any(one["came"])
+    assert not any(one["foretold"])
+
+
 def test_a_report_holds_them(run, tmp_path):
     """They stand in the page; a run without forecasts has none."""
     folder, result = run

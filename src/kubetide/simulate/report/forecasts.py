@@ -40,6 +40,8 @@ def forecasts_of(folder: Path, times: Sequence[float]) -> list[Forecast]:
 
 
 def _values(column: Column, at: Int64Vector) -> list[float | None]:
+    if not len(column.times):  # nothing was foretold, or nothing has come
+        return [None] * len(at)
     found = column.values[np.maximum(np.searchsorted(column.times, at, side="right") - 1, 0)]
     before = at < column.times[0]
     return [
