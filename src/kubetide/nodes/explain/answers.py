@@ -17,7 +17,7 @@ from kubetide.nodes.explain.counterfactual import Remedy, Supposing
 from kubetide.nodes.explain.learned_lines import learned_lines
 from kubetide.nodes.explain.prospects import filled, found_before, goes, price_of
 from kubetide.nodes.explain.requests import consumer_sentence
-from kubetide.nodes.export import copy_state
+from kubetide.nodes.export import as_if_anew
 from kubetide.nodes.facts.amounts import refusal_text
 from kubetide.nodes.facts.causes import with_cause
 from kubetide.nodes.facts.nodes import is_being_deleted, tainted_for_deletion
@@ -271,7 +271,7 @@ def _node(state: State, name: str, now: Instant) -> NodeExplanation:
 
 def explain_group(state: State, group_id: str, now: Instant) -> GroupExplanation:
     """Explain one group. Raises KeyError for a group that is not there."""
-    copy = copy_state(state)
+    copy = as_if_anew(state)
     view = observe(copy, now).groups[group_id]
     learn(copy, now)
     group = copy.groups[group_id]
