@@ -15,11 +15,11 @@ from typing import Final, Generic, TypeVar
 
 import numpy as np
 
-from kubetide.forecast.calendar import HIT, BoolVector, Calendar, Float32Vector, Int64Vector
+from kubetide.forecast.calendar import HALF_LIFE, HIT, BoolVector, Calendar, Float32Vector, Int64Vector
 from kubetide.forecast.forecaster import Forecaster
 from kubetide.forecast.memory import dumped, restore
 from kubetide.forecast.second_stage import SecondStage
-from kubetide.forecast.seen import NOTHING, Ahead, Came, ForecastMemory, Row, Score, Seen
+from kubetide.forecast.seen import NOTHING, Ahead, Came, ForecastMemory, Limit, Row, Score, Seen
 from kubetide.units.time import Duration, Instant, after, hours, minutes
 
 K = TypeVar("K", bound=Hashable)
@@ -160,9 +160,14 @@ class Forecasts(Generic[K]):
         return 0.0 if slot is None or slot >= len(self._cap) else self._cap[slot]
 
     def may_boost(self, key: K) -> bool:
-        """Return whether a load at the limit is still to count more: new pods have not failed to lower it too often."""
+        """Return whether a load at the limit is to count more: so far it has lasted, and more pods have lowered it."""
         row = self._rows.get(key)
-        return row is None or row.rounds < MOST_ROUNDS
+        return row is None or (row.rounds < MOST_ROUNDS and row.limit.hides_more)
+
+    def limit(self, key: K) -> Limit:
+        """Return what became of a workload's load whenever it was at its limit."""
+        row = self._rows.get(key)
+        return Limit() if row is None else row.limit
 
     # ── a tick ──
 
@@ -184,11 +189,14 @@ class Forecasts(Generic[K]):
             row.step, row.sum, row.count, row.peak = step, 0.0, 0, 0.0
         if one.rolling or one.load is None:
             row.learns_from = after(now, self._settling)
+        passed = min(max(0, now - row.last), minutes(5)) if row.last else 0
         if one.load is not None:
-            row.sum, row.count, row.peak = row.sum + one.load, row.count + 1, max(row.peak, one.load)
-            self._look_for_outage(row, one.load, now, key)
-            row.before = row.before[1], one.load
-        elapsed = min(max(0, now - row.last), minutes(5)) / minutes(1) if row.last else 0.0
+            load = one.load * one.beyond
+            row.sum, row.count, row.peak = row.sum + load, row.count + 1, max(row.peak, load)
+            self._look_for_outage(row, load, now, key)
+            row.before = row.before[1], load
+            row.limit.take(one.load, saturated=one.saturated, weight=0.5 ** (passed / HALF_LIFE))
+        elapsed = passed / minutes(1)
         row.last = now
         self._count_rounds(row, one)
         extra = max(0, one.replicas - one.reactive) * elapsed
@@ -311,6 +319,7 @@ class Forecasts(Generic[K]):
             spent=row.spent,
             score=(row.score.hits, row.score.misses, row.score.pod_minutes),
             rounds=(row.rounds, row.grown),
+            limit=(row.limit.reached, row.limit.hits, row.limit.trials),
             calendar=dumped(self.calendar, slot),
             second=None if self.second is None else self.second.dump(slot),
         )
@@ -324,6 +333,7 @@ class Forecasts(Generic[K]):
         row.learns_from, row.credit, row.spent = memory.learns_from, memory.credit, memory.spent
         row.score = Score(*memory.score)
         row.rounds, row.grown = memory.rounds
+        row.limit = Limit(*memory.limit)
         if memory.calendar is not None and restore(self.calendar, slot, memory.calendar):
             if self.second is not None and memory.second is not None:
                 self.second.restore(slot, memory.second)

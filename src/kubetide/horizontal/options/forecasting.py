@@ -214,6 +214,12 @@ def score_lines(state: State, key: Key, now: Instant) -> list[str]:
     lines = [
         f"forecast: {score.hits} of {told} foretold onsets came true; {score.pod_minutes:.0f} pod-minutes were held beyond what the load asked for"
     ]
+    limit, asked = state.forecasts.limit(key), state.specs.get(key)
+    if not limit.hides_more and asked is not None and asked.options.forecast == CALENDAR:
+        lines.append(
+            f"forecast: a load at the CPU limit counts as it is: only {limit.hits:.1f} of {limit.trials:.1f} times was it still as "
+            "high when the pods had caught up"
+        )
     if state.forecasts.second is not None and state.forecasts.second.problem:
         lines.append(f"forecast: {state.forecasts.second.problem}")
     coming = state.forecasts.coming(key, now, hours(1))
@@ -236,9 +242,10 @@ def learn(state: State, verdicts: Sequence[Verdict], now: Instant) -> None:
         spec = state.specs[verdict.key]
         if not spec.options.forecasts or verdict.stage == "waiting":
             continue
-        beyond = BEYOND if verdict.saturated and spec.options.forecast == CALENDAR else 1.0
-        load = None if verdict.load is None else verdict.load * beyond
+        counts_more = verdict.saturated and spec.options.forecast == CALENDAR
+        beyond = BEYOND if counts_more and state.forecasts.may_boost(verdict.key) else 1.0
         reactive = verdict.desired if verdict.reactive is None else verdict.reactive
-        seen.append((verdict.key, Seen(load, verdict.desired, reactive, verdict.rolling, verdict.saturated)))
+        one = Seen(verdict.load, verdict.desired, reactive, verdict.rolling, verdict.saturated, beyond)
+        seen.append((verdict.key, one))
     if seen or len(state.forecasts):
         state.forecasts.take(seen, now)
