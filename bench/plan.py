@@ -56,6 +56,15 @@ class Policy:
     node_flags: dict[str, str | int | float | bool] = field(default_factory=dict)
 
 
+_PLAN: dict[str, str | int | float | bool] = {
+    "horizontal-pod-autoscaler-forecast": "calendar",
+    "horizontal-pod-autoscaler-emptiest-node-first": True,
+}
+_PLAN_NODES: dict[str, str | int | float | bool] = {
+    "demand-sources": "pending,intents",
+    "scale-down-unneeded-time": "90s",
+}
+
 POLICIES = {
     "classic": Policy("cpu", node_flags={"demand-sources": "pending"}),
     "classic-rate": Policy("rate", node_flags={"demand-sources": "pending"}),
@@ -63,18 +72,13 @@ POLICIES = {
         flags={"horizontal-pod-autoscaler-forecast": "strict"},
         node_flags={"demand-sources": "pending,intents"},
     ),
-    "plan": Policy(
-        flags={
-            "horizontal-pod-autoscaler-forecast": "calendar",
-            "horizontal-pod-autoscaler-emptiest-node-first": True,
-        },
-        node_flags={
-            "demand-sources": "pending,intents",
-            "scale-down-unneeded-time": "90s",
-        },
+    "plan": Policy(flags=_PLAN, node_flags=_PLAN_NODES),
+    "learned": Policy(
+        flags={**_PLAN, "horizontal-pod-autoscaler-forecaster": "headroom"}, node_flags=_PLAN_NODES
     ),
 }
-"""``strict`` is the larger of HPA and calendar; ``plan`` all that the forecast turns on, with cheap scale-in of nodes."""
+"""``strict`` is the larger of HPA and calendar; ``plan`` all that the forecast turns on, with cheap scale-in of
+nodes; ``learned`` the same with headroom learned from a load's own errors."""
 
 FIGURES = (
     "slo_minutes", "slo_minutes_own_step", "unserved", "pod_minutes", "node_cost", "rescales", "nodes_bought",

@@ -17,6 +17,7 @@ import numpy as np
 
 from kubetide.forecast.calendar import HALF_LIFE, HIT, BoolVector, Calendar, Float32Vector, Int64Vector
 from kubetide.forecast.forecaster import Forecaster
+from kubetide.forecast.headroom import Headroom, HeadroomScore
 from kubetide.forecast.memory import dumped, restore
 from kubetide.forecast.second_stage import SecondStage
 from kubetide.forecast.seen import NOTHING, Ahead, Came, ForecastMemory, Limit, Row, Score, Seen
@@ -54,14 +55,18 @@ class Forecasts(Generic[K]):
     Args:
         budget: What the pods held for forecasts may cost in a day, as a share of what the load asked for.
         forecaster: A second stage beside the calendar.
+        headroom: Whether headroom is learned, as a second stage of another kind.
     """
 
-    def __init__(self, budget: float, forecaster: Forecaster | None = None) -> None:
+    def __init__(
+        self, budget: float, forecaster: Forecaster | None = None, *, headroom: bool = False
+    ) -> None:
         self.budget = budget
         self.calendar = Calendar()
         self.second = (
             None if forecaster is None else SecondStage(forecaster, self.calendar.step, self.calendar.size)
         )
+        self.headroom = Headroom(self.calendar.size, self.calendar.step) if headroom else None
         self.came: dict[K, Came] = {}
         """What has come of foretold onsets at the last tick."""
         self._slots: dict[K, int] = {}
@@ -99,6 +104,8 @@ class Forecasts(Generic[K]):
             self.calendar.clear(slot)
             if self.second is not None:
                 self.second.clear(slot)
+            if self.headroom is not None:
+                self.headroom.clear(slot)
             self._free.append(slot)
 
     def put_zone(self, key: K, zone: str) -> None:
@@ -169,6 +176,18 @@ class Forecasts(Generic[K]):
         row = self._rows.get(key)
         return Limit() if row is None else row.limit
 
+    def room(self, key: K) -> float | None:
+        """Return the load that pods are to be there for by the learned headroom; None where that is not heard."""
+        slot = self._slots.get(key)
+        if self.headroom is None or slot is None or slot >= len(self._cap) or not self.headroom.heard[slot]:
+            return None
+        return min(float(self.headroom.room[slot]), self._cap[slot]) or None
+
+    def headroom_score(self, key: K) -> HeadroomScore | None:
+        """Return the back-test of the learned headroom; None where none is learned."""
+        slot = self._slots.get(key)
+        return None if self.headroom is None or slot is None else self.headroom.score(slot)
+
     # ── a tick ──
 
     def take(self, seen: Sequence[tuple[K, Seen]], now: Instant) -> None:
@@ -197,7 +216,7 @@ class Forecasts(Generic[K]):
             row.before = row.before[1], load
             row.limit.take(one.load, saturated=one.saturated, weight=0.5 ** (passed / HALF_LIFE))
         elapsed = passed / minutes(1)
-        row.last = now
+        row.last, row.share = now, one.share
         self._count_rounds(row, one)
         extra = max(0, one.replicas - one.reactive) * elapsed
         row.spent += extra
@@ -242,19 +261,24 @@ class Forecasts(Generic[K]):
         mean = np.full(size, np.nan, np.float32)
         peak = mean.copy()
         learns: BoolVector = np.zeros(size, np.bool_)
+        share, level = np.zeros(size, np.float32), mean.copy()
         # What is scored now happened so long ago.
         scored = (index - self.calendar.lengths.size - self.calendar.lengths.near) * self.calendar.step
         for key, slot in self._slots.items():
             row = self._rows[key]
             if row.step == index and row.count:
                 mean[slot], peak[slot] = row.sum / row.count, row.peak
+                if row.learns_from <= index * self.calendar.step:
+                    level[slot], share[slot] = mean[slot], row.share
             learns[slot] = row.learns_from <= scored
         for at in range(index, min(last, index + self.calendar.recent) + 1):
             self.calendar.advance(at, mean, peak, learns)
             if self.second is not None:
                 self.second.advance(at, mean)
+            if self.headroom is not None:
+                self.headroom.advance(at, level, peak, share)
             self._note_ended()
-            mean[:] = peak[:] = np.nan
+            mean[:] = peak[:] = level[:] = np.nan
         self._read()
 
     def _read(self) -> None:
@@ -295,6 +319,8 @@ class Forecasts(Generic[K]):
                 self.calendar.grow(2 * self.calendar.size)
                 if self.second is not None:
                     self.second.grow(self.calendar.size)
+                if self.headroom is not None:
+                    self.headroom.grow(self.calendar.size)
             self._slots[key] = slot
             row = self._rows[key] = Row()
             row.credit = FIRST_CREDIT
@@ -322,6 +348,7 @@ class Forecasts(Generic[K]):
             limit=(row.limit.reached, row.limit.hits, row.limit.trials),
             calendar=dumped(self.calendar, slot),
             second=None if self.second is None else self.second.dump(slot),
+            headroom=None if self.headroom is None else self.headroom.dump(slot),
         )
 
     def put(self, key: K, memory: ForecastMemory) -> None:
@@ -337,6 +364,8 @@ class Forecasts(Generic[K]):
         if memory.calendar is not None and restore(self.calendar, slot, memory.calendar):
             if self.second is not None and memory.second is not None:
                 self.second.restore(slot, memory.second)
+            if self.headroom is not None and memory.headroom is not None:
+                self.headroom.restore(slot, memory.headroom)
             self._read()
 
 

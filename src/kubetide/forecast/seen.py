@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from kubetide.forecast.calendar import BELIEVED
+from kubetide.forecast.headroom import HeadroomMemory
 from kubetide.forecast.memory import CalendarMemory
 from kubetide.forecast.second_stage import SecondStageMemory
 from kubetide.units.time import Duration, Instant
@@ -23,6 +24,7 @@ class Seen(NamedTuple):
         rolling: Whether it is being rolled out.
         saturated: Whether its pods use all that they may.
         beyond: A load at the limit counts so many times, as it hides how much more there is.
+        share: The target as a share of full use; 0 where headroom is not to be learned.
     """
 
     load: float | None
@@ -31,6 +33,7 @@ class Seen(NamedTuple):
     rolling: bool = False
     saturated: bool = False
     beyond: float = 1.0
+    share: float = 0.0
 
 
 class Ahead(NamedTuple):
@@ -138,6 +141,7 @@ class ForecastMemory(msgspec.Struct, frozen=True, omit_defaults=True):
     limit: tuple[float, float, float] = (0.0, 0.0, 0.0)
     calendar: CalendarMemory | None = None
     second: SecondStageMemory | None = None
+    headroom: HeadroomMemory | None = None
 
 
 class Row:
@@ -145,7 +149,7 @@ class Row:
 
     __slots__ = (
         "before", "count", "credit", "grown", "last", "learns_from", "limit", "outage", "peak", "rounds", "score",
-        "spent", "step", "sum",
+        "share", "spent", "step", "sum",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -157,6 +161,7 @@ class Row:
         self.credit, self.spent = 0.0, 0.0
         self.score = Score()
         self.rounds = self.grown = 0
+        self.share = 0.0
         self.limit = Limit()
 
 
