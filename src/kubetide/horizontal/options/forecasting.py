@@ -48,10 +48,6 @@ BEYOND: Final = 1.25
 """... it counts so many times."""
 
 
-BAND: Final = 0.05
-"""By learned headroom nothing is scaled down by less than this: its room changes a little in every minute."""
-
-
 class Load:
     """The load of a workload at a tick.
 
@@ -136,7 +132,7 @@ def with_headroom(state: State, spec: Autoscaler, load: Load, proposed: int, cur
     if load.saturated or load.proposed <= 0 or load.pods < LEAST_PODS * (share := load.pods / load.proposed):
         return None
     pods = ceil(float(within(room, load.pods, share)) - 1e-6)
-    if pods < current <= pods * (1 + BAND):
+    if current and spec.tolerance.holds(pods / current):
         pods = current
     return None if pods == proposed else pods
 
