@@ -60,6 +60,12 @@ def test_a_smooth_load_gets_fuller_pods(memory):
     assert "HeadroomLearned" in {one.code for one in reasons_of(result.settlements[0], state.specs[KEY])}
 
 
+@pytest.mark.parametrize(("pods", "raw"), [(58, 58), (60, 53), (52, 52), (50, 53)])
+def test_it_is_as_calm_as_the_target(memory, pods, raw):
+    """53 pods are right: within the tolerance of 10 % nothing is scaled down, within half of it nothing up."""
+    assert evaluate(state_of(memory, pods=pods, milli=round(42 * 200 / pods)), KEY, NOW).raw == raw
+
+
 @pytest.mark.parametrize(
     "changes",
     [

@@ -132,7 +132,8 @@ def with_headroom(state: State, spec: Autoscaler, load: Load, proposed: int, cur
     if load.saturated or load.proposed <= 0 or load.pods < LEAST_PODS * (share := load.pods / load.proposed):
         return None
     pods = ceil(float(within(room, load.pods, share)) - 1e-6)
-    if current and spec.tolerance.holds(pods / current):
+    # Upwards half of the tolerance, as all of it would use up the room that was learned.
+    if current and 1.0 - spec.tolerance.down <= pods / current <= 1.0 + spec.tolerance.up / 2:
         pods = current
     return None if pods == proposed else pods
 
