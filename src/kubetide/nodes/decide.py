@@ -5,6 +5,7 @@ One tick::
     update      cluster state: overdue requests, failed and unregistered machines, wrong sizes
     scale_up    nodes on their way -> what already fits -> options of each group -> expander
                 -> limits, balance -> increases
+    pack        options of the next groups, where there are many
     place       what already fits, the next part of the pods, where time for it is limited
     salvo       the same for what is left, on the nodes just bought, where several increases a tick are allowed
     scale_down  unneeded nodes -> soft taints -> which to delete -> taints
@@ -64,6 +65,7 @@ from kubetide.nodes.scale_up.orchestrator import (
     plan_choice,
     plan_scale_up,
 )
+from kubetide.nodes.scale_up.packing_time import plan_packing
 from kubetide.nodes.scale_up.salvo import plan_salvo
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
@@ -87,6 +89,9 @@ def decide(state: State, now: Instant) -> Commands:
             assert state.tick is not None, "scale-up opens the tick"
             place_on(state, state.tick, now, most=part_of(state))
             return _placed(state, state.tick, now)
+        case "pack":
+            assert state.tick is not None, "scale-up opens the tick"
+            return plan_packing(state, state.tick, now)
         case "choose":
             assert state.tick is not None, "scale-up opens the tick"
             return plan_choice(state, state.tick, now)
@@ -116,9 +121,9 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
     match state.step:
         case "update" if state.tick is None:
             result = Result(events=tuple(absorb_update(state, commands.actions, outcomes.results)))
-        case "update" | "scale_up" | "place" if commands.next_step == "place":
+        case "update" | "scale_up" | "place" | "pack" | "salvo" if commands.next_step in {"place", "pack"}:
             return Result()
-        case "update" | "scale_up" | "place" | "choose" | "salvo" | "min_size":
+        case "update" | "scale_up" | "place" | "pack" | "choose" | "salvo" | "min_size":
             assert state.tick is not None, "scale-up opens the tick"
             if isinstance(asked := next(iter(commands.actions), None), AskExpander):
                 return Result(reasons=tuple(absorb_answer(state.tick, asked, outcomes.results[0])))
@@ -209,4 +214,6 @@ def _placed(state: State, tick: Tick, now: Instant) -> Commands:
         return Commands(next_step="place")
     events = note_degradation(state, tick, now)
     commands = plan_scale_up(state, tick, now)
-    return replace(commands, events=(*events, *commands.events), answers=board_answers(state, tick))
+    # Where groups are still to be asked nobody knows yet what is missing.
+    answers = None if commands.next_step == "pack" else board_answers(state, tick)
+    return replace(commands, events=(*events, *commands.events), answers=answers)

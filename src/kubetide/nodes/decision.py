@@ -152,6 +152,7 @@ class Commands(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         "",
         "scale_up",
         "place",
+        "pack",
         "choose",
         "salvo",
         "scale_down",

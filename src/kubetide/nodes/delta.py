@@ -9,6 +9,7 @@ A tick goes through steps; each is apply, decide, act, absorb:
   decision when there is nothing of this to do;
 * ``scale_up``: demand against room, options, expander, increases;
 * ``place``: places for the next pods, where they are looked at part by part (graceful degradation);
+* ``pack``: options of the next groups, where there are many;
 * ``choose``: which option it is, once the expander in a process of its own has answered;
 * ``salvo``: another increase for the pods that the last one leaves, where several a tick are allowed;
 * ``scale_down``: unneeded nodes, soft taints, the choice of nodes to delete;
@@ -48,6 +49,7 @@ Step = Literal[
     "update",
     "scale_up",
     "place",
+    "pack",
     "choose",
     "salvo",
     "scale_down",

@@ -51,6 +51,7 @@ SCALE_UP = {
     "CandidateGroups": "{groups:group} that the cloud could create were considered beside those that there are",
     "NoCandidateGroups": "no group is considered that could be created: {why}",
     "Option": "group {subject} would hold {pods:pod} on {nodes:new node}",
+    "PackingCut": "{groups:group} were not asked for options: the time for it, --max-binpacking-time={limit}, was over",
     "Chosen": "group {subject} is chosen by {expander}: {nodes:node} for {pods:pod}",
     "NoneRated": "no group is chosen: {expander} can rate none of {options:option}, as none of their groups has a price",
     "ChosenTogether": "it is part of {nodes:node} of {groups:group} for {price} an hour; the same pods cost at least {bound} ({by}), so it is at most {gap} too dear",

@@ -121,6 +121,7 @@ class Settings(ConsolidationSettings, frozen=True, kw_only=True, omit_defaults=T
     memory_total: str = "0:6400000"
     gpu_total: tuple[str, ...] = ()
     max_nodes_per_scaleup: int = 1000
+    max_binpacking_time: Duration = minutes(5)
     fastpath_binpacking_enabled: bool = False
     expendable_pods_priority_cutoff: int = -10
     new_pod_scale_up_delay: Duration = ZERO

@@ -18,10 +18,11 @@ from kubetide.nodes.scale_up.expander_context import expander_context, priority_
 from kubetide.nodes.scale_up.headroom import headroom_of
 from kubetide.nodes.scale_up.limits import Headroom
 from kubetide.nodes.scale_up.options import (
+    begin_packing,
     evaluate_groups,
-    find_options,
     group_pods,
     keep_whole_options,
+    pack,
 )
 from kubetide.nodes.scale_up.tick import CostSummary, Increase, Tick
 from kubetide.nodes.state import State
@@ -29,6 +30,8 @@ from kubetide.units.time import Instant, before, hours
 
 NOT_CREATED = "not implemented"
 """Upstream's word for a group that would have to be created where the loop may not."""
+GROUPS_IN_A_STEP = 64
+"""How many groups are asked for options before the time is looked at again."""
 MAX_TOTAL_REACHED = "max node total count already reached"
 
 
@@ -69,7 +72,26 @@ def choose_groups(
         if all_or_nothing:
             _drop_part(tick)
         return events
-    find_options(state, tick)
+    begin_packing(state, tick)
+    pack(state, tick, most=GROUPS_IN_A_STEP if choosing and not all_or_nothing else None)
+    if tick.packing is not None:
+        return []  # the other groups come in the next step
+    return choose_of_options(
+        state, tick, headroom, reasons, now, choosing=choosing, all_or_nothing=all_or_nothing
+    )
+
+
+def choose_of_options(
+    state: State,
+    tick: Tick,
+    headroom: Headroom,
+    reasons: list[Reason],
+    now: Instant,
+    *,
+    choosing: bool = True,
+    all_or_nothing: bool = False,
+) -> list[EventRecord]:
+    """Choose among the tick's options; return the events before the act."""
     if all_or_nothing:
         keep_whole_options(tick)
     reasons += [

@@ -26,7 +26,7 @@ from kubetide.nodes.scale_up.balancing import are_similar
 from kubetide.nodes.scale_up.evaluate import evaluate_templates
 from kubetide.nodes.scale_up.limits import Headroom
 from kubetide.nodes.scale_up.pods import kind_of
-from kubetide.nodes.scale_up.tick import Rejection, Tick, Verdict
+from kubetide.nodes.scale_up.tick import Packing, Rejection, Tick, Verdict
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.matrix import TemplateMatrix
 from kubetide.nodes.templates.spread import Ways, spread_text
@@ -157,12 +157,28 @@ def _ask_skipped(state: State, tick: Tick) -> None:
 
 def find_options(state: State, tick: Tick) -> None:
     """Fill in the tick's options: what each group that is not skipped would need for the pods that it takes."""
+    begin_packing(state, tick)
+    pack(state, tick, most=None)
+
+
+def begin_packing(state: State, tick: Tick) -> None:
+    """Note which groups are to be asked how many nodes they would need."""
     estimator = Estimator(state.snapshot, [verdict.pods for verdict in tick.verdicts])
-    for group_id in tick.views:
-        if group_id not in tick.skipped:
-            option = _option(state, tick, group_of(state, tick, group_id), estimator)
-            if option is not None:
-                tick.options.append(option)
+    left = [group_id for group_id in tick.views if group_id not in tick.skipped]
+    tick.packing = Packing(estimator, left, state.elapsed)
+
+
+def pack(state: State, tick: Tick, *, most: int | None) -> None:
+    """Add the options of the next groups, ``most`` of them or all; after the last one ``tick.packing`` is None."""
+    packing = tick.packing
+    assert packing is not None, "it has begun"
+    these, packing.left = packing.left[:most], [] if most is None else packing.left[most:]
+    for group_id in these:
+        option = _option(state, tick, group_of(state, tick, group_id), packing.estimator)
+        if option is not None:
+            tick.options.append(option)
+    if not packing.left:
+        tick.packing = None
 
 
 def keep_whole_options(tick: Tick) -> None:

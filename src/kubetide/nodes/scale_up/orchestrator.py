@@ -137,6 +137,8 @@ def increases_of(
     state: State, tick: Tick, events: Sequence[EventRecord], reasons: Sequence[Reason]
 ) -> Commands:
     """Return the calls of what the tick has chosen; first of all the question, where a service is to be asked."""
+    if tick.packing is not None:
+        return Commands(events=tuple(events), next_step="pack", reasons=tuple(reasons))
     if tick.asking is not None:
         asked = AskExpander(tuple(option.group.id for option in tick.asking))
         return Commands(actions=(asked,), events=tuple(events), next_step="choose", reasons=tuple(reasons))

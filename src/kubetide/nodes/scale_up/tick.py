@@ -14,6 +14,7 @@ from kubetide.objects.pod import Pod
 from kubetide.plan.board import Workload
 from kubetide.ports.cloud import NewGroup, NodeGroup
 from kubetide.scheduling import Refusal
+from kubetide.scheduling.estimator.packing import Estimator
 from kubetide.scheduling.placement import Search
 from kubetide.scheduling.pods.grouping import PodGroup
 from kubetide.units.time import ZERO, Duration
@@ -151,6 +152,15 @@ class Round:
     considered: tuple[str, ...] = ()
 
 
+@dataclass(slots=True)
+class Packing:
+    """Groups that are still to be asked how many nodes they would need, and how long the tick had taken when that began."""
+
+    estimator: Estimator
+    left: list[str]
+    begun: Duration
+
+
 @dataclass(frozen=True, slots=True)
 class WouldBe:
     """A group that could be created for the tick's pods.
@@ -179,6 +189,7 @@ class Tick:
         wanted: The demand.
         skipped: Groups that are left out, and upstream's words for why.
         verdicts: Each group of like pods and what the node groups say to it.
+        packing: What is left of the search for options; None outside of it.
         options: What could be bought; ``chosen`` what was: one, or several that were planned together.
         asking: The options that the expander in a process of its own is asked about; None where it is not.
         drawn_among: Groups among which the choice was left to chance.
@@ -205,6 +216,7 @@ class Tick:
     wanted: Wanted = field(default_factory=Wanted)
     skipped: dict[str, tuple[str, ...]] = field(default_factory=dict)
     verdicts: list[Verdict] = field(default_factory=list)
+    packing: Packing | None = None
     options: list[Option] = field(default_factory=list)
     chosen: tuple[Option, ...] = ()
     asking: tuple[Option, ...] | None = None

@@ -179,7 +179,7 @@ class NodesSeries:
         seconds = now / 1e9
         if state.step == "update":
             self._main = now
-        if state.step in {"update", "scale_up"} and state.tick is not None:
+        if state.step in {"update", "scale_up", "pack"} and state.tick is not None:
             self._last.set(seconds, "autoscaling")
             if state.tick.result in _UP:
                 self._last.set(seconds, "scaleUp")
