@@ -17,8 +17,8 @@ SEED ?= 1000
 
 .PHONY: run test soak check format bench docs lock control-plane manifests clean
 
-run: $(RUN_ENV)/.ready  ## Show the loops at work on the embedded cluster, with the shipped example
-	$(RUN_ENV)/bin/kubetide up $(ARGS)
+run: $(RUN_ENV)/.ready  ## Show the loops at work on the embedded cluster, with the shipped example, here and in a browser
+	$(RUN_ENV)/bin/kubetide up --ui $(ARGS)
 
 test: check  ## Everything that must pass: format, lint, types, import contracts, tests
 	$(DEV)/python -m pytest -n $(TEST_WORKERS) $(ARGS)
