@@ -71,6 +71,7 @@ def go(browser, site, path):
 
 def test_the_token_leaves_the_address(browser, site):
     """After the first look the address can be pasted anywhere."""
+    browser.get("about:blank")
     browser.get_log("browser")  # what other tests made it say
     go(browser, site, "/")
     assert "token" not in browser.current_url

@@ -172,7 +172,7 @@ def test_another_time_is_shown_from_figures(browser):
     """A click on a plot takes the page there: its figures and decisions; it says that tables are of the end."""
     frame = element(browser, "#plot-Pods")
     browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", frame)
-    ActionChains(browser).move_to_element_with_offset(frame, -100, 0).click().perform()
+    ActionChains(browser).move_to_element_with_offset(frame, -140, 0).click().perform()
     at = element(browser, "#at").text
     assert "2026-03-02 11:5" in at
     assert at[:19] in element(browser, ".plot .when").text

@@ -35,7 +35,7 @@ def command(scenario: Path, trace: Path | None, seed: int, out: Path, strict: bo
     The same scenario and seed give the same bytes. Prints a summary and writes into --out:
 
     \b
-      report.html    plots, decisions and their reasons, in one file
+      report.html    the dashboard of the run, in one file
       summary.json   the numbers of the summary
       timeline.json  what happened, step by step
       records/       every decision, for `kubetide explain` and `kubetide replay`

@@ -30,13 +30,24 @@ function drawHistogram() {
 
 async function refresh() {
   state.span = await ask("span");
+  if (state.span) state.objects = await ask("objects", { at: state.at });
+}
+
+// The frame of the page that is to be shown: its time, and the names that can be found.
+function drawFrame(url) {
   document.querySelector(".time").hidden = !state.span;
-  if (!state.span) return;
-  state.objects = await ask("objects", { at: state.at });
-  placeSlider();
-  drawHistogram();
+  if (state.span) {
+    placeSlider();
+    drawHistogram();
+  }
   const names = Object.entries(state.objects).flatMap(([kind, all]) => all.slice(0, 2000).map((name) => make("option", { value: name }, kind)));
   document.getElementById("names").replaceChildren(...names);
+  for (const item of document.querySelectorAll("header a")) {
+    const { page } = item.dataset;
+    if (page === url.pathname && item.className !== "brand") item.setAttribute("aria-current", "page");
+    else item.removeAttribute("aria-current");
+    item.setAttribute("href", address(page));
+  }
 }
 
 let asked = 0;
@@ -50,18 +61,14 @@ async function show({ quiet = false } = {}) {
     const [first = "", ...rest] = url.pathname.split("/").filter(Boolean).map(decodeURIComponent);
     const page = await (Object.hasOwn(PAGES, first) ? PAGES[first](url.searchParams) : objectPage(first, rest.join("/"), url.searchParams));
     if (mine !== asked) return;
+    drawFrame(url);
     document.title = `${page.title} · kubetide`;
     keepFocus(() => document.getElementById("main").replaceChildren(...page.content));
     note.textContent = "";
-    for (const item of document.querySelectorAll("header a")) {
-      const { page: path } = item.dataset;
-      if (path === url.pathname) item.setAttribute("aria-current", "page");
-      else item.removeAttribute("aria-current");
-      item.setAttribute("href", address(path));
-    }
     if (!quiet) scrollTo(0, 0);
   } catch (error) {
     if (mine !== asked) return;
+    drawFrame(url);
     note.textContent = error.message;
     if (!quiet) document.getElementById("main").replaceChildren(make("h1", {}, "Nothing to show"), make("p", {}, error.message));
   }
@@ -106,6 +113,9 @@ function listen() {
     if (source || document.hidden) return;
     source = new EventSource("/api/v1/events");
     source.addEventListener("grown", grown);
+    source.addEventListener("error", () => {
+      document.getElementById("note").textContent = "The server does not answer. Where the run has ended, its folder has this page as report.html.";
+    });
   };
   const close = () => {
     source?.close();

@@ -7,8 +7,11 @@ function cellText(value) {
   return typeof value === "number" ? numberText(value) : String(value);
 }
 
-const NUMBER = /^[<+-]?[\d,]*\d(\.\d+)?%?([-–][\d,.]+)?$|^[-–]$/;
+const NUMBER = /^[<+-]?[\d,]*\d(\.\d+)?%?([-–][\d,.]+)?( \([+-][\d,.]+%\))?$|^[-–]?$/;
 const isNumber = (value) => value === null || typeof value === "number" || (typeof value === "string" && NUMBER.test(value));
+
+// Whether a column is one of numbers, of which it has at least one.
+const areNumbers = (values) => values.every(isNumber) && values.some((value) => /\d/.test(String(value)));
 
 // A table of rows as maps.
 function table(title, rows) {
@@ -20,7 +23,7 @@ function table(title, rows) {
 function cellTable(title, { columns, rows }) {
   const heading = make("h2", {}, title, make("small", {}, ` ${rows.length}`));
   if (!rows.length) return make("section", {}, heading, make("p", { class: "none" }, "none"));
-  const numbers = columns.map((_, index) => index > 0 && rows.every((row) => isNumber(row[index])));
+  const numbers = columns.map((_, index) => index > 0 && areNumbers(rows.map((row) => row[index])));
   const cell = (value, index) => {
     const kind = columns[index].replaceAll(" ", "");
     const text = cellText(value);
