@@ -82,7 +82,7 @@ def evaluate(state: State, key: Key, now: Instant) -> Verdict:
         return Verdict(key, scale.spec_replicas, stage="waiting")
     if spec.minimum > spec.maximum:
         return _uncomputed(spec, scale, _crossed_bounds(spec), None, first=False)
-    current, first = scale.spec_replicas, not state.recommendations.of(key)
+    current, first = scale.spec_replicas, not state.recommendations.has(key)
     measured: Measured | None = None
     number: Number | Problem | None = _outside_bounds(state, spec, current)
     if number is None:
