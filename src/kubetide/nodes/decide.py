@@ -10,6 +10,7 @@ One tick::
     scale_down  unneeded nodes -> soft taints -> which to delete -> taints
     consolidate nodes that a cheaper one replaces -> increases, taints; where that is enabled
     min_size    groups below their minimum
+    remove_groups  empty groups that the loop has created; where it may create groups
 
 and between ticks, while deletions are in flight, ``actuate``: wait, look again, evict, delete.
 
@@ -23,9 +24,20 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from kubetide.explain.reasons import Reason
+from kubetide.nodes.autoprovisioning.creation import absorb_creations
+from kubetide.nodes.autoprovisioning.removal import absorb_removal, plan_removal
 from kubetide.nodes.consolidation.decide import absorb as absorb_consolidation
 from kubetide.nodes.consolidation.decide import decide as consolidate
-from kubetide.nodes.decision import AskExpander, Commands, IncreaseSize, Outcomes, Result
+from kubetide.nodes.decision import (
+    AskExpander,
+    Commands,
+    CreateGroup,
+    EventRecord,
+    IncreaseSize,
+    Outcomes,
+    Result,
+)
 from kubetide.nodes.provisioning.serve import writes_of
 from kubetide.nodes.registry.cluster_state import observe, recalculate
 from kubetide.nodes.registry.notices import notices
@@ -45,6 +57,7 @@ from kubetide.nodes.scale_up.orchestrator import (
     absorb_answer,
     absorb_scale_up,
     after_consolidation,
+    after_min_size,
     after_scale_down,
     open_tick,
     place_on,
@@ -91,7 +104,9 @@ def decide(state: State, now: Instant) -> Commands:
             return replace(consolidate(state, state.tick, now), next_step=after_consolidation(state))
         case "min_size":
             assert state.tick is not None, "scale-up opens the tick"
-            return plan_min_size(state, state.tick, now)
+            return replace(plan_min_size(state, state.tick, now), next_step=after_min_size(state))
+        case "remove_groups":
+            return plan_removal(state, now)
         case "actuate":
             return actuate(state, now)
 
@@ -107,8 +122,7 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
             assert state.tick is not None, "scale-up opens the tick"
             if isinstance(asked := next(iter(commands.actions), None), AskExpander):
                 return Result(reasons=tuple(absorb_answer(state.tick, asked, outcomes.results[0])))
-            increases = tuple(action for action in commands.actions if isinstance(action, IncreaseSize))
-            events, reasons = absorb_scale_up(state, state.tick, increases, outcomes.results, now)
+            events, reasons = _absorb_calls(state, state.tick, commands, outcomes, now)
             requests = state.tick.requests
             writes = (*state.tick.writes, *(() if requests is None else writes_of(state, requests)))
             state.tick.writes = ()
@@ -126,6 +140,8 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
                 recalculate(state, state.view)
         case "consolidate":
             result = absorb_consolidation(state, commands, outcomes, now)
+        case "remove_groups":
+            result = absorb_removal(state, commands.actions, outcomes.results, now)
         case "actuate":
             return absorb_actuation(state, commands, outcomes, now)
     if not commands.next_step and state.settings.write_status_configmap:
@@ -133,6 +149,19 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
         status = _status(state, state.view, now)
         return replace(result, status=status, learned=document_due(state, now))
     return result
+
+
+def _absorb_calls(
+    state: State, tick: Tick, commands: Commands, outcomes: Outcomes, now: Instant
+) -> tuple[list[EventRecord], list[Reason]]:
+    """Take in which groups were created, and then what came of the increases."""
+    creations = tuple(action for action in commands.actions if isinstance(action, CreateGroup))
+    increases = tuple(action for action in commands.actions if isinstance(action, IncreaseSize))
+    # Groups are created first.
+    of_creations, of_increases = outcomes.results[: len(creations)], outcomes.results[len(creations) :]
+    events, reasons = absorb_creations(state, tick, creations, of_creations, now)
+    more, why = absorb_scale_up(state, tick, increases, of_increases, now)
+    return [*events, *more], [*reasons, *why]
 
 
 def _begin(state: State, now: Instant) -> Commands:

@@ -8,11 +8,11 @@ from typing import Literal
 from kubetide.nodes.decision import Write
 from kubetide.nodes.expander.base import Option
 from kubetide.nodes.provisioning.tick import RequestsTick
-from kubetide.nodes.registry.view import ClusterView
+from kubetide.nodes.registry.view import ClusterView, GroupView
 from kubetide.nodes.templates.template import Template
 from kubetide.objects.pod import Pod
 from kubetide.plan.board import Workload
-from kubetide.ports.cloud import NodeGroup
+from kubetide.ports.cloud import NewGroup, NodeGroup
 from kubetide.scheduling import Refusal
 from kubetide.scheduling.placement import Search
 from kubetide.scheduling.pods.grouping import PodGroup
@@ -151,6 +151,21 @@ class Round:
     considered: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class WouldBe:
+    """A group that could be created for the tick's pods.
+
+    Attributes:
+        new: What to ask the cloud for.
+        view: The group as it would be; it does not exist.
+        labels: What was added to the provider's own labels.
+    """
+
+    new: NewGroup
+    view: GroupView
+    labels: dict[str, str] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class Tick:
     """State of a tick between its steps. The snapshot is forked as long as it lives.
@@ -173,6 +188,8 @@ class Tick:
         not_simulated: Nodes whose removal was not tried, as enough were unneeded already.
         writes: What is written of CapacityBuffers and CapacityQuotas once the step is over.
         replan: Whether the same pods are to be planned for again at once, as an increase failed.
+        would_be: Groups that could be created for the pods, by id.
+        uncreated: Groups that the cloud would not create.
         requests: What is done about ProvisioningRequests; None where they are not served.
         result: Upstream's word for how scale-up went.
         error, error_type: What went wrong, when ``result`` is ``ScaleUpError``.
@@ -198,9 +215,18 @@ class Tick:
     increases: list[Increase] = field(default_factory=list)
     writes: tuple[Write, ...] = ()
     replan: bool = False
+    would_be: dict[str, WouldBe] = field(default_factory=dict)
+    uncreated: tuple[str, ...] = ()
     requests: RequestsTick | None = None
     result: str = "ScaleUpNotTried"
     error: str = ""
     error_type: str = ""
     is_open: bool = True
     rounds: list[Round] = field(default_factory=list)
+
+    @property
+    def views(self) -> dict[str, GroupView]:
+        """All groups that may be asked: those that there are, and behind them those that could be created."""
+        if not self.would_be:
+            return self.view.groups
+        return {**self.view.groups, **{name: one.view for name, one in self.would_be.items()}}
