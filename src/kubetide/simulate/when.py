@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from kubetide.runtime.records import read_records, recorded_loops
+from kubetide.runtime.indexed_records import first_time
+from kubetide.runtime.records import recorded_loops
 from kubetide.simulate.spec import parse_time_of_day
 from kubetide.units.time import (
     Duration,
@@ -53,9 +54,7 @@ class Moment:
 
 def start_of_records(folder: Path) -> Instant:
     """Return when a run began, in whole seconds: the first tick of any loop. Raises RecordError if there is none."""
-    first = [
-        record.now for loop in recorded_loops(folder) if (record := next(read_records(folder, loop), None))
-    ]
+    first = [time for loop in recorded_loops(folder) if (time := first_time(folder, loop)) is not None]
     start = min(first, default=Instant(0))
     return Instant(start - start % _SECOND)
 
