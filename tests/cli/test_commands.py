@@ -267,6 +267,7 @@ def test_the_shipped_scenarios_are_read(tmp_path):
         "gpu-claims",
         "hpa-and-vpa",
         "morning-ramp",
+        "new-groups",
         "playground",
         "provisioning-request",
         "queue-workers",

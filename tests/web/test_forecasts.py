@@ -69,3 +69,15 @@ def test_a_report_holds_them(run, lines):
     assert [(one.figure, set(one.values)) for one in found] == [
         (one.figure, set(one.values)) for one in lines
     ]
+
+
+def test_a_run_in_which_nothing_is_foretold_has_its_report(tmp_path):
+    """An HPA asks for forecasts, and its load has no onsets: what came is drawn alone."""
+    plain = small(duration="10m")
+    asks = "metadata: {name: web, annotations: {horizontal.kubetide.io/forecast: calendar}}\nspec:\n  scaleTargetRef"
+    manifest = plain.manifests[0].replace("metadata: {name: web}\nspec:\n  scaleTargetRef", asks)
+    scenario = replace(plain, manifests=(manifest,))
+    run_simulation(scenario, base=tmp_path, out=tmp_path, seed=1, warn=pytest.fail)
+    found = [one for one in report_data(tmp_path)["history"].lines if one.kind == "forecast"]
+    assert any(any(one.values) for one in found if one.figure == "came")
+    assert not any(any(one.values) for one in found if one.figure == "foretold")

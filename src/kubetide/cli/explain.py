@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -109,6 +108,8 @@ def command(
 
 def _scaler(out: Path, target: str, at: Moment | None) -> tuple[str, str, str]:
     """Return kind, namespace and name of what scales a workload. Raises KubetideError where nothing does."""
+    import difflib
+
     from kubetide.ports.errors import KubetideError
     from kubetide.simulate.why import scalers_of, targets_of
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import sys
 from pathlib import Path
@@ -100,6 +101,8 @@ def main() -> None:
 
     As `kubectl-kubetide` it is a plugin of kubectl, and calls itself so.
     """
+    # As of ``runtime.process.tune_gc``: an answer makes much that stays, and is over before any of it is garbage.
+    gc.set_threshold(100_000, 50, 100)
     is_plugin = Path(sys.argv[0]).stem == PLUGIN
     try:
         cli.main(

@@ -136,6 +136,11 @@ class Recommendations:
                 self._grow(rows=2 * row)
         return row
 
+    def has(self, key: Key) -> bool:
+        """Return whether there is any recommendation of an HPA."""
+        row = self._rows.get(key)
+        return row is not None and bool(self.count[row])
+
     def of(self, key: Key) -> list[Recommendation]:
         """Return the recommendations of an HPA in slot order."""
         row = self._rows.get(key)

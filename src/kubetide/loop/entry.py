@@ -34,8 +34,8 @@ class Explainer(NamedTuple):
     Attributes:
         kind: The word of the command line.
         namespaced: Whether names have a namespace; the subject is then ``namespace/name``.
-        lines: Returns the answer, a sentence a line, of a core, a subject, the time and a view. Raises KeyError
-            where there is no such object.
+        lines: Returns the answer, a sentence a line, of a core, which it only reads, a subject, the time and a view.
+            Raises KeyError where there is no such object.
         names: Returns the subjects that a core knows.
         views: Other answers about the same object, by the option that asks for them; ``lines`` gets its name.
         after_decision: Whether the answer is made of the core as it is after the decision of that time.

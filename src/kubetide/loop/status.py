@@ -29,7 +29,7 @@ class Overview(NamedTuple):
     """The loop's part of the page.
 
     Attributes:
-        tables: Returns its tables, of a core and the time; the core may be changed by it.
+        tables: Returns its tables, of a core and the time; the core is only read.
         holds: Returns why the loop takes nothing away, as sentences.
         after_decision: Whether the tables are made of the core as it is after the decision of that time.
     """

@@ -1,13 +1,17 @@
-"""The full form of a state: the delta that holds everything; and a copy made of it."""
+"""The full form of a state: the delta that holds everything; and copies for explanations."""
 
 from __future__ import annotations
 
+import copy
 from operator import itemgetter
 
 import msgspec
 
 from kubetide.nodes.delta import Delta
+from kubetide.nodes.facts.pods import is_daemon_set_pod
+from kubetide.nodes.memory import Memory
 from kubetide.nodes.state import State
+from kubetide.nodes.templates.cached import KnownTemplates
 
 
 def export_state(state: State) -> Delta:
@@ -31,6 +35,7 @@ def export_state(state: State) -> Delta:
         capacity=state.capacity.export(),
         unread=(*state.volumes.unread, *state.devices.unread, *state.capacity.unread),
         groups=tuple(state.groups.values()),
+        candidates=state.candidates or None,
         intents=state.intents,
         priority_map=state.priority_map if state.priority_map.found else None,
         holds=state.holds,
@@ -44,4 +49,26 @@ def copy_state(state: State) -> State:
     """Return a state of its own that decides as this one would at the beginning of a tick."""
     made = State()
     made.apply(msgspec.json.decode(msgspec.json.encode(export_state(state)), type=Delta), full=True)
+    return made
+
+
+def with_own_memory(state: State) -> State:
+    """Return the same state with a copy of its memory, for looks that bring the memory up to date and change nothing else."""
+    made = copy.copy(state)
+    made.memory = msgspec.json.decode(msgspec.json.encode(state.memory), type=Memory)
+    return made
+
+
+def as_if_anew(state: State) -> State:
+    """Return a state that learns from its nodes as one that has just begun, and shares all else with this one.
+
+    Of a tick that is open only placements are left in: where these may tell of a node, the state is copied.
+    """
+    if any(is_daemon_set_pod(pod) for pod in state.pending.values()):
+        return copy_state(state)
+    made = with_own_memory(state)
+    made.unlooked = dict.fromkeys(state.nodes)
+    made.looked_at = {}
+    made.known_templates = KnownTemplates()
+    made.template_matrix = None
     return made

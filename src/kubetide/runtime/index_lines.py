@@ -8,11 +8,13 @@ figures of the records are beside it, in a file of their own (``runtime.figures`
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self, overload
 from zlib import crc32
 
 from kubetide.explain.records import Record
+from kubetide.ports.errors import KubetideError
 from kubetide.units.time import Instant
 
 if TYPE_CHECKING:
@@ -67,27 +69,71 @@ def entry_of(record: Record, path: Path, offset: int, length: int) -> Entry:
     return Entry(path, offset, length, record.now, record.tick, record.full, about)
 
 
-def read_index(segment: Path) -> list[Entry]:
-    """Return the entries of a segment's index; none where there is no index or a line of it is none."""
+class Entries(Sequence[Entry]):
+    """Entries in order, each read from its line when it is asked for: a day has tens of thousands, and an answer needs few."""
+
+    def __init__(self, lines: list[bytes], paths: list[Path]) -> None:
+        """Keep the lines of indexes, each with a blank at its end, and for each the segment that it is about."""
+        self._lines = lines
+        self._paths = paths
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry]) -> Self:
+        """Return these entries."""
+        there = list(entries)
+        return cls([_line(one) + b" " for one in there], [one.path for one in there])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Entries]) -> Self:
+        """Return the entries of all parts, one after another."""
+        return cls(
+            [line for part in parts for line in part._lines],  # noqa: SLF001  of the same class
+            [path for part in parts for path in part._paths],  # noqa: SLF001
+        )
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    @overload
+    def __getitem__(self, at: int) -> Entry: ...
+    @overload
+    def __getitem__(self, at: slice) -> Self: ...
+    def __getitem__(self, at: int | slice) -> Entry | Self:
+        """Return an entry, or some. Raises KubetideError for a line that is none."""
+        if isinstance(at, slice):
+            return type(self)(self._lines[at], self._paths[at])
+        path = self._paths[at]
+        try:
+            offset, length, now, tick, full, about = self._lines[at].split(b" ", 5)
+            return Entry(
+                path, int(offset), int(length), Instant(int(now)), int(tick), full == b"1", b" " + about
+            )
+        except ValueError as error:
+            raise KubetideError(
+                f"{index_of(path)} has a line that is no entry; delete the file, and the records are read without it"
+            ) from error
+
+    def about(self, subject: str) -> list[Entry]:
+        """Return the entries of the records that are about a subject."""
+        key = checksum(subject)
+        lines = self._lines
+        found = (self[index] for index, line in enumerate(lines) if key in line)
+        return [entry for entry in found if key in entry.about]
+
+
+def read_index(segment: Path) -> Entries:
+    """Return the entries of a segment's index; none where there is no index."""
     try:
         data = index_of(segment).read_bytes()
-        found = []
-        for line in data[: data.rfind(b"\n") + 1].splitlines():
-            offset, length, now, tick, full, about = line.split(b" ", 5)
-            found.append(
-                Entry(
-                    segment,
-                    int(offset),
-                    int(length),
-                    Instant(int(now)),
-                    int(tick),
-                    full == b"1",
-                    b" " + about + b" ",
-                )
-            )
-    except (OSError, ValueError):
-        return []
-    return found
+    except OSError:
+        data = b""
+    lines = data[: data.rfind(b"\n") + 1].replace(b"\n", b" \n").splitlines()
+    return Entries(lines, [segment] * len(lines))
+
+
+def _line(one: Entry) -> bytes:
+    about = b" ".join(one.about.split())
+    return b"%d %d %d %d %d %s" % (one.offset, one.length, one.now, one.tick, one.full, about)
 
 
 class IndexWriter:
@@ -111,8 +157,7 @@ class IndexWriter:
         if self._file < 0:
             return
         one = entry_of(record, self._segment, offset, length)
-        about = b" ".join(one.about.split())
-        line = b"%d %d %d %d %d %s\n" % (offset, length, one.now, one.tick, one.full, about)
+        line = _line(one) + b"\n"
         try:
             if os.write(self._file, line) != len(line):
                 self._give_up()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from itertools import pairwise
+from io import FileIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -12,10 +13,15 @@ import msgspec
 
 from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record
-from kubetide.runtime.index_lines import Entry, entry_of, read_index
+from kubetide.ports.errors import KubetideError
+from kubetide.runtime.index_lines import Entries, Entry, entry_of, read_index
 from kubetide.runtime.records import Header, RecordError, checked_header, located_records, segments
+from kubetide.units.time import Instant
 
 _BEGIN = b'{"loop":'
+_TIME = re.compile(rb'\{"loop":"\w+","tick":\d+,"now":(\d+),')
+_HEAD = 200
+"""Bytes at the beginning of a record that hold its time."""
 
 _REASONS = b',"reasons":['
 _TAIL = 1 << 12
@@ -29,16 +35,53 @@ class _End(msgspec.Struct, frozen=True):
     repeated: int = 0
 
 
-def entries(folder: Path, loop: str) -> Iterator[Entry]:
+class LoopIndex:
+    """Where the records of one loop are, also while they are written. One caller at a time."""
+
+    def __init__(self, folder: Path, loop: str) -> None:
+        self._folder = folder
+        self._loop = loop
+        self._segments: dict[Path, tuple[int, Entries]] = {}
+        """The entries of each segment, and its size when they were read."""
+        self._all: Entries | None = None
+
+    def entries(self) -> Entries:
+        """Return all entries, in order. Raises RecordError as ``read_records`` does."""
+        found = {path: path.stat().st_size for path in segments(self._folder, self._loop)}
+        if self._all is None or {path: size for path, (size, _) in self._segments.items()} != found:
+            before, self._segments = self._segments, {}
+            for path, size in found.items():
+                known = before.get(path)
+                self._segments[path] = known if known and known[0] == size else (size, _entries_of(path))
+            self._all = Entries.joined([part for _, part in self._segments.values()])
+        return self._all
+
+
+def entries(folder: Path, loop: str) -> Entries:
     """Return where the records of a loop are, in order. Raises RecordError as ``read_records`` does."""
+    return LoopIndex(folder, loop).entries()
+
+
+def _entries_of(path: Path) -> Entries:
+    known = read_index(path)
+    if not _fits(path, known):
+        known = known[:0]
+    end = known[-1].offset + known[-1].length if known else 0
+    rest = located_records(path, offset=end, before=len(known))
+    return Entries.joined([known, Entries.of(entry_of(record, path, *place) for record, *place in rest)])
+
+
+def first_time(folder: Path, loop: str) -> Instant | None:
+    """Return when a loop decided first, as far as there are records; None where there is none. Raises RecordError."""
     for path in segments(folder, loop):
-        known = read_index(path)
-        if known and not _fits(path, known):
-            known = []
-        yield from known
-        end = known[-1].offset + known[-1].length if known else 0
-        for record, offset, length in located_records(path, offset=end, before=len(known)):
-            yield entry_of(record, path, offset, length)
+        with path.open("rb") as file:
+            checked_header(path, file.readline())
+            begin = _TIME.match(file.read(_HEAD))
+        if begin:
+            return Instant(int(begin[1]))
+        for record, _, _ in located_records(path):
+            return record.now
+    return None
 
 
 def header_of(path: Path) -> Header:
@@ -71,15 +114,16 @@ def read_reasons(loop: str, chosen: Iterable[Entry]) -> Iterator[Record]:
     Only the ends of the records are read, as long as they can be: a day is looked through in no time.
     """
     decoder = msgspec.json.Decoder(_End)
-    files: dict[Path, BinaryIO] = {}
     with ExitStack() as stack:
+        files: dict[Path, FileIO] = {}
         for entry in chosen:
             if not entry.about.strip():
                 yield Record(loop, entry.tick, entry.now, full=entry.full)
                 continue
             file = files.get(entry.path)
             if file is None:
-                file = files[entry.path] = stack.enter_context(entry.path.open("rb"))
+                # Unbuffered: of each record only its end is read.
+                file = files[entry.path] = stack.enter_context(entry.path.open("rb", buffering=0))
             reasons = _reasons_at(file, entry, decoder)
             if reasons is None:
                 (whole,) = read_entries((entry,))
@@ -87,9 +131,7 @@ def read_reasons(loop: str, chosen: Iterable[Entry]) -> Iterator[Record]:
             yield Record(loop, entry.tick, entry.now, full=entry.full, reasons=reasons)
 
 
-def _reasons_at(
-    file: BinaryIO, entry: Entry, decoder: msgspec.json.Decoder[_End]
-) -> tuple[Reason, ...] | None:
+def _reasons_at(file: FileIO, entry: Entry, decoder: msgspec.json.Decoder[_End]) -> tuple[Reason, ...] | None:
     """Return the reasons at the end of a record; None where they do not stand alone there."""
     length = min(_TAIL, entry.length)
     while True:
@@ -106,17 +148,23 @@ def _reasons_at(
         length = min(4 * length, entry.length)
 
 
-def _fits(path: Path, known: list[Entry]) -> bool:
+def _fits(path: Path, known: Entries) -> bool:
     """Return whether an index is that of the segment as it is: its first and last record are where it says."""
+    if not known:
+        return True
+    try:
+        first, last = known[0], known[-1]
+    except KubetideError:
+        return False
     with path.open("rb") as file:
         header = file.readline()
         checked_header(path, header)
-        if known[0].offset != len(header):
+        if first.offset != len(header):
             return False
-        for entry in (known[0], known[-1]):
+        for entry in (first, last):
             file.seek(entry.offset)
             line = file.read(entry.length)
             tick = b'"tick":%d,"now":%d' % (entry.tick, entry.now)
-            if not (line.startswith(_BEGIN) and line.endswith(b"\n") and tick in line[:200]):
+            if not (line.startswith(_BEGIN) and line.endswith(b"\n") and tick in line[:_HEAD]):
                 return False
-    return all(one.offset + one.length == two.offset for one, two in pairwise(known))
+    return True

@@ -9,9 +9,8 @@ import msgspec
 from kubetide.loop import Coming, loop_entry, loop_names
 from kubetide.objects.base import json_name
 from kubetide.runtime.records import RecordError, recorded_loops
-from kubetide.simulate.recorded_plugins import recorded_plugins
+from kubetide.simulate.moments import Moments
 from kubetide.simulate.when import Moment
-from kubetide.simulate.why import redecide_until
 from kubetide.units.time import Duration, Instant, after, format_duration, format_rfc3339
 
 
@@ -34,14 +33,17 @@ class PlanAhead(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
     entries: tuple[Entry, ...]
 
 
-def plan_ahead(folder: Path, ahead: Duration, at: Moment | None = None) -> PlanAhead:
+def plan_ahead(run: Path | Moments, ahead: Duration, at: Moment | None = None) -> PlanAhead:
     """Return what the loops of a run foresee.
 
     Args:
+        run: Where a run keeps its records, or the moments of that folder.
         ahead: How far to look.
         at: From when on; None is the end of the records.
     Raises: RecordError where there are none.
     """
+    moments = Moments.of(run)
+    folder = moments.folder
     found: list[tuple[Coming, str]] = []
     loops: list[str] = []
     now = Instant(0)
@@ -49,11 +51,9 @@ def plan_ahead(folder: Path, ahead: Duration, at: Moment | None = None) -> PlanA
         entry = loop_entry(name) if name in loop_names() else None
         if entry is None or entry.core is None or entry.outlook is None:
             continue
-        core = entry.core()
-        with recorded_plugins() as plugins:
-            last = redecide_until(core, folder, name, at, plugins)
-            found += [(one, name) for one in entry.outlook(core, last.now, ahead)]
-        now = max(now, last.now)
+        with moments.state(name, at) as state:
+            found += [(one, name) for one in entry.outlook(state.core, state.last.now, ahead)]
+        now = max(now, state.last.now)
         loops.append(name)
     if not loops:
         raise RecordError(

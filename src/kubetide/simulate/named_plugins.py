@@ -25,16 +25,22 @@ class _WhenNamed:
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
         self._inner: TakesUp | None = None
+        self._begun = False
 
     def take_up(self, header: Header) -> bool:
-        if self._inner is None:
-            # Filters that nobody has loaded are the built-in ones.
-            if not header.plugins and _FILTERS not in sys.modules:
-                return False
-            self._inner = self._stack.enter_context(
-                import_module("kubetide.simulate.recorded_plugins").recorded_plugins()
-            )
-        return self._inner.take_up(header)
+        if self._inner is not None:
+            return self._inner.take_up(header)
+        if header.plugins:
+            recorded = import_module("kubetide.simulate.recorded_plugins")
+            inner: TakesUp = self._stack.enter_context(recorded.recorded_plugins())
+            self._inner = inner
+            return inner.take_up(header)
+        # Filters that nobody has loaded are the built-in ones.
+        in_use = sys.modules.get(_FILTERS)
+        if in_use is not None and not self._begun:
+            self._stack.enter_context(in_use.using_filters(in_use.BUILT_IN))
+            self._begun = True
+        return False
 
 
 @contextmanager

@@ -18,7 +18,8 @@ from kubetide.runtime.clock import Pace, run_paced, run_virtual
 from kubetide.runtime.process import ended_by_signals, tune_gc
 from kubetide.runtime.records import NullRecorder, RecordWriter
 from kubetide.scheduling.filters.in_use import plugins_told, use_filters, with_plugins
-from kubetide.simulate.build import manifests_of, prices_of
+from kubetide.simulate.build import manifests_of
+from kubetide.simulate.machines import prices_of, with_created
 from kubetide.simulate.marks import MarkingRecorder
 from kubetide.simulate.persisted import PersistedRun
 from kubetide.simulate.restless import restless
@@ -150,6 +151,7 @@ class _Run:
     def result(self, *, interrupted: bool = False) -> RunResult:
         assert self._world is not None, "asked before the run"
         timeline = self._world.timeline
+        timeline.prices = with_created(timeline.prices, timeline.nodes)
         found = stuck(self._world, manifests_of(self._scenario, self._base, skipped=[]))
         hours = len(timeline.pending) * timeline.step_s / 3600
         timeline.notices += (*found, *restless(timeline.marks, hpas_of(self._world), hours))

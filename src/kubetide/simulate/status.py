@@ -12,12 +12,11 @@ import msgspec
 from kubetide.loop import RECORDED, Cell, LoopEntry, Table, loop_entry, loop_names
 from kubetide.objects.base import json_name
 from kubetide.runtime.index_lines import Entry
-from kubetide.runtime.indexed_records import entries, header_of, read_entries, read_reasons
+from kubetide.runtime.indexed_records import read_reasons
 from kubetide.runtime.permissions import with_hint
 from kubetide.runtime.records import Ending, RecordError, ending, recorded_loops
 from kubetide.simulate.marks import marks_of
-from kubetide.simulate.recorded_plugins import RecordedPlugins, recorded_plugins
-from kubetide.simulate.redeciding import finish, redecide
+from kubetide.simulate.moments import Moments, NotBegun
 from kubetide.simulate.timeline import Mark
 from kubetide.simulate.when import Moment
 from kubetide.units.time import Instant, before, format_rfc3339, hours
@@ -74,26 +73,28 @@ class Status(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
     decisions: tuple[Decision, ...]
 
 
-def status_of(folder: Path, at: Moment | None = None) -> tuple[Status, tuple[Table, ...]]:
+def status_of(run: Path | Moments, at: Moment | None = None) -> tuple[Status, tuple[Table, ...]]:
     """Return the page of the records in a folder, and its tables with their columns.
 
     Args:
+        run: Where a run keeps its records, or the moments of that folder.
         at: The moment that is asked about; None is the end of the records. Loops that had not begun are left out.
     Raises: RecordError where there are none, or none until then.
     """
+    moments = Moments.of(run)
+    folder = moments.folder
     loops: list[LoopStatus] = []
     tables: list[Table] = []
     marks: list[Mark] = []
     for name in recorded_loops(folder):
         if name in RECORDED:
-            marks += _marks_until(folder, name, at)
+            marks += _marks_until(moments, name, at)
         if name not in loop_names():
             continue
-        with recorded_plugins() as plugins:
-            found = _loop(folder, loop_entry(name), plugins, at)
-        if found is None:
+        try:
+            one, own, said = _loop(moments, loop_entry(name), at)
+        except NotBegun:
             continue
-        one, own, said = found
         loops.append(one)
         tables += own
         marks += said
@@ -118,51 +119,33 @@ def status_of(folder: Path, at: Moment | None = None) -> tuple[Status, tuple[Tab
     )
 
 
-def _marks_until(folder: Path, name: str, at: Moment | None) -> list[Mark]:
+def _marks_until(moments: Moments, name: str, at: Moment | None) -> list[Mark]:
     """Return what was done until a moment by what is recorded and is no loop."""
-    found = [one for one in entries(folder, name) if at is None or one.now < at.end]
+    found = [one for one in moments.entries(name) if at is None or one.now < at.end]
     return _last_marks(name, found) if found else []
 
 
 def _loop(
-    folder: Path, entry: LoopEntry[Any], plugins: RecordedPlugins, at: Moment | None
-) -> tuple[LoopStatus, tuple[Table, ...], list[Mark]] | None:
-    waiting: list[Entry] = []
-    found: list[Entry] = []
-    over = False
-    for one in entries(folder, entry.name):
-        if at is not None and one.now >= at.end:
-            over = True
-            break
-        if one.full:
-            waiting.clear()
-        waiting.append(one)
-        found.append(one)
-    if not waiting and over:
-        return None
-    if not waiting:
-        raise RecordError(
-            f"no whole record of the {entry.name} loop under {folder} yet; try again in a moment"
-        )
-    marks = _last_marks(entry.name, found)
-    plugins.take_up(header_of(waiting[0].path))
-    assert entry.core is not None, "a loop that records has a core"
-    core = entry.core()
-    last = redecide(core, read_entries(waiting))
+    moments: Moments, entry: LoopEntry[Any], at: Moment | None
+) -> tuple[LoopStatus, tuple[Table, ...], list[Mark]]:
+    """Return what a loop shows of itself. Raises RecordError; NotBegun where there was nothing to show yet."""
+    shown = entry.status
     holds: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
-    if entry.status is not None:
-        holds = entry.status.holds(core)
-        if entry.status.after_decision:
-            finish(core, last)
-        tables = entry.status.tables(core, last.now)
+    with moments.state(entry.name, at, decided=shown is not None and shown.after_decision) as state:
+        last = state.last
+        if shown is not None:
+            holds = shown.holds(state.core)
+            tables = shown.tables(state.core, last.now)
+    marks = _last_marks(entry.name, state.until)
     recent = [mark for mark in marks if mark.at >= before(last.now, _HOUR)]
     failed = [mark for mark in recent if mark.fruitless]
+    ended = not state.goes_on and ending(moments.folder, entry.name) is Ending.WHOLE
     status = LoopStatus(
         name=entry.name,
         last_tick=format_rfc3339(last.now),
         tick=last.tick,
-        state="went on" if over else "ended" if ending(folder, entry.name) is Ending.WHOLE else "open",
+        state="went on" if state.goes_on else "ended" if ended else "open",
         decisions=len(recent),
         failures=len(failed),
         last_failure=with_hint(failed[-1].title, (entry.name,)) if failed else "",

@@ -1,13 +1,11 @@
 """Answers why, from the records of a run: also of one that is still running.
 
-The loop's core is brought to the time that is asked about by deciding the recorded ticks again from
-the last whole state on; then the loop's own explanation is made on that state, and what was decided
-about the object before is listed with it.
+The loop's own explanation is made on its state at the time that is asked about (``simulate.moments``), and what was
+decided about the object before is listed with it.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,28 +13,36 @@ from pathlib import Path
 import msgspec
 
 from kubetide.explain.reasons import Reason
-from kubetide.explain.records import Core, Record
+from kubetide.explain.records import Record
 from kubetide.loop import BUILT_IN, EXPLAINED, RECORDED, Explainer, Explaining, explaining, loop_names
-from kubetide.ports.errors import KubetideError
-from kubetide.runtime.index_lines import Entry, checksum
-from kubetide.runtime.indexed_records import entries, header_of, read_entries, read_reasons
+from kubetide.runtime.indexed_records import read_reasons
 from kubetide.runtime.permissions import with_hint
-from kubetide.runtime.records import RecordError, read_records, recorded_loops
+from kubetide.runtime.records import recorded_loops
 from kubetide.simulate.marks import marks_for
-from kubetide.simulate.named_plugins import TakesUp, named_plugins
-from kubetide.simulate.redeciding import finish, redecide
-from kubetide.simulate.when import Moment, start_of_records
+from kubetide.simulate.moments import Moments, NotBegun, StateAt, WhyError
+from kubetide.simulate.when import Moment
 from kubetide.units.time import Instant, format_rfc3339
+
+__all__ = [
+    "Answer",
+    "Decided",
+    "WhyError",
+    "answer_about",
+    "answer_text",
+    "explain_object",
+    "explained_kinds",
+    "kinds_of",
+    "objects_of",
+    "scalers_of",
+    "targets_of",
+    "views_of",
+]
 
 SCALING = ("horizontal",)
 """Loops whose objects scale a workload."""
 
 _HISTORY = 12
 _WITH_REASONS = 3
-
-
-class WhyError(KubetideError):
-    """Nothing of that name was there at that time, or the run was not; the text names what was."""
 
 
 class Decided(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -76,30 +82,20 @@ class _Decided:
     why: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Redecided:
-    """Where the records lead: the last of them that counts, and what was decided about the object until then."""
-
-    last: Record
-    decided: tuple[_Decided, ...]
-    is_over: bool
-    """Whether a time after the end of the records was asked for."""
-
-
 def explain_object(
-    folder: Path, kind: str, name: str, *, namespace: str, at: Moment | None, view: str = ""
+    run: Path | Moments, kind: str, name: str, *, namespace: str, at: Moment | None, view: str = ""
 ) -> str:
     """Return in plain words why an object is as it is. Arguments and errors are those of ``answer_about``."""
-    return answer_text(answer_about(folder, kind, name, namespace=namespace, at=at, view=view))
+    return answer_text(answer_about(run, kind, name, namespace=namespace, at=at, view=view))
 
 
 def answer_about(
-    folder: Path, kind: str, name: str, *, namespace: str, at: Moment | None, view: str = ""
+    run: Path | Moments, kind: str, name: str, *, namespace: str, at: Moment | None, view: str = ""
 ) -> Answer:
     """Return why an object is as it is.
 
     Args:
-        folder: Where a run keeps its records.
+        run: Where a run keeps its records, or the moments of that folder.
         kind: One of ``explained_kinds``.
         name: The object's name; ``namespace`` counts for those that have one.
         at: The moment asked about; None is the end of the records. After that end the answer is that of
@@ -107,23 +103,21 @@ def answer_about(
         view: Another answer about the same object, one of its explainer's ``views``.
     Raises: RecordError; WhyError where there is no such object or kind, or the run had not begun.
     """
-    loop, explainer = _explainer_of(kind, folder)
-    assert loop.core is not None, "a loop that explains has a core"
-    core = loop.core()
+    moments = Moments.of(run)
+    loop, explainer = _explainer_of(kind, moments.folder)
     subject = f"{namespace}/{name}" if explainer.namespaced else name
-    with named_plugins() as plugins:
-        redecided = _redecide_until(core, folder, loop.name, at, subject, plugins)
-        lines = _answer(explainer, core, subject, redecided, view)
+    with moments.state(loop.name, at, decided=explainer.after_decision) as state:
+        decided = _decided_until(loop.name, state, subject)
+        lines = _answer(explainer, state, subject, view, is_known=bool(decided))
     # Which role lacks a right is ours to say: the text of a refusal stays upstream's in conditions and events.
     explained = [with_hint(line, (loop.name,)) for line in lines]
-    last = redecided.last
-    now = [one for one in redecided.decided if one.record.now == last.now]
-    before = [one for one in redecided.decided if one.record.now != last.now]
+    now = [one for one in decided if one.record.now == state.last.now]
+    before = [one for one in decided if one.record.now != state.last.now]
     return Answer(
         kind=kind,
         name=subject,
-        at=format_rfc3339(last.now),
-        over=redecided.is_over,
+        at=format_rfc3339(state.last.now),
+        over=state.is_over,
         lines=tuple(explained),
         now=tuple(map(_told, now)),
         before=tuple(map(_told, before)),
@@ -134,74 +128,70 @@ def _told(one: _Decided) -> Decided:
     return Decided(format_rfc3339(one.record.now), one.text, one.why)
 
 
-def _answer(explainer: Explainer, core: Core, subject: str, redecided: _Redecided, view: str) -> list[str]:
-    last = redecided.last
-    if explainer.after_decision:
-        finish(core, last)
+def _answer(explainer: Explainer, state: StateAt, subject: str, view: str, *, is_known: bool) -> list[str]:
     try:
-        return explainer.lines(core, subject, last.now, view)
+        return explainer.lines(state.core, subject, state.last.now, view)
     except KeyError:
-        if not redecided.decided:
-            raise _nothing(explainer.kind, subject, explainer.names(core), last.now) from None
+        if not is_known:
+            raise _nothing(explainer.kind, subject, explainer.names(state.core), state.last.now) from None
         return [f"There is no {explainer.kind} {subject} any more at this time."]
 
 
-def objects_of(folder: Path, at: Moment | None, kinds: Collection[str] | None = None) -> dict[str, list[str]]:
+def objects_of(
+    run: Path | Moments, at: Moment | None, kinds: Collection[str] | None = None
+) -> dict[str, list[str]]:
     """Return the names of all objects that can be asked about at a moment, by kind; None is the end of the records.
 
     Names of kinds with namespaces are ``namespace/name``. Loops that had not begun know none.
 
     Args:
+        run: Where a run keeps its records, or the moments of that folder.
         kinds: Only these; None for all.
     Raises: RecordError.
     """
+    moments = Moments.of(run)
+    folder = moments.folder
     found: dict[str, list[str]] = {}
     recorded = set(recorded_loops(folder))
     loops = _loops(folder) if kinds is None else [_explainer_of(kind, folder)[0] for kind in kinds]
     for entry in dict.fromkeys(loops):
         asked = [one for one in entry.explainers if kinds is None or one.kind in kinds]
-        if entry.core is None or entry.name not in recorded or not asked:
+        if entry.core is None or entry.name not in recorded:
             continue
-        core = entry.core()
-        with named_plugins() as plugins:
-            try:
-                redecided = _redecide_until(core, folder, entry.name, at, "", plugins)
-            except WhyError:
-                continue
-            finish(core, redecided.last)
         for explainer in asked:
-            found[explainer.kind] = sorted(explainer.names(core))
+            try:
+                with moments.state(entry.name, at, decided=explainer.after_decision) as state:
+                    found[explainer.kind] = sorted(explainer.names(state.core))
+            except NotBegun:
+                continue
     return found
 
 
-def scalers_of(folder: Path, target: str, at: Moment | None) -> list[tuple[str, str]]:
+def scalers_of(run: Path | Moments, target: str, at: Moment | None) -> list[tuple[str, str]]:
     """Return kind and name of what scales a workload, ``KIND/NAMESPACE/NAME``, at a moment. Raises RecordError."""
-    return [(kind, name) for kind, name, said in _scaled(folder, at) if said == target]
+    return [(kind, name) for kind, name, said in _scaled(Moments.of(run), at) if said == target]
 
 
-def targets_of(folder: Path, kind: str) -> list[str]:
+def targets_of(run: Path | Moments, kind: str) -> list[str]:
     """Return the workloads of a kind that something scales at the end of the records, as ``namespace/name``."""
-    return sorted(
-        {said.removeprefix(f"{kind}/") for *_, said in _scaled(folder, None) if said.startswith(f"{kind}/")}
-    )
+    scaled = _scaled(Moments.of(run), None)
+    return sorted({said.removeprefix(f"{kind}/") for *_, said in scaled if said.startswith(f"{kind}/")})
 
 
-def _scaled(folder: Path, at: Moment | None) -> list[tuple[str, str, str]]:
+def _scaled(moments: Moments, at: Moment | None) -> list[tuple[str, str, str]]:
     """Return kind and name of all that scales a workload, and that workload."""
     found: list[tuple[str, str, str]] = []
-    recorded = set(recorded_loops(folder))
+    recorded = recorded_loops(moments.folder)
     for entry in (explaining(name) for name in recorded if name in SCALING):
-        scaling = [(one.kind, one.targets) for one in entry.explainers if one.targets is not None]
-        if entry.core is None or entry.name not in recorded or not scaling:
-            continue
-        core = entry.core()
-        with named_plugins() as plugins:
-            try:
-                _redecide_until(core, folder, entry.name, at, "", plugins)
-            except WhyError:
+        for explainer in entry.explainers:
+            if entry.core is None or explainer.targets is None:
                 continue
-        for kind, targets in scaling:
-            found += [(kind, name, target) for name, target in sorted(targets(core).items())]
+            try:
+                with moments.state(entry.name, at, decided=explainer.after_decision) as state:
+                    targets = sorted(explainer.targets(state.core).items())
+            except NotBegun:
+                continue
+            found += [(explainer.kind, name, target) for name, target in targets]
     return found
 
 
@@ -240,60 +230,10 @@ def _explainer_of(kind: str, folder: Path | None) -> tuple[Explaining, Explainer
     raise WhyError(f"nothing is known of a {kind!r}; ask about {', '.join(kinds_of(folder))}")
 
 
-def _redecide_until(
-    core: Core, folder: Path, loop: str, at: Moment | None, subject: str, plugins: TakesUp
-) -> _Redecided:
-    """Apply all records until the end of the moment, the last one not yet decided."""
-    waiting: list[Entry] = []
-    about: list[Entry] = []
-    following: Entry | None = None
-    key = checksum(subject)
-    for entry in entries(folder, loop):
-        if at is not None and _is_later(entry, at, waiting):
-            following = entry
-            break
-        if entry.full:
-            waiting.clear()
-        waiting.append(entry)
-        if subject and key in entry.about:
-            about.append(entry)
-    if following is not None and not waiting:
-        raise _not_begun(folder, loop, following.now)
-    if not waiting:
-        raise RecordError(f"no whole record of the {loop} loop under {folder} yet; try again in a moment")
-    is_over = at is not None and following is None and at.at > waiting[-1].now
-    if is_over and at is not None and at.next_day:
-        raise _not_begun(folder, loop, waiting[-1].now)
-    plugins.take_up(header_of(waiting[0].path))
-    last = redecide(core, read_entries(waiting))
-    decided = [one for record in read_reasons(loop, about) for one in _decided_about(record, subject)]
-    return _Redecided(last, _without_repeats(decided), is_over)
-
-
-def redecide_until(core: Core, folder: Path, loop: str, at: Moment | None, plugins: TakesUp) -> Record:
-    """Bring a core to where a moment's records have been decided and taken in; return the last of them.
-
-    Raises: RecordError; WhyError where the run had not begun.
-    """
-    last = _redecide_until(core, folder, loop, at, "", plugins).last
-    finish(core, last)
-    return last
-
-
-def _is_later(entry: Entry, at: Moment, before: Sequence[Entry]) -> bool:
-    """Return whether the record is past the moment that is asked about."""
-    if entry.now >= at.end:
-        return True
-    # All phases of a tick belong together.
-    return at.first_tick and bool(before) and before[-1].now >= at.at and before[-1].tick != entry.tick
-
-
-def _not_begun(folder: Path, loop: str, first: Instant) -> WhyError:
-    """Say when the run begins; ``first`` is when a record of the loop is past the moment asked about."""
-    start = format_rfc3339(start_of_records(folder))
-    earliest = format_rfc3339(next((one.now for one in read_records(folder, loop)), first))
-    later = "" if earliest == start else f", and the {loop} loop decides from {earliest} on"
-    return WhyError(f"the run begins at {start}{later}; choose such a time with --at")
+def _decided_until(loop: str, state: StateAt, subject: str) -> tuple[_Decided, ...]:
+    """Return what was decided about an object until a moment."""
+    said = read_reasons(loop, state.until.about(subject))
+    return _without_repeats([one for record in said for one in _decided_about(record, subject)])
 
 
 def _decided_about(record: Record, subject: str) -> list[_Decided]:
@@ -329,6 +269,8 @@ def _without_repeats(decided: Sequence[_Decided]) -> tuple[_Decided, ...]:
 
 
 def _nothing(kind: str, subject: str, there: list[str], at: Instant) -> WhyError:
+    import difflib  # noqa: PLC0415  only where there is nothing to explain
+
     near = difflib.get_close_matches(subject, there, n=3)
     if near:
         hint = f"did you mean {', '.join(near)}?"

@@ -12,11 +12,12 @@ import msgspec
 from kubetide.explain.records import Record
 from kubetide.objects.base import json_name
 from kubetide.runtime.folder import SUMMARY, is_running
-from kubetide.runtime.indexed_records import entries, read_reasons
+from kubetide.runtime.indexed_records import read_reasons
 from kubetide.runtime.record_tail import RecordTail
 from kubetide.runtime.records import RecordError, recorded_loops
 from kubetide.simulate.ahead import PlanAhead, plan_ahead
 from kubetide.simulate.marks import marks_of
+from kubetide.simulate.moments import Moments
 from kubetide.simulate.status import Decision, Status, decision_of, status_of
 from kubetide.simulate.table import SummaryCells, summary_cells
 from kubetide.simulate.timeline import Mark, Summary
@@ -91,6 +92,7 @@ class History:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._moments = Moments(folder)
         self._tails: dict[str, RecordTail] = {}
         self._figures = Figures(folder)
         self._marks: list[Mark] = []
@@ -119,7 +121,7 @@ class History:
 
     def status(self, at: str) -> Status:
         """Return the page of ``kubetide status`` at a time; empty is the end."""
-        return self._kept(("status", at), lambda: status_of(self._folder, self._moment(at))[0])
+        return self._kept(("status", at), lambda: status_of(self._moments, self._moment(at))[0])
 
     def summary(self) -> Outcome:
         """Return what the run came to."""
@@ -131,7 +133,7 @@ class History:
 
     def objects(self, at: str) -> dict[str, list[str]]:
         """Return the names of all that can be explained at a time, by kind."""
-        return self._kept(("objects", at), lambda: objects_of(self._folder, self._moment(at)))
+        return self._kept(("objects", at), lambda: objects_of(self._moments, self._moment(at)))
 
     def explain(self, kind: str, name: str, at: str, view: str) -> Explanation:
         """Return why an object is as it is. Raises WhyError where there is none."""
@@ -139,7 +141,7 @@ class History:
 
         def answer() -> Explanation:
             text = explain_object(
-                self._folder,
+                self._moments,
                 kind,
                 own if slash else name,
                 namespace=namespace or "default",
@@ -155,7 +157,7 @@ class History:
         length = parse_duration(ahead)
         if length <= 0:
             raise ValueError(f"ahead={ahead}: not above 0")
-        return self._kept(("ahead", at, length), lambda: plan_ahead(self._folder, length, self._moment(at)))
+        return self._kept(("ahead", at, length), lambda: plan_ahead(self._moments, length, self._moment(at)))
 
     def past(self, *, kind: str, name: str, figure: str, at: str, window: str, points: int) -> Past:
         """Return the figures that fit, for so long until a time; no window is all that came before it."""
@@ -223,7 +225,7 @@ class History:
         tail = self._tails.get(loop)
         if tail is None:
             tail = self._tails[loop] = RecordTail(self._folder, loop)
-            there = list(entries(self._folder, loop))
+            there = self._moments.entries(loop)
             if there:
                 tail.skip_to(there[-1].path, there[-1].offset + there[-1].length)
             yield from read_reasons(loop, there)

@@ -26,6 +26,7 @@ from kubetide.embedded.load.service import (
     settle,
 )
 from kubetide.embedded.load.traces import Trace
+from kubetide.embedded.load.unchanged import Unchanged, mean_cores, requests_for, total
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.ports.clock import Clock
@@ -127,6 +128,7 @@ class ServiceLoad:
         self._done = 0
         self._advancing = False
         self._layout: Layout | None = None
+        self._unchanged: Unchanged | None = None
         self._recent: deque[Usage] = deque(maxlen=2)
         self._oom_handlers: list[Callable[[Key, str], None]] = []
         self._step_handlers: list[Callable[[Instant, ServiceStep], None]] = []
@@ -215,64 +217,61 @@ class ServiceLoad:
 
     def _run(self, begin: Instant) -> None:
         """Work out one step."""
-        rows, facts, n, count = self._rows, self._facts, self._rows.n, len(self.services)
+        facts, count = self._facts, len(self.services)
+        rows, pods = self._rows, self._pods_now()
+        service, serving, ready = pods.service, pods.serving, pods.ready
         step_s = self.step / 1e9
         offered = np.array([s.trace.rate(begin, self.step) for s in self.services], np.float64)
         peak = np.array([s.trace.highest(begin, self.step) for s in self.services], np.float64)
-        service, node = rows.service[:n], rows.node[:n]
-        serving = rows.serving[:n] & ~rows.node_down[node]
-        ready = np.bincount(service, serving, count + 1)[:count]
-        existing = np.bincount(service, rows.exists[:n], count + 1)[:count]
 
         # Requests are shared equally by the ready pods of a service.
         share = np.zeros(count + 1)
         np.divide(
             (offered + self._queue / step_s) * facts.cpu_milli_s, ready, out=share[:count], where=ready > 0
         )
-        base, limit = rows.base_cpu[:n], rows.limit[:n]
+        base, n = pods.base, rows.n
         if self._starts:
             # What a container does after its start comes before its requests.
-            base = (
-                base + np.minimum(self._startup_milli[service], rows.startup[:n] / step_s) * rows.running[:n]
-            )
+            base = base + np.minimum(self._startup_milli[service], rows.startup[:n] / step_s) * pods.running
         demand = base + share[service] * serving
-        wanted = np.minimum(demand, limit)
-        granted, able = self._grant(wanted, serving)
+        wanted = np.minimum(demand, pods.limit)
+        granted, able = self._grant(wanted, pods)
         if self._starts:
-            done = np.minimum(granted, base) - rows.base_cpu[:n]
+            done = np.minimum(granted, base) - pods.base
             rows.startup[:n] = np.maximum(rows.startup[:n] - np.maximum(done, 0.0) * step_s, 0.0)
 
         worked = np.maximum(granted - base, 0.0) * serving
-        could = np.maximum(able - base, 0.0) * serving
-        capacity = np.bincount(service, could, count + 1)[:count] / facts.cpu_milli_s
-        paid = np.maximum(rows.request[:n] - base, 0.0) * serving
-        cores = np.divide(np.bincount(service, able * serving, count + 1)[:count], ready * 1000.0,
-                          out=np.full(count, np.inf), where=ready > 0)  # fmt: skip
+        as_ever = able is pods.able and not self._starts
         result = settle(
             facts,
             offered=offered,
             peak=peak,
             queue=self._queue,
             granted=np.bincount(service, worked, count + 1)[:count] / facts.cpu_milli_s,
-            capacity=capacity,
-            asked=np.bincount(service, paid, count + 1)[:count] / facts.cpu_milli_s,
-            cores=cores,
+            capacity=pods.capacity if as_ever else requests_for(able, base, service, serving, facts),
+            asked=requests_for(rows.request[:n], base, service, serving, facts)
+            if self._starts
+            else pods.asked,
+            cores=pods.cores if able is pods.able else mean_cores(service, able * serving, ready),
             ready=ready.astype(np.int64),
-            existing=existing.astype(np.int64),
+            existing=pods.existing.astype(np.int64),
             step_s=step_s,
         )
         self._queue = result.queue
-        self.cpu_used_milli = float(granted.sum() + rows.side_cpu[:n].sum())
+        self.cpu_used_milli = float(granted.sum() + pods.side_milli)
         end = Instant(begin + self.step)
-        memory = self._memory(result, serving, end)
-        result = replace(result, resources=self._resources(demand, demand - wanted, granted, memory))
+        memory = self._memory(result, pods, end)
+        result = replace(result, resources=_resources(pods, demand, demand - wanted, granted, memory, count))
         self._publish(end, granted, memory, worked, serving, result)
         for handler in self._step_handlers:
             handler(end, result)
 
-    def _grant(
-        self, wanted: Float64Vector, serving: NDArray[np.bool_]
-    ) -> tuple[Float64Vector, Float64Vector]:
+    def _pods_now(self) -> Unchanged:
+        if self._unchanged is None or self._unchanged.changes != self._rows.changes:
+            self._unchanged = Unchanged.of(self._rows, self._facts)
+        return self._unchanged
+
+    def _grant(self, wanted: Float64Vector, pods: Unchanged) -> tuple[Float64Vector, Float64Vector]:
         """CPU that each pod gets, and that it could get.
 
         A pod on a node with room gets what it wants up to its limit. On a node where more is
@@ -282,11 +281,9 @@ class ServiceLoad:
         request, or what it got if that is more.
         """
         rows, n = self._rows, self._rows.n
-        node, nodes = rows.node[:n], len(rows.node_cpu)
-        side = rows.side_cpu[:n]
+        node, nodes, side, able = pods.node, len(rows.node_cpu), pods.side, pods.able
         used = np.bincount(node, wanted + side, nodes)
         room = rows.node_cpu
-        able = np.minimum(rows.limit[:n], room[node])
         crowded = used > room
         if not crowded.any():
             return wanted, able
@@ -298,29 +295,9 @@ class ServiceLoad:
         granted = sure + beyond * np.minimum(factor, 1.0)[node]
         granted[(rows.node_cpu == 0.0)[node]] = 0.0
         guaranteed = np.maximum(granted, np.minimum(rows.request[:n], able))
-        return granted, np.where(crowded[node] & serving, guaranteed, able)
+        return granted, np.where(crowded[node] & pods.serving, guaranteed, able)
 
-    def _resources(
-        self, demand: Float64Vector, withheld: Float64Vector, granted: Float64Vector, memory: Float64Vector
-    ) -> ServiceResources:
-        """Return what the working containers of each service asked for and used; each argument is a column of pods."""
-        rows, n, count = self._rows, self._rows.n, len(self.services)
-        running = rows.running[:n]
-        cpu, requested = rows.request[:n] * running, rows.memory_request[:n] * running
-
-        def total(column: Float64Vector) -> Float64Vector:
-            return np.bincount(rows.service[:n], column, count + 1)[:count].astype(np.float64)
-
-        return ServiceResources(
-            wanted_cpu=total(demand),
-            withheld_cpu=total(withheld),
-            requested_cpu=total(cpu),
-            unused_cpu=total(np.maximum(cpu - granted, 0.0)),
-            requested_memory=total(requested),
-            unused_memory=total(np.maximum(requested - memory, 0.0)),
-        )
-
-    def _memory(self, result: ServiceStep, serving: NDArray[np.bool_], end: Instant) -> Float64Vector:
+    def _memory(self, result: ServiceStep, pods: Unchanged, end: Instant) -> Float64Vector:
         """Bytes of each pod: its base, what it has leaked since its start, and its share of the requests in flight.
 
         Requests in flight are those served times their latency (Little's law), the queue included.
@@ -333,15 +310,15 @@ class ServiceLoad:
             out=held[:count],
             where=result.ready > 0,
         )
-        memory = rows.base_memory[:n] + held[rows.service[:n]] * serving
-        leaking = np.flatnonzero((rows.leak[:n] > 0) & rows.running[:n])
+        memory = rows.base_memory[:n] + held[pods.service] * pods.serving
+        leaking = pods.leaking
         if len(leaking):
             memory[leaking] += rows.leak[leaking] * np.maximum(end - rows.started_ns[leaking], 0) / 1e9
         over = memory > rows.memory_limit[:n]
         if over.any():
             # What was there when the kernel stepped in.
             memory = np.minimum(memory, rows.memory_limit[:n])
-            for row in np.flatnonzero(over & rows.running[:n]).tolist():
+            for row in np.flatnonzero(over & pods.running).tolist():
                 for handler in self._oom_handlers:
                     handler((rows.namespaces[row], rows.names[row]), rows.containers[row][rows.worker[row]])
         return memory
@@ -373,3 +350,22 @@ class ServiceLoad:
                 services=services,
             )
         )
+
+
+def _resources(
+    pods: Unchanged,
+    demand: Float64Vector,
+    withheld: Float64Vector,
+    granted: Float64Vector,
+    memory: Float64Vector,
+    count: int,
+) -> ServiceResources:
+    """Return what the working containers of each service asked for and used; each argument is a column of pods."""
+    return ServiceResources(
+        wanted_cpu=total(demand, pods.service, count),
+        withheld_cpu=total(withheld, pods.service, count),
+        requested_cpu=pods.total_cpu,
+        unused_cpu=total(np.maximum(pods.cpu - granted, 0.0), pods.service, count),
+        requested_memory=pods.total_memory,
+        unused_memory=total(np.maximum(pods.memory - memory, 0.0), pods.service, count),
+    )

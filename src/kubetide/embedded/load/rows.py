@@ -72,6 +72,8 @@ class PodRows:
         self._idle_share = idle_share
         self.n = 0
         self.version = 0
+        self.changes = 0
+        """Counts all changes of pods and nodes."""
         self._row_of: dict[Key, int] = {}
         self._free: list[int] = []
         self._node_number: dict[str, int] = {}
@@ -137,6 +139,7 @@ class PodRows:
 
     def set_pod(self, key: Key, pod: Pod) -> None:
         """Take in a pod or its change."""
+        self.changes += 1
         row = self._row_of.get(key)
         if row is None:
             row = self._new_row(key)
@@ -185,6 +188,7 @@ class PodRows:
 
     def remove_pod(self, key: Key) -> None:
         """Free the pod's row."""
+        self.changes += 1
         row = self._row_of.pop(key, None)
         if row is None:
             return
@@ -202,6 +206,7 @@ class PodRows:
 
     def set_node(self, node: Node) -> None:
         """Take in a node or its change."""
+        self.changes += 1
         number = self._number(node.metadata.name)
         capacity = node.status.allocatable or node.status.capacity or {}
         self.node_cpu[number] = float(milli(capacity.get("cpu", 0)))
@@ -209,6 +214,7 @@ class PodRows:
 
     def remove_node(self, name: str) -> None:
         """Take a node out; pods that still say they are on it serve nobody."""
+        self.changes += 1
         number = self._number(name)
         self.node_cpu[number] = 0.0
         self.node_down[number] = True

@@ -46,31 +46,36 @@ class Processes:
         return [worker.pid for worker in self._workers]
 
     def run(self, tasks: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-        """Yield the number of each task and its outcome, in the order in which they are done."""
+        """Yield the number of each task and its outcome, in the order in which they are done.
+
+        No process waits for its next task: that is made while all are at work, and given before an outcome is handed on.
+        """
         coming = iter(enumerate(tasks))
-        again: deque[_Given] = deque()
+        ahead: deque[_Given] = deque()
         busy: dict[_Worker, _Given] = {}
+        done: deque[tuple[int, bytes]] = deque()
         while True:
-            while len(busy) < self._jobs:
-                given = again.popleft() if again else _next(coming)
-                if given is None:
-                    break
+            while len(busy) < self._jobs and (given := ahead.popleft() if ahead else _next(coming)):
                 worker = next((one for one in self._workers if one not in busy), None) or self._started()
                 busy[worker] = given
                 worker.give(given.task)
+            while done:
+                yield done.popleft()
             if not busy:
                 return
+            if not ahead and (given := _next(coming)):
+                ahead.append(given)
             for worker in [one for one in busy if one in _ready(busy)]:
                 given, outcome = busy.pop(worker), worker.outcome()
                 if outcome is not None:
-                    yield given.number, outcome
+                    done.append((given.number, outcome))
                     continue
                 self._workers.remove(worker)
                 given.deaths += 1
                 if given.deaths < TRIES:
-                    again.append(given)
+                    ahead.appendleft(given)
                 else:
-                    yield given.number, msgspec.json.encode(Outcome(error=worker.died_of()))
+                    done.append((given.number, msgspec.json.encode(Outcome(error=worker.died_of()))))
 
     def _started(self) -> _Worker:
         worker = _Worker()

@@ -86,7 +86,7 @@ def run_sweep(
         records: A folder or URL for the records of each cell that is run, under its name; empty for none.
         done: Called after each cell.
     """
-    places = [(variant, seed) for variant in found for seed in seeds]
+    places = [(number, seed) for number in range(len(found)) for seed in seeds]
     outcomes: dict[int, Outcome] = {}
     given: list[tuple[int, str]] = []
 
@@ -95,15 +95,16 @@ def run_sweep(
         done()
 
     def tasks() -> Iterator[bytes]:
-        for place, (variant, seed) in enumerate(places):
-            if variant.scenario is None:
-                ended(place, Outcome(error=variant.error))
+        made: tuple[int, Task | Outcome] | None = None
+        for place, (number, seed) in enumerate(places):
+            if made is None or made[0] != number:
+                # Manifests and files are read once for all seeds.
+                made = number, _task(found[number], base, seed)
+            task = made[1]
+            if isinstance(task, Outcome):
+                ended(place, task)
                 continue
-            try:
-                task = task_of(variant.scenario, base, seed)
-            except ScenarioError as error:
-                ended(place, Outcome(error=str(error)))
-                continue
+            task = msgspec.structs.replace(task, seed=seed)
             key = key_of(task)
             stored = store.get(key)
             if stored is not None:
@@ -120,4 +121,14 @@ def run_sweep(
         if not outcome.error:
             store.put(key, encoded)
         ended(place, outcome)
-    return [Cell(variant.values, seed, outcomes[place]) for place, (variant, seed) in enumerate(places)]
+    return [Cell(found[number].values, seed, outcomes[place]) for place, (number, seed) in enumerate(places)]
+
+
+def _task(variant: Variant, base: Path, seed: int) -> Task | Outcome:
+    """Return a variant as a task, or what is wrong with it."""
+    if variant.scenario is None:
+        return Outcome(error=variant.error)
+    try:
+        return task_of(variant.scenario, base, seed)
+    except ScenarioError as error:
+        return Outcome(error=str(error))

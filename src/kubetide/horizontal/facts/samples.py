@@ -184,6 +184,17 @@ class SampleTable:
             return None
         return Sample(int(self.milli[key][row]), int(self.times[row]), int(self.windows[row]))
 
+    def samples_at(self, rows: Int64Vector, key: SampleKey) -> list[Sample | None]:
+        """Return the sample of each pod, or None."""
+        has = self.has.get(key)
+        if has is None:
+            return [None] * len(rows)
+        columns = (one[rows].tolist() for one in (has, self.milli[key], self.times, self.windows))
+        return [
+            Sample(milli, time, window) if is_there else None
+            for is_there, milli, time, window in zip(*columns, strict=True)
+        ]
+
     def pods(self) -> tuple[Sequence[str], Sequence[str]]:
         """Return namespaces and names of the last answer for the whole cluster."""
         return self._pods

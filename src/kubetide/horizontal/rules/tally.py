@@ -110,18 +110,17 @@ def tally(
 def tally_of(state: State, spec_key: tuple[str, str], metric: Metric, now: Instant) -> Tally:
     """Add up one HPA's pods for one of its metrics, from the state."""
     table, samples = state.table, state.samples
-    rows = table.members_of(spec_key).tolist()
-    pods = [table.view(row) for row in rows]
-    by_name = {}
-    for row, pod in zip(rows, pods, strict=True):
-        sample = samples.sample_at(row, metric.sample_key)
-        if sample is not None:
-            by_name[pod.name] = sample
+    rows = table.members_of(spec_key)
+    pods = [table.view(row) for row in rows.tolist()]
+    found_samples = samples.samples_at(rows, metric.sample_key)
+    by_name = {
+        pod.name: sample for pod, sample in zip(pods, found_samples, strict=True) if sample is not None
+    }
     strays = samples.strays.get(spec_key, {})
     stray_samples = [found[metric.sample_key] for found in strays.values() if metric.sample_key in found]
     answered = samples.own_answers.get(spec_key)
     if answered is None:
-        answered = sum(bool(samples.seen[row]) for row in rows) if len(samples.seen) else 0
+        answered = int(samples.seen[rows].sum()) if len(samples.seen) else 0
     return tally(pods, by_name, stray_samples, answered, metric, now=now, settings=state.settings)
 
 

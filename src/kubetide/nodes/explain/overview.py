@@ -6,6 +6,7 @@ from kubetide.loop.status import Cell, Overview, Table
 from kubetide.nodes.core import NodesCore
 from kubetide.nodes.explain.answers import explain_pod
 from kubetide.nodes.explain.prospects import found_before, goes_at, price_of
+from kubetide.nodes.export import with_own_memory
 from kubetide.nodes.facts.pods import is_unschedulable
 from kubetide.nodes.registry.backoff import is_backed_off
 from kubetide.nodes.registry.cluster_state import observe, upcoming_nodes
@@ -21,10 +22,8 @@ _MOST_EXPLAINED = 3
 
 def _tables(core: NodesCore, now: Instant) -> tuple[Table, ...]:
     state = core.state
-    waiting, nodes = _waiting(state, now), _nodes(state)
-    # Last, as it brings the memory of the registry up to date.
-    groups = _groups(state, now)
-    return groups, waiting, nodes
+    # The look at the groups brings the memory of the registry up to date.
+    return _groups(with_own_memory(state), now), _waiting(state, now), _nodes(state)
 
 
 def _groups(state: State, now: Instant) -> Table:

@@ -15,11 +15,15 @@ from kubetide.explain.figures import FigureTable
 from kubetide.runtime.figures.blocks import Block, SeriesKey, encode_block
 from kubetide.units.time import Instant
 
+_NO_IDS = np.zeros(0, np.int64)
+_NO_VALUES = np.zeros(0, np.float64)
+
 
 @dataclass(slots=True, eq=False)
 class _Written:
     """A table as it was written last: (figures, names) numbers of the series and their values."""
 
+    table: FigureTable
     names: Sequence[str]
     figures: tuple[str, ...]
     ids: npt.NDArray[np.int64]
@@ -63,15 +67,18 @@ class FiguresWriter:
 
     def _changed(self, table: FigureTable) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
         """Return numbers and values of the series of a table that differ from what was written."""
+        last = self._written.get(table.kind)
+        if last is not None and last.table == table:
+            return _NO_IDS, _NO_VALUES
         figures = tuple(table.columns)
         shape = len(figures), len(table.names)
         values = np.array([table.columns[figure] for figure in figures], np.float64).reshape(shape)
-        before = self._written.get(table.kind)
+        before = last
         gone: list[int] = []
         if before is None or before.figures != figures or not _same(before.names, table.names):
             before, gone = self._renamed(table, figures, before)
         differs = (values != before.values) & ~(np.isnan(values) & np.isnan(before.values))
-        self._written[table.kind] = _Written(table.names, figures, before.ids, values)
+        self._written[table.kind] = _Written(table, table.names, figures, before.ids, values)
         return (
             np.concatenate([before.ids[differs], np.array(gone, np.int64)]),
             np.concatenate([values[differs], np.full(len(gone), np.nan)]),
@@ -89,7 +96,9 @@ class FiguresWriter:
         shape = len(figures), len(table.names)
         ended = [number for number, value in known.items() if not isnan(value)]
         array = np.array(ids, np.int64).reshape(shape)
-        return _Written(table.names, figures, array, np.array(values, np.float64).reshape(shape)), ended
+        return _Written(
+            table, table.names, figures, array, np.array(values, np.float64).reshape(shape)
+        ), ended
 
     def _id_of(self, key: SeriesKey) -> int:
         found = self._ids.get(key)
