@@ -23,8 +23,6 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from kubetide.nodes.consolidation.decide import absorb as absorb_consolidation
-from kubetide.nodes.consolidation.decide import decide as consolidate
 from kubetide.nodes.decision import AskExpander, Commands, IncreaseSize, Outcomes, Result
 from kubetide.nodes.provisioning.serve import writes_of
 from kubetide.nodes.registry.cluster_state import observe, recalculate
@@ -87,6 +85,8 @@ def decide(state: State, now: Instant) -> Commands:
             found = decide_scale_down(state, now, wait=wait, families=_families(state))
             return replace(found, next_step=after_scale_down(state))
         case "consolidate":
+            from kubetide.nodes.consolidation.decide import decide as consolidate  # noqa: PLC0415  answers without it come sooner
+
             assert state.tick is not None, "scale-up opens the tick"
             return replace(consolidate(state, state.tick, now), next_step=after_consolidation(state))
         case "min_size":
@@ -125,6 +125,8 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
                 # Upstream's registry looks at the sizes again when a deletion begins.
                 recalculate(state, state.view)
         case "consolidate":
+            from kubetide.nodes.consolidation.decide import absorb as absorb_consolidation  # noqa: PLC0415  as above
+
             result = absorb_consolidation(state, commands, outcomes, now)
         case "actuate":
             return absorb_actuation(state, commands, outcomes, now)
