@@ -195,7 +195,7 @@ def test_it_fits_a_small_screen_and_the_keyboard(browser, site):
         {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": False},
     )
     try:
-        for path in ("/", "/decisions", "/ahead", "/objects", "/nodegroup/general"):
+        for path in ("/", "/services", "/decisions", "/ahead", "/objects", "/nodegroup/general"):
             go(browser, site, path)
             wide = browser.execute_script("return document.documentElement.scrollWidth - innerWidth")
             assert wide <= 0, path
@@ -208,6 +208,19 @@ def test_it_fits_a_small_screen_and_the_keyboard(browser, site):
     assert labels == 0
 
 
+def test_a_page_is_light_and_asks_nobody_else(browser, site):
+    """Without its data a page weighs less than 300 kB; all that it loads is from its own server."""
+    go(browser, site, "/services")
+    loaded = browser.execute_script(
+        "return performance.getEntries().filter((one) => one.decodedBodySize !== undefined).map((one) => [one.name, one.decodedBodySize])"
+    )
+    home = site[0].partition("?")[0]
+    assert {name.startswith(home) for name, _ in loaded} == {True}
+    own = {name: size for name, size in loaded if "/api/" not in name}
+    assert {home + name for name in ("services", "app.js", "style.css")} <= set(own)
+    assert 20_000 < sum(own.values()) < 300_000
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_can_be_read(browser, site, scheme):
     """Every text stands out from its ground by 4.5 to 1 (WCAG AA), in both schemes."""
@@ -215,7 +228,7 @@ def test_text_can_be_read(browser, site, scheme):
         "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     )
     try:
-        for path in ("/", "/decisions", "/hpa/default/web"):
+        for path in ("/", "/services", "/decisions", "/hpa/default/web"):
             go(browser, site, path)
             found = browser.execute_script(CONTRASTS)
             assert len(found) > 10
