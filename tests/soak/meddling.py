@@ -112,7 +112,13 @@ class Meddler:
         if self._draw.chance(0.5) and group.target_size < group.max_size:
             await self._world.cloud.increase_size(group.id, 1)
         elif group.target_size > group.min_size and running:
-            await self._world.cloud.delete_nodes(group.id, [self._draw.one_of(running)])
+            doomed = self._draw.one_of(running)
+            # Cordoned first: whoever deletes a machine by hand would else lose the pods that come while it ends.
+            name = next(
+                key for (_, key), node in self._world.nodes.objects.items() if node.spec.provider_id == doomed
+            )
+            await self._world.cluster.patch(NODES, name, {"spec": {"unschedulable": True}})
+            await self._world.cloud.delete_nodes(group.id, [doomed])
 
     async def _come_and_go(self) -> None:
         """Let a node come that says of no machine, ready or not, and go again after some minutes."""
