@@ -121,6 +121,10 @@ def test_the_report_says_what_the_server_says(tmp_path, seed):
     assert data["status"] == plain(history.status(""))
     assert data["objects"] == plain(history.objects(""))
     assert data["ahead"] == plain(history.ahead("", "168h"))
+    assert len(data["explain"]) == sum(map(len, data["objects"].values())) > 5
+    for object_, why in data["explain"].items():
+        kind, _, name = object_.partition("/")
+        assert why == plain(history.explain(kind, name, "", ""))
     decisions = history.decisions(words="", loop="", subject="", until="", limit=500)
     assert data["decisions"] == plain(decisions)
     assert decisions.found == result.summary.decisions > 3
@@ -157,8 +161,11 @@ def test_what_cannot_be_answered_says_so(folder, monkeypatch):
 
     monkeypatch.setattr(History, "ahead", fail)
     monkeypatch.setattr(report, "MOST_DECISIONS", 2)
+    monkeypatch.setattr(report, "MOST_EXPLAINED", 2)
     data = report_data(folder)
     assert data["ahead"] == {"error": "no loop says what is to come"}
+    assert len(data["explain"]) == 2
+    assert "hpa/default/web" in data["explain"]
     assert data["leftOut"] == data["decisions"].found - 2 > 0
 
 
