@@ -8,8 +8,8 @@ DEV := $(DEV_ENV)/bin
 # Workers for the tests; 0 runs them in this process. Many tests wait for other programs, so there are two a core.
 TEST_WORKERS ?= 4
 
-# Workers and the programs that tests start compile a module once, even where the environment says otherwise.
-test: export PYTHONDONTWRITEBYTECODE =
+# What these start compiles a module once, even where the environment says otherwise: answers come in half the time.
+run test bench: export PYTHONDONTWRITEBYTECODE =
 
 # Virtual hours that `make soak` plays, and the seed of its first run.
 HOURS ?= 50
@@ -65,4 +65,5 @@ clean:  ## Remove what the commands above made
 	$(PYTHON) -m venv --without-pip --clear .venv/$*
 	$(PYTHON) -m pip --python .venv/$*/bin/python install --quiet --require-hashes -r requirements/$*.txt
 	$(PYTHON) -m pip --python .venv/$*/bin/python install --quiet --no-deps --no-build-isolation -e .
+	.venv/$*/bin/python -m compileall -q -j 0 src
 	touch $@

@@ -1,11 +1,13 @@
 """`kubetide explain` as a process, on the records of the reference scenario's day, half a gigabyte: CPU seconds and modules.
 
 `python -m bench.explain 2h` plays a shorter stretch; `python -m bench.explain FOLDER` asks a folder that is there.
+Modules are compiled before, as an installed package has them.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -25,18 +27,19 @@ _COUNT = "import sys; sys.argv[1:] = {words!r}\nfrom kubetide.cli.main import ma
 
 
 def ask(out: Path) -> None:
-    """Print one line a question: the least CPU time of three."""
+    """Print one line a question: the least CPU time of four, the first of which may compile modules."""
     size = sum(path.stat().st_size for path in (out / "records").glob("*.jsonl"))
     for words in _ASKED:
         command = ["explain", *words, "--out", str(out)]
         took = []
-        for _ in range(3):
+        for _ in range(4):
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
             run = subprocess.run(
                 [sys.executable, "-c", _COUNT.format(words=command)],
                 capture_output=True,
                 text=True,
                 check=True,
+                env={**os.environ, "PYTHONDONTWRITEBYTECODE": ""},
             )
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             took.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)

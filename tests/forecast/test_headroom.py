@@ -68,9 +68,9 @@ def test_the_score_is_that_of_what_would_have_been_asked_for():
     scored = headroom.score(3).steps
     weights = 0.5 ** (np.arange(scored)[::-1] / (48 * 60))
     assert headroom.score(3).plain_pods == pytest.approx(
-        float((weights * wanted[198 - scored : 198]).sum()), rel=1e-3
+        float((weights * wanted[195 - scored : 195]).sum()), rel=1e-3
     )
-    short = peak[200 - scored :] > wanted[198 - scored : 198]
+    short = peak[200 - scored :] > wanted[195 - scored : 195]
     assert short.any()
     assert headroom.score(3).plain_short == pytest.approx(float((weights * short).sum()), rel=1e-3)
 

@@ -324,3 +324,44 @@ def test_a_provider_that_cannot_create_groups_is_told_at_the_start():
                 pass
 
     run_virtual(main, start=START)
+
+
+def explained(world):
+    """Return what ``kubetide explain pod`` says of the first pod that waits, as the next tick would decide."""
+    core = type("Core", (), {"state": world.controller.state})
+    found = next(one for one in EXPLAINERS if one.kind == "pod")
+    return found.lines(core, f"default/{world.pending[0]}", after(world.clock.now(), seconds(5)), "")
+
+
+def test_machines_with_gpus_are_for_pods_that_ask_for_them():
+    """A GPU machine is no candidate for plain pods, however well it fits; for a pod that asks for a GPU it is."""
+    gpu = offer("g4dn.xlarge")
+
+    async def story(world):
+        await world.deploy("plain", replicas=1, cpu="3500m", memory="14Gi")
+        await world.after(minutes(3))
+        assert ids(world) == []
+        assert "no group could be created: each is like a group that has room, or has devices" in "\n".join(
+            explained(world)
+        )
+        gpus = {"nvidia.com/gpu": "1"}
+        main = {"name": "main", "image": "train", "resources": {"requests": gpus, "limits": gpus}}
+        limits = {"containers": [main]}
+        await world.deploy("train", replicas=1, extra={"spec": {"template": {"spec": limits}}})
+        await world.after(minutes(4))
+        assert ids(world) == [gpu.name]
+
+    replayed(play(story, (), creatable=(gpu,), **ON))
+
+
+def test_explain_pod_names_the_limit():
+    """A pod that waits because no more groups may be created is told so."""
+
+    async def story(world):
+        await world.deploy("web", replicas=1)
+        await world.after(minutes(2))
+        assert "no group could be created: --max-autoprovisioned-node-group-count=0 is reached" in explained(
+            world
+        )
+
+    play(story, (), creatable=(SMALL,), max_autoprovisioned_node_group_count=0, **ON)

@@ -38,6 +38,7 @@ class Looking:
             self.looks += 1
             self._look_at_nodes()
             self._look_at_taints()
+            self._look_at_groups()
             self._look_at_replicas()
 
     def _wrong(self, what: str) -> None:
@@ -83,6 +84,16 @@ class Looking:
         for name, since in tainted.items():
             if after(since, MOST_TAINTED) < now:
                 self._wrong(f"node {name} has {TO_BE_DELETED} since {format_rfc3339(since)}")
+
+    def _look_at_groups(self) -> None:
+        """Groups of the scenario stay, and no more are created than the flag allows."""
+        there, scenario = self._world.cloud.counts(), self._world.scenario
+        given = {one.name for one in scenario.node_groups}
+        if gone := sorted(given - there.keys()):
+            self._wrong(f"groups that a person made are gone: {', '.join(gone)}")
+        most = int(scenario.flags.get("max-autoprovisioned-node-group-count", 0))
+        if len(there.keys() - given) > most:
+            self._wrong(f"{len(there.keys() - given)} groups were created, the most are {most}")
 
     def _look_at_replicas(self) -> None:
         for (_, name), deployment in self._world.deployments.objects.items():

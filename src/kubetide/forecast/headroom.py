@@ -1,12 +1,12 @@
 """Headroom learned from one's own errors: how far above its own line a load has been by the time that new pods serve.
 
 The HPA's target is a fixed headroom: 70 % leaves the same room to a load that never moves as to one that doubles in a
-minute. Here a line through the last five minutes foretells each step; how far the peak two steps later was above it goes
+minute. Here a line through the last five minutes foretells each step; how far the peak five steps later was above it goes
 into a histogram, and what 98 % of these errors did not exceed is the room that is left. The share of full use that pods
 end at stays within bounds around the HPA's target.
 
 It is chosen by a back-test that runs along: at each step both what this and what the plain target would have asked for
-(the most of ten minutes, as scale-downs wait) is held against the peak two steps later. It is heard of a workload where,
+(the most of ten minutes, as scale-downs wait) is held against the peak five steps later. It is heard of a workload where,
 over its last days, it would have had fewer minutes short of pods at no more pods, or fewer pods at no more such minutes.
 
 All workloads are columns; a step is one pass over them.
@@ -53,9 +53,11 @@ LEAST_STEPS: Final = 24 * 60
 
 _ERRORS_HALF_LIFE: Final = hours(24)
 _SCORE_HALF_LIFE: Final = hours(48)
-_LINE, _HORIZON, _WINDOW = 5, 2, 10
-_SLOPE: Final = 0.6
-"""A line is followed for half of the 75 s of a tick and a pod's start, in steps: it seldom goes on for all of it."""
+_LINE, _HORIZON, _WINDOW = 5, 5, 10
+"""Steps of a line, of a node's boot and a pod's start together, and of the look back of scale-downs."""
+
+_SLOPE: Final = 2.5
+"""A line is followed for half of the horizon: it seldom goes on for all of it."""
 _BINS, _MIDDLE, _WIDTH = 260, 130, float(np.log(1.02))
 _SMOOTH: Final = 4.0
 """Pods that both sides of an error are taken to have more: at small loads ratios say little."""
@@ -92,7 +94,7 @@ class Headroom:
 
     Attributes:
         index: The last step that was taken in.
-        room: (slots,) the load that pods are to be there for two steps on; 0 where it is not known.
+        room: (slots,) the load that pods are to be there for five steps on; 0 where it is not known.
         heard: (slots,) whether the back-test is better than the plain target's.
     """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -100,7 +101,8 @@ def explaining(name: str) -> Explaining:
     module = _EXPLAINING.get(name) or RECORDED.get(name)
     if module is None:
         return loop_entry(name).explaining
-    found: object = import_module(module).EXPLAINING
+    # Asked for every record, so a module that is there is not looked for.
+    found: object = (sys.modules.get(module) or import_module(module)).EXPLAINING
     assert isinstance(found, Explaining), f"{module} has no EXPLAINING"
     return found
 

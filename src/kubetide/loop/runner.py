@@ -52,6 +52,8 @@ class Runner:
 
     async def resting(self) -> None:
         """Return when no tick is under way, or when one takes too long to be waited for."""
+        if self._resting.is_set():
+            return
         with suppress(TimeoutError):
             async with asyncio.timeout(to_seconds(_PATIENCE)):
                 await self._resting.wait()

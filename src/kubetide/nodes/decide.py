@@ -28,8 +28,6 @@ from msgspec.structs import replace
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.autoprovisioning.creation import absorb_creations
 from kubetide.nodes.autoprovisioning.removal import absorb_removal, plan_removal
-from kubetide.nodes.consolidation.decide import absorb as absorb_consolidation
-from kubetide.nodes.consolidation.decide import decide as consolidate
 from kubetide.nodes.decision import (
     AskExpander,
     Commands,
@@ -105,6 +103,8 @@ def decide(state: State, now: Instant) -> Commands:
             found = decide_scale_down(state, now, wait=wait, families=_families(state))
             return replace(found, next_step=after_scale_down(state))
         case "consolidate":
+            from kubetide.nodes.consolidation.decide import decide as consolidate  # noqa: PLC0415  answers without it come sooner
+
             assert state.tick is not None, "scale-up opens the tick"
             return replace(consolidate(state, state.tick, now), next_step=after_consolidation(state))
         case "min_size":
@@ -144,6 +144,8 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
                 # Upstream's registry looks at the sizes again when a deletion begins.
                 recalculate(state, state.view)
         case "consolidate":
+            from kubetide.nodes.consolidation.decide import absorb as absorb_consolidation  # noqa: PLC0415  as above
+
             result = absorb_consolidation(state, commands, outcomes, now)
         case "remove_groups":
             result = absorb_removal(state, commands.actions, outcomes.results, now)

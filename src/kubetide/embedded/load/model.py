@@ -285,7 +285,7 @@ class ServiceLoad:
         used = np.bincount(node, wanted + side, nodes)
         room = rows.node_cpu
         crowded = used > room
-        if not crowded.any():
+        if not np.count_nonzero(crowded):
             return wanted, able
         sure = np.minimum(wanted, rows.request[:n])
         beyond = wanted - sure
@@ -315,7 +315,7 @@ class ServiceLoad:
         if len(leaking):
             memory[leaking] += rows.leak[leaking] * np.maximum(end - rows.started_ns[leaking], 0) / 1e9
         over = memory > rows.memory_limit[:n]
-        if over.any():
+        if np.count_nonzero(over):
             # What was there when the kernel stepped in.
             memory = np.minimum(memory, rows.memory_limit[:n])
             for row in np.flatnonzero(over & pods.running).tolist():

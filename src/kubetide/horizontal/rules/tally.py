@@ -120,7 +120,7 @@ def tally_of(state: State, spec_key: tuple[str, str], metric: Metric, now: Insta
     stray_samples = [found[metric.sample_key] for found in strays.values() if metric.sample_key in found]
     answered = samples.own_answers.get(spec_key)
     if answered is None:
-        answered = int(samples.seen[rows].sum()) if len(samples.seen) else 0
+        answered = int(np.count_nonzero(samples.seen[rows])) if len(samples.seen) else 0
     return tally(pods, by_name, stray_samples, answered, metric, now=now, settings=state.settings)
 
 

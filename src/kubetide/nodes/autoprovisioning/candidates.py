@@ -37,20 +37,40 @@ _RESERVED: Final = ("kubernetes.io", "k8s.io")
 
 def add_candidates(state: State, tick: Tick) -> list[Reason]:
     """Put the groups that could be created for the tick's pods into the tick; say why there are none."""
-    settings = state.settings
-    tick.would_be = {}
-    if not settings.node_autoprovisioning_enabled:
+    tick.would_be, tick.no_candidates = {}, ""
+    if not state.settings.node_autoprovisioning_enabled:
         return []
+    tick.no_candidates = _why_none(state)
+    if not tick.no_candidates:
+        useful = [one for one in state.candidates if _has_nothing_idle(one, tick)]
+        for labels in _label_sets(tick):
+            for candidate in useful:
+                _add(state, tick, candidate, labels)
+        if tick.would_be:
+            return [reason("CandidateGroups", groups=len(tick.would_be))]
+        tick.no_candidates = "each is like a group that has room, or has devices that no pod asks for"
+    return [reason("NoCandidateGroups", why=tick.no_candidates)]
+
+
+def _why_none(state: State) -> str:
+    """Return why no group is to be created at all, whatever the pods are; empty where some may be."""
+    limit = state.settings.max_autoprovisioned_node_group_count
     if groups_left(state) <= 0:
-        limit = settings.max_autoprovisioned_node_group_count
-        return [reason("NoCandidateGroups", why=f"--max-autoprovisioned-node-group-count={limit} is reached")]
-    for labels in _label_sets(tick):
-        for candidate in state.candidates:
-            _add(state, tick, candidate, labels)
-    if not tick.would_be:
-        why = "there is one like each of them already" if state.candidates else "the cloud offers none"
-        return [reason("NoCandidateGroups", why=why)]
-    return [reason("CandidateGroups", groups=len(tick.would_be))]
+        return f"--max-autoprovisioned-node-group-count={limit} is reached"
+    return "" if state.candidates else "the cloud offers none"
+
+
+def _has_nothing_idle(candidate: GroupCandidate, tick: Tick) -> bool:
+    """Return whether some pod asks for each kind of device that the candidate's machines have: GPUs are dear."""
+    template = candidate.group.template
+    if template is None:
+        return True
+    classes = [verdict.pods.pod_class for verdict in tick.verdicts]
+    if template.slices and not any(pod_class.devices is not None for pod_class in classes):
+        return False
+    asked = {name for pod_class in classes for name, amount in pod_class.requests.items() if amount > 0}
+    there = template.node.status.allocatable or {}
+    return all(name in asked for name, amount in there.items() if "/" in name and str(amount) != "0")
 
 
 def groups_left(state: State) -> int:

@@ -16,7 +16,6 @@ from kubetide.nodes.expander.most_pods import most_pods
 from kubetide.nodes.expander.named import named_expander
 from kubetide.nodes.expander.price import price
 from kubetide.nodes.expander.priority import PRIORITY, priority
-from kubetide.nodes.least_cost.solver import has_solver
 from kubetide.ports.plugins import Plugin, PluginNotUsable
 from kubetide.units.seeds import Draw, unit_interval
 from kubetide.units.time import Instant
@@ -65,7 +64,7 @@ def parse_expanders(text: str) -> tuple[str, ...]:
                 f"--expander={text}: Expander {name} came after an expander {RANDOM} that will always return only one result, "
                 f"this is not allowed since {name} will never be used"
             )
-    if names[0] == LEAST_COST and not has_solver():
+    if names[0] == LEAST_COST and not _has_solver():
         raise ExpanderError(
             f"--expander={text}: {LEAST_COST} plans with HiGHS, which is not installed; "
             "pip install 'highspy>=1.12'"
@@ -154,3 +153,9 @@ def choose(
         return Choice(left[0], "being the only one")
     drawn = left[int(draw(seed, "expander", now) * len(left))]
     return Choice(drawn, RANDOM, tuple(option.group.id for option in left))
+
+
+def _has_solver() -> bool:
+    from kubetide.nodes.least_cost.solver import has_solver  # noqa: PLC0415  answers without it come sooner
+
+    return has_solver()

@@ -58,6 +58,7 @@ class PodExplanation(msgspec.Struct, frozen=True, kw_only=True):
         remedy: The smallest verified change over all groups; of equal ones that with the cheaper node.
         cost_summary: What is bought for it and all other pods together, and how far that is from the least
             possible price; empty unless the expander plans for all groups at once.
+        no_candidates: Why no group could be created for it, where the loop may create groups.
     """
 
     namespace: str
@@ -69,6 +70,7 @@ class PodExplanation(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[GroupVerdict, ...] = ()
     remedy: Remedy | None = None
     cost_summary: str = ""
+    no_candidates: str = ""
 
 
 class NodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,7 +142,8 @@ def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
             sentence=f"It is not looked at in this tick: {tick.result}.",
             result=tick.result,
         )
-    cost_summary = _cost_text(tick, key)
+    # Remedies are found by deciding again, which leaves another tick.
+    cost_summary, no_candidates = _cost_text(tick, key), tick.no_candidates
     groups = tuple(_group_verdict(tick, group, verdict, supposing) for group in tick.views)
     remedies = [one.remedy for one in groups if one.remedy is not None and one.remedy.verified]
     best = min(remedies, key=lambda one: (one.effort, _price(state, one.group), one.group), default=None)
@@ -161,6 +164,7 @@ def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
         groups=groups,
         remedy=None if takers or created else best,
         cost_summary=cost_summary,
+        no_candidates=no_candidates,
     )
 
 

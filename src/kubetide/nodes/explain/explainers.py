@@ -59,6 +59,8 @@ def _pod_lines(found: PodExplanation) -> list[str]:
     for verdict in found.groups:
         if not verdict.would_be:
             lines += _verdict_lines(verdict)
+    if found.no_candidates:
+        lines.append(f"no group could be created: {found.no_candidates}")
     return lines + would_be_lines([one for one in found.groups if one.would_be])
 
 

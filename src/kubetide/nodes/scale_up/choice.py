@@ -9,7 +9,6 @@ from kubetide.nodes.autoprovisioning.candidates import add_candidates, leave_out
 from kubetide.nodes.decision import EventRecord
 from kubetide.nodes.expander import Option, asks_service, before_service, choose, packs_all_groups
 from kubetide.nodes.facts.pods import spoken_name
-from kubetide.nodes.least_cost.buy import choose_fleet
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.failures import is_zero_or_max
 from kubetide.nodes.scale_up.balancing import balance
@@ -198,6 +197,8 @@ def _choose_together(
         room.append(settings.max_nodes_per_scaleup)
     if settings.max_nodes_total:
         room.append(max(0, settings.max_nodes_total - there))
+    from kubetide.nodes.least_cost.buy import choose_fleet  # noqa: PLC0415  answers without it come sooner
+
     options, cost_summary = choose_fleet(state, tick, headroom, most_nodes=min(room), now=now)
     if leave_out_surplus(state, tick, options):
         options, cost_summary = choose_fleet(state, tick, headroom, most_nodes=min(room), now=now)

@@ -200,6 +200,7 @@ class Tick:
         writes: What is written of CapacityBuffers and CapacityQuotas once the step is over.
         replan: Whether the same pods are to be planned for again at once, as an increase failed.
         would_be: Groups that could be created for the pods, by id.
+        no_candidates: Why there are none of these, where the loop may create groups.
         uncreated: Groups that the cloud would not create.
         requests: What is done about ProvisioningRequests; None where they are not served.
         result: Upstream's word for how scale-up went.
@@ -228,6 +229,7 @@ class Tick:
     writes: tuple[Write, ...] = ()
     replan: bool = False
     would_be: dict[str, WouldBe] = field(default_factory=dict)
+    no_candidates: str = ""
     uncreated: tuple[str, ...] = ()
     requests: RequestsTick | None = None
     result: str = "ScaleUpNotTried"
