@@ -13,6 +13,7 @@ from importlib import resources
 import msgspec
 import pytest
 from tests.simulate.worlds import small
+from tests.web.test_dashboard import asked
 
 from kubetide.cli.output import write_results
 from kubetide.runtime.records import RecordError
@@ -71,6 +72,13 @@ def test_the_file_names_no_other(folder):
     addresses = {value for name, value in Elements(text).attributes if name in {"src", "href", "srcset"}}
     assert addresses == {"#main", "/", "/objects", "/decisions", "/ahead"}, "pages of its own"
     assert "default-src 'none'" in html.unescape(text)
+
+
+def test_the_report_is_the_page_that_is_served(folder):
+    """Its script and its style are those of the server, character by character."""
+    parsed = Elements((folder / "report.html").read_text(encoding="utf-8"))
+    served = asked(folder, "/app.js", "/style.css")
+    assert [body for _, _, body in served] == [parsed.inside["script"][1], parsed.inside["style"][0]]
 
 
 @pytest.mark.parametrize("page", PAGES)
