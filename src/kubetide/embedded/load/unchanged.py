@@ -58,7 +58,7 @@ class Unchanged:
         service, node, running = rows.service[:n], rows.node[:n], rows.running[:n]
         base, limit = rows.base_cpu[:n], rows.limit[:n]
         serving = rows.serving[:n] & ~rows.node_down[node]
-        ready = np.bincount(service, serving, count + 1)[:count]
+        ready = total(serving, service, count)
         able = np.minimum(limit, rows.node_cpu[node])
         cpu, memory = rows.request[:n] * running, rows.memory_request[:n] * running
         return cls(
@@ -71,7 +71,7 @@ class Unchanged:
             side=rows.side_cpu[:n],
             serving=serving,
             ready=ready,
-            existing=np.bincount(service, rows.exists[:n], count + 1)[:count],
+            existing=total(rows.exists[:n], service, count),
             able=able,
             cores=mean_cores(service, able * serving, ready),
             capacity=requests_for(able, base, service, serving, facts),
@@ -85,7 +85,7 @@ class Unchanged:
         )
 
 
-def total(column: Float64Vector, service: NDArray[np.int64], count: int) -> Float64Vector:
+def total(column: Float64Vector | NDArray[np.bool_], service: NDArray[np.int64], count: int) -> Float64Vector:
     """Return the sums of a column of pods, by service."""
     return np.bincount(service, column, count + 1)[:count].astype(np.float64)
 
@@ -105,9 +105,10 @@ def requests_for(
 def mean_cores(service: NDArray[np.int64], able: Float64Vector, ready: Float64Vector) -> Float64Vector:
     """Return (services,) the mean cores of a ready pod, inf where none is; ``able`` is 0 for pods that do not serve."""
     count = len(ready)
-    return np.divide(
+    found: Float64Vector = np.divide(
         np.bincount(service, able, count + 1)[:count],
         ready * 1000.0,
         out=np.full(count, np.inf),
         where=ready > 0,
     )
+    return found
