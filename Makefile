@@ -17,8 +17,8 @@ SEED ?= 1000
 
 .PHONY: run test soak check format bench docs lock control-plane manifests clean
 
-run: $(RUN_ENV)/.ready  ## Show the loops at work on the embedded cluster, with the shipped example
-	$(RUN_ENV)/bin/kubetide up $(ARGS)
+run: $(RUN_ENV)/.ready  ## Show the loops at work on the embedded cluster, with the shipped example, here and in a browser
+	$(RUN_ENV)/bin/kubetide up --ui $(ARGS)
 
 test: check  ## Everything that must pass: format, lint, types, import contracts, tests
 	$(DEV)/python -m pytest -n $(TEST_WORKERS) $(ARGS)
@@ -39,7 +39,8 @@ format: $(DEV_ENV)/.ready  ## Mend format and what lint can mend by itself
 bench: $(DEV_ENV)/.ready  ## Print the speed figures, one JSON line each (CPU time, ratio to a floor measured beside)
 	@$(DEV)/python -m bench $(ARGS)
 
-docs: .venv/docs/.ready  ## Build the site into site/; a broken link or a page without a place is an error
+docs: .venv/docs/.ready $(RUN_ENV)/.ready  ## Build the notebook, and the site into site/; a broken link or a page without a place is an error
+	$(RUN_ENV)/bin/python -m tools.notebook
 	NO_MKDOCS_2_WARNING=1 .venv/docs/bin/mkdocs build $(ARGS)
 
 lock: $(DEV_ENV)/.ready  ## Resolve the dependencies anew (needs uv on PATH)

@@ -13,8 +13,8 @@ from pathlib import Path
 WITH_ARGUMENTS = ("bill", "plan", "quality")
 """What follows the name of one of these is for it."""
 
-OF_OTHERS = ("quality",)
-"""Call others, and so do not run where none is named."""
+OF_DECISIONS = WITH_ARGUMENTS
+"""Take hours and tell of decisions, not of speed: they run only where they are named."""
 
 
 def main() -> int:
@@ -27,7 +27,7 @@ def main() -> int:
         return subprocess.run(
             [sys.executable, "-m", f"bench.{sys.argv[1]}", *sys.argv[2:]], check=False
         ).returncode
-    wanted = sys.argv[1:] or [name for name in known if name not in OF_OTHERS]
+    wanted = sys.argv[1:] or [name for name in known if name not in OF_DECISIONS]
     if unknown := [name for name in wanted if name not in known]:
         print(f"no benchmark {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
         return 2

@@ -12,13 +12,16 @@ import json
 import math
 import sys
 import tempfile
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, field
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bench.plan_results import Results, key_of
 from bench.plan_series import Series, given, parse_series
 from kubetide.runtime.records import read_records
 from kubetide.simulate.run import run_simulation
@@ -53,6 +56,15 @@ class Policy:
     node_flags: dict[str, str | int | float | bool] = field(default_factory=dict)
 
 
+_PLAN: dict[str, str | int | float | bool] = {
+    "horizontal-pod-autoscaler-forecast": "calendar",
+    "horizontal-pod-autoscaler-emptiest-node-first": True,
+}
+_PLAN_NODES: dict[str, str | int | float | bool] = {
+    "demand-sources": "pending,intents",
+    "scale-down-unneeded-time": "90s",
+}
+
 POLICIES = {
     "classic": Policy("cpu", node_flags={"demand-sources": "pending"}),
     "classic-rate": Policy("rate", node_flags={"demand-sources": "pending"}),
@@ -60,18 +72,13 @@ POLICIES = {
         flags={"horizontal-pod-autoscaler-forecast": "strict"},
         node_flags={"demand-sources": "pending,intents"},
     ),
-    "plan": Policy(
-        flags={
-            "horizontal-pod-autoscaler-forecast": "calendar",
-            "horizontal-pod-autoscaler-emptiest-node-first": True,
-        },
-        node_flags={
-            "demand-sources": "pending,intents",
-            "scale-down-unneeded-time": "90s",
-        },
+    "plan": Policy(flags=_PLAN, node_flags=_PLAN_NODES),
+    "learned": Policy(
+        flags={**_PLAN, "horizontal-pod-autoscaler-forecaster": "headroom"}, node_flags=_PLAN_NODES
     ),
 }
-"""``strict`` is the larger of HPA and calendar; ``plan`` all that the forecast turns on, with cheap scale-in of nodes."""
+"""``strict`` is the larger of HPA and calendar; ``plan`` all that the forecast turns on, with cheap scale-in of
+nodes; ``learned`` the same with headroom learned from a load's own errors."""
 
 FIGURES = (
     "slo_minutes", "slo_minutes_own_step", "unserved", "pod_minutes", "node_cost", "rescales", "nodes_bought",
@@ -176,6 +183,43 @@ def run(series: Series, name: str, metric: str, *, nodes: bool, seed: int) -> di
         return found
 
 
+def figures_of(
+    series: Sequence[Series],
+    policies: Sequence[str],
+    metric: str,
+    *,
+    nodes: bool,
+    seed: int,
+    jobs: int,
+    results: Results,
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the figures of all pairs, by series and policy; what is among the results is not run again."""
+    keys = {
+        (one.name, name): key_of(
+            one,
+            {"policy": asdict(POLICIES[name]), "metric": metric, "nodes": nodes, "seed": seed, "name": name},
+        )
+        for one in series
+        for name in policies
+    }
+    # A process a run: what a long one has allocated goes with it.
+    with ProcessPoolExecutor(jobs, max_tasks_per_child=1, mp_context=get_context("spawn")) as pool:
+        going = {
+            pool.submit(run, one, name, metric, nodes=nodes, seed=seed): (one.name, name)
+            for one in series
+            for name in policies
+            if results.get(keys[one.name, name]) is None
+        }
+        for done in as_completed(going):
+            results.add(keys[going[done]], *going[done], done.result())
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for (one_name, policy), key in keys.items():
+        figures = results.get(key)
+        assert figures is not None, "every pair was run or known"
+        found.setdefault(one_name, {})[policy] = figures
+    return found
+
+
 def _evictions(out: Path) -> int:
     """Return how many pods the node loop has evicted."""
     return sum(bytes(record.commands).count(b'"op":"evictPod"') for record in read_records(out, "nodes"))
@@ -250,23 +294,20 @@ def main() -> int:
     parser.add_argument(
         "--jobs", type=int, default=2, help="runs side by side; they do not change the figures"
     )
+    parser.add_argument(
+        "--results", type=Path, help="a file that ended runs are added to; those it has are not run again"
+    )
     said = parser.parse_args()
     try:
         series = [parse_series(text) for text in said.series] or given(said.data)
+        results = Results(said.results)
     except (OSError, ValueError) as error:
         print(f"bench plan: {error}", file=sys.stderr)
         return 2
     policies = said.policy or ["classic", "plan"]
-    pairs = [(one, policy) for one in series for policy in policies]
-    with ProcessPoolExecutor(said.jobs) as pool:
-        going = [
-            pool.submit(run, one, policy, said.metric, nodes=said.nodes, seed=said.seed)
-            for one, policy in pairs
-        ]
-        figures = [one.result() for one in going]
-    found: dict[str, dict[str, dict[str, Any]]] = {}
-    for (one, policy), figure in zip(pairs, figures, strict=True):
-        found.setdefault(one.name, {})[policy] = figure
+    found = figures_of(
+        series, policies, said.metric, nodes=said.nodes, seed=said.seed, jobs=said.jobs, results=results
+    )
     loads = [float(one.values.sum()) * (one.step / seconds(1)) for one in series]
     total = {policy: summed([found[one.name][policy] for one in series], loads) for policy in policies}
     print(table(found, total))

@@ -1,7 +1,8 @@
 """All given data sets, as upstream would decide and as kubetide can: `python -m bench quality [--hours H] [--write]`.
 
 `bench plan` plays the load series (classic HPA and upstream's node loop against `plan`), `bench bill` the sets of pods
-(upstream's node loop against `ours`). Prints two tables in Markdown; `--write` puts them into docs/quality.md.
+(upstream's node loop against `ours`). Prints two tables in Markdown, or the one that `--only` names; `--write` puts them into
+docs/quality.md.
 """
 
 from __future__ import annotations
@@ -36,15 +37,20 @@ def figures(name: str, arguments: Sequence[str]) -> dict[str, Any]:
 
 
 def series_table(found: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines of the table of load series; the last rows are sums."""
-    yield "| series | policy | SLO minutes | at its own step | not served | pod-minutes | nodes, USD | rescales | evictions |"
-    yield "|---|---|---|---|---|---|---|---|---|"
+    """Yield the lines of the table of load series; the last rows are sums, and costs are held against the first policy's."""
+    yield (
+        "| series | policy | SLO minutes | at its own step | not served | pod-minutes | nodes, USD | cost | rescales "
+        "| bought | evictions |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|---|---|"
     for name, policies in {**found["series"], "all": found["sum"]}.items():
+        first = next(iter(policies.values()))["node_cost"]
         for place, (policy, one) in enumerate(policies.items()):
             yield (
                 f"| {f'`{name}`' if place == 0 else ''} | `{policy}` | {one['slo_minutes']:,} | "
                 f"{one['slo_minutes_own_step']:,} | {100 * one['unserved']:.2f} % | {one['pod_minutes']:,.0f} | "
-                f"{one['node_cost']:,.2f} | {one['rescales']:,} | {one['evictions']:,} |"
+                f"{one['node_cost']:,.2f} | {one['node_cost'] / first if first else 1:.3f} | {one['rescales']:,} | "
+                f"{one['nodes_bought']:,} | {one['evictions']:,} |"
             )
 
 
@@ -63,15 +69,21 @@ def sets_table(found: dict[str, Any]) -> Iterator[str]:
             )
 
 
-def tables(plan: dict[str, Any], bill: dict[str, Any], *, seed: str, hours: str | None, some: bool) -> str:
-    """Return both tables with a line on what they are of.
+def tables(
+    plan: dict[str, Any] | None, bill: dict[str, Any] | None, *, seed: str, hours: str | None, some: bool
+) -> str:
+    """Return the tables that there are with a line on what they are of.
 
     Args:
         some: Whether the load series are others than the given ones.
     """
-    heading = f"Seed {seed}{f', {hours} hours of each set of pods' if hours else ''}"
-    series = f"; load series: {', '.join(plan['series'])}" if some else ""
-    return "\n".join([f"{heading}{series}.", "", *series_table(plan), "", *sets_table(bill), ""])
+    heading = f"Seed {seed}{f', {hours} hours of each set of pods' if hours and bill else ''}"
+    series = f"; load series: {', '.join(plan['series'])}" if some and plan else ""
+    parts = [
+        *(["", *series_table(plan)] if plan else []),
+        *(["", *sets_table(bill)] if bill else []),
+    ]
+    return "\n".join([f"{heading}{series}.", *parts, ""])
 
 
 def written(page: str, text: str) -> str:
@@ -96,15 +108,23 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", default="1")
     parser.add_argument("--data", default=str(DATA))
     parser.add_argument("--jobs", default="2", help="runs side by side; they do not change the figures")
+    parser.add_argument("--only", choices=("plan", "bill"), help="of the two tables this one alone")
+    parser.add_argument("--results", help="a file of ended runs of load series, as of bench plan")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/quality.md")
     said = parser.parse_args(arguments)
     common = ["--seed", said.seed, "--data", said.data, "--jobs", said.jobs]
     own = ["--hours", said.hours] if said.hours else []
     for name in ("pods", "types"):
         own += [f"--{name}", getattr(said, name)] if getattr(said, name) else []
+    kept = ["--results", said.results] if said.results else []
+    played = [*said.series, "--nodes", "--policy", "classic", "--policy", "plan", *kept, *common]
     try:
-        plan = figures("plan", [*said.series, "--nodes", "--policy", "classic", "--policy", "plan", *common])
-        bill = figures("bill", ["--policy", "upstream", "--policy", "ours", *own, *common])
+        plan = figures("plan", played) if said.only != "bill" else None
+        bill = (
+            figures("bill", ["--policy", "upstream", "--policy", "ours", *own, *common])
+            if said.only != "plan"
+            else None
+        )
         text = tables(plan, bill, seed=said.seed, hours=said.hours, some=bool(said.series))
         if said.write:
             PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), text), encoding="utf-8")

@@ -19,7 +19,7 @@ from bench.bill.rows import PodRow, TypeRow
 from kubetide.ports.clock import Clock
 from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.records import NullRecorder
-from kubetide.simulate.build import prices_of
+from kubetide.simulate.machines import prices_of
 from kubetide.simulate.marks import MarkingRecorder
 from kubetide.simulate.scenario import InstanceTypeSpec, NodeGroupSpec, Scenario, start_of
 from kubetide.simulate.timeline import Mark, Timeline

@@ -87,7 +87,7 @@ def test_a_run_leaves_its_files(tmp_path):
     data = (
         (tmp_path / "report.html").read_text().partition('id="kubetide-data">')[2].partition("</script>")[0]
     )
-    assert msgspec.convert(json.loads(data)["summary"], Summary) == summary
+    assert msgspec.convert(json.loads(data)["summary"]["summary"], Summary) == summary
 
     again = call("replay", tmp_path)
     assert again.returncode == 0
@@ -197,7 +197,7 @@ def test_ctrl_c_ends_a_simulation_with_its_results(tmp_path, number):
 def test_records_that_are_not_there_are_not_pointed_to(tmp_path, capsys):
     """A run that ended before its first decision says that there are no records, and leaves its results whole."""
     line = timeline(steps=0)
-    finish("shop", RunResult(line, summarize("shop", line), (), (), interrupted=True), tmp_path)
+    finish(RunResult(line, summarize("shop", line), (), (), interrupted=True), tmp_path)
     assert "records  none: the run ended before the first decision" in capsys.readouterr().out
     assert {path.name for path in tmp_path.iterdir()} == {"report.html", "summary.json", "timeline.json"}
 
@@ -267,6 +267,7 @@ def test_the_shipped_scenarios_are_read(tmp_path):
         "gpu-claims",
         "hpa-and-vpa",
         "morning-ramp",
+        "new-groups",
         "playground",
         "provisioning-request",
         "queue-workers",

@@ -19,8 +19,9 @@ from kubetide.cluster.prometheus import BasicAuth, PrometheusClient, PrometheusM
 from kubetide.cluster.promql import AVERAGE_OVER, SOURCE, prometheus_question, quoted
 from kubetide.ports.errors import MetricsError
 from kubetide.ports.metrics import ExternalValues
-from kubetide.runtime.config import ConfigError, RunSettings
+from kubetide.runtime.config import ConfigError
 from kubetide.runtime.prometheus import prometheus_access
+from kubetide.runtime.run_settings import RunSettings
 from kubetide.serving import Listener
 from kubetide.units.time import parse_rfc3339
 

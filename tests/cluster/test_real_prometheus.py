@@ -18,8 +18,8 @@ from kubetide.cluster.promql import AVERAGE_OVER, SOURCE
 from kubetide.ports.errors import MetricsError
 from kubetide.ports.metrics import ExternalValues
 from kubetide.runtime.clock import run_real
-from kubetide.runtime.config import RunSettings
 from kubetide.runtime.prometheus import prometheus_access
+from kubetide.runtime.run_settings import RunSettings
 from kubetide.testing.cluster_cases.ground import eventually
 from kubetide.units.time import minutes, seconds
 

@@ -12,8 +12,8 @@ from tests.vertical.recommender.running import pod, vpa
 from kubetide.cluster.prometheus import PrometheusClient
 from kubetide.ports.errors import MetricsError
 from kubetide.runtime.clock import run_real
-from kubetide.runtime.config import RunSettings
 from kubetide.runtime.prometheus import prometheus_access
+from kubetide.runtime.run_settings import RunSettings
 from kubetide.units.time import hours
 from kubetide.vertical.recommender.controller.history import HistoryReader
 from kubetide.vertical.recommender.decide import absorb, decide

@@ -6,7 +6,8 @@ import re
 
 from tests.docs.test_settings import DOCS
 
-from kubetide.runtime.config import RunSettings, make_config
+from kubetide.runtime.config import make_config
+from kubetide.runtime.run_settings import RunSettings
 
 
 def test_settings_and_defaults_are_those_of_the_process():

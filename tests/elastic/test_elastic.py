@@ -11,7 +11,8 @@ from tests.horizontal.running import Usage
 
 from kubetide.elastic.definitions import definitions
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
-from kubetide.loop import Parts, Sources, loop_entries, parse_flags, wire
+from kubetide.loop import Parts, Sources, loop_entries, parse_flags
+from kubetide.loop.wiring import wire
 from kubetide.objects.kinds import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,

@@ -19,7 +19,8 @@ from kubetide.elastic.keda.servers import Servers
 from kubetide.elastic.keda.sources import Asked, hpa_of, read_source
 from kubetide.elastic.keda.state import Answer, Delta, State
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
-from kubetide.loop import Parts, Sources, loop_entries, parse_flags, wire
+from kubetide.loop import Parts, Sources, loop_entries, parse_flags
+from kubetide.loop.wiring import wire
 from kubetide.objects.hpa import HpaStatus
 from kubetide.objects.kinds import DEPLOYMENTS, EVENTS, HPAS, SCALED_OBJECTS, STORED_KINDS, TIME_TABLE_KINDS
 from kubetide.objects.timetables import ScaledObject

@@ -42,7 +42,7 @@ def test_what_if_sets_both_runs_side_by_side(shop, tmp_path):
     assert "default/web: scaled from " in result.output
     data = (out / "what-if.html").read_text().partition('id="kubetide-data">')[2].partition("</script>")[0]
     assert json.loads(data)["changes"] == ["hpa/web.target=30"]
-    assert {len(pair["before"]) for pair in json.loads(data)["pairs"]} == {40}
+    assert {len(pair["before"]) for pair in json.loads(data)["history"]["pairs"]} == {40}
     assert invoke("replay", out / "changed").exit_code == 0
 
 

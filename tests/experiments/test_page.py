@@ -48,18 +48,22 @@ def test_the_page_in_a_browser(tmp_path):
     write_comparison(page, run(before), run(after), parting, ["group/general.max=9", WILD])
     for browser in chromium(tmp_path / "profile"):
         browser.get(page.as_uri())
-        assert browser.find_element("css selector", "html").get_attribute("data-ready") == "true"
+        assert browser.find_element("css selector", "html").get_attribute("data-ready") == "1"
         assert browser.get_log("browser") == []
-        cells = [row.text.split() for row in browser.find_elements("css selector", ".tables tr")]
+        cells = [row.text.split() for row in browser.find_elements("css selector", "main tr")]
         assert ["cost", "0.24", "0.48", "+0.24", "(+100.0%)"] in cells
         sides = [side.text for side in browser.find_elements("css selector", ".sides > div")]
         assert sides[0].startswith("as it is\ndefault/storefront: scaled from 2 to 4")
         assert sides[1] == "with changes\ndecided nothing\n11:20:00 2 replicas are right"
-        assert [one.text for one in browser.find_elements("css selector", "#changes li")][1] == WILD
-        assert browser.find_elements("css selector", "b:not([class])") == browser.find_elements(
-            "css selector", ".legend b"
+        assert [one.text for one in browser.find_elements("css selector", ".changes li")][1] == WILD
+        assert browser.find_elements("css selector", "b:not(.legend b)") == []
+        marks = browser.find_elements(
+            "css selector", ".lane[aria-label='Decisions: storefront: replicas'] button"
         )
-        loops = [option.text for option in browser.find_elements("css selector", "#loop option")]
+        assert len(marks) == 2
+        browser.find_element("css selector", "nav a[href='#/decisions']").click()
+        loops = [option.text for option in browser.find_elements("css selector", "#of-loop option")]
         assert loops[1:] == [
             f"{side}: {loop}" for side in ("as it is", "with changes") for loop in ("horizontal", "nodes")
         ]
+        assert len(browser.find_elements("css selector", ".decisions > li")) == 2 * len(before.marks)

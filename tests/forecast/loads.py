@@ -13,8 +13,8 @@ TICK = seconds(15)
 class Player:
     """Plays the load of one workload; ``pods`` has the pods that were held for forecasts, by tick."""
 
-    def __init__(self, budget=10.0, start=START, zone="", tick=TICK):
-        self.forecasts = Forecasts(budget)
+    def __init__(self, budget=10.0, start=START, zone="", tick=TICK, headroom=False):
+        self.forecasts = Forecasts(budget, headroom=headroom)
         self.now = start
         self.step = tick
         self.pods = []
@@ -29,7 +29,8 @@ class Player:
         self.nodes.append(ahead.nodes)
         reactive = max(1, round((load or 0) / 0.7))
         asked = max(ahead.pods, reactive) if replicas is None else replicas
-        self.forecasts.take([("web", Seen(load, asked, reactive, rolling, saturated))], self.now)
+        seen = Seen(load, asked, reactive, rolling, saturated, share=0.7)
+        self.forecasts.take([("web", seen)], self.now)
         if "web" in self.forecasts.came:
             self.came.append(self.forecasts.came["web"])
         return ahead

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 
+import numpy as np
 import pytest
-from bench.plan_series import parse_series
+from bench.plan_results import Results, key_of
+from bench.plan_series import Series, parse_series
 
 from kubetide.units.time import seconds
 
@@ -34,3 +37,17 @@ def test_what_is_wrong_is_said(tmp_path, text, setting, said):
     path.write_text(text)
     with pytest.raises(ValueError, match=said):
         parse_series(f"{path}{setting}")
+
+
+def test_what_has_run_is_not_run_again(tmp_path):
+    """Figures come back from the file by load and settings; a broken line is named with its number."""
+    path = tmp_path / "results.jsonl"
+    one = Series("web", np.array([1.0, 2.0]), seconds(15), 8.0)
+    key = key_of(one, {"metric": "cpu", "seed": 1})
+    Results(path).add(key, "web", "plan", {"slo_minutes": 3})
+    assert Results(path).get(key) == {"slo_minutes": 3}
+    assert key_of(replace(one, values=np.array([1.0, 3.0])), {"metric": "cpu", "seed": 1}) != key
+    assert Results(path).get(key_of(one, {"metric": "cpu", "seed": 2})) is None
+    path.write_text(path.read_text() + "oops\n")
+    with pytest.raises(ValueError, match="line 2"):
+        Results(path)

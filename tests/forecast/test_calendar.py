@@ -48,6 +48,24 @@ def test_constant_load_is_left_alone(mean):
     assert extra.sum() <= 0.02 * stabilized.sum()
 
 
+def noisy(level, days, seed=5):
+    """Return a load, by tick, that is far above its own mean in every second minute."""
+    return level * np.exp(np.random.default_rng(seed).normal(0, 0.45, int(hours(24 * days) // TICK)))
+
+
+def test_noise_is_no_onset():
+    """What stands out of its own mean all the time teaches nothing; bursts that recur above it are foretold all the same."""
+    alone, with_bursts = Player(), Player()
+    loads, burst = noisy(12.0, 2), hourly(low=1.0, high=4.0)
+    for at, load in enumerate(loads.tolist()):
+        alone.tick(load)
+        with_bursts.tick(load * burst(at * TICK // minutes(1)))
+    stabilized = np.max([np.roll(loads, back) for back in range(40)], axis=0) / 0.7
+    assert np.maximum(0, np.array(alone.pods) - stabilized).sum() <= 0.005 * stabilized.sum()
+    held = np.array(with_bursts.pods[-24 * 240 :]).reshape(24, 240)
+    assert (held[:, minutes(20) // TICK] >= 40).mean() > 0.8
+
+
 def test_a_period_that_fails_is_no_longer_believed():
     """When onsets cease the calendar stops within a day, and comes back when they do."""
     player = Player(tick=minutes(1))

@@ -26,8 +26,31 @@ def test_new_pods_that_do_not_lower_the_load_end_the_boost():
             replicas *= 2
         player.tick(float(replicas), saturated=True, replicas=replicas)
     assert replicas <= 4 * 2**6
-    player.tick(1.0, saturated=False)
+    player.tick(float(replicas), saturated=False)
     assert player.forecasts.may_boost("web")
+
+
+def test_spikes_that_are_over_when_pods_come_end_the_boost():
+    """A load counts more at its limit only where it used to stay until there were pods for it."""
+    spikes, bursts = Player(tick=minutes(1)), Player(tick=minutes(1))
+
+    def play(player, afterwards):
+        for _ in range(3):
+            player.run(lambda _: 5.0, minutes(50))
+            for load in (8.0, 11.0):
+                player.tick(load, saturated=True)
+            player.run(lambda _: afterwards, minutes(8))
+
+    assert spikes.forecasts.may_boost("web")
+    play(spikes, 4.0)
+    play(bursts, 12.0)
+    assert not spikes.forecasts.may_boost("web")
+    assert bursts.forecasts.may_boost("web")
+    again = Player(start=spikes.now)
+    again.forecasts.put("web", spikes.forecasts.dump("web"))
+    assert not again.forecasts.may_boost("web"), "a restart remembers"
+    play(spikes, 12.0)
+    assert spikes.forecasts.may_boost("web")
 
 
 def test_an_outage_holds_the_pods_and_teaches_nothing():

@@ -77,6 +77,7 @@ class World:
         *,
         faults=NO_FAULTS,
         catalogue=None,
+        creatable=(),
         full_every=50,
         guard=FREE,
         wrap=lambda cluster: cluster,
@@ -88,7 +89,7 @@ class World:
             kind.plural: Informer(self.cluster, kind, clock)
             for kind in (PODS, NODES, DEPLOYMENTS, REPLICA_SETS, PDBS)
         }
-        extra = {} if catalogue is None else {"catalogue": catalogue}
+        extra = {"creatable": creatable} if catalogue is None else {"catalogue": catalogue}
         self.cloud = EmbeddedCloud(self.cluster, clock, seed=1, groups=groups, faults=faults, **extra)
         seen = wrap(guarded_cluster(self.cluster, guard))
         self.caches = Caches(seen, clock)

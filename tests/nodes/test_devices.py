@@ -12,7 +12,8 @@ from tests.objects import samples
 
 from kubetide.nodes.core import decode_delta, encode_delta
 from kubetide.nodes.delta import Delta, Gone
-from kubetide.nodes.explain.answers import explain_group, explain_pod
+from kubetide.nodes.explain.answers import explain_pod
+from kubetide.nodes.explain.group_answers import explain_group
 from kubetide.nodes.explain.node_fit import explain_on_nodes
 from kubetide.nodes.export import copy_state, export_state
 from kubetide.nodes.facts.devices import DeviceChanges

@@ -6,7 +6,8 @@ import pytest
 from msgspec.structs import replace
 from tests.nodes.frozen import START, World, convert, deployment, group, node, pod, replica_set, template
 
-from kubetide.nodes.explain.answers import explain_group, explain_node, explain_pod
+from kubetide.nodes.explain.answers import explain_node, explain_pod
+from kubetide.nodes.explain.group_answers import explain_group
 from kubetide.nodes.export import export_state
 from kubetide.nodes.reasons import VOCABULARY
 from kubetide.objects.policy import PodDisruptionBudget

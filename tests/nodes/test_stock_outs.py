@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 from tests.nodes.frozen import START, World, group, node, pods, template
 
-from kubetide.nodes.explain.answers import explain_group
+from kubetide.nodes.explain.group_answers import explain_group
 from kubetide.nodes.registry.stock_outs import is_out_of_stock, note_shortage, offers_of
 from kubetide.ports.cloud import Offering
 from kubetide.units.time import after, minutes, seconds

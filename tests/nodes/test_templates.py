@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from tests.nodes.frozen import START, World, daemon_set, group, node, pod, template
 
 from kubetide.nodes.decision import DeleteInstances, Outcome
-from kubetide.nodes.explain.answers import explain_group, explain_node, explain_pod
+from kubetide.nodes.explain.answers import explain_node, explain_pod
+from kubetide.nodes.explain.group_answers import explain_group
 from kubetide.nodes.export import copy_state
 from kubetide.nodes.memory import GroupLearned, Learned, SeenAmounts
 from kubetide.nodes.reasons import VOCABULARY

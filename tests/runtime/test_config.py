@@ -121,3 +121,12 @@ def test_a_list_that_is_given_again_grows_and_any_other_flag_is_the_last_one():
         "least-nodes",
         seconds(2),
     )
+
+
+def test_settings_of_loops_that_run_only_where_they_are_named():
+    """A variable of theirs is read, and without the loop it is an error that names the loop."""
+    layers = [("environment", environment_values({"KUBETIDE_SCHEDULES_ZONE": "Europe/Berlin"}))]
+    config = make_config([*layers, ("--", {"controllers": "horizontal,schedules"})])
+    assert config.values["schedules-zone"] == "Europe/Berlin"
+    with pytest.raises(ConfigError, match=r"KUBETIDE_SCHEDULES_ZONE: belongs to the loop schedules; name it"):
+        make_config(layers)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kubetide.explain.figures import FigureTable
 from kubetide.explain.records import Record
+from kubetide.runtime.figures import reading
 from kubetide.runtime.figures.blocks import SeriesKey
 from kubetide.runtime.figures.reading import Column, FigureHistory
 from kubetide.runtime.figures.thinning import thinned
@@ -200,3 +201,19 @@ def test_thinning_keeps_the_extremes(values, since, length, limit):
     if known:
         assert np.nanmin(found.values) == min(known)
         assert np.nanmax(found.values) == max(known)
+
+
+def test_many_series_are_read_as_few(tmp_path, monkeypatch):
+    """What is put in order once has the same points as what is looked for each by itself, also of a file that grows."""
+    names = [f"n{number}" for number in range(reading._MANY + 50)]
+    ticks = [(table(**{name: (at * index) % 7 for index, name in enumerate(names)}),) for at in range(6)]
+    written(tmp_path, ticks[:3]).close()
+    history = read(tmp_path)
+    keys = [SeriesKey(NODES, name, "ready") for name in names]
+    early = [points(history, key) for key in keys]
+    written(tmp_path, ticks).close()
+    ordered = [points(read(tmp_path), key) for key in keys[::50]]
+    monkeypatch.setattr(reading, "_MANY", 10**6)
+    assert [points(history, key) for key in keys] == early
+    assert [points(read(tmp_path), key) for key in keys[::50]] == ordered
+    assert any(len(one) > 3 for one in ordered)

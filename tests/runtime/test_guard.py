@@ -18,7 +18,7 @@ from kubetide.runtime.guard import Advice, guarded_cloud, guarded_cluster
 from kubetide.testing import builders
 from kubetide.units.time import Instant, minutes, seconds
 
-READS = {"get", "list", "watch", "get_scale", "kinds", "name", "gpu_label", "refresh"}
+READS = {"group_candidates", "get", "list", "watch", "get_scale", "kinds", "name", "gpu_label", "refresh"}
 
 
 class Switch:

@@ -19,9 +19,10 @@ def files(tmp_path):
     return [series, "--pods", f"{tmp_path}/pods.csv", "--types", f"{tmp_path}/types.csv", "--jobs", "1"]
 
 
-def test_both_tables_by_one_command(files, capsys):
-    """The figures are those of the two benchmarks, in Markdown, and as JSON in the last line."""
-    assert quality.main(files) == 0
+def test_both_tables_by_one_command(files, capsys, tmp_path):
+    """The figures are those of the two benchmarks, in Markdown, and as JSON in the last line; what has run is not run again."""
+    kept = ["--results", f"{tmp_path}/results.jsonl"]
+    assert quality.main([*files, *kept]) == 0
     *lines, last = capsys.readouterr().out.splitlines()
     found = json.loads(last)
     assert list(found["plan"]["series"]["load"]) == ["classic", "plan"]
@@ -32,6 +33,12 @@ def test_both_tables_by_one_command(files, capsys):
     assert any("| `ours` |" in line and f"| {ratio:.3f} |" in line for line in rows)
     minutes = found["plan"]["sum"]["plan"]["slo_minutes"]
     assert any(line.startswith("|  | `plan` |") and f"| {minutes:,} |" in line for line in rows)
+    runs = (tmp_path / "results.jsonl").read_text()
+    assert runs.count("\n") == 2
+    assert quality.main([*files, *kept, "--only", "plan"]) == 0
+    *_, again = capsys.readouterr().out.splitlines()
+    assert json.loads(again) == {"plan": found["plan"], "bill": None}
+    assert (tmp_path / "results.jsonl").read_text() == runs
 
 
 def test_the_page_keeps_the_rest():

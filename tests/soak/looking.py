@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from kubetide.nodes.facts.nodes import TO_BE_DELETED
 from kubetide.objects.meta import controller_of
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod, is_finished
 from kubetide.simulate.world import World
 from kubetide.units.quantity import Quantity
-from kubetide.units.time import format_rfc3339, seconds
+from kubetide.units.time import Instant, after, format_rfc3339, minutes, seconds
 
 LOOK_EVERY = seconds(30)
+MOST_TAINTED = minutes(40)
+"""For longer no deletion takes: eviction, what pods may take to end, faults of cloud and API server, and a rest."""
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 _MOST = 20
 
@@ -26,6 +29,7 @@ class Looking:
         self.looks = self.bindings = 0
         self._world = world
         self._bounds = bounds
+        self._tainted: dict[str, Instant] = {}
         world.pods.on_change(self._pod_changed)
 
     async def run(self) -> None:
@@ -33,6 +37,8 @@ class Looking:
             await self._world.clock.sleep(LOOK_EVERY)
             self.looks += 1
             self._look_at_nodes()
+            self._look_at_taints()
+            self._look_at_groups()
             self._look_at_replicas()
 
     def _wrong(self, what: str) -> None:
@@ -65,6 +71,29 @@ class Looking:
             )
             if any(number > 1 for number in daemons.values()):
                 self._wrong(f"node {name} has two pods of one DaemonSet")
+
+    def _look_at_taints(self) -> None:
+        """A node that is tainted for its deletion goes, or loses the taint, before long."""
+        now = self._world.clock.now()
+        tainted = {
+            name: self._tainted.get(name, now)
+            for (_, name), node in self._world.nodes.objects.items()
+            if any(one.key == TO_BE_DELETED for one in node.spec.taints or ())
+        }
+        self._tainted = tainted
+        for name, since in tainted.items():
+            if after(since, MOST_TAINTED) < now:
+                self._wrong(f"node {name} has {TO_BE_DELETED} since {format_rfc3339(since)}")
+
+    def _look_at_groups(self) -> None:
+        """Groups of the scenario stay, and no more are created than the flag allows."""
+        there, scenario = self._world.cloud.counts(), self._world.scenario
+        given = {one.name for one in scenario.node_groups}
+        if gone := sorted(given - there.keys()):
+            self._wrong(f"groups that a person made are gone: {', '.join(gone)}")
+        most = int(scenario.flags.get("max-autoprovisioned-node-group-count", 0))
+        if len(there.keys() - given) > most:
+            self._wrong(f"{len(there.keys() - given)} groups were created, the most are {most}")
 
     def _look_at_replicas(self) -> None:
         for (_, name), deployment in self._world.deployments.objects.items():

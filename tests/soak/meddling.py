@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from msgspec.structs import replace
+from tests.soak.restarting import RESTARTING
 from tests.soak.scenarios import Draw
 
 from kubetide.objects.kinds import CONFIG_MAPS, NODES
@@ -25,6 +26,8 @@ MEDDLING = (
     "a machine in two groups",
     "a node without a machine",
     "a broken map",
+    *RESTARTING,
+    "groups to be created",
 )
 PRIORITIES = "cluster-autoscaler-priority-expander"
 _BROKEN = ("10: [", "- a\n- b", "ten:\n  - g.*", "10:\n  - '('", "")

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from tests.soak.looking import Looking
 from tests.soak.meddling import Meddler, meddling_of
-from tests.soak.scenarios import Json, load_of, scenario_of
+from tests.soak.restarting import RESTARTING, Restarter
+from tests.soak.scenarios import Json, load_of, may_create, scenario_of
 
 from kubetide.ports.clock import Clock
 from kubetide.runtime.clock import run_virtual
@@ -28,11 +29,14 @@ class Played(NamedTuple):
     Attributes:
         wrong: What was wrong, a sentence each.
         looks, bindings: How often the cluster was looked at, and how many pods were bound.
+        kills, losses: How often the node loop was killed and lost its lease.
     """
 
     wrong: list[str]
     looks: int
     bindings: int
+    kills: int = 0
+    losses: int = 0
 
 
 class _Tracebacks(logging.Handler):
@@ -57,6 +61,8 @@ def play(seed: int, minutes: int, *, replays: bool) -> Played:
     given = scenario_of(seed, minutes)
     if "a broken map" in meddling_of(seed):
         given["flags"]["expander"] = "priority,least-waste"
+    if "groups to be created" in meddling_of(seed):
+        given |= may_create(given)
     tracebacks = _Tracebacks()
     logger = logging.getLogger("kubetide")
     logger.addHandler(tracebacks)
@@ -93,6 +99,7 @@ def _played(path: Path, given: Json, seed: int) -> Played:
         world = World(scenario, clock, base=path.parent, end=end, seed=seed, recorder=writer)
         looking = Looking(world, _bounds(given))
         meddler = Meddler(world, seed)
+        restarter = Restarter(world, seed, tuple(one for one in meddling_of(seed) if one in RESTARTING))
         tasks = [asyncio.ensure_future(one.run()) for one in (looking, meddler)]
         try:
             await world.run()
@@ -100,7 +107,8 @@ def _played(path: Path, given: Json, seed: int) -> Played:
             for task in tasks:
                 task.cancel()
             writer.close()
-        found.append(Played([*world.violations(), *looking.found], looking.looks, looking.bindings))
+        wrong = [*world.violations(), *restarter.wrong, *looking.found]
+        found.append(Played(wrong, looking.looks, looking.bindings, restarter.kills, restarter.losses))
 
     run_virtual(main, start=before(start_of(scenario), parse_duration(scenario.warm_up)))
     return found[0]

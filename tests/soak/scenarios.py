@@ -60,6 +60,14 @@ def scenario_of(seed: int, minutes: int) -> Json:
     }
 
 
+def may_create(given: Json) -> Json:
+    """Return what of the scenario is other where the loop may create groups: fewer nodes in those that there are."""
+    smaller = [{**one, "max": max(one["min"], one["initial"], 3)} for one in given["nodeGroups"]]
+    flags = {"node-autoprovisioning-enabled": True, "max-autoprovisioned-node-group-count": 4}
+    new = {"instanceTypes": list(TYPES), "zones": list(ZONES), "max": 4}
+    return {"nodeGroups": smaller, "newGroups": new, "flags": {**given["flags"], **flags}}
+
+
 def _groups(draw: Draw) -> list[Json]:
     groups = []
     for at in range(draw.between(2, 5)):

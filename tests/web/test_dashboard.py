@@ -99,7 +99,14 @@ def test_the_past_in_figures(folder):
         "history?kind=metric&name=default/web&figure=value&points=8",
     )
     assert every["kept"]
-    assert {line["kind"] for line in every["lines"]} == {"cluster", "nodegroup", "hpa", "metric"}
+    assert {line["kind"] for line in every["lines"]} == {
+        "cluster",
+        "nodegroup",
+        "hpa",
+        "metric",
+        "run",
+        "service",
+    }
     assert every["found"] == len(every["lines"])
     assert [(one["name"], one["figure"]) for one in hpa["lines"]] == [("default/web", "ready")]
     assert early["until"] == narrow["until"] == "2026-03-02T00:05:00Z"
@@ -191,7 +198,7 @@ def test_nobody_looks_without_the_token(folder):
 
 def test_pages_load_nothing_from_elsewhere(folder):
     """Every answer carries the policy; no file of the front end names another host; all weigh under 100 kB."""
-    found = asked(folder, "/", "/app.js", "/pages.js", "/style.css", "/pod/default/some-pod")
+    found = asked(folder, "/", "/app.js", "/icon.svg", "/style.css", "/pod/default/some-pod")
     assert all("default-src 'none'" in headers["Content-Security-Policy"] for _, headers, _ in found)
     bodies = [body.replace("http://www.w3.org/2000/svg", "") for _, _, body in found]
     assert not [body for body in bodies if "http://" in body or "https://" in body or "innerHTML" in body]

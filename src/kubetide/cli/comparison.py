@@ -28,7 +28,7 @@ def run_both(
     results = []
     for title, one, folder in zip(SIDES, both, folders_in(out), strict=True):
         result = simulated(one, base=base, out=folder, seed=seed, label=title)
-        write_results(one.name, result, folder)
+        write_results(result, folder)
         results.append(result)
         if result.interrupted:
             raise click.Abort

@@ -55,7 +55,7 @@ class WithSettings(click.Command):
         """Offer the command's own flags, then those of the settings."""
         found = super().shell_complete(ctx, incomplete)
         if incomplete.startswith("-"):
-            from kubetide.runtime.config import setting_names
+            from kubetide.runtime.run_settings import setting_names
 
             own = {item.value for item in found}
             flags = [f"--{name}=" for name in setting_names() if f"--{name}" not in own]

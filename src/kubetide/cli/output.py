@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 from pathlib import Path
 
 import click
@@ -12,19 +11,18 @@ import msgspec
 from kubetide.cli.exits import FAILED, STUCK
 from kubetide.ports.errors import KubetideError
 from kubetide.runtime.folder import REPORT, SUMMARY, TIMELINE, write_whole
-from kubetide.simulate.report import write_report
-from kubetide.simulate.report.forecasts import forecasts_of
 from kubetide.simulate.run import RunResult
 from kubetide.simulate.table import summary_table
+from kubetide.web.report import write_report
 
 
-def finish(name: str, result: RunResult, out: Path, *, strict: bool = False) -> None:
+def finish(result: RunResult, out: Path, *, strict: bool = False) -> None:
     """Write report, summary and timeline, and prints the summary.
 
     Exits with 1 if an invariant was broken, and with 3 if something could not scale and the run is ``strict``.
     """
     click.echo(summary_table(result.summary))
-    write_results(name, result, out)
+    write_results(result, out)
     click.echo()
     if result.pace is not None and result.pace.lost:
         click.echo(
@@ -44,15 +42,12 @@ def finish(name: str, result: RunResult, out: Path, *, strict: bool = False) -> 
         sys.exit(STUCK)
 
 
-def write_results(name: str, result: RunResult, out: Path) -> None:
+def write_results(result: RunResult, out: Path) -> None:
     """Write report, summary and timeline of a run into its folder. Raises KubetideError where that fails."""
     try:
-        forecasts = partial(forecasts_of, out)
-        write_whole(
-            out / REPORT, lambda path: write_report(path, name, result.timeline, result.summary, forecasts)
-        )
         _write(out / SUMMARY, result.summary)
         _write(out / TIMELINE, result.timeline)
+        write_whole(out / REPORT, lambda path: write_report(path, out))
     except OSError as error:
         raise KubetideError(
             f"cannot write the report under {out}: {error.strerror}; free space there or choose another --out"

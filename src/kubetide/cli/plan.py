@@ -51,7 +51,7 @@ def command(ahead: str, at: str | None, output: str, out: Path) -> None:
             moment = read_moment(at, start_of_records(out))
         except ValueError as error:
             raise click.BadParameter(
-                f"{at!r} is neither a time, nor a time of day, nor a duration from the start",
+                f"{at!r} is neither a time (2026-03-02T13:00:00Z), nor a time of day (13:00), nor a duration from the start (90m)",
                 param_hint="--at",
             ) from error
     found = plan_ahead(out, length, moment)

@@ -35,7 +35,7 @@ def command(scenario: Path, trace: Path | None, seed: int, out: Path, strict: bo
     The same scenario and seed give the same bytes. Prints a summary and writes into --out:
 
     \b
-      report.html    plots, decisions and their reasons, in one file
+      report.html    the dashboard of the run, in one file
       summary.json   the numbers of the summary
       timeline.json  what happened, step by step
       records/       every decision, for `kubetide explain` and `kubetide replay`
@@ -64,7 +64,7 @@ def command(scenario: Path, trace: Path | None, seed: int, out: Path, strict: bo
         for name in loaded.variants:
             variant = variant_of(loaded, name)
             played[name] = simulated(variant, base=scenario.parent, out=out / name, seed=seed, label=name)
-            write_results(f"{loaded.name}: {name}", played[name], out / name)
+            write_results(played[name], out / name)
             if played[name].interrupted:
                 sys.exit(INTERRUPTED)
         click.echo(variants_table({name: result.summary for name, result in played.items()}))
@@ -72,7 +72,7 @@ def command(scenario: Path, trace: Path | None, seed: int, out: Path, strict: bo
         broken = [name for name, result in played.items() if tell_broken(result)]
         sys.exit(FAILED if broken else 0)
     result = simulated(loaded, base=scenario.parent, out=out, seed=seed, label=loaded.name)
-    finish(loaded.name, result, out, strict=strict)
+    finish(result, out, strict=strict)
     if result.interrupted:
         summary = result.summary
         reached = format_rfc3339(Instant(summary.start + round(summary.hours * 3600e9)))

@@ -69,7 +69,7 @@ def command(paths: tuple[Path, ...], junit: Path | None, out: Path) -> None:
 
     def run(scenario: Scenario, base: Path, folder: Path, seed: int) -> RunResult:
         result = simulated(scenario, base=base, out=folder, seed=seed, label=str(folder))
-        write_results(scenario.name, result, folder)
+        write_results(result, folder)
         if result.interrupted:
             raise click.Abort
         return result

@@ -196,7 +196,7 @@ def command(
                 webhooks=HttpCaller(),
             )
             result = run.run()
-        finish(loaded.name, result, out, strict=strict)
+        finish(result, out, strict=strict)
 
 
 def _kept(

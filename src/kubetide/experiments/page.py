@@ -11,22 +11,14 @@ import msgspec
 
 from kubetide.experiments.divergence import Divergence, Side
 from kubetide.experiments.figures import comparison_table, figures
-from kubetide.simulate.decisions import ARROWS
-from kubetide.simulate.report import (
-    MOST_MARKS,
-    Json,
-    bucket_size,
-    epoch_seconds,
-    lasts,
-    lost_minutes,
-    mark_data,
-    peaks,
-    render_page,
-    times_of,
-)
 from kubetide.simulate.run import RunResult
+from kubetide.simulate.series import bucket_size, epoch_seconds, lasts, lost_minutes, peaks, times_of
 from kubetide.simulate.table import summary_cells
 from kubetide.simulate.timeline import ServiceSeries, Timeline
+from kubetide.units.time import Instant, format_rfc3339
+from kubetide.web.front import Json, as_file
+from kubetide.web.history import Decisions, Span, histogram, marked
+from kubetide.web.report import MOST_DECISIONS
 
 SIDES = ("as it is", "with changes")
 
@@ -36,7 +28,7 @@ def write_comparison(
 ) -> None:
     """Write the page of two runs to one HTML file. Raises OSError."""
     data = comparison_data(before, after, divergence, changes)
-    path.write_text(render_page(f"what if · {data['name']}", data, page="what-if"), encoding="utf-8")
+    path.write_text(as_file(f"what if · {data['name']}", data, page="what-if"), encoding="utf-8")
 
 
 def comparison_data(
@@ -50,88 +42,90 @@ def comparison_data(
     cells = summary_cells(before.summary)
     marks = sorted(
         (
-            {**mark_data(mark), "loop": f"{side}: {mark.loop}"}
+            msgspec.structs.replace(mark, loop=f"{side}: {mark.loop}")
             for side, timeline in zip(SIDES, (a, b), strict=True)
             for mark in timeline.marks
         ),
-        key=lambda mark: mark["at"],
+        key=lambda mark: mark.at,
     )
+    times = times_of(longer, steps, size)
+    first, last = before.summary.start, Instant(round(times[-1] * 1e9)) if times else before.summary.start
     return {
         "name": cells.name,
         "period": cells.period,
         "sides": SIDES,
         "changes": list(changes),
-        "figures": msgspec.to_builtins(comparison_table(figures(before.summary, after.summary))),
-        "stepSeconds": a.step_s,
-        "time": times_of(longer, steps, size),
-        "pairs": list(_pairs(a, b, size)),
+        "figures": comparison_table(figures(before.summary, after.summary)),
         "parting": None if divergence is None else _parting(divergence),
-        "arrows": {str(sign): arrow for sign, arrow in ARROWS.items()},
-        "marks": marks[:MOST_MARKS],
-        "marksLeftOut": max(0, len(marks) - MOST_MARKS),
-        "notes": [f"{len(marks) - MOST_MARKS} later decisions are not in this page."]
-        if len(marks) > MOST_MARKS
-        else [],
+        "span": Span(
+            start=format_rfc3339(first),
+            end=format_rfc3339(last),
+            running=False,
+            decisions=histogram(sorted({mark.loop for mark in marks}), marks, first, last),
+            kinds={},
+        ),
+        "objects": {},
+        "decisions": Decisions(
+            found=len(marks), decisions=tuple(map(marked, marks[: -MOST_DECISIONS - 1 : -1]))
+        ),
+        "leftOut": max(0, len(marks) - MOST_DECISIONS),
+        "history": {
+            "since": format_rfc3339(first),
+            "until": format_rfc3339(last),
+            "times": [epoch_seconds(first), *times][:-1],
+            "pairs": list(_pairs(a, b, size)),
+        },
     }
 
 
 def _parting(divergence: Divergence) -> Json:
     return {
-        "at": epoch_seconds(divergence.at),
+        "at": format_rfc3339(divergence.at),
         "before": _side(divergence.before),
         "after": _side(divergence.after),
     }
 
 
 def _side(side: Side) -> Json:
-    return {"decided": [mark_data(mark) for mark in side.decided], "instead": list(side.instead)}
+    return {"decided": [marked(mark) for mark in side.decided], "instead": list(side.instead)}
 
 
 def _pairs(a: Timeline, b: Timeline, size: int) -> Iterator[Json]:
-    def pair(
-        heading: str, title: str, unit: str, ours: Sequence[Any], theirs: Sequence[Any], **more: Any
-    ) -> Json:
+    def pair(heading: str, title: str, ours: Sequence[Any], theirs: Sequence[Any], **more: Any) -> Json:
         return {
             "heading": heading,
             "title": title,
-            "unit": unit,
             "before": ours,
             "after": theirs,
-            "whole": False,
             "loops": ["nodes"],
             "subject": "",
             **more,
         }
 
-    yield pair("Cluster", "Cost", f"{a.currency} since the start", lasts(a.cost, size), lasts(b.cost, size))
-    yield pair("Cluster", "Nodes", "ready", lasts(_nodes(a), size), lasts(_nodes(b), size), whole=True)
+    yield pair("Cluster", f"Cost: {a.currency} since the start", lasts(a.cost, size), lasts(b.cost, size))
+    yield pair("Cluster", "Nodes ready", lasts(_nodes(a), size), lasts(_nodes(b), size))
     yield pair(
         "Cluster",
-        "Pending pods",
-        "without a node",
+        "Pods waiting for a node",
         peaks(a.pending, size),
         peaks(b.pending, size),
-        whole=True,
     )
     yield pair(
         "Cluster",
-        "SLO minutes lost",
-        "since the start",
+        "SLO minutes lost since the start",
         lasts(_lost(a), size),
         lasts(_lost(b), size),
-        whole=True,
         loops=[],
     )
     for name in dict.fromkeys((*a.services, *b.services)):
         ours, theirs = (timeline.services.get(name, ServiceSeries(name)) for timeline in (a, b))
-        pods = {"loops": ["horizontal", "schedules", "updater"], "subject": name, "whole": True}
+        pods = {"loops": ["horizontal", "schedules", "updater"], "subject": name}
         yield pair(
-            "Services", name, "replicas", lasts(ours.existing, size), lasts(theirs.existing, size), **pods
+            "Services", f"{name}: replicas", lasts(ours.existing, size), lasts(theirs.existing, size), **pods
         )
         yield pair(
             "Services",
-            name,
-            "requests/s of capacity",
+            f"{name}: requests/s of capacity",
             lasts(ours.capacity, size),
             lasts(theirs.capacity, size),
             **pods,

@@ -1,7 +1,8 @@
 """A calendar of onsets: when the load of a workload has jumped, and whether it does so again after a fixed time.
 
 Levels seldom repeat well enough to be worth anything; onsets do (jobs on the hour, shifts, matches, batch imports).
-An onset at s is a load within half a minute of s of at least 1.25 times the mean of the ten minutes before. For each
+An onset at s is a load within half a minute of s of at least 1.25 times the mean of the ten minutes before, and not
+below their peak: noise rises above its own mean all the time, and what it teaches would hold pods at all hours. For each
 period the sizes of the last three onsets at the same phase are looked up, and the second largest is foretold: one
 onset alone foretells nothing, and one that was left out takes nothing away. Each period keeps a score of what it
 foretold and what came, and is believed only where enough of it came true; one that is not believed goes on being
@@ -163,7 +164,8 @@ class Calendar:
         size = self._highest(at - n.near, at + n.size)
         level = self.level(at - n.lead)
         near = self._highest(at - n.near, at + n.near)
-        came = learns & (near >= RISE * level) & (near > 0)
+        before = self._highest(at - n.lead - n.base + 1, at - n.lead)
+        came = learns & (near >= RISE * level) & (near > 0) & (near >= before)
         self.onsets[at % self.kept] = np.where(came, np.minimum(size, 60000.0), 0.0)
         self.hits *= self._decay
         self.trials *= self._decay

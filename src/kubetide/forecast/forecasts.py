@@ -15,11 +15,12 @@ from typing import Final, Generic, TypeVar
 
 import numpy as np
 
-from kubetide.forecast.calendar import HIT, BoolVector, Calendar, Float32Vector, Int64Vector
+from kubetide.forecast.calendar import HALF_LIFE, HIT, BoolVector, Calendar, Float32Vector, Int64Vector
 from kubetide.forecast.forecaster import Forecaster
+from kubetide.forecast.headroom import Headroom, HeadroomScore
 from kubetide.forecast.memory import dumped, restore
 from kubetide.forecast.second_stage import SecondStage
-from kubetide.forecast.seen import NOTHING, Ahead, Came, ForecastMemory, Row, Score, Seen
+from kubetide.forecast.seen import NOTHING, Ahead, Came, ForecastMemory, Limit, Row, Score, Seen
 from kubetide.units.time import Duration, Instant, after, hours, minutes
 
 K = TypeVar("K", bound=Hashable)
@@ -54,14 +55,18 @@ class Forecasts(Generic[K]):
     Args:
         budget: What the pods held for forecasts may cost in a day, as a share of what the load asked for.
         forecaster: A second stage beside the calendar.
+        headroom: Whether headroom is learned, as a second stage of another kind.
     """
 
-    def __init__(self, budget: float, forecaster: Forecaster | None = None) -> None:
+    def __init__(
+        self, budget: float, forecaster: Forecaster | None = None, *, headroom: bool = False
+    ) -> None:
         self.budget = budget
         self.calendar = Calendar()
         self.second = (
             None if forecaster is None else SecondStage(forecaster, self.calendar.step, self.calendar.size)
         )
+        self.headroom = Headroom(self.calendar.size, self.calendar.step) if headroom else None
         self.came: dict[K, Came] = {}
         """What has come of foretold onsets at the last tick."""
         self._slots: dict[K, int] = {}
@@ -99,6 +104,8 @@ class Forecasts(Generic[K]):
             self.calendar.clear(slot)
             if self.second is not None:
                 self.second.clear(slot)
+            if self.headroom is not None:
+                self.headroom.clear(slot)
             self._free.append(slot)
 
     def put_zone(self, key: K, zone: str) -> None:
@@ -160,9 +167,26 @@ class Forecasts(Generic[K]):
         return 0.0 if slot is None or slot >= len(self._cap) else self._cap[slot]
 
     def may_boost(self, key: K) -> bool:
-        """Return whether a load at the limit is still to count more: new pods have not failed to lower it too often."""
+        """Return whether a load at the limit is to count more: so far it has lasted, and more pods have lowered it."""
         row = self._rows.get(key)
-        return row is None or row.rounds < MOST_ROUNDS
+        return row is None or (row.rounds < MOST_ROUNDS and row.limit.hides_more)
+
+    def limit(self, key: K) -> Limit:
+        """Return what became of a workload's load whenever it was at its limit."""
+        row = self._rows.get(key)
+        return Limit() if row is None else row.limit
+
+    def room(self, key: K) -> float | None:
+        """Return the load that pods are to be there for by the learned headroom; None where that is not heard."""
+        slot = self._slots.get(key)
+        if self.headroom is None or slot is None or slot >= len(self._cap) or not self.headroom.heard[slot]:
+            return None
+        return min(float(self.headroom.room[slot]), self._cap[slot]) or None
+
+    def headroom_score(self, key: K) -> HeadroomScore | None:
+        """Return the back-test of the learned headroom; None where none is learned."""
+        slot = self._slots.get(key)
+        return None if self.headroom is None or slot is None else self.headroom.score(slot)
 
     # ── a tick ──
 
@@ -184,12 +208,15 @@ class Forecasts(Generic[K]):
             row.step, row.sum, row.count, row.peak = step, 0.0, 0, 0.0
         if one.rolling or one.load is None:
             row.learns_from = after(now, self._settling)
+        passed = min(max(0, now - row.last), minutes(5)) if row.last else 0
         if one.load is not None:
-            row.sum, row.count, row.peak = row.sum + one.load, row.count + 1, max(row.peak, one.load)
-            self._look_for_outage(row, one.load, now, key)
-            row.before = row.before[1], one.load
-        elapsed = min(max(0, now - row.last), minutes(5)) / minutes(1) if row.last else 0.0
-        row.last = now
+            load = one.load * one.beyond
+            row.sum, row.count, row.peak = row.sum + load, row.count + 1, max(row.peak, load)
+            self._look_for_outage(row, load, now, key)
+            row.before = row.before[1], load
+            row.limit.take(one.load, saturated=one.saturated, weight=0.5 ** (passed / HALF_LIFE))
+        elapsed = passed / minutes(1)
+        row.last, row.share = now, one.share
         self._count_rounds(row, one)
         extra = max(0, one.replicas - one.reactive) * elapsed
         row.spent += extra
@@ -234,19 +261,24 @@ class Forecasts(Generic[K]):
         mean = np.full(size, np.nan, np.float32)
         peak = mean.copy()
         learns: BoolVector = np.zeros(size, np.bool_)
+        share, level = np.zeros(size, np.float32), mean.copy()
         # What is scored now happened so long ago.
         scored = (index - self.calendar.lengths.size - self.calendar.lengths.near) * self.calendar.step
         for key, slot in self._slots.items():
             row = self._rows[key]
             if row.step == index and row.count:
                 mean[slot], peak[slot] = row.sum / row.count, row.peak
+                if row.learns_from <= index * self.calendar.step:
+                    level[slot], share[slot] = mean[slot], row.share
             learns[slot] = row.learns_from <= scored
         for at in range(index, min(last, index + self.calendar.recent) + 1):
             self.calendar.advance(at, mean, peak, learns)
             if self.second is not None:
                 self.second.advance(at, mean)
+            if self.headroom is not None:
+                self.headroom.advance(at, level, peak, share)
             self._note_ended()
-            mean[:] = peak[:] = np.nan
+            mean[:] = peak[:] = level[:] = np.nan
         self._read()
 
     def _read(self) -> None:
@@ -287,6 +319,8 @@ class Forecasts(Generic[K]):
                 self.calendar.grow(2 * self.calendar.size)
                 if self.second is not None:
                     self.second.grow(self.calendar.size)
+                if self.headroom is not None:
+                    self.headroom.grow(self.calendar.size)
             self._slots[key] = slot
             row = self._rows[key] = Row()
             row.credit = FIRST_CREDIT
@@ -311,8 +345,10 @@ class Forecasts(Generic[K]):
             spent=row.spent,
             score=(row.score.hits, row.score.misses, row.score.pod_minutes),
             rounds=(row.rounds, row.grown),
+            limit=(row.limit.reached, row.limit.hits, row.limit.trials),
             calendar=dumped(self.calendar, slot),
             second=None if self.second is None else self.second.dump(slot),
+            headroom=None if self.headroom is None else self.headroom.dump(slot),
         )
 
     def put(self, key: K, memory: ForecastMemory) -> None:
@@ -324,9 +360,12 @@ class Forecasts(Generic[K]):
         row.learns_from, row.credit, row.spent = memory.learns_from, memory.credit, memory.spent
         row.score = Score(*memory.score)
         row.rounds, row.grown = memory.rounds
+        row.limit = Limit(*memory.limit)
         if memory.calendar is not None and restore(self.calendar, slot, memory.calendar):
             if self.second is not None and memory.second is not None:
                 self.second.restore(slot, memory.second)
+            if self.headroom is not None and memory.headroom is not None:
+                self.headroom.restore(slot, memory.headroom)
             self._read()
 
 

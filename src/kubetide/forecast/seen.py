@@ -7,6 +7,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from kubetide.forecast.calendar import BELIEVED
+from kubetide.forecast.headroom import HeadroomMemory
 from kubetide.forecast.memory import CalendarMemory
 from kubetide.forecast.second_stage import SecondStageMemory
 from kubetide.units.time import Duration, Instant
@@ -21,6 +23,8 @@ class Seen(NamedTuple):
         reactive: Pods that would be asked for without the forecast.
         rolling: Whether it is being rolled out.
         saturated: Whether its pods use all that they may.
+        beyond: A load at the limit counts so many times, as it hides how much more there is.
+        share: The target as a share of full use; 0 where headroom is not to be learned.
     """
 
     load: float | None
@@ -28,6 +32,8 @@ class Seen(NamedTuple):
     reactive: int
     rolling: bool = False
     saturated: bool = False
+    beyond: float = 1.0
+    share: float = 0.0
 
 
 class Ahead(NamedTuple):
@@ -77,6 +83,35 @@ class Score:
     pod_minutes: float = 0.0
 
 
+@dataclass(slots=True)
+class Limit:
+    """A load at its limit, and what became of it before.
+
+    Attributes:
+        reached: The load when it reached the limit; 0 while it is below.
+        hits: How often it was still as high when it left the limit, of ``trials``; both lose weight with time.
+    """
+
+    reached: float = 0.0
+    hits: float = 0.0
+    trials: float = 0.0
+
+    @property
+    def hides_more(self) -> bool:
+        """Return whether what is seen at the limit is likely to be less than what is asked for, and to last."""
+        return (self.hits + 1.0) / (self.trials + 2.0) > BELIEVED
+
+    def take(self, load: float, *, saturated: bool, weight: float) -> None:
+        """Take in a tick; what was before counts ``weight`` times."""
+        self.hits, self.trials = self.hits * weight, self.trials * weight
+        if saturated:
+            self.reached = self.reached or load
+        elif self.reached:
+            self.trials += 1.0
+            self.hits += load >= self.reached
+            self.reached = 0.0
+
+
 class ForecastMemory(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is remembered of one workload.
 
@@ -89,6 +124,8 @@ class ForecastMemory(msgspec.Struct, frozen=True, omit_defaults=True):
         credit: Pod-minutes that may still be spent; ``spent`` since the last foretold onset.
         score: Hits, misses, pod-minutes.
         rounds: How often more pods have left the load at the limit, and the pods that were asked for then.
+        limit: The load when it reached the limit, 0 while it is below, and how often it was still as high when it
+            left the limit, of how many times; both halve within two days.
     """
 
     step: int
@@ -101,16 +138,18 @@ class ForecastMemory(msgspec.Struct, frozen=True, omit_defaults=True):
     spent: float
     score: tuple[int, int, float]
     rounds: tuple[int, int] = (0, 0)
+    limit: tuple[float, float, float] = (0.0, 0.0, 0.0)
     calendar: CalendarMemory | None = None
     second: SecondStageMemory | None = None
+    headroom: HeadroomMemory | None = None
 
 
 class Row:
     """One workload between steps."""
 
     __slots__ = (
-        "before", "count", "credit", "grown", "last", "learns_from", "outage", "peak", "rounds", "score", "spent",
-        "step", "sum",
+        "before", "count", "credit", "grown", "last", "learns_from", "limit", "outage", "peak", "rounds", "score",
+        "share", "spent", "step", "sum",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -122,6 +161,8 @@ class Row:
         self.credit, self.spent = 0.0, 0.0
         self.score = Score()
         self.rounds = self.grown = 0
+        self.share = 0.0
+        self.limit = Limit()
 
 
 NOTHING: Final = Ahead()

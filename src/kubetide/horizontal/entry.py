@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from kubetide.forecast.forecaster import GROUP as FORECASTERS
 from kubetide.forecast.forecaster import CalendarForecaster, load_forecaster
+from kubetide.forecast.headroom import NAME as HEADROOM
 from kubetide.horizontal.controller import HorizontalController
 from kubetide.horizontal.controller.roles import HORIZONTAL
 from kubetide.horizontal.core import HorizontalCore
@@ -50,7 +51,7 @@ def _gates(text: str) -> FeatureGates:
 def _check(settings: Settings) -> None:
     """Raise ValueError for a forecaster or an option that cannot be loaded."""
     try:
-        if settings.forecaster:
+        if settings.forecaster not in {"", HEADROOM}:
             load_forecaster(settings.forecaster)
         named_options(settings.options)
     except PluginNotUsable as error:
@@ -60,7 +61,7 @@ def _check(settings: Settings) -> None:
 def _plugins(settings: Settings) -> list[Plugin]:
     forecaster = settings.forecaster
     found = [plugin for plugin, _ in named_options(settings.options).values()]
-    if forecaster and forecaster != CalendarForecaster.name:
+    if forecaster not in {"", HEADROOM, CalendarForecaster.name}:
         found.append(load_plugin(FORECASTERS, forecaster, "--horizontal-pod-autoscaler-forecaster")[0])
     return found
 

@@ -57,6 +57,7 @@ VOCABULARY = Vocabulary(
         "Paused": "the change from {current} to {wanted} is paused by the annotation horizontal.kubetide.io/pause",
         "AdjustedByOption": "the option horizontal.kubetide.io/{option} makes {desired} of {wanted}",
         "BeyondSaturation": "the pods are at their CPU limits, which hide how much more is asked for: {proposed} replicas are proposed",
+        "HeadroomLearned": "{proposed} replicas are proposed in the place of the target's: what this load's own past says may come before new pods serve",
         "Foretold": "{load} pods' worth of load are foretold for {at}, as an onset comes again every {period}: at least {pods:pod} until it is over",
         "ForetoldBy": "{load} pods' worth of load are foretold for {at} by {forecaster}, which does better on this load's past than its level: at least {pods:pod}",
         "OutageHeld": "the load fell far below all of the last half hour: {pods:pod} are held until {at}",
@@ -201,6 +202,8 @@ def _of_forecast(verdict: Verdict, subject: str) -> list[Reason]:
         )
     if verdict.beyond is not None:
         reasons.append(say("BeyondSaturation", subject, proposed=verdict.beyond))
+    if verdict.headroom is not None:
+        reasons.append(say("HeadroomLearned", subject, proposed=verdict.headroom))
     ahead = verdict.ahead
     if ahead.outage:
         reasons.append(say("OutageHeld", subject, pods=ahead.pods, at=format_rfc3339(ahead.at)))

@@ -14,6 +14,7 @@ import numpy as np
 
 from kubetide.forecast.forecaster import load_forecaster
 from kubetide.forecast.forecasts import Forecasts
+from kubetide.forecast.headroom import NAME as HEADROOM
 from kubetide.horizontal.batch.found import Newest
 from kubetide.horizontal.batch.hpas import HpaColumns, Segments, cells_of
 from kubetide.horizontal.decision import Settlement, Verdict
@@ -112,7 +113,10 @@ class State:
         self.options: dict[Key, OptionMemory] = {}
         self.forecasts: Forecasts[Key] = Forecasts(
             self.settings.forecast_budget,
-            load_forecaster(self.settings.forecaster) if self.settings.forecaster else None,
+            load_forecaster(self.settings.forecaster)
+            if self.settings.forecaster not in {"", HEADROOM}
+            else None,
+            headroom=self.settings.forecaster == HEADROOM,
         )
         self.holds: tuple[str, ...] = ()
         self.written: dict[Key, int] = {}

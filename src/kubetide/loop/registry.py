@@ -55,6 +55,9 @@ _NAMED_ONLY: Final[Mapping[str, str]] = {
 }
 """Further loops of this package, which run only where they are named."""
 
+SHIPPED: Final = (*_BUILT_IN, *_NAMED_ONLY)
+"""All loops of this package."""
+
 DEFAULT: Final = ("horizontal", "nodes")
 """Those of them that a scenario runs where it names none."""
 

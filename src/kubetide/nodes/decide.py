@@ -5,11 +5,13 @@ One tick::
     update      cluster state: overdue requests, failed and unregistered machines, wrong sizes
     scale_up    nodes on their way -> what already fits -> options of each group -> expander
                 -> limits, balance -> increases
+    pack        options of the next groups, where there are many
     place       what already fits, the next part of the pods, where time for it is limited
     salvo       the same for what is left, on the nodes just bought, where several increases a tick are allowed
     scale_down  unneeded nodes -> soft taints -> which to delete -> taints
     consolidate nodes that a cheaper one replaces -> increases, taints; where that is enabled
     min_size    groups below their minimum
+    remove_groups  empty groups that the loop has created; where it may create groups
 
 and between ticks, while deletions are in flight, ``actuate``: wait, look again, evict, delete.
 
@@ -23,7 +25,18 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from kubetide.nodes.decision import AskExpander, Commands, IncreaseSize, Outcomes, Result
+from kubetide.explain.reasons import Reason
+from kubetide.nodes.autoprovisioning.creation import absorb_creations
+from kubetide.nodes.autoprovisioning.removal import absorb_removal, plan_removal
+from kubetide.nodes.decision import (
+    AskExpander,
+    Commands,
+    CreateGroup,
+    EventRecord,
+    IncreaseSize,
+    Outcomes,
+    Result,
+)
 from kubetide.nodes.provisioning.serve import writes_of
 from kubetide.nodes.registry.cluster_state import observe, recalculate
 from kubetide.nodes.registry.notices import notices
@@ -43,12 +56,14 @@ from kubetide.nodes.scale_up.orchestrator import (
     absorb_answer,
     absorb_scale_up,
     after_consolidation,
+    after_min_size,
     after_scale_down,
     open_tick,
     place_on,
     plan_choice,
     plan_scale_up,
 )
+from kubetide.nodes.scale_up.packing_time import plan_packing
 from kubetide.nodes.scale_up.salvo import plan_salvo
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
@@ -72,6 +87,9 @@ def decide(state: State, now: Instant) -> Commands:
             assert state.tick is not None, "scale-up opens the tick"
             place_on(state, state.tick, now, most=part_of(state))
             return _placed(state, state.tick, now)
+        case "pack":
+            assert state.tick is not None, "scale-up opens the tick"
+            return plan_packing(state, state.tick, now)
         case "choose":
             assert state.tick is not None, "scale-up opens the tick"
             return plan_choice(state, state.tick, now)
@@ -91,7 +109,9 @@ def decide(state: State, now: Instant) -> Commands:
             return replace(consolidate(state, state.tick, now), next_step=after_consolidation(state))
         case "min_size":
             assert state.tick is not None, "scale-up opens the tick"
-            return plan_min_size(state, state.tick, now)
+            return replace(plan_min_size(state, state.tick, now), next_step=after_min_size(state))
+        case "remove_groups":
+            return plan_removal(state, now)
         case "actuate":
             return actuate(state, now)
 
@@ -101,14 +121,13 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
     match state.step:
         case "update" if state.tick is None:
             result = Result(events=tuple(absorb_update(state, commands.actions, outcomes.results)))
-        case "update" | "scale_up" | "place" if commands.next_step == "place":
+        case "update" | "scale_up" | "place" | "pack" | "salvo" if commands.next_step in {"place", "pack"}:
             return Result()
-        case "update" | "scale_up" | "place" | "choose" | "salvo" | "min_size":
+        case "update" | "scale_up" | "place" | "pack" | "choose" | "salvo" | "min_size":
             assert state.tick is not None, "scale-up opens the tick"
             if isinstance(asked := next(iter(commands.actions), None), AskExpander):
                 return Result(reasons=tuple(absorb_answer(state.tick, asked, outcomes.results[0])))
-            increases = tuple(action for action in commands.actions if isinstance(action, IncreaseSize))
-            events, reasons = absorb_scale_up(state, state.tick, increases, outcomes.results, now)
+            events, reasons = _absorb_calls(state, state.tick, commands, outcomes, now)
             requests = state.tick.requests
             writes = (*state.tick.writes, *(() if requests is None else writes_of(state, requests)))
             state.tick.writes = ()
@@ -128,6 +147,8 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
             from kubetide.nodes.consolidation.decide import absorb as absorb_consolidation  # noqa: PLC0415  as above
 
             result = absorb_consolidation(state, commands, outcomes, now)
+        case "remove_groups":
+            result = absorb_removal(state, commands.actions, outcomes.results, now)
         case "actuate":
             return absorb_actuation(state, commands, outcomes, now)
     if not commands.next_step and state.settings.write_status_configmap:
@@ -135,6 +156,19 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
         status = _status(state, state.view, now)
         return replace(result, status=status, learned=document_due(state, now))
     return result
+
+
+def _absorb_calls(
+    state: State, tick: Tick, commands: Commands, outcomes: Outcomes, now: Instant
+) -> tuple[list[EventRecord], list[Reason]]:
+    """Take in which groups were created, and then what came of the increases."""
+    creations = tuple(action for action in commands.actions if isinstance(action, CreateGroup))
+    increases = tuple(action for action in commands.actions if isinstance(action, IncreaseSize))
+    # Groups are created first.
+    of_creations, of_increases = outcomes.results[: len(creations)], outcomes.results[len(creations) :]
+    events, reasons = absorb_creations(state, tick, creations, of_creations, now)
+    more, why = absorb_scale_up(state, tick, increases, of_increases, now)
+    return [*events, *more], [*reasons, *why]
 
 
 def _begin(state: State, now: Instant) -> Commands:
@@ -182,4 +216,6 @@ def _placed(state: State, tick: Tick, now: Instant) -> Commands:
         return Commands(next_step="place")
     events = note_degradation(state, tick, now)
     commands = plan_scale_up(state, tick, now)
-    return replace(commands, events=(*events, *commands.events), answers=board_answers(state, tick))
+    # Where groups are still to be asked nobody knows yet what is missing.
+    answers = None if commands.next_step == "pack" else board_answers(state, tick)
+    return replace(commands, events=(*events, *commands.events), answers=answers)

@@ -12,6 +12,7 @@ import msgspec
 
 from kubetide.explain.reasons import Reason
 from kubetide.plan.board import Capacity
+from kubetide.ports.cloud import NewGroup, NodeGroup
 from kubetide.ports.errors import CloudCause
 from kubetide.units.time import Duration, Instant
 
@@ -47,6 +48,18 @@ class IncreaseSize(msgspec.Struct, frozen=True, tag_field="op", tag="increaseSiz
     parallel: bool = False
     atomic: bool = False
     """All the nodes or none, where the cloud can promise that."""
+
+
+class CreateGroup(msgspec.Struct, frozen=True, tag_field="op", tag="createGroup"):
+    """Create a node group without nodes. ``Outcome.made`` is the group; where it fails, increases of it are not tried."""
+
+    new: NewGroup
+
+
+class DeleteGroup(msgspec.Struct, frozen=True, tag_field="op", tag="deleteGroup"):
+    """Delete an empty group that this program made."""
+
+    group: str
 
 
 class AskExpander(msgspec.Struct, frozen=True, tag_field="op", tag="askExpander"):
@@ -100,6 +113,8 @@ Action = (
     DecreaseTarget
     | DeleteInstances
     | IncreaseSize
+    | CreateGroup
+    | DeleteGroup
     | AskExpander
     | AddTaint
     | RemoveTaint
@@ -134,7 +149,16 @@ class Commands(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     actions: tuple[Action, ...] = ()
     events: tuple[EventRecord, ...] = ()
     next_step: Literal[
-        "", "scale_up", "place", "choose", "salvo", "scale_down", "consolidate", "min_size"
+        "",
+        "scale_up",
+        "place",
+        "pack",
+        "choose",
+        "salvo",
+        "scale_down",
+        "consolidate",
+        "min_size",
+        "remove_groups",
     ] = ""
     read_pods: tuple[str, ...] = ()
     wake_at: Instant | None = None
@@ -157,6 +181,8 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     cause: CloudCause = "Other"
     groups: tuple[str, ...] = ()
     """The answer of ``AskExpander``."""
+    made: NodeGroup | None = None
+    """What came of ``CreateGroup``."""
 
     @property
     def tried(self) -> bool:

@@ -9,11 +9,13 @@ A tick goes through steps; each is apply, decide, act, absorb:
   decision when there is nothing of this to do;
 * ``scale_up``: demand against room, options, expander, increases;
 * ``place``: places for the next pods, where they are looked at part by part (graceful degradation);
+* ``pack``: options of the next groups, where there are many;
 * ``choose``: which option it is, once the expander in a process of its own has answered;
 * ``salvo``: another increase for the pods that the last one leaves, where several a tick are allowed;
 * ``scale_down``: unneeded nodes, soft taints, the choice of nodes to delete;
 * ``consolidate``: nodes that are replaced by cheaper ones or merged, where that is enabled;
 * ``min_size``: groups below their minimum, where that is enforced;
+* ``remove_groups``: empty groups that the loop made, where it may make groups;
 * ``actuate``: one move of each deletion in flight; has ticks of its own.
 """
 
@@ -37,14 +39,24 @@ from kubetide.objects.policy import PodDisruptionBudget
 from kubetide.objects.statefulset import StatefulSet
 from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet, ReplicationController
 from kubetide.plan.board import Intent
-from kubetide.ports.cloud import NodeGroup
+from kubetide.ports.cloud import GroupCandidate, NodeGroup
 from kubetide.units.time import ZERO, Duration
 
 Key = tuple[str, str]
 """(namespace, name)"""
 
 Step = Literal[
-    "update", "scale_up", "place", "choose", "salvo", "scale_down", "consolidate", "min_size", "actuate"
+    "update",
+    "scale_up",
+    "place",
+    "pack",
+    "choose",
+    "salvo",
+    "scale_down",
+    "consolidate",
+    "min_size",
+    "remove_groups",
+    "actuate",
 ]
 
 
@@ -72,6 +84,7 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         step: Which step of the tick is to be decided.
         groups: All node groups, ordered by id; None when they are as before.
+        candidates: All groups that the cloud could make, where the loop may ask for them; None when they are as before.
         intents: All intents on the board; None when they are as before.
         priority_map: The ConfigMap of the expander ``priority``; None when it is as before, or not in use.
         volumes: Claims, volumes, storage classes and what CSI drivers tell; None when they are as before. They
@@ -105,6 +118,7 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     unread: tuple[str, ...] = ()
     gone: Gone = Gone()
     groups: tuple[NodeGroup, ...] | None = None
+    candidates: tuple[GroupCandidate, ...] | None = None
     intents: tuple[Intent, ...] | None = None
     priority_map: PriorityMap | None = None
     holds: tuple[str, ...] = ()

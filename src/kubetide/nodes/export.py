@@ -35,6 +35,7 @@ def export_state(state: State) -> Delta:
         capacity=state.capacity.export(),
         unread=(*state.volumes.unread, *state.devices.unread, *state.capacity.unread),
         groups=tuple(state.groups.values()),
+        candidates=state.candidates or None,
         intents=state.intents,
         priority_map=state.priority_map if state.priority_map.found else None,
         holds=state.holds,

@@ -184,6 +184,19 @@ class RequestsMemory(msgspec.Struct, frozen=True, omit_defaults=True):
     retry: dict[str, Duration] = {}
 
 
+class MadeGroup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A group that the loop created: when, for which pods, and out of how many candidates."""
+
+    at: Instant
+    pods: int
+    pod: str
+    """One of them, as ``namespace/name``."""
+    chosen_by: str
+    candidates: int
+    labels: dict[str, str] = {}
+    """What was added to the provider's own labels, as the pods ask for it."""
+
+
 class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     """All that outlives a tick. Instants are None until the thing has happened."""
 
@@ -243,5 +256,9 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     degradation: Degradation = Degradation()
     buffer_templates: dict[str, str] = {}
     """By PodTemplate of a CapacityBuffer: uid of the pod that it was last copied from, empty for a workload."""
+    made_groups: dict[str, MadeGroup] = {}
+    """By group id; of groups that exist."""
+    empty_since: dict[str, Instant] = {}
+    """By group id: since when groups that the loop made have had no nodes."""
     scale_down: ScaleDownMemory = msgspec.field(default_factory=ScaleDownMemory)
     consolidation: ConsolidationMemory = msgspec.field(default_factory=ConsolidationMemory)

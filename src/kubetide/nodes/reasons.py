@@ -19,6 +19,7 @@ ATOMIC_OVER_MAX_TOTAL: Final = "atomic scale-up exceeds cluster node count limit
 ALL_OR_NOTHING: Final = "not all pods would fit and scale-up is using all-or-nothing strategy"
 OUT_OF_STOCK: Final = "out of stock lately: its instance type in its zone and market"
 NO_PRICE: Final = "no price per hour is known of the group, and the expander least-cost compares prices"
+TOO_MANY_GROUPS: Final = "more groups would be created than --max-autoprovisioned-node-group-count allows"
 USELESS: Final = "in backoff: nodes of the group joined and left these pods pending"
 
 
@@ -47,13 +48,19 @@ SCALE_UP = {
     "ScaleUpCapReached": "{used:node} asked for within an hour, the cap is {limit}",
     "GroupSkipped": "group {subject} is left out: {why}",
     "GroupRefuses": "group {subject} cannot hold {pod}: {why}",
+    "CandidateGroups": "{groups:group} that the cloud could create were considered beside those that there are",
+    "NoCandidateGroups": "no group is considered that could be created: {why}",
     "Option": "group {subject} would hold {pods:pod} on {nodes:new node}",
+    "PackingCut": "{groups:group} were not asked for options: the time for it, --max-binpacking-time={limit}, was over",
     "Chosen": "group {subject} is chosen by {expander}: {nodes:node} for {pods:pod}",
     "NoneRated": "no group is chosen: {expander} can rate none of {options:option}, as none of their groups has a price",
     "ChosenTogether": "it is part of {nodes:node} of {groups:group} for {price} an hour; the same pods cost at least {bound} ({by}), so it is at most {gap} too dear",
     "SearchCut": "the search for cheaper nodes ended at its budget of work, with the best so far: {price} an hour, at most {gap} above the least possible",
     "LeftForLater": "{pods:pod} are left for a later tick: the limits, or the other pods of this choice, leave no node for them",
     "Capped": "group {subject}: {wanted:node} cut to {nodes} by {limit}",
+    "GroupCreated": "group {subject} was created, of {type}, for up to {max:node}: {pods:pod} asked for it",
+    "GroupNotCreated": "group {subject}, of {type}, could not be created: {error}",
+    "GroupCreationAdvised": "group {subject} would be created, of {type}, for up to {max:node}",
     "IncreaseRefused": "group {subject} could not be increased by {delta}: {error}",
     "Increased": "group {subject} was increased from {size} to {to}",
     "IncreaseAdvised": "group {subject} would be increased from {size} to {to}",
@@ -94,10 +101,19 @@ SCALE_DOWN = {
     "ConsolidationBegun": "node {subject} of group {group} goes by consolidation: {pods:pod} to be moved",
     "ConsolidationGivenUp": "node {subject} is not consolidated after all: {why}",
     "NodeDeleted": "node {subject} of group {group} was deleted",
+    "GroupDeleted": "group {subject}, which this program created, was deleted: empty since {since}",
+    "GroupNotDeleted": "group {subject}, which this program created and which is empty since {since}, could not be deleted: {error}",
+    "GroupDeletionAdvised": "group {subject}, which this program created, would be deleted: empty since {since}",
     "DeletionFailed": "node {subject} could not be removed, {why}: {error}",
 }
 
 ACTIONS = (
+    "GroupCreated",
+    "GroupNotCreated",
+    "GroupCreationAdvised",
+    "GroupDeleted",
+    "GroupNotDeleted",
+    "GroupDeletionAdvised",
     "IncreaseRefused",
     "Increased",
     "IncreaseAdvised",
@@ -119,6 +135,10 @@ VOCABULARY = Vocabulary(
     {**SCALE_UP, **SCALE_DOWN},
     actions=ACTIONS,
     fruitless=(
+        "GroupNotCreated",
+        "GroupCreationAdvised",
+        "GroupNotDeleted",
+        "GroupDeletionAdvised",
         "IncreaseAdvised",
         "IncreaseRefused",
         "RemovalAdvised",

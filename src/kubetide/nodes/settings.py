@@ -121,6 +121,7 @@ class Settings(ConsolidationSettings, frozen=True, kw_only=True, omit_defaults=T
     memory_total: str = "0:6400000"
     gpu_total: tuple[str, ...] = ()
     max_nodes_per_scaleup: int = 1000
+    max_binpacking_time: Duration = minutes(5)
     fastpath_binpacking_enabled: bool = False
     expendable_pods_priority_cutoff: int = -10
     new_pod_scale_up_delay: Duration = ZERO
@@ -187,6 +188,7 @@ class Settings(ConsolidationSettings, frozen=True, kw_only=True, omit_defaults=T
     max_scale_down_parallelism: int = 10
     max_drain_parallelism: int = 1
     max_bulk_soft_taint_count: int = 10
+    max_bulk_soft_taint_time: Duration = seconds(3)
     node_deletion_candidate_ttl: Duration = ZERO
     cordon_node_before_terminating: bool = True
     node_delete_delay_after_taint: Duration = seconds(5)
@@ -223,6 +225,10 @@ class Settings(ConsolidationSettings, frozen=True, kw_only=True, omit_defaults=T
     """Whether a group over several zones or types takes only pods that may run on each of its next nodes."""
     stock_out_memory: Duration = ZERO
     """How long an instance type is not asked for in a zone and market after a shortage, in any group; 0 for never."""
+    node_autoprovisioning_enabled: bool = False
+    """Whether groups that pods need are created, and deleted when they are empty; as upstream had it until 1.32."""
+    max_autoprovisioned_node_group_count: int = 15
+    """Most groups that this program has created and that still exist."""
     max_node_increases_per_hour: int = 2000
     """Nodes that may be asked for within any hour; what is over it waits. A bound on mistakes, not a target."""
     max_node_deletions_per_hour: int = 500
@@ -250,6 +256,11 @@ class Settings(ConsolidationSettings, frozen=True, kw_only=True, omit_defaults=T
         if "grpc" in self.expander.split(",") and not self.grpc_expander_url:
             raise ValueError(
                 f"--expander={self.expander}: grpc must know whom to ask; give --grpc-expander-url=HOST:PORT"
+            )
+        if self.max_autoprovisioned_node_group_count < 0:
+            raise ValueError(
+                f"--max-autoprovisioned-node-group-count={self.max_autoprovisioned_node_group_count}: "
+                "give 0 or more, such as 15"
             )
         if self.drain_priority_config:
             parse_drain_turns(self.drain_priority_config)

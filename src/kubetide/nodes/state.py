@@ -37,7 +37,7 @@ from kubetide.objects.policy import PodDisruptionBudget
 from kubetide.objects.statefulset import StatefulSet
 from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet, ReplicationController
 from kubetide.plan.board import Intent
-from kubetide.ports.cloud import NodeGroup, instance_id
+from kubetide.ports.cloud import GroupCandidate, NodeGroup, instance_id
 from kubetide.scheduling import Devices, Snapshot
 from kubetide.scheduling.devices.templates import complete_pools
 from kubetide.units.seeds import Draw, unit_interval
@@ -87,6 +87,7 @@ class State:
         self.devices = KnownDevices()
         self.capacity = KnownCapacity()
         self.groups: dict[str, NodeGroup] = {}
+        self.candidates: tuple[GroupCandidate, ...] = ()
         self.intents: tuple[Intent, ...] = ()
         self.priority_map = PriorityMap()
         self.holds: tuple[str, ...] = ()
@@ -252,12 +253,13 @@ class State:
         ]
         if delta.groups is not None:
             self.set_groups(delta.groups)
+        if delta.candidates is not None:
+            self.candidates, self.version = delta.candidates, self.version + 1
         if delta.learned is not None:
             take_over(self.memory, delta.learned)
             self.version += 1
         if delta.intents is not None:
-            self.intents = delta.intents
-            self.version += 1
+            self.intents, self.version = delta.intents, self.version + 1
         if delta.priority_map is not None:
             self.priority_map = delta.priority_map
         self.owners_version += any(changed)

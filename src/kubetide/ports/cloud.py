@@ -138,6 +138,18 @@ class NodeGroup(ApiStruct):
     stale: str = ""
 
 
+class GroupCandidate(ApiStruct):
+    """A group that ``create_group`` could make: who asks for it may add labels and lengthen the id.
+
+    Attributes:
+        new: What to ask for.
+        group: What it would be: its template, price and options; ``exists`` is False.
+    """
+
+    new: NewGroup = field(default_factory=NewGroup)
+    group: NodeGroup = field(default_factory=NodeGroup)
+
+
 KnowsMachines = Literal["any", "groups", "unknown"]
 """Of which nodes a cloud can say whether their machine is there.
 
@@ -189,6 +201,15 @@ class Cloud(Protocol):
         """What a pod's share of the provider's machines costs; only the expander ``price`` asks for it."""
         return PodPrices()
 
+    @property
+    def creates_groups(self) -> bool:
+        """Whether the provider can create and delete node groups."""
+        return False
+
+    async def group_candidates(self) -> Sequence[GroupCandidate]:
+        """Return the groups that ``create_group`` could make, each with an id of its own, ordered by it. Raises CloudError."""
+        return ()
+
     async def refresh(self) -> Sequence[NodeGroup]:
         """Return all node groups as they are now, ordered by id."""
         ...
@@ -218,7 +239,7 @@ class Cloud(Protocol):
         )
 
     async def create_group(self, group: NewGroup) -> NodeGroup:
-        """Create a node group without nodes, and return it. Raises CloudUnsupported, CloudError."""
+        """Create a node group without nodes, and return it under the id that was asked for. Raises CloudUnsupported, CloudError."""
         raise CloudUnsupported(f"{self.name}: node group {group.id} cannot be created by this provider")
 
     async def delete_group(self, group_id: str) -> None:

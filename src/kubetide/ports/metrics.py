@@ -10,14 +10,19 @@ come from a database of them, such as Prometheus.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from kubetide.ports.clock import Clock
 from kubetide.units.time import Duration, Instant
+
+PLUGINS: Final = "kubetide.metric-sources"
+"""Entry points of sources of external metrics, each an ``ExternalMetricOpener``."""
 
 Int64Vector = NDArray[np.int64]
 BoolVector = NDArray[np.bool_]
@@ -138,6 +143,12 @@ class ExternalMetricSource(Protocol):
     async def external_values(self, metric: str, *, namespace: str, selector: str = "") -> ExternalValues:
         """Return the series of a metric that the selector of its labels matches. Raises MetricsError, NoSeries."""
         ...
+
+
+class ExternalMetricOpener(Protocol):
+    """What a package offers as a source of external metrics: opened when a run begins, closed at its end."""
+
+    def __call__(self, clock: Clock) -> AbstractAsyncContextManager[ExternalMetricSource]: ...
 
 
 class TimeSeries(msgspec.Struct, frozen=True):

@@ -12,7 +12,8 @@ from kubetide.nodes.settings import Settings
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud, GroupOptions
 from kubetide.ports.cluster import Cluster
-from kubetide.runtime.config import RunSettings
+from kubetide.ports.errors import CloudUnsupported
+from kubetide.runtime.run_settings import RunSettings
 from kubetide.units.time import format_duration
 
 
@@ -34,7 +35,8 @@ async def open_cloud(
         cluster: Where nodes join, for providers that read it.
         warn: Called with a sentence for each column of the catalogue that has no effect.
 
-    Raises: CloudNotFound, CatalogError, and what the provider raises.
+    Raises: CloudNotFound, CatalogError, CloudUnsupported where a flag asks for what the provider cannot do, and what
+        the provider raises.
     """
     catalog = read_catalog(Path(run.catalog)) if run.catalog else None
     for problem in catalog.warnings if catalog else ():
@@ -52,6 +54,11 @@ async def open_cloud(
     )
     context = CloudContext(flags, clock, cluster=cluster, defaults=_defaults(nodes))
     async with cloud_factory(run.cloud_provider)(context) as cloud:
+        if nodes.node_autoprovisioning_enabled and not cloud.creates_groups:
+            raise CloudUnsupported(
+                f"--node-autoprovisioning-enabled: the provider {run.cloud_provider} cannot create node groups; "
+                "leave the flag out"
+            )
         yield cloud if catalog is None else with_catalog(cloud, catalog)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NewType, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 import msgspec
 import yaml
@@ -19,6 +19,7 @@ from kubetide.clouds.labels.cloud import NAME as LABELS
 from kubetide.cluster import is_protobuf_installed
 from kubetide.loop import (
     BUILT_IN,
+    SHIPPED,
     FlagError,
     LoopEntry,
     LoopSettings,
@@ -35,9 +36,16 @@ from kubetide.loop import (
 from kubetide.objects.protobuf import MEDIA_TYPE
 from kubetide.ports.errors import KubetideError
 from kubetide.runtime.notify.settings import check_notify
-from kubetide.runtime.prometheus_settings import PrometheusSettings
+from kubetide.runtime.run_settings import (
+    OWN,
+    REPEATED,
+    SWITCHES,
+    Bytes,
+    RunSettings,
+    setting_names,
+)
 from kubetide.units.quantity import whole
-from kubetide.units.time import Duration, minutes, parse_duration, seconds
+from kubetide.units.time import Duration, parse_duration
 
 _PREFIX = "KUBETIDE_"
 _CONTROLLERS = "controllers"
@@ -46,94 +54,8 @@ _SLIP = 0.9
 """How much alike a name and a setting are, from 0 to 1, where one was meant for the other."""
 
 
-Bytes = NewType("Bytes", int)
-"""A size, written as a quantity such as 512Mi."""
-
-
 class ConfigError(KubetideError):
     """A setting that does not exist or cannot be read; the text names where it stands, it, and the fix."""
-
-
-class RunSettings(PrometheusSettings, frozen=True, kw_only=True):
-    """The settings of the process; those of the loops are upstream's flags.
-
-    Attributes:
-        controllers: Which loops run.
-        act: Whether anything is written; without it the run only advises.
-        kubeconfig: Path; empty takes KUBECONFIG, then ~/.kube/config, then the pod's own account.
-        context: Of the kubeconfig; empty takes its current one.
-        adopt_hpas_after: An HPA without a status is taken on when nobody has written one for so long.
-        cloud_provider: Whose node groups the node loop scales.
-        cloud_config: The provider's file.
-        catalog: A file of prices and shapes of machines, which hold over those of the cloud.
-        nodes: Node groups by name, each ``MIN:MAX:NAME``.
-        node_group_label: Keys of labels that name a node's group; of the provider ``labels``.
-        node_group_auto_discovery: How node groups are found, each ``DISCOVERER:key=value,...``.
-        aws_use_static_instance_list: Whether AWS is not asked for its instance types.
-        regional: Whether the location of GCE is a region.
-        gce_concurrent_refreshes: How many groups of GCE are listed at once.
-        gce_mig_instances_min_refresh_wait_time: Least time between two lists of a group's instances.
-        bulk_mig_instances_listing_enabled: Whether GCE's instances are listed by zone.
-        leader_elect: Whether Leases keep other replicas, and upstream's autoscaler, from acting too.
-        leader_elect_resource_name: Of the Lease of a run with one; empty for the loop's own name.
-        leader_elect_lease_duration: For so long others wait for a leader that says nothing.
-        leader_elect_renew_deadline: After so long without a renewal the leader stops writing.
-        leader_elect_retry_period: Time between two tries.
-        kube_api_qps: Requests a second to the API server, watches and leases apart.
-        kube_api_burst: Requests at once.
-        kube_api_content_type: What pods and nodes are asked for in.
-        max_answer_size: Of one answer of the API server; a larger one is an error.
-        max_list_objects: Of one list, all of its parts together; likewise.
-        notify_url: Webhook that decisions are told to; empty for none. ``notify_format``, ``notify_reasons``: how, and which.
-        address: Where health and metrics are served; empty serves nothing.
-        max_inactivity: A loop that begins no tick for so long is not well (``runtime.health``).
-        max_failing_time: Likewise one that ends none well.
-        max_startup_time: In place of both until its first tick has ended well.
-        debugging_snapshot_enabled: Whether ``/snapshotz`` shows what the node loop decided on.
-        log_format: ``console`` for people, ``json`` for machines.
-        out: Folder of the decision records, for ``kubetide explain``.
-        max_records_size: Of the records of one loop; the oldest go when there would be more.
-    """
-
-    controllers: tuple[str, ...] = ("horizontal",)
-    act: bool = False
-    kubeconfig: str = ""
-    context: str = ""
-    adopt_hpas_after: Duration = seconds(60)
-    cloud_provider: str = ""
-    cloud_config: str = ""
-    catalog: str = ""
-    nodes: tuple[str, ...] = ()
-    node_group_label: tuple[str, ...] = ()
-    node_group_auto_discovery: tuple[str, ...] = ()
-    aws_use_static_instance_list: bool = False
-    regional: bool = False
-    gce_concurrent_refreshes: int = 1
-    gce_mig_instances_min_refresh_wait_time: Duration = seconds(5)
-    bulk_mig_instances_listing_enabled: bool = False
-    leader_elect: bool = True
-    leader_elect_resource_name: str = ""
-    leader_elect_lease_duration: Duration = seconds(15)
-    leader_elect_renew_deadline: Duration = seconds(10)
-    leader_elect_retry_period: Duration = seconds(2)
-    kube_api_qps: float = 20.0
-    kube_api_burst: int = 30
-    kube_api_content_type: Literal["application/json", "application/vnd.kubernetes.protobuf"] = (
-        "application/json"
-    )
-    max_answer_size: Bytes = Bytes(512 << 20)
-    max_list_objects: int = 1_000_000
-    notify_url: str = ""
-    notify_format: Literal["cloudevents", "slack"] = "cloudevents"
-    notify_reasons: tuple[str, ...] = ()
-    address: str = "127.0.0.1:8085"
-    max_inactivity: Duration = minutes(10)
-    max_failing_time: Duration = minutes(15)
-    max_startup_time: Duration = minutes(20)
-    debugging_snapshot_enabled: bool = False
-    log_format: Literal["console", "json"] = "console"
-    out: str = "kubetide-out"
-    max_records_size: Bytes = Bytes(4 << 30)
 
 
 class RunConfig(msgspec.Struct, frozen=True):
@@ -143,33 +65,6 @@ class RunConfig(msgspec.Struct, frozen=True):
     loops: LoopSettings
     values: dict[str, Value]
     sources: dict[str, str]
-
-
-_OWN: Mapping[str, str] = {field.replace("_", "-"): field for field in RunSettings.__struct_fields__}
-
-
-_SWITCHES = frozenset(
-    [
-        "act",
-        "leader-elect",
-        "aws-use-static-instance-list",
-        "regional",
-        "bulk-mig-instances-listing-enabled",
-        "prometheus-insecure",
-    ]
-)
-_REPEATED = frozenset({"nodes", "node-group-auto-discovery"})
-"""Flags that may be given many times; their values hold commas and colons, so that a line ends each."""
-
-
-def is_setting(name: str) -> bool:
-    """Return whether it is a setting of the process, not of a loop."""
-    return name in _OWN
-
-
-def setting_names() -> list[str]:
-    """Return the names of all settings, sorted."""
-    return sorted({*_OWN, *flag_names()})
 
 
 def read_file(path: Path) -> dict[str, Value]:
@@ -189,7 +84,7 @@ def read_file(path: Path) -> dict[str, Value]:
     found: dict[str, Value] = {}
     for name, value in content.items():
         if isinstance(value, list):
-            between = "\n" if isinstance(name, str) and name.replace("_", "-") in _REPEATED else ","
+            between = "\n" if isinstance(name, str) and name.replace("_", "-") in REPEATED else ","
             value = between.join(str(item) for item in value)  # noqa: PLW2901  a list is text with separators
         if not isinstance(name, str) or not isinstance(value, str | int | float | bool):
             raise ConfigError(f"{path}: {name}: takes a text, a number, true or false, or a list of texts")
@@ -221,7 +116,7 @@ def flag_values(arguments: Iterable[str]) -> dict[str, Value]:
     found: dict[str, Value] = {}
 
     def add(name: str, value: str) -> None:
-        between = "\n" if name in _REPEATED else ","
+        between = "\n" if name in REPEATED else ","
         found[name] = f"{found[name]}{between}{value}" if name in found and _is_list(name) else value
 
     waiting = ""
@@ -236,7 +131,7 @@ def flag_values(arguments: Iterable[str]) -> dict[str, Value]:
         name = name.replace("_", "-")
         if equals:
             add(name, value)
-        elif name in _SWITCHES or is_switch(name):
+        elif name in SWITCHES or is_switch(name):
             found[name] = True
         else:
             waiting = name
@@ -246,9 +141,9 @@ def flag_values(arguments: Iterable[str]) -> dict[str, Value]:
 
 
 def _is_list(name: str) -> bool:
-    if name in _OWN:
+    if name in OWN:
         fields = msgspec.structs.fields(RunSettings)
-        return next(get_origin(field.type) is tuple for field in fields if field.name == _OWN[name])
+        return next(get_origin(field.type) is tuple for field in fields if field.name == OWN[name])
     return is_list(name)
 
 
@@ -270,8 +165,8 @@ def make_config(layers: Iterable[tuple[str, Mapping[str, Value]]]) -> RunConfig:
         for given, value in settings.items():
             name = given.replace("_", "-")
             where = _where(source, name)
-            if name in _OWN:
-                own[_OWN[name]] = _read(where, name, value)
+            if name in OWN:
+                own[OWN[name]] = _read(where, name, value)
             else:
                 _check_flag(where, name, value, entries)
                 flags[name] = value
@@ -311,6 +206,9 @@ def _where(source: str, name: str) -> str:
 
 def _check_flag(where: str, name: str, value: Value, entries: Sequence[LoopEntry[Any]]) -> None:
     if name not in flag_names(entries):
+        owners = [one.name for one in loop_entries(SHIPPED) if name in one.flags.fields]
+        if owners:
+            raise ConfigError(f"{where}: belongs to the loop {' or '.join(owners)}; name it in controllers")
         near = difflib.get_close_matches(name, setting_names(), n=1)
         hint = f"did you mean {near[0]}?" if near else "see docs/settings.md for the settings there are"
         raise ConfigError(f"{where}: there is no such setting; {hint}")
@@ -322,13 +220,13 @@ def _check_flag(where: str, name: str, value: Value, entries: Sequence[LoopEntry
 
 
 def _read(where: str, name: str, value: Value) -> Any:
-    wanted = next(field.type for field in msgspec.structs.fields(RunSettings) if field.name == _OWN[name])
+    wanted = next(field.type for field in msgspec.structs.fields(RunSettings) if field.name == OWN[name])
     try:
         if wanted is Duration:
             return parse_duration(str(value))
         if wanted is Bytes:
             return Bytes(whole(str(value)))
-        if name in _REPEATED:
+        if name in REPEATED:
             return tuple(line.strip() for line in str(value).splitlines() if line.strip())
         if get_origin(wanted) is tuple:
             return spelled_out(_names(value)) if name == _CONTROLLERS else _names(value)

@@ -17,7 +17,17 @@ from kubetide.ports.errors import CloudWithheld, Withheld
 
 _CLUSTER_READS = frozenset({"get", "list", "watch", "get_scale", "kinds", "list_and_watch", "spread"})
 _CLOUD_READS = frozenset(
-    {"name", "gpu_label", "gpu_types", "knows_machines", "pod_prices", "resource_limits", "refresh"}
+    {
+        "name",
+        "creates_groups",
+        "gpu_label",
+        "gpu_types",
+        "group_candidates",
+        "knows_machines",
+        "pod_prices",
+        "refresh",
+        "resource_limits",
+    }
 )
 
 

@@ -42,6 +42,7 @@ from kubetide.runtime.config import RunConfig
 from kubetide.runtime.endpoints import Checks, serving
 from kubetide.runtime.guard import Advice, AllOf, Guard
 from kubetide.runtime.handover.tracker import HpaOwners
+from kubetide.runtime.metric_sources import NamedOpener, NamedSources, load_sources, open_sources
 from kubetide.runtime.notify import Notifier
 from kubetide.runtime.permissions import with_hint
 from kubetide.runtime.process import give_memory_back, tune_gc
@@ -97,6 +98,7 @@ class _Process:
         self._log = log
         self._writer = RecordWriter(out, warn=log.warn, max_bytes=config.run.max_records_size)
         self._told_to_end = False
+        self._metric_sources: list[NamedOpener] = []
 
     async def main(self, clock: Clock) -> None:
         """Open what is needed, runs the loops, and closes what it opened in the opposite order."""
@@ -119,7 +121,8 @@ class _Process:
         """Load what the configuration names of other packages, and return which they are. Raises: PluginNotUsable."""
         run = self._config.run
         entries = loop_entries(run.controllers)
-        plugins = self._config.loops.plugins(entries)
+        self._metric_sources = load_sources(run.metric_sources)
+        plugins = [*self._config.loops.plugins(entries), *(one.plugin for one in self._metric_sources)]
         if not any(entry.needs_cloud for entry in entries):
             return plugins
         filters = with_plugins(self._config.loops.of(NodesSettings).scheduler_plugins)
@@ -132,7 +135,15 @@ class _Process:
     async def _external(
         self, served: HttpExternalMetrics, clock: Clock, stack: AsyncExitStack
     ) -> ExternalMetricSource:
-        """Return the external metrics API, with Prometheus before it where there is one."""
+        """Return the external metrics API, with Prometheus and the sources of other packages before it."""
+        others = await self._prometheus(served, clock, stack)
+        if not self._metric_sources:
+            return others
+        return NamedSources(await open_sources(self._metric_sources, clock, stack), others, clock)
+
+    async def _prometheus(
+        self, served: HttpExternalMetrics, clock: Clock, stack: AsyncExitStack
+    ) -> ExternalMetricSource:
         run = self._config.run
         if not run.prometheus_url:
             return served

@@ -11,7 +11,8 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from kubetide.loop import Value, loop_entry
-from kubetide.runtime.config import ConfigError, RunConfig, is_setting, make_config
+from kubetide.runtime.config import ConfigError, RunConfig, make_config
+from kubetide.runtime.run_settings import is_setting
 from kubetide.vertical.flag_tables import run_name
 
 

@@ -3,38 +3,31 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from kubetide.embedded.apiserver.manifests.manifest import CustomKinds, ManifestError, load_manifests
-from kubetide.embedded.cloud import CATALOGUE, CloudFaults, GroupSpec, InstanceType
-from kubetide.embedded.cloud.catalogue import GPU_RESOURCE
+from kubetide.embedded.cloud import CloudFaults
 from kubetide.embedded.cloud.faults import CallFailure, Window
-from kubetide.embedded.draws import Between
 from kubetide.embedded.kubelet import PodTimes
 from kubetide.embedded.load import Burst, DailyTrace, ExternalSeries, Service, Trace, read_trace
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import DEPLOYMENTS, Kind
 from kubetide.objects.meta import LabelSelector
-from kubetide.objects.node import Taint
 from kubetide.simulate.dumps import without_made
+from kubetide.simulate.machines import between
 from kubetide.simulate.rollouts import needs_by_image
 from kubetide.simulate.spec import (
     FaultSpec,
-    InstanceTypeSpec,
     LoadSpec,
-    NodeGroupSpec,
     Scenario,
     ScenarioError,
     ServiceSpec,
-    parse_range,
     parse_time_of_day,
     start_of,
 )
-from kubetide.simulate.timeline import GroupPrice
 from kubetide.units.quantity import milli, whole
 from kubetide.units.selectors import Selector
 from kubetide.units.time import Duration, Instant, after, parse_duration, parse_rfc3339, to_seconds
@@ -42,94 +35,6 @@ from kubetide.units.time import Duration, Instant, after, parse_duration, parse_
 Manifests = list[tuple[Kind[object], Json]]
 Places = dict[tuple[str, str, str], str]
 """Where objects stand, by kind, namespace (``default`` where they have none) and name."""
-
-
-def catalogue_of(scenario: Scenario) -> dict[str, InstanceType]:
-    """The shipped instance types and the scenario's own, which take their place. Raises ScenarioError."""
-    found = dict(CATALOGUE)
-    for name, spec in sorted(scenario.instance_types.items()):
-        try:
-            found[name] = instance_type_of(name, spec)
-        except ValueError as error:
-            raise ScenarioError(f"instanceTypes.{name}: {error}") from error
-    for group in scenario.node_groups:
-        if group.instance_type not in found:
-            raise ScenarioError(
-                f"nodeGroups ({group.name}).instanceType: "
-                f"{no_instance_type(group.instance_type, scenario.instance_types)}"
-            )
-    return found
-
-
-def no_instance_type(name: str, own: Mapping[str, InstanceTypeSpec]) -> str:
-    """Return what to tell of a node group whose instance type nobody knows."""
-    near = difflib.get_close_matches(name, [*own, *CATALOGUE], n=1)
-    hint = f"did you mean `{near[0]}`?" if near else f"shipped are {', '.join(sorted(CATALOGUE))}"
-    return f"`{name}` is neither a shipped instance type nor under instanceTypes; {hint}"
-
-
-def instance_type_of(name: str, spec: InstanceTypeSpec) -> InstanceType:
-    """One of the scenario's own types. Raises QuantityError, and ValueError where nothing is left for pods."""
-    listed = whole(spec.memory)
-    actual = listed if spec.actual_memory is None else whole(spec.actual_memory)
-    return InstanceType(
-        name=name,
-        cpu_milli=milli(str(spec.cpu)),
-        memory_bytes=actual,
-        price_per_hour=spec.price_per_hour,
-        pods=spec.pods,
-        gpus=spec.gpu,
-        reserved_cpu_milli=milli(spec.reserved_cpu),
-        reserved_memory_bytes=whole(spec.reserved_memory),
-        catalogue_memory_bytes=None if actual == listed else listed,
-    )
-
-
-def prices_of(scenario: Scenario) -> dict[str, GroupPrice]:
-    """Return what a node of each group costs, and what it has for pods."""
-    catalogue = catalogue_of(scenario)
-    types = {group.name: catalogue[group.instance_type] for group in scenario.node_groups}
-    return {
-        group.name: GroupPrice(
-            per_hour=types[group.name].price_per_hour
-            if group.price_per_hour is None
-            else group.price_per_hour,
-            offers=_offers(types[group.name]),
-        )
-        for group in scenario.node_groups
-    }
-
-
-def _offers(machine: InstanceType) -> dict[str, float]:
-    return {
-        "cpu": (machine.cpu_milli - machine.reserved_cpu_milli) / 1000,
-        "memory": machine.memory_bytes - machine.reserved_memory_bytes,
-        "pods": machine.pods,
-        GPU_RESOURCE: machine.gpus,
-    }
-
-
-def groups_of(scenario: Scenario) -> tuple[GroupSpec, ...]:
-    """The node groups."""
-    return tuple(_group(spec) for spec in scenario.node_groups)
-
-
-def _group(spec: NodeGroupSpec) -> GroupSpec:
-    return GroupSpec(
-        name=spec.name,
-        instance_type=spec.instance_type,
-        min_size=spec.min,
-        max_size=spec.max,
-        initial=spec.initial,
-        zones=(spec.zone,),
-        labels=dict(spec.labels),
-        taints=tuple(Taint(key=taint.key, value=taint.value, effect=taint.effect) for taint in spec.taints),
-        price_per_hour=spec.price_per_hour,
-        boot=between(spec.boot_time),
-        ready=between(spec.ready_time),
-        shutdown=between(spec.shutdown_time),
-        devices=dict(spec.devices),
-    )
 
 
 def pod_times_of(scenario: Scenario) -> PodTimes:
@@ -141,12 +46,6 @@ def pod_times_of(scenario: Scenario) -> PodTimes:
         ready=between(times.ready),
         stop=between(times.stop),
     )
-
-
-def between(text: str) -> Between:
-    """Read a range of durations."""
-    found = parse_range(text)
-    return Between(found.low, found.high)
 
 
 def manifests_of(

@@ -1,9 +1,12 @@
-"""Turns decision records into the marks of a report as they are written."""
+"""Turns decision records into marks as they are written, and adds what else the run has to say."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from msgspec.structs import replace
+
+from kubetide.explain.figures import FigureTable
 from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record, Recorder
 from kubetide.loop import explaining
@@ -11,11 +14,20 @@ from kubetide.simulate.timeline import Mark
 
 
 class MarkingRecorder:
-    """Hands records on and tells of each decision that did something, with its why."""
+    """Hands records on and tells of each decision that did something, with its why.
 
-    def __init__(self, inner: Recorder, on_mark: Callable[[Mark], None]) -> None:
+    ``figures`` returns what is kept in the history of figures with the records of a loop, by its name.
+    """
+
+    def __init__(
+        self,
+        inner: Recorder,
+        on_mark: Callable[[Mark], None],
+        figures: Callable[[str], tuple[FigureTable, ...]] = lambda _: (),
+    ) -> None:
         self._inner = inner
         self._on_mark = on_mark
+        self._figures = figures
 
     def wants_full(self, loop: str) -> bool:
         """As the recorder behind says."""
@@ -25,7 +37,8 @@ class MarkingRecorder:
         """Hand the record on."""
         for mark in marks_of(record):
             self._on_mark(mark)
-        self._inner.write(record, state)
+        figures = self._figures(record.loop)
+        self._inner.write(replace(record, figures=(*record.figures, *figures)) if figures else record, state)
 
 
 def marks_of(record: Record) -> list[Mark]:

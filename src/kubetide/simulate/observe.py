@@ -119,7 +119,8 @@ class Observer:
                 _add(series.resources, step.resources, number)
         line.pending.append(len(counts.pending))
         for group, ready in counts.ready_nodes.items():
-            line.nodes[group].append(ready)
+            # A group that was created in the middle of the run had no nodes before.
+            line.nodes.setdefault(group, [0] * (len(line.pending) - 1)).append(ready)
         cpu, *others = counts.requested
         line.cpu_requested.append(cpu / 1000)
         for column, amount in zip(line.requested.values(), others, strict=True):
@@ -223,8 +224,8 @@ class _Counts:
                 continue
             self.allocatable_milli += sign * milli(str((node.status.allocatable or {}).get("cpu", 0)))
             group = (node.metadata.labels or {}).get(GROUP_LABEL)
-            if group in self.ready_nodes:
-                self.ready_nodes[group] += sign
+            if group is not None:
+                self.ready_nodes[group] = self.ready_nodes.get(group, 0) + sign
 
 
 def _amounts(pod: Pod) -> tuple[int, ...]:

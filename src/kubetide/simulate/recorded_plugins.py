@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kubetide.clouds.registry import GROUP as CLOUDS
+from kubetide.ports.metrics import PLUGINS as METRIC_SOURCES
 from kubetide.ports.plugins import Plugin, PluginNotUsable, load_plugin
 from kubetide.runtime.records import Header, RecordError
 from kubetide.scheduling.filters.in_use import BUILT_IN, use_filters, using_filters, with_plugins
@@ -26,7 +27,8 @@ class RecordedPlugins:
         """
         where = f"{header.loop}-{header.segment:04d}.jsonl"
         for then in header.plugins:
-            if then.group not in {GROUP, CLOUDS}:
+            # What a cloud or a metric source has said stands in the records.
+            if then.group not in {GROUP, CLOUDS, METRIC_SOURCES}:
                 self._check(then, where)
         recorded = tuple(one for one in header.plugins if one.group == GROUP)
         if recorded == self._recorded:

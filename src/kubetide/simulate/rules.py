@@ -14,14 +14,10 @@ from kubetide.nodes.expander import packs_all_groups
 from kubetide.objects.base import json_name
 from kubetide.objects.yaml_reading import Document
 from kubetide.scheduling.scoring import PROFILES
-from kubetide.simulate.build import (
-    Manifests,
-    instance_type_of,
-    manifests_in,
-    no_instance_type,
-)
+from kubetide.simulate.build import Manifests, manifests_in
 from kubetide.simulate.dumps import without_made
 from kubetide.simulate.load_rules import check_external_metrics, check_services
+from kubetide.simulate.machines import instance_type_of, no_instance_type
 from kubetide.simulate.notices import targets_missing, twice_in
 from kubetide.simulate.problems import Checker, nanoseconds
 from kubetide.simulate.spec import (
@@ -73,6 +69,7 @@ def check_scenario(path: Path, document: Document, scenario: Scenario) -> None:
     )
     _check_instance_types(check, scenario)
     _check_groups(check, scenario)
+    _check_new_groups(check, scenario)
     manifests = _check_manifests(check, scenario, path.parent)
     check_services(check, scenario, manifests, path.parent)
     check_external_metrics(check, scenario, path.parent)
@@ -107,7 +104,11 @@ def _check_instance_types(check: Checker, scenario: Scenario) -> None:
 def _check_groups(check: Checker, scenario: Scenario) -> None:
     known = {*CATALOGUE, *scenario.instance_types}
     seen: set[str] = set()
-    check.that(bool(scenario.node_groups), "nodeGroups", "empty; a cluster needs at least one node group")
+    check.that(
+        bool(scenario.node_groups or scenario.new_groups),
+        "nodeGroups",
+        "empty; a cluster needs at least one node group, or `newGroups` that it may create",
+    )
     for index, group in enumerate(scenario.node_groups):
         where = f"nodeGroups[{index}]"
         check.name(where, group.name)
@@ -131,6 +132,24 @@ def _check_groups(check: Checker, scenario: Scenario) -> None:
         check.that(price is None or price >= 0, f"{where}.pricePerHour", f"{price} must be 0 or more")
         for number, taint in enumerate(group.taints):
             check.one_of(taint.effect, _EFFECTS, f"{where}.taints[{number}].effect", "effect")
+
+
+def _check_new_groups(check: Checker, scenario: Scenario) -> None:
+    spec = scenario.new_groups
+    if spec is None:
+        return
+    known = {*CATALOGUE, *scenario.instance_types}
+    for field, values in (("instanceTypes", spec.instance_types), ("zones", spec.zones)):
+        check.that(bool(values), f"newGroups.{field}", "empty; name at least one")
+        twice = sorted({value for value in values if values.count(value) > 1})
+        check.that(not twice, f"newGroups.{field}", f"{', '.join(twice)} stands twice")
+    for name in spec.instance_types:
+        check.that(name in known, "newGroups.instanceTypes", no_instance_type(name, scenario.instance_types))
+    for zone in spec.zones:
+        check.fits(label_value_errors(zone), "newGroups.zones", zone)
+    check.that(spec.max > 0, "newGroups.max", f"{spec.max} must be greater than 0")
+    for name in ("boot", "ready", "shutdown"):
+        check.parses(parse_range, getattr(spec, f"{name}_time"), f"newGroups.{name}Time")
 
 
 def _check_names(check: Checker, group: NodeGroupSpec, where: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from kubetide.embedded.apiserver.admission import Caller
+from kubetide.explain.figures import FigureTable
 from kubetide.loop import loop_entries, parse_flags
 from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.ports.clock import Clock
@@ -17,10 +18,12 @@ from kubetide.runtime.clock import Pace, run_paced, run_virtual
 from kubetide.runtime.process import ended_by_signals, tune_gc
 from kubetide.runtime.records import NullRecorder, RecordWriter
 from kubetide.scheduling.filters.in_use import plugins_told, use_filters, with_plugins
-from kubetide.simulate.build import manifests_of, prices_of
+from kubetide.simulate.build import manifests_of
+from kubetide.simulate.machines import prices_of, with_created
 from kubetide.simulate.marks import MarkingRecorder
 from kubetide.simulate.persisted import PersistedRun
 from kubetide.simulate.restless import restless
+from kubetide.simulate.run_figures import RunFigures
 from kubetide.simulate.scenario import Scenario, start_of
 from kubetide.simulate.stuck import hpas_of, stuck
 from kubetide.simulate.timeline import Mark, Summary, Timeline, summarize
@@ -85,6 +88,10 @@ class _Run:
         self._webhooks = webhooks
         self._writer = None if out is None else RecordWriter(out, warn=warn)
         self._world: World | None = None
+        self._figures = RunFigures()
+        loops = scenario.loops
+        # Of those with figures of their own, the one that ticks most often.
+        self._keeps_figures = next((one for one in ("nodes", "horizontal", *loops) if one in loops), "")
 
     @property
     def warm_up_start(self) -> Instant:
@@ -127,7 +134,7 @@ class _Run:
             base=self._base,
             end=self._end,
             seed=self._seed,
-            recorder=MarkingRecorder(self._writer or NullRecorder(), self._mark),
+            recorder=MarkingRecorder(self._writer or NullRecorder(), self._mark, self._figures_with),
             on_sample=self._on_sample,
             kept=self._kept,
             webhooks=webhooks,
@@ -144,6 +151,7 @@ class _Run:
     def result(self, *, interrupted: bool = False) -> RunResult:
         assert self._world is not None, "asked before the run"
         timeline = self._world.timeline
+        timeline.prices = with_created(timeline.prices, timeline.nodes)
         found = stuck(self._world, manifests_of(self._scenario, self._base, skipped=[]))
         hours = len(timeline.pending) * timeline.step_s / 3600
         timeline.notices += (*found, *restless(timeline.marks, hpas_of(self._world), hours))
@@ -155,6 +163,11 @@ class _Run:
             interrupted=interrupted,
             stuck=found,
         )
+
+    def _figures_with(self, loop: str) -> tuple[FigureTable, ...]:
+        if self._world is None or loop != self._keeps_figures:
+            return ()
+        return self._figures.of(self._world.timeline)
 
     def _mark(self, mark: Mark) -> None:
         if self._world is not None:

@@ -61,6 +61,17 @@ class NodeGroupSpec(Part, frozen=True, kw_only=True):
     price_per_hour: float | None = None
 
 
+class NewGroupsSpec(Part, frozen=True, kw_only=True):
+    """Groups that the cloud can create: one of each instance type in each zone."""
+
+    instance_types: tuple[str, ...]
+    zones: tuple[str, ...] = ("zone-a",)
+    max: int = 100
+    boot_time: str = "60s-90s"
+    ready_time: str = "5s-15s"
+    shutdown_time: str = "20s-40s"
+
+
 class PodTimes(Part, frozen=True, kw_only=True):
     """How long the steps of a pod's life take."""
 
@@ -196,6 +207,8 @@ class Scenario(Part, frozen=True, kw_only=True):
     catalog: str = ""
     """A file of prices and shapes, whose types ``instance_types`` replaces."""
     node_groups: tuple[NodeGroupSpec, ...]
+    new_groups: NewGroupsSpec | None = None
+    """What ``--node-autoprovisioning-enabled`` may create."""
     pods: PodTimes = PodTimes()
     scheduler: str = "default"
     """The profile by which nodes are scored."""

@@ -24,6 +24,7 @@ _DAY = hours(24)
 _SECOND = seconds(1)
 _MINUTE = minutes(1)
 _INSTANT = Duration(1)
+_SHORT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d)(?::(\d\d))?Z?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +62,13 @@ def start_of_records(folder: Path) -> Instant:
 def read_moment(text: str, start: Instant) -> Moment:
     """Read a time, a time of day (the first that is not over at ``start``) or a duration from ``start``.
 
+    All are UTC; a time may leave out its seconds and its zone, as in ``2026-03-02T05:50``.
+
     Raises: ValueError for a text that is none of these.
     """
+    if short := _SHORT.fullmatch(text):
+        at = parse_rfc3339(f"{short[1]}:{short[2] or '00'}Z")
+        return Moment(at, _SECOND) if short[2] else Moment(at, _MINUTE, first_tick=True)
     if "T" in text:
         return _as_said(parse_rfc3339(text), text)
     if not re.fullmatch(r"\d{1,2}(:\d\d){1,2}", text):

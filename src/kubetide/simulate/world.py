@@ -66,10 +66,8 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.errors import AlreadyExists, ApiError
 from kubetide.simulate.build import (
     Places,
-    catalogue_of,
     cloud_faults_of,
     external_series_of,
-    groups_of,
     manifests_of,
     pod_times_of,
     services_of,
@@ -77,6 +75,7 @@ from kubetide.simulate.build import (
 from kubetide.simulate.checkers import Checkers, unsettled
 from kubetide.simulate.custom_kinds import definitions_for, stored_kinds
 from kubetide.simulate.faults import ApiFaults, run_node_failures, run_watch_expiries
+from kubetide.simulate.machines import catalogue_of, creatable_of, groups_of
 from kubetide.simulate.notices import notices_of
 from kubetide.simulate.observe import Observer
 from kubetide.simulate.persisted import PersistedRun
@@ -133,7 +132,7 @@ class World:
         self.kubelets: KubeletPool | None = None
         entries = loop_entries(scenario.loops)
         simulated = {name: value for entry in entries for name, value in entry.simulated_flags.items()}
-        settings = parse_flags({**simulated, **scenario.flags}, entries)
+        settings = self.settings = parse_flags({**simulated, **scenario.flags}, entries)
         skipped, dump = list[str](), list[str]()
         self._places: Places = {}
         self._manifests = manifests_of(scenario, base, skipped=skipped, notices=dump, places=self._places)
@@ -185,6 +184,7 @@ class World:
             clock,
             seed=seed,
             groups=groups_of(scenario),
+            creatable=creatable_of(scenario),
             catalogue=catalogue_of(scenario),
             faults=cloud_faults_of(scenario),
             keep=None if kept is None else kept.keep_machines,
@@ -224,7 +224,7 @@ class World:
         )
         self.timeline.notices = notices
         self._caches = Caches(loops_cluster, clock)
-        parts = Parts(
+        parts = self.parts = Parts(
             cluster=loops_cluster,
             clock=clock,
             recorder=recorder,
@@ -294,6 +294,7 @@ class World:
             pods=self.pods,
             nodes=self.nodes,
             lease_renewal=_LEASE_RENEWAL if self._served else ZERO,
+            tells_resources=self._served,
         )
         self.load.on_oom(kubelets.oom_kill)
         return [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -11,7 +11,7 @@ import msgspec
 
 from kubetide.explain.records import Record
 from kubetide.objects.base import json_name
-from kubetide.runtime.folder import is_running
+from kubetide.runtime.folder import SUMMARY, is_running
 from kubetide.runtime.indexed_records import read_reasons
 from kubetide.runtime.record_tail import RecordTail
 from kubetide.runtime.records import RecordError, recorded_loops
@@ -19,7 +19,8 @@ from kubetide.simulate.ahead import PlanAhead, plan_ahead
 from kubetide.simulate.marks import marks_of
 from kubetide.simulate.moments import Moments
 from kubetide.simulate.status import Decision, Status, decision_of, status_of
-from kubetide.simulate.timeline import Mark
+from kubetide.simulate.table import SummaryCells, summary_cells
+from kubetide.simulate.timeline import Mark, Summary
 from kubetide.simulate.when import Moment, read_moment
 from kubetide.simulate.why import explain_object, explained_kinds, objects_of
 from kubetide.units.time import Instant, before, format_rfc3339, parse_duration
@@ -29,9 +30,6 @@ T = TypeVar("T")
 
 BUCKETS: Final = 240
 """Of the histogram of decisions."""
-
-MOST_DECISIONS: Final = 500
-"""In one answer."""
 
 _MOST_ANSWERS = 256
 """Kept at once."""
@@ -58,11 +56,24 @@ class Span(_Api, frozen=True, kw_only=True):
     kinds: dict[str, tuple[str, ...]]
 
 
+class MarkedDecision(Decision, frozen=True, kw_only=True):
+    """A decision as a plot marks it: ``change`` counts the pods or nodes that it adds, or takes away where below 0."""
+
+    change: int
+
+
 class Decisions(_Api, frozen=True, kw_only=True):
     """The newest decisions that were asked for, newest first; ``found`` counts those that fit."""
 
     found: int
-    decisions: tuple[Decision, ...]
+    decisions: tuple[MarkedDecision, ...]
+
+
+class Outcome(_Api, frozen=True, kw_only=True):
+    """What a simulation came to, as numbers and as cells for people; None before its end, and of other runs."""
+
+    summary: Summary | None = None
+    cells: SummaryCells | None = None
 
 
 class Explanation(_Api, frozen=True, kw_only=True):
@@ -91,30 +102,34 @@ class History:
         self._answers: dict[tuple[Any, ...], Any] = {}
 
     def version(self) -> tuple[int, ...]:
-        """Return the sizes of the record files: what changes when something is recorded."""
+        """Return the sizes of the record files: what changes when something is recorded, or the run ends."""
         files = sorted((self._folder / "records").glob("*.jsonl"))
-        return tuple(path.stat().st_size for path in files)
+        return (*(path.stat().st_size for path in files), int((self._folder / SUMMARY).exists()))
 
     def span(self) -> Span:
         """Return what the records hold."""
         self._follow()
         if self._first is None or self._last is None:
             raise RecordError(f"nothing is recorded under {self._folder} yet; try again in a moment")
-        length = max(self._last - self._first, 1)
-        counts: dict[str, Counter[int]] = {loop: Counter() for loop in self._tails}
-        for mark in self._marks:
-            counts[mark.loop][min((mark.at - self._first) * BUCKETS // length, BUCKETS - 1)] += 1
         return Span(
             start=format_rfc3339(self._first),
             end=format_rfc3339(self._last),
             running=is_running(self._folder),
-            decisions={loop: [one[bucket] for bucket in range(BUCKETS)] for loop, one in counts.items()},
+            decisions=histogram(self._tails, self._marks, self._first, self._last),
             kinds=explained_kinds(self._folder),
         )
 
     def status(self, at: str) -> Status:
         """Return the page of ``kubetide status`` at a time; empty is the end."""
         return self._kept(("status", at), lambda: status_of(self._moments, self._moment(at))[0])
+
+    def summary(self) -> Outcome:
+        """Return what the run came to."""
+        try:
+            summary = msgspec.json.decode((self._folder / SUMMARY).read_bytes(), type=Summary)
+        except (OSError, msgspec.DecodeError):
+            return Outcome()
+        return Outcome(summary=summary, cells=summary_cells(summary))
 
     def objects(self, at: str) -> dict[str, list[str]]:
         """Return the names of all that can be explained at a time, by kind."""
@@ -166,6 +181,11 @@ class History:
             ),
         )
 
+    def whole_past(self, values: int) -> Past:
+        """Return all figures of all the time, with at most about so many values."""
+        self._follow()
+        return self._figures.whole(self._first or Instant(0), self._last or Instant(0), values)
+
     def decisions(self, *, words: str, loop: str, subject: str, until: str, limit: int) -> Decisions:
         """Return the newest decisions: of a loop, about a subject, with all the words, until a time."""
         self._follow()
@@ -179,8 +199,8 @@ class History:
             and (not subject or _is_about(mark, subject))
             and (not parts or _has(mark, parts))
         ]
-        newest = found[: -min(limit, MOST_DECISIONS) - 1 : -1]
-        return Decisions(found=len(found), decisions=tuple(map(decision_of, newest)))
+        newest = found[: -limit - 1 : -1]
+        return Decisions(found=len(found), decisions=tuple(map(marked, newest)))
 
     def _moment(self, at: str) -> Moment | None:
         if not at:
@@ -221,6 +241,22 @@ class History:
             self._answers[key] = answer()
         found: T = self._answers[key]
         return found
+
+
+def histogram(
+    loops: Iterable[str], marks: Iterable[Mark], first: Instant, last: Instant
+) -> dict[str, list[int]]:
+    """Return by loop how many decisions each of equal parts of a time has."""
+    length = max(last - first, 1)
+    counts: dict[str, Counter[int]] = {loop: Counter() for loop in loops}
+    for mark in marks:
+        counts[mark.loop][min((mark.at - first) * BUCKETS // length, BUCKETS - 1)] += 1
+    return {loop: [one[bucket] for bucket in range(BUCKETS)] for loop, one in counts.items()}
+
+
+def marked(mark: Mark) -> MarkedDecision:
+    """Return a decision as a plot marks it."""
+    return MarkedDecision(**msgspec.structs.asdict(decision_of(mark)), change=mark.change)
 
 
 def _is_about(mark: Mark, subject: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isnan, nan
 from pathlib import Path
 from typing import Final
@@ -21,6 +22,9 @@ MOST_LINES: Final = 64
 MOST_POINTS: Final = 5_000
 """Of one line."""
 
+FEWEST_POINTS: Final = 100
+"""Of one line, where all are asked for."""
+
 METRICS: Final = "metric"
 """The kind of figure that is named by its HPA and the metric."""
 
@@ -29,8 +33,9 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
     """One figure of one object: each value holds from its time to that of the next.
 
     Attributes:
-        kind: ``cluster``, ``nodegroup``, ``hpa``, ``metric`` of an HPA, or its ``forecast``.
-        name: Of the object; of a metric ``NAMESPACE/HPA/METRIC``; empty for the cluster.
+        kind: ``cluster``, ``nodegroup``, ``hpa``, ``metric`` of an HPA, or its ``forecast``; of a simulation also ``run``
+            and ``service``.
+        name: Of the object; of a metric ``NAMESPACE/HPA/METRIC``; empty for the cluster and the run.
         figure: Such as ``ready`` or ``cost``.
         times: Seconds since 1970, UTC.
         values: None where the value is not known.
@@ -68,10 +73,23 @@ class Figures:
         """Return the figures that fit, empty words fit all. Raises RecordError where there are no records."""
         self._history.follow()
         found = [key for key in self._history.series() if _fits(key, kind, name, figure)]
+        return self._past(found, since, until, points, MOST_LINES)
+
+    def whole(self, since: Instant, until: Instant, values: int) -> Past:
+        """Return all figures, with at most about so many values together. Raises RecordError as ``past``."""
+        self._history.follow()
+        found = self._history.series()
+        most = values // FEWEST_POINTS
+        points = min(MOST_POINTS, values // max(min(len(found), most), 1))
+        return self._past(found, since, until, points, most)
+
+    def _past(
+        self, found: Sequence[SeriesKey], since: Instant, until: Instant, points: int, lines: int
+    ) -> Past:
         columns = [(key, self._history.column(key)) for key in found]
         shown = [(key, thinned(column, since, until, points)) for key, column in columns]
         shown = [(key, column) for key, column in shown if not np.isnan(column.values).all()]
-        most = sorted(shown, key=lambda one: _greatest(one[1]), reverse=True)[:MOST_LINES]
+        most = sorted(shown, key=lambda one: _greatest(one[1]), reverse=True)[:lines]
         return Past(
             since=format_rfc3339(since),
             until=format_rfc3339(until),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from importlib import resources
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -19,13 +18,17 @@ from kubetide.simulate.status import Status
 from kubetide.simulate.why import WhyError
 from kubetide.units.time import seconds
 from kubetide.web.access import HEADERS, Access, keep_token, token_given
-from kubetide.web.history import Decisions, Explanation, History, Span
+from kubetide.web.front import script, static
+from kubetide.web.history import Decisions, Explanation, History, Outcome, Span
 from kubetide.web.openapi import Parameter, Route, openapi
 from kubetide.web.past import Past
 
 T = TypeVar("T")
 
 API: Final = "/api/v1"
+MOST_DECISIONS: Final = 500
+"""In one answer."""
+
 MOST_WAITING: Final = 32
 """Questions that wait for the one that is being answered; more are sent away."""
 
@@ -45,6 +48,7 @@ ROUTES: Final = (
         Status,
         (_AT,),
     ),
+    Route(f"{API}/summary", "summary", "What a simulation came to; nothing before its end", Outcome),
     Route(
         f"{API}/ahead",
         "ahead",
@@ -55,10 +59,11 @@ ROUTES: Final = (
     Route(
         f"{API}/history",
         "history",
-        "Figures of the past, to be plotted: pods, nodes by group, cost an hour, replicas and metrics of HPAs",
+        "Figures of the past, to be plotted: pods, nodes by group, cost an hour, replicas and metrics of HPAs; of a "
+        "simulation its services and what was spent",
         Past,
         (
-            Parameter("kind", "of cluster, nodegroup, hpa, metric or forecast only"),
+            Parameter("kind", "of cluster, nodegroup, hpa, metric, forecast, run or service only"),
             Parameter("name", "of this object only; for a metric its HPA is enough"),
             Parameter("figure", "of this name only, such as ready, pending or cost"),
             Parameter("at", f"{_AT.about}; nothing after it"),
@@ -95,8 +100,7 @@ ROUTES: Final = (
     ),
 )
 
-_FILES = ("app.js", "pages.js", "plots.js", "style.css", "icon.svg")
-_TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+_FILES = {"style.css": "text/css", "icon.svg": "image/svg+xml"}
 
 
 class Dashboard:
@@ -180,6 +184,9 @@ class Dashboard:
         at = request.query.get("at", "")
         return _json(await self._ask(lambda: self._known.status(at)))
 
+    async def _summary(self, _request: web.Request) -> web.Response:
+        return _json(await self._ask(self._known.summary))
+
     async def _objects(self, request: web.Request) -> web.Response:
         at = request.query.get("at", "")
         return _json(await self._ask(lambda: self._known.objects(at)))
@@ -190,7 +197,7 @@ class Dashboard:
 
     async def _decisions(self, request: web.Request) -> web.Response:
         query = request.query
-        limit = _number(query, "limit", 100)
+        limit = min(_number(query, "limit", 100), MOST_DECISIONS)
         return _json(
             await self._ask(
                 lambda: self._known.decisions(
@@ -230,13 +237,15 @@ class Dashboard:
     async def _page(self, request: web.Request) -> web.Response:
         """Return a file of the front end; any other path is a page of it."""
         asked = request.match_info["page"]
-        name = asked if asked in _FILES else "index.html"
         if request.path.startswith("/api/"):
             return _error(404, f"{request.path}: no such path; {API}/openapi.json lists them")
-        text = (resources.files("kubetide.web") / "static" / name).read_text(encoding="utf-8")
-        return web.Response(
-            text=text, content_type=_TYPES[name.rpartition(".")[2]], headers={"Cache-Control": "no-cache"}
-        )
+        if asked == "app.js":
+            text, kind = script(), "text/javascript"
+        elif asked in _FILES:
+            text, kind = static(asked), _FILES[asked]
+        else:
+            text, kind = static("index.html"), "text/html"
+        return web.Response(text=text, content_type=kind, headers={"Cache-Control": "no-cache"})
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         """Tell of growth of the records, until the listener goes or no longer reads."""

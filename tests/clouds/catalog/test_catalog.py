@@ -23,7 +23,7 @@ from kubetide.embedded.cloud import EmbeddedCloud, GroupSpec
 from kubetide.ports.cloud import NodeGroup, NodeTemplate, Offering
 from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.config import ConfigError, flag_values, make_config
-from kubetide.simulate.build import catalogue_of
+from kubetide.simulate.machines import catalogue_of
 from kubetide.simulate.scenario import load_scenario
 from kubetide.testing.cloud_battery import CASES, CloudUnderTest
 from kubetide.units.time import minutes, parse_rfc3339

@@ -11,6 +11,7 @@ from kubetide.ports.cloud import NewGroup
 from kubetide.ports.errors import CloudError
 from kubetide.runtime.clock import run_virtual
 from kubetide.testing.cloud_battery import CASES, CloudUnderTest
+from kubetide.testing.cloud_creation_battery import CREATION_CASES
 from kubetide.testing.cloud_faults_battery import FAULT_CASES, FailingCloud
 from kubetide.units.time import minutes, parse_rfc3339
 
@@ -33,6 +34,12 @@ class Faults:
         self.cloud._faults = CloudFaults()
 
 
+CREATABLE = [
+    GroupSpec(name=f"auto-{kind}", instance_type=kind, max_size=2, zones=("zone-b",), price_per_hour=price)
+    for kind, price in (("m5.large", 0.5), ("c5.large", None))
+]
+
+
 def two_groups():
     return [
         GroupSpec(name="empty", instance_type="m5.large", max_size=3),
@@ -45,7 +52,9 @@ def play(test, *, keep=None):
 
     async def main(clock):
         groups = two_groups()
-        cloud = EmbeddedCloud(EmbeddedCluster(Store(), clock), clock, seed=1, groups=groups, keep=keep)
+        cloud = EmbeddedCloud(
+            EmbeddedCluster(Store(), clock), clock, seed=1, groups=groups, creatable=CREATABLE, keep=keep
+        )
         await cloud.start()
         machines = asyncio.create_task(cloud.run())
         await test(cloud, clock)
@@ -57,6 +66,16 @@ def play(test, *, keep=None):
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_the_embedded_cloud_passes_the_battery(case):
     """The embedded cloud does what the Cloud port promises."""
+
+    async def test(cloud, clock):
+        await case(CloudUnderTest(cloud, clock, group="empty", kept="kept", patience=minutes(5)))
+
+    play(test)
+
+
+@pytest.mark.parametrize("case", CREATION_CASES, ids=lambda case: case.__name__)
+def test_the_embedded_cloud_passes_the_battery_of_creation(case):
+    """The embedded cloud creates and deletes groups as the port promises."""
 
     async def test(cloud, clock):
         await case(CloudUnderTest(cloud, clock, group="empty", kept="kept", patience=minutes(5)))

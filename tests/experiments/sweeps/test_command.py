@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import pytest
 from click.testing import CliRunner
@@ -155,18 +156,19 @@ def test_the_page_in_a_browser(tmp_path):
     write_sweep(page, small().name, AXES, cells, settings, effects_of(AXES, settings))
     for browser in chromium(tmp_path / "profile"):
         browser.get(page.as_uri())
-        assert browser.find_element("css selector", "html").get_attribute("data-ready") == "true"
+        assert browser.find_element("css selector", "html").get_attribute("data-ready") == "1"
         assert browser.get_log("browser") == []
         points = browser.find_elements("css selector", "#scatter circle")
         assert [one.get_attribute("class") for one in points] == ["on-front chosen", "on-front", "behind"]
         points[2].click()
-        chosen = browser.find_element("css selector", "#chosen-title")
-        assert chosen.text == f"expander={WILD}, target=1"
+
+        chosen = partial(browser.find_element, "css selector", "#chosen h2")
+        assert chosen().text == f"expander={WILD}, target=1 2"
         rows = [row.text.split() for row in browser.find_elements("css selector", "#chosen tbody tr")]
         assert [row[:3] for row in rows] == [["1", "3.10", "6"], ["2", "3.20", "6"]]
         assert browser.find_element("css selector", "#failed li").text == (
             f"expander={WILD}, target=2, seed 2: {WILD}"
         )
         browser.find_elements("css selector", "#settings tbody tr")[1].click()
-        assert chosen.text == "expander=a, target=2"
+        assert chosen().text == "expander=a, target=2 2"
         assert browser.find_elements("css selector", "b") == []

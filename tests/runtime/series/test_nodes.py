@@ -362,3 +362,24 @@ def test_pods_that_a_bypassed_scheduler_has_not_seen_are_counted_apart():
     found = gauges(world)
     assert found["unschedulable_pods_count", "unschedulable"] == 1
     assert found["unschedulable_pods_count", "scheduler_unprocessed"] == 1
+
+
+def test_groups_that_are_created_and_deleted_are_counted():
+    """A created group counts as autoprovisioned while it is there; creations and deletions are counted."""
+    offered = (GroupSpec(name="auto", instance_type="m5.large", max_size=3),)
+
+    async def story(world):
+        assert ("created_node_groups_total", "autoprovisioned") not in world.read()
+        await world.deploy(replicas=1)
+        await world.after(minutes(4))
+        found = world.read()
+        assert found["created_node_groups_total", "autoprovisioned"] == 1
+        assert found["node_groups_count", "autoprovisioned"] == 1
+        assert found["node_groups_count", "autoscaled"] == 0
+        await world.scale("web", 0)
+        await world.after(minutes(12))
+        found = world.read()
+        assert found["deleted_node_groups_total", "autoprovisioned"] == 1
+        assert found["node_groups_count", "autoprovisioned"] == 0
+
+    told(story, (), creatable=offered, node_autoprovisioning_enabled=True, **SHORT)

@@ -8,25 +8,18 @@ from typing import NamedTuple
 
 from kubetide.embedded.agenda import Agenda
 from kubetide.embedded.cloud.catalogue import CATALOGUE, InstanceType
-from kubetide.embedded.cloud.device_slices import slices_json
 from kubetide.embedded.cloud.faults import NO_FAULTS, Call, CloudFaults
-from kubetide.embedded.cloud.groups import (
-    GPU_LABEL,
-    NOT_READY_TAINT,
-    GroupSpec,
-    node_conditions,
-    node_json,
-    provider_id,
-)
+from kubetide.embedded.cloud.groups import GPU_LABEL, GroupSpec, provider_id
+from kubetide.embedded.cloud.joining import create_node, make_ready
 from kubetide.embedded.cloud.kept import json_of, made_groups, put_back
 from kubetide.embedded.cloud.machines import Do, Group, GroupCounts, Machine
-from kubetide.embedded.cloud.made import made_group
+from kubetide.embedded.cloud.made import candidates_of, made_group
 from kubetide.objects.base import Json
-from kubetide.objects.kinds import NODES, RESOURCE_SLICES
+from kubetide.objects.kinds import NODES
 from kubetide.ports.clock import Clock
-from kubetide.ports.cloud import Cloud, InstanceError, NewGroup, NodeGroup
+from kubetide.ports.cloud import Cloud, GroupCandidate, InstanceError, NewGroup, NodeGroup
 from kubetide.ports.cluster import Cluster
-from kubetide.ports.errors import AlreadyExists, ApiError, CloudError, Conflict, NotFound
+from kubetide.ports.errors import ApiError, CloudError, NotFound
 from kubetide.units.seeds import name_suffix, unit_interval
 from kubetide.units.time import Instant, after, seconds
 
@@ -52,6 +45,7 @@ class EmbeddedCloud(Cloud):
         *,
         seed: int,
         groups: Sequence[GroupSpec],
+        creatable: Sequence[GroupSpec] = (),
         catalogue: Mapping[str, InstanceType] = CATALOGUE,
         faults: CloudFaults = NO_FAULTS,
         keep: Callable[[Json], None] | None = None,
@@ -64,6 +58,7 @@ class EmbeddedCloud(Cloud):
             clock: The time.
             seed: What everything random is drawn from.
             groups: The node groups.
+            creatable: Groups that may be made while it runs, or others of the same machines.
             catalogue: The instance types.
             faults: What goes wrong.
             keep: Takes the machines, and what they do next, after each change.
@@ -76,6 +71,8 @@ class EmbeddedCloud(Cloud):
         self._seed = seed
         self._faults = faults
         self._catalogue = catalogue
+        self._creatable = tuple(sorted(creatable, key=lambda group: group.name))
+        self._candidates = candidates_of(self._creatable, catalogue)
         self._groups: dict[str, Group] = {}
         for spec in sorted(groups, key=lambda group: group.name):
             if spec.name in self._groups:
@@ -89,7 +86,7 @@ class EmbeddedCloud(Cloud):
         self._spent_until = clock.now()
         if kept is not None:
             for new in made_groups(kept):
-                self._groups[new.id] = made_group(new, catalogue)
+                self._groups[new.id] = made_group(new, catalogue, self._creatable)
             self._groups = dict(sorted(self._groups.items()))
             self._spent = put_back(kept, self._groups)
             for group in self._groups.values():
@@ -111,7 +108,7 @@ class EmbeddedCloud(Cloud):
             for _ in range(group.spec.first_size):
                 machine = self._add(group, group.zones_by_capacity()[0])
                 machine.state = "Running"
-                await self._create_node(group, machine, ready=True, now=now)
+                await create_node(self._cluster, group, machine, ready=True, now=now)
                 machine.node = True
         self._note()
 
@@ -127,6 +124,15 @@ class EmbeddedCloud(Cloud):
         if self._view is None:
             self._view = tuple(group.view() for group in self._groups.values())
         return self._view
+
+    @property
+    def creates_groups(self) -> bool:
+        """Groups can be created."""
+        return True
+
+    async def group_candidates(self) -> Sequence[GroupCandidate]:
+        """Return the groups that can be created, ordered by id."""
+        return self._candidates
 
     async def increase_size(self, group_id: str, delta: int) -> None:
         """Order ``delta`` machines. Raises CloudError."""
@@ -157,16 +163,20 @@ class EmbeddedCloud(Cloud):
 
     async def create_group(self, group: NewGroup) -> NodeGroup:
         """Make a group without machines. Raises CloudError."""
+        self._check_call("create_group", group.id)
         if group.id in self._groups:
             raise CloudError(f"node group {group.id} exists; give the new one another name")
-        self._groups = dict(sorted({**self._groups, group.id: made_group(group, self._catalogue)}.items()))
+        made = made_group(group, self._catalogue, self._creatable)
+        self._groups = dict(sorted({**self._groups, group.id: made}.items()))
         self._view = None
         self._note()
         return self._groups[group.id].view()
 
     async def delete_group(self, group_id: str) -> None:
         """Delete a group that ``create_group`` made and that has no machines. Raises CloudError."""
-        self._group(group_id).check_deletable()
+        group = self._group(group_id)
+        self._check_call("delete_group", group_id)
+        group.check_deletable()
         del self._groups[group_id]
         self._view = None
         self._note()
@@ -349,47 +359,13 @@ class EmbeddedCloud(Cloud):
             self._changed(group)
         if not machine.joins:
             return
-        await self._create_node(group, machine, ready=False, now=now)
+        await create_node(self._cluster, group, machine, ready=False, now=now)
         machine.node = True
         time = group.spec.ready.draw(self._seed, "ready", machine.name)
         self._plan(machine, "make ready", after(now, time))
 
-    async def _create_node(self, group: Group, machine: Machine, *, ready: bool, now: Instant) -> None:
-        assert group.kind is not None  # a group without a type has no machines
-        body = node_json(group.spec, group.kind, name=machine.name, zone=machine.zone, ready=ready, now=now)
-        # One of this name can only be that of an attempt whose answer was lost.
-        with suppress(AlreadyExists):
-            await self._cluster.create(NODES, body)
-        if group.spec.devices:
-            node = await self._cluster.get(NODES, machine.name)
-            for piece in slices_json(group.spec.devices, node=machine.name, uid=node.metadata.uid):
-                with suppress(AlreadyExists):
-                    await self._cluster.create(RESOURCE_SLICES, piece)
-
     async def _make_ready(self, group: Group, machine: Machine) -> None:  # noqa: ARG002  one shape for all steps
-        now = self._clock.now()
-        conditions = node_conditions(ready=True, now=now)
-        await self._cluster.patch(
-            NODES, machine.name, {"status": {"conditions": conditions}}, subresource="status"
-        )
-        await self._untaint(machine.name)
-
-    async def _untaint(self, name: str) -> None:
-        """Take the not-ready taint off and keep those that others have set meanwhile."""
-        while True:
-            raw = await self._cluster.get(NODES.untyped, name)
-            taints = [
-                taint for taint in raw["spec"].get("taints") or () if taint.get("key") != NOT_READY_TAINT
-            ]
-            patch = {
-                "metadata": {"resourceVersion": raw["metadata"]["resourceVersion"]},
-                "spec": {"taints": taints or None},
-            }
-            try:
-                await self._cluster.patch(NODES, name, patch)
-            except Conflict:
-                continue
-            return
+        await make_ready(self._cluster, machine.name, self._clock.now())
 
     async def _end(self, group: Group, machine: Machine) -> None:
         if machine.node:

@@ -12,7 +12,9 @@ from kubetide.ports.errors import CloudCause
 from kubetide.units.seeds import unit_interval
 from kubetide.units.time import Instant
 
-Call = Literal["refresh", "increase_size", "decrease_target_size", "delete_nodes"]
+Call = Literal[
+    "refresh", "increase_size", "decrease_target_size", "delete_nodes", "create_group", "delete_group"
+]
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,13 @@ class CallFailure:
     """Calls that the cloud refuses."""
 
     window: Window
-    calls: tuple[Call, ...] = ("increase_size", "decrease_target_size", "delete_nodes")
+    calls: tuple[Call, ...] = (
+        "increase_size",
+        "decrease_target_size",
+        "delete_nodes",
+        "create_group",
+        "delete_group",
+    )
     message: str = "the cloud's API is not available"
     error_class: str = "Other"
     error_code: str = "cloudProviderError"

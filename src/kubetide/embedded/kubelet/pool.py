@@ -29,7 +29,7 @@ from kubetide.embedded.kubelet.writer import Writer
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod, is_finished, pod_condition
 from kubetide.ports.clock import Clock
-from kubetide.ports.cluster import Cluster
+from kubetide.ports.cluster import Cluster, as_remote
 from kubetide.ports.errors import ApiError, Conflict, NotFound
 from kubetide.units.time import ZERO, Duration, Instant, after, minutes, parse_rfc3339, seconds
 from kubetide.watching import Informer, Key
@@ -57,6 +57,7 @@ class KubeletPool:
         settled: Settled | None = None,
         heartbeat: Duration = HEARTBEAT,
         lease_renewal: Duration = ZERO,
+        tells_resources: bool = False,
     ) -> None:
         """Follow the informers from now on; writes nothing before ``run``.
 
@@ -72,6 +73,8 @@ class KubeletPool:
             settled: Pods that count as ready from the beginning.
             heartbeat: How often node statuses are confirmed; 0 is never.
             lease_renewal: How often node leases are renewed; 0 is never, as nothing here reads them.
+            tells_resources: Whether statuses say the resources of containers from the start, as those of real
+                kubelets do; on a cluster behind a connection they always do.
         """
         self._cluster = cluster
         self._clock = clock
@@ -94,6 +97,7 @@ class KubeletPool:
             keeper=self._keeper,
             lives=self._lives,
             on_node=self._on_node,
+            tells_always=tells_resources or as_remote(cluster) is not None,
         )
         for node_key, node in nodes.objects.items():
             self._node_changed(node_key, None, node)

@@ -23,7 +23,7 @@ from kubetide.objects.base import Json
 from kubetide.objects.kinds import PODS
 from kubetide.objects.pod import Pod, PodSpec, is_finished
 from kubetide.ports.clock import Clock
-from kubetide.ports.cluster import Cluster, as_remote
+from kubetide.ports.cluster import Cluster
 from kubetide.scheduling.pods.resources import pod_requests
 from kubetide.units.time import after, seconds
 from kubetide.watching import Informer, Key
@@ -45,10 +45,11 @@ class Resizer:
         keeper: NodeKeeper,
         lives: Mapping[Key, Life],
         on_node: Mapping[str, Mapping[Key, None]],
+        tells_always: bool,
     ) -> None:
         self._cluster = cluster
-        # kube-apiserver resizes only pods whose statuses tell of resources; in one process they say nothing new.
-        self._tells_always = as_remote(cluster) is not None
+        # kube-apiserver resizes only pods whose statuses tell of resources; where nobody reads them they say nothing new.
+        self._tells_always = tells_always
         self._clock = clock
         self._agenda = agenda
         self._pods = pods

@@ -19,7 +19,7 @@ from kubetide.experiments.policies.expectations import (
     Window,
 )
 from kubetide.simulate.decisions import decision_line
-from kubetide.simulate.report import lost_minutes
+from kubetide.simulate.series import lost_minutes
 from kubetide.simulate.timeline import Mark, ServiceSeries, Summary, Timeline
 from kubetide.units.time import Instant, after, between, format_duration, format_rfc3339, seconds, to_seconds
 

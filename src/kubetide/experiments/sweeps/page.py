@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
 from kubetide.experiments.figures import unserved_share
 from kubetide.experiments.sweeps.grid import Axis
 from kubetide.experiments.sweeps.results import Effect, Setting
 from kubetide.experiments.sweeps.sweep import Cell
 from kubetide.experiments.sweeps.tables import effects_table, settings_table
-from kubetide.simulate.report import Json, render_page
 from kubetide.simulate.table import decimal, percent, printable
+from kubetide.web.front import Json, as_file
 
 
 def write_sweep(
@@ -26,7 +24,7 @@ def write_sweep(
 ) -> None:
     """Write the page of a sweep to one HTML file. Raises OSError."""
     data = sweep_data(name, axes, cells, settings, effects)
-    path.write_text(render_page(f"sweep · {printable(name)}", data, page="sweep"), encoding="utf-8")
+    path.write_text(as_file(f"sweep · {printable(name)}", data, page="sweep"), encoding="utf-8")
 
 
 def sweep_data(
@@ -52,8 +50,9 @@ def sweep_data(
         ),
         "currency": next((cell.outcome.summary.currency for cell in cells if cell.outcome.summary), ""),
         "points": [_point(axes, one, cells) for one in settings],
-        "settings": msgspec.to_builtins(settings_table(axes, settings)),
-        "effects": msgspec.to_builtins(effects_table(effects)),
+        "settings": settings_table(axes, settings),
+        "effects": effects_table(effects),
+        "span": None,
         "failed": [
             f"{_titled(axes, cell.values)}, seed {cell.seed}: {printable(cell.outcome.error)}"
             for cell in cells

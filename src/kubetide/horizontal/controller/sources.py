@@ -34,8 +34,9 @@ class GuardedSource:
         problem: Why the first of these questions had none.
     """
 
-    def __init__(self, name: str, clock: Clock) -> None:
+    def __init__(self, name: str, clock: Clock, patience: Duration = PATIENCE) -> None:
         self.name = name
+        self._patience = patience
         self.failures = 0
         self.last_failure = ""
         self.last_error = ""
@@ -59,7 +60,7 @@ class GuardedSource:
                 f"it is asked again within {format_duration(PAUSE)}"
             )
         try:
-            async with asyncio.timeout(to_seconds(PATIENCE)):
+            async with asyncio.timeout(to_seconds(self._patience)):
                 answer = await question()
         except MetricsError as error:
             self._timeouts = 0
@@ -68,7 +69,7 @@ class GuardedSource:
             raise
         except TimeoutError:
             self._note_timeout()
-            text = f"the source of {self.name} did not answer within {format_duration(PATIENCE)}"
+            text = f"the source of {self.name} did not answer within {format_duration(self._patience)}"
             self._note_problem(text)
             raise MetricsError(text) from None
         except Exception as error:

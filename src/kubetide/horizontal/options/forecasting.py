@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from kubetide.forecast.headroom import LEAST_PODS, LEAST_STEPS, HeadroomScore, within
 from kubetide.forecast.seen import NOTHING, Ahead, Seen
 from kubetide.horizontal.decision import Grounds, Verdict
 from kubetide.horizontal.facts.specs import Autoscaler
@@ -119,6 +120,32 @@ def beyond_saturation(state: State, spec: Autoscaler, load: Load, best: int) -> 
     return max(best, ceil(wanted - 1e-6))
 
 
+def with_headroom(state: State, spec: Autoscaler, load: Load, proposed: int, current: int) -> int | None:
+    """Return what is proposed by the headroom that this load's own errors have taught; None where that is not heard.
+
+    At the CPU limit the load is not known, with several metrics another one may ask for more, and few pods are left to
+    the target: all of these are up to the HPA's own formula.
+    """
+    room = state.forecasts.room(spec.key)
+    if room is None or spec.options.forecast != CALENDAR or len(spec.metrics) != 1:
+        return None
+    if load.saturated or load.proposed <= 0 or load.pods < LEAST_PODS * (share := load.pods / load.proposed):
+        return None
+    pods = ceil(float(within(room, load.pods, share)) - 1e-6)
+    # Upwards half of the tolerance, as all of it would use up the room that was learned.
+    if current and 1.0 - spec.tolerance.down <= pods / current <= 1.0 + spec.tolerance.up / 2:
+        pods = current
+    return None if pods == proposed else pods
+
+
+def share_of(spec: Autoscaler) -> float:
+    """Return the target of an HPA with one metric as a share of full use; 0 where its headroom is not to be learned."""
+    if spec.options.forecast != CALENDAR or len(spec.metrics) != 1:
+        return 0.0
+    target = spec.metrics[0].utilization
+    return FULL if target is None else min(target, 100) / 100
+
+
 def is_rolling(pods: Sequence[PodView]) -> bool:
     """Return whether pods of two ReplicaSets are there side by side."""
     owners = {pod.owner for pod in pods if not pod.deleting and pod.owner.startswith("ReplicaSet/")}
@@ -214,6 +241,15 @@ def score_lines(state: State, key: Key, now: Instant) -> list[str]:
     lines = [
         f"forecast: {score.hits} of {told} foretold onsets came true; {score.pod_minutes:.0f} pod-minutes were held beyond what the load asked for"
     ]
+    limit, asked = state.forecasts.limit(key), state.specs.get(key)
+    if not limit.hides_more and asked is not None and asked.options.forecast == CALENDAR:
+        lines.append(
+            f"forecast: a load at the CPU limit counts as it is: only {limit.hits:.1f} of {limit.trials:.1f} times was it still as "
+            "high when the pods had caught up"
+        )
+    learned = state.forecasts.headroom_score(key)
+    if learned is not None:
+        lines.append(f"forecast: {_of_headroom(learned)}")
     if state.forecasts.second is not None and state.forecasts.second.problem:
         lines.append(f"forecast: {state.forecasts.second.problem}")
     coming = state.forecasts.coming(key, now, hours(1))
@@ -222,6 +258,18 @@ def score_lines(state: State, key: Key, now: Instant) -> list[str]:
         for one in coming
     ]
     return lines
+
+
+def _of_headroom(score: HeadroomScore) -> str:
+    """Return what is said of the back-test of learned headroom."""
+    if score.steps < LEAST_STEPS:
+        return f"headroom is being learned from {score.steps} minutes; it is heard after {LEAST_STEPS} at the earliest"
+    heard = "is heard" if score.heard else "is refused"
+    share = 100 * score.pods / max(score.plain_pods, 1e-6)
+    return (
+        f"learned headroom {heard}: on this load's last days it would have had {share:.0f} % of the target's pods, and "
+        f"{score.short:.1f} minutes short of pods in the place of {score.plain_short:.1f}"
+    )
 
 
 def _lead(state: State) -> str:
@@ -236,9 +284,11 @@ def learn(state: State, verdicts: Sequence[Verdict], now: Instant) -> None:
         spec = state.specs[verdict.key]
         if not spec.options.forecasts or verdict.stage == "waiting":
             continue
-        beyond = BEYOND if verdict.saturated and spec.options.forecast == CALENDAR else 1.0
-        load = None if verdict.load is None else verdict.load * beyond
+        counts_more = verdict.saturated and spec.options.forecast == CALENDAR
+        beyond = BEYOND if counts_more and state.forecasts.may_boost(verdict.key) else 1.0
         reactive = verdict.desired if verdict.reactive is None else verdict.reactive
-        seen.append((verdict.key, Seen(load, verdict.desired, reactive, verdict.rolling, verdict.saturated)))
+        share = share_of(spec)
+        one = Seen(verdict.load, verdict.desired, reactive, verdict.rolling, verdict.saturated, beyond, share)
+        seen.append((verdict.key, one))
     if seen or len(state.forecasts):
         state.forecasts.take(seen, now)

@@ -16,7 +16,13 @@ from kubetide.horizontal.metrics.types import Tally
 from kubetide.horizontal.options.cadence import is_due
 from kubetide.horizontal.options.deletion_cost import costs_of_idlest
 from kubetide.horizontal.options.emptiest_node import costs_of_emptiest
-from kubetide.horizontal.options.forecasting import beyond_saturation, is_rolling, load_of, raised
+from kubetide.horizontal.options.forecasting import (
+    beyond_saturation,
+    is_rolling,
+    load_of,
+    raised,
+    with_headroom,
+)
 from kubetide.horizontal.options.forecasting import why_of as why_foretold
 from kubetide.horizontal.options.named import Situation, adjusted, named_options
 from kubetide.horizontal.options.pause import unpaused
@@ -61,6 +67,7 @@ class Number(NamedTuple):
     saturated: bool = False
     rolling: bool = False
     beyond: int | None = None
+    headroom: int | None = None
     reactive: int | None = None
     ahead: Ahead = NOTHING
 
@@ -129,6 +136,7 @@ def evaluate(state: State, key: Key, now: Instant) -> Verdict:
         saturated=number.saturated,
         rolling=number.rolling,
         beyond=number.beyond,
+        headroom=number.headroom,
         reactive=number.reactive,
         ahead=number.ahead,
     )
@@ -257,6 +265,7 @@ def _normalized(found: Proposed, spec: Autoscaler, state: State, current: int, n
         saturated=found.saturated,
         rolling=found.rolling,
         beyond=found.beyond,
+        headroom=found.headroom,
     )
 
 
@@ -269,6 +278,10 @@ def _with_load(
     if load is None:
         return found
     found = found._replace(load=load.pods, saturated=load.saturated)
+    learned = None if found.rolling else with_headroom(state, spec, load, found.replicas, scale.spec_replicas)
+    if learned is not None:
+        why = "learned headroom" if learned != scale.spec_replicas else ""
+        return found._replace(replicas=learned, headroom=learned, why=why)
     more = beyond_saturation(state, spec, load, found.replicas)
     if more <= found.replicas:
         return found._replace(replicas=more)

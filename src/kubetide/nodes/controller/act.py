@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
 from itertools import groupby
 
 import msgspec
@@ -12,7 +12,9 @@ from kubetide.nodes.decision import (
     Action,
     AddTaint,
     AskExpander,
+    CreateGroup,
     DecreaseTarget,
+    DeleteGroup,
     DeleteInstances,
     DeleteNodes,
     EvictPod,
@@ -21,11 +23,13 @@ from kubetide.nodes.decision import (
     Outcomes,
     RemoveTaint,
 )
+from kubetide.nodes.facts.nodes import DELETION_CANDIDATE
 from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import NODES, PODS
 from kubetide.objects.node import Node, Taint
 from kubetide.objects.pod import is_finished
+from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.cluster import Cluster, withheld
 from kubetide.ports.errors import (
@@ -37,6 +41,7 @@ from kubetide.ports.errors import (
     NotFound,
     Withheld,
 )
+from kubetide.units.time import Duration
 
 _PARALLEL = 10
 _ATTEMPTS = 5
@@ -47,32 +52,45 @@ _SKIPPED = Outcome("skipped")
 class Actor:
     """Does what was decided. Errors become outcomes; of those that no port raises ``bugs`` tells besides."""
 
-    def __init__(self, cluster: Cluster, cloud: Cloud, ask: Ask | None = None) -> None:
+    def __init__(self, cluster: Cluster, cloud: Cloud, clock: Clock, ask: Ask | None = None) -> None:
         """``ask`` puts a question to the expander in a process of its own."""
+        self._clock = clock
+        self._soft_until: Duration | None = None
         self._ask = ask
         self._cluster = cluster
         self._cloud = cloud
         self.bugs: list[Exception] = []
         """What the last actions failed at that is no error of a port."""
 
-    async def act(self, actions: Sequence[Action]) -> Outcomes:
-        """Carry out the actions in order, runs of one kind in parallel; increases one after another."""
+    async def act(self, actions: Sequence[Action], *, soft_taint_time: Duration | None = None) -> Outcomes:
+        """Carry out the actions in order, runs of one kind in parallel; increases one after another.
+
+        Soft taints of candidates that have not been begun after ``soft_taint_time`` are skipped; None for no such limit.
+        """
         self.bugs = []
+        begun = self._clock.monotonic()
+        self._soft_until = None if soft_taint_time is None else Duration(begun + soft_taint_time)
         results: list[Outcome] = []
         for kind, run in groupby(actions, type):
             batch = list(run)
             if kind is IncreaseSize:
-                results += await self._increase([one for one in batch if isinstance(one, IncreaseSize)])
+                unmade = _unmade(actions, results)
+                results += await self._increase(
+                    [one for one in batch if isinstance(one, IncreaseSize)], unmade
+                )
             else:
                 results += await in_parallel(batch, self._do, limit=_PARALLEL)
         return Outcomes(tuple(results))
 
-    async def _increase(self, actions: Sequence[IncreaseSize]) -> list[Outcome]:
-        """Stop at the first that fails, as upstream does, unless they are to be tried all."""
+    async def _increase(self, actions: Sequence[IncreaseSize], unmade: Container[str]) -> list[Outcome]:
+        """Stop at the first that fails, as upstream does, unless they are to be tried all.
+
+        ``unmade``: groups that the cloud would not create.
+        """
         results: list[Outcome] = []
         failed = False
         for action in actions:
-            if failed and not action.parallel:
+            if (failed and not action.parallel) or action.group in unmade:
                 results.append(_SKIPPED)
                 continue
             outcome = await self._do(action)
@@ -80,11 +98,22 @@ class Actor:
             results.append(outcome)
         return results
 
+    def _is_too_late(self, action: Action) -> bool:
+        if self._soft_until is None or not isinstance(action, AddTaint | RemoveTaint):
+            return False
+        return action.key == DELETION_CANDIDATE and self._clock.monotonic() >= self._soft_until
+
     async def _do(self, action: Action) -> Outcome:
+        if self._is_too_late(action):
+            return _SKIPPED
         try:
             match action:
                 case IncreaseSize():
                     await self._increase_one(action)
+                case CreateGroup():
+                    return await self._create_group(action)
+                case DeleteGroup():
+                    await self._cloud.delete_group(action.group)
                 case DecreaseTarget():
                     await self._cloud.decrease_target_size(action.group, action.delta)
                 case DeleteInstances():
@@ -111,6 +140,12 @@ class Actor:
             self.bugs.append(error)
             return Outcome("failed", f"{type(error).__name__}: {error}", "Other")
         return Outcome()
+
+    async def _create_group(self, action: CreateGroup) -> Outcome:
+        made = await self._cloud.create_group(action.new)
+        if made.id != action.new.id:
+            return Outcome("failed", f"the cloud created {made.id} in the place of {action.new.id}")
+        return Outcome(made=made)
 
     async def _increase_one(self, action: IncreaseSize) -> None:
         if action.atomic:
@@ -186,3 +221,12 @@ class Actor:
             )
         except NotFound:
             return
+
+
+def _unmade(actions: Sequence[Action], results: Sequence[Outcome]) -> set[str]:
+    """Return the groups that were to be created and were not: to ask for nodes of them would be in vain."""
+    return {
+        action.new.id
+        for action, outcome in zip(actions, results, strict=False)
+        if isinstance(action, CreateGroup) and outcome.status == "failed"
+    }

@@ -112,7 +112,7 @@ class NodesController(BaseLoop):
         self._gatherer = Gatherer(cluster, cloud, clock, board, self._state, caches)
         self._gatherer.on_new_demand = self._hurry
         self._expander = expander
-        self._actor = Actor(cluster, cloud, self._ask_expander if expander is not None else None)
+        self._actor = Actor(cluster, cloud, clock, self._ask_expander if expander is not None else None)
         self._taint_latency: TaintLatency | None = None
         if settings.dynamic_node_delete_delay_after_taint_enabled:
             self._taint_latency = TaintLatency(clock, self._gatherer.nodes)
@@ -250,10 +250,12 @@ class NodesController(BaseLoop):
         return replace(commands, next_step="scale_up") if result.replan else commands
 
     async def _act(self, actions: Sequence[Action]) -> Outcomes:
+        state = self._state
+        limit = state.settings.max_bulk_soft_taint_time if state.step == "scale_down" else None
         if self._taint_latency is None:
-            return await self._actor.act(actions)
+            return await self._actor.act(actions, soft_taint_time=limit)
         begun = self._taint_latency.expect(actions)
-        outcomes = await self._actor.act(actions)
+        outcomes = await self._actor.act(actions, soft_taint_time=limit)
         latency = await self._taint_latency.measure(begun, actions, outcomes)
         return outcomes if latency is None else replace(outcomes, taint_latency=latency)
 

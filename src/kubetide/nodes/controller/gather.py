@@ -57,7 +57,7 @@ from kubetide.objects.pod import Pod, is_finished
 from kubetide.objects.workload import ReplicationController
 from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
-from kubetide.ports.cloud import Cloud, NodeGroup
+from kubetide.ports.cloud import Cloud, GroupCandidate, NodeGroup
 from kubetide.ports.cluster import Cluster
 from kubetide.scheduling.pods.volume_use import claims_of
 from kubetide.watching import Caches, Feed, Informer, Key, shrunken, too_old
@@ -153,12 +153,17 @@ class Gatherer:
         """
         self._known.phases.begin("cloudProviderRefresh")
         groups = tuple(await self._cloud.refresh())
+        candidates: tuple[GroupCandidate, ...] | None = None
+        if self._known.settings.node_autoprovisioning_enabled:
+            candidates = tuple(await self._cloud.group_candidates())
         self._known.phases.end("cloudProviderRefresh")
         learned = await self.config_maps.learned(self._known.settings)
         if self._midway:
             self._begin_anew()
         priority_map = await self.config_maps.priority_map(self._known.settings)
         delta = await self._changes("update", groups, priority_map=priority_map)
+        if candidates is not None and candidates != self._known.candidates:
+            delta = replace(delta, candidates=candidates)
         return delta if learned is None else replace(delta, learned=learned)
 
     async def actuation(self, read_pods: Sequence[str]) -> Delta:

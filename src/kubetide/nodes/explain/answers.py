@@ -11,29 +11,18 @@ import msgspec
 from msgspec.structs import replace
 
 from kubetide.nodes.decision import Key
-from kubetide.nodes.explain.balance_lines import balance_lines
 from kubetide.nodes.explain.blockers import way_out
 from kubetide.nodes.explain.counterfactual import Remedy, Supposing
-from kubetide.nodes.explain.learned_lines import learned_lines
+from kubetide.nodes.explain.created_groups import takers_sentence
 from kubetide.nodes.explain.prospects import filled, found_before, goes, price_of
 from kubetide.nodes.explain.requests import consumer_sentence
-from kubetide.nodes.export import as_if_anew
 from kubetide.nodes.facts.amounts import refusal_text
-from kubetide.nodes.facts.causes import with_cause
 from kubetide.nodes.facts.nodes import is_being_deleted, tainted_for_deletion
 from kubetide.nodes.facts.pods import is_unschedulable
-from kubetide.nodes.registry.backoff import is_backed_off
-from kubetide.nodes.registry.cluster_state import observe, upcoming_nodes
-from kubetide.nodes.registry.notices import group_notices
-from kubetide.nodes.registry.stock_outs import out_of_stock_texts
 from kubetide.nodes.scale_up.tick import Tick, Verdict
 from kubetide.nodes.state import State
-from kubetide.nodes.templates.build import template_of
-from kubetide.nodes.templates.learning import learn
-from kubetide.nodes.templates.template import Template
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import Shortfall
-from kubetide.units.quantity import Quantity
 from kubetide.units.time import Instant, format_rfc3339
 
 
@@ -48,6 +37,7 @@ class GroupVerdict(msgspec.Struct, frozen=True, kw_only=True):
         shortfalls: What is short: requested, free, allocatable.
         template: Who says what the group's nodes look like.
         remedy: The smallest change that would help.
+        would_be: Whether the group does not exist and could be created.
     """
 
     group: str
@@ -58,6 +48,7 @@ class GroupVerdict(msgspec.Struct, frozen=True, kw_only=True):
     shortfalls: tuple[Shortfall, ...] = ()
     template: str = ""
     remedy: Remedy | None = None
+    would_be: bool = False
 
 
 class PodExplanation(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +58,7 @@ class PodExplanation(msgspec.Struct, frozen=True, kw_only=True):
         remedy: The smallest verified change over all groups; of equal ones that with the cheaper node.
         cost_summary: What is bought for it and all other pods together, and how far that is from the least
             possible price; empty unless the expander plans for all groups at once.
+        no_candidates: Why no group could be created for it, where the loop may create groups.
     """
 
     namespace: str
@@ -78,6 +70,7 @@ class PodExplanation(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[GroupVerdict, ...] = ()
     remedy: Remedy | None = None
     cost_summary: str = ""
+    no_candidates: str = ""
 
 
 class NodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,28 +99,6 @@ class NodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
     goes: str = ""
     filled: str = ""
     consolidated: str = ""
-
-
-class GroupExplanation(msgspec.Struct, frozen=True, kw_only=True):
-    """What a group is, what its nodes look like and who says so, and what keeps it from growing."""
-
-    group: str
-    min_size: int
-    max_size: int
-    target_size: int
-    ready: int
-    upcoming: int
-    template: str
-    allocatable: dict[str, str]
-    differs: tuple[str, ...]
-    """Where a live node differs from what the cloud says."""
-    learned: tuple[str, ...]
-    """What nodes have taught: start-up taints, how long they take, how right the template was at the last join."""
-    notices: tuple[str, ...]
-    """What is odd about the group: its spread, malformed settings, a view that is old."""
-    obstacles: tuple[str, ...]
-    balance: tuple[str, ...] = ()
-    """Which groups it is balanced with, and why not with others; nothing where groups are not balanced."""
 
 
 def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
@@ -171,13 +142,15 @@ def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
             sentence=f"It is not looked at in this tick: {tick.result}.",
             result=tick.result,
         )
-    cost_summary = _cost_text(tick, key)
-    groups = tuple(_group_verdict(tick, group, verdict, supposing) for group in tick.view.groups)
+    # Remedies are found by deciding again, which leaves another tick.
+    cost_summary, no_candidates = _cost_text(tick, key), tick.no_candidates
+    groups = tuple(_group_verdict(tick, group, verdict, supposing) for group in tick.views)
     remedies = [one.remedy for one in groups if one.remedy is not None and one.remedy.verified]
     best = min(remedies, key=lambda one: (one.effort, _price(state, one.group), one.group), default=None)
-    takers = [one.group for one in groups if one.takes]
-    if takers:
-        sentence = f"Group {', '.join(takers)} would take it: {tick.result}."
+    takers = [one.group for one in groups if one.takes and not one.would_be]
+    created = [one.group for one in groups if one.takes and one.would_be]
+    if takers or created:
+        sentence = takers_sentence(takers, created, tick)
     elif best is not None:
         sentence = f"No group takes it. What would help: {best.text} (group {best.group})."
     else:
@@ -185,12 +158,13 @@ def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
     return PodExplanation(
         namespace=namespace,
         name=name,
-        status="helped" if takers else "refused",
+        status="helped" if takers or created else "refused",
         sentence=sentence,
         result=tick.result,
         groups=groups,
-        remedy=None if takers else best,
+        remedy=None if takers or created else best,
         cost_summary=cost_summary,
+        no_candidates=no_candidates,
     )
 
 
@@ -269,44 +243,6 @@ def _node(state: State, name: str, now: Instant) -> NodeExplanation:
     return NodeExplanation(node=name, group=group, status="stays", sentence=sentence, reason=reason)
 
 
-def explain_group(state: State, group_id: str, now: Instant) -> GroupExplanation:
-    """Explain one group. Raises KeyError for a group that is not there."""
-    copy = as_if_anew(state)
-    view = observe(copy, now).groups[group_id]
-    learn(copy, now)
-    group = copy.groups[group_id]
-    template = template_of(copy, group, copy.nodes_by_group()[group_id])
-    obstacles = []
-    if group.target_size >= group.max_size:
-        obstacles.append(f"it is at its maximum of {group.max_size}")
-    entry = copy.memory.backoff.get(group_id)
-    if entry is not None and is_backed_off(entry, now):
-        obstacles.append(
-            f"it is in backoff until {format_rfc3339(entry.until)}: {with_cause(entry.cause, entry.error_message)}"
-        )
-    obstacles += out_of_stock_texts(copy, group, now)
-    if not view.healthy:
-        obstacles.append("too many of its nodes are missing or not ready")
-    if template is None:
-        why = group.template_error or "the cloud gives no template"
-        obstacles.append(f"nobody can say what its nodes look like: {why}, and none was ever seen")
-    return GroupExplanation(
-        group=group_id,
-        min_size=group.min_size,
-        max_size=group.max_size,
-        target_size=group.target_size,
-        ready=view.counts.ready,
-        upcoming=upcoming_nodes(copy, view, now),
-        template="" if template is None else template.source,
-        allocatable={} if template is None else _texts(template),
-        differs=_differences(copy, group_id),
-        learned=learned_lines(copy, group_id),
-        notices=group_notices(group),
-        obstacles=tuple(obstacles),
-        balance=balance_lines(copy, group_id),
-    )
-
-
 def _price(state: State, group_id: str) -> float:
     """Return the price of the group's next node; one that is not known comes last."""
     price = price_of(state, group_id)
@@ -321,9 +257,11 @@ def _group_verdict(tick: Tick, group: str, verdict: Verdict | None, supposing: S
     template = tick.templates[group]
     source = "" if template is None else template.source
     skipped = tick.skipped.get(group)
+    would_be = group in tick.would_be
     if verdict is not None and skipped is None and group in verdict.accepted:
-        return GroupVerdict(group=group, takes=True, template=source)
-    remedy = supposing.remedy(group)
+        return GroupVerdict(group=group, takes=True, template=source, would_be=would_be)
+    # A group that could be created is what it is: another candidate is nearer than a change of it.
+    remedy = None if would_be else supposing.remedy(group)
     if verdict is None:
         words = "max total nodes in cluster reached"
         return GroupVerdict(
@@ -332,7 +270,13 @@ def _group_verdict(tick: Tick, group: str, verdict: Verdict | None, supposing: S
     if skipped is not None:
         why = ", ".join(skipped)
         return GroupVerdict(
-            group=group, takes=False, why=why, reasons=skipped, template=source, remedy=remedy
+            group=group,
+            takes=False,
+            why=why,
+            reasons=skipped,
+            template=source,
+            remedy=remedy,
+            would_be=would_be,
         )
     rejection = verdict.rejected[group]
     refusal = rejection.refusal
@@ -345,6 +289,7 @@ def _group_verdict(tick: Tick, group: str, verdict: Verdict | None, supposing: S
         shortfalls=() if refusal is None else refusal.numbers,
         template=source,
         remedy=remedy,
+        would_be=would_be,
     )
 
 
@@ -378,23 +323,3 @@ def _unlooked(state: State, group: str) -> tuple[str, str]:
     if known.target_size <= known.min_size:
         return f"Group {group} is at its minimum of {known.min_size}.", "NodeGroupMinSizeReached"
     return "It has not been looked at yet.", ""
-
-
-def _texts(template: Template) -> dict[str, str]:
-    found = {name: str(value) for name, value in (template.node.status.allocatable or {}).items()}
-    for one in template.slices:
-        name = f"devices of {one.spec.driver}"
-        found[name] = str(int(found.get(name, "0")) + len(one.spec.devices or ()))
-    return found
-
-
-def _differences(state: State, group_id: str) -> tuple[str, ...]:
-    seen, said = state.memory.templates.get(group_id), state.groups[group_id].template
-    if seen is None or said is None:
-        return ()
-    real, claimed = seen.node.status.allocatable or {}, said.node.status.allocatable or {}
-    return tuple(
-        f"{name}: {real.get(name, 0)} on node {seen.from_node}, {claimed[name]} by {said.source}"
-        for name in sorted(claimed)
-        if Quantity.parse(real.get(name, 0)) != Quantity.parse(claimed[name])
-    )

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from kubetide.nodes.buffers.inject import BUFFERS
-from kubetide.nodes.explain.verdict_text import verdict_text
+from kubetide.nodes.explain.verdict_text import group_lines
 from kubetide.nodes.export import copy_state
 from kubetide.nodes.registry.cluster_state import observe
-from kubetide.nodes.scale_up.headroom import headroom_of
-from kubetide.nodes.scale_up.options import evaluate_groups, find_options
 from kubetide.nodes.scale_up.orchestrator import open_tick
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
@@ -50,9 +48,7 @@ def explain_buffer(state: State, key: Key, now: Instant) -> list[str]:
     lines += [f"{where}: {count}" for where, count in sorted(placed.items())]
     if left:
         tick.wanted.pods = left
-        evaluate_groups(copy, tick, headroom_of(copy, tick), now)
-        find_options(copy, tick)
-        lines += [f"group {group}: {verdict_text(tick, group)}" for group in tick.view.groups]
+        lines += group_lines(copy, tick, now)
     return lines
 
 

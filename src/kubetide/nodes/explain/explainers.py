@@ -5,15 +5,15 @@ from __future__ import annotations
 from kubetide.loop import Explainer
 from kubetide.nodes.core import NodesCore
 from kubetide.nodes.explain.answers import (
-    GroupExplanation,
     GroupVerdict,
     NodeExplanation,
     PodExplanation,
-    explain_group,
     explain_node,
     explain_pod,
 )
 from kubetide.nodes.explain.buffers import explain_buffer
+from kubetide.nodes.explain.created_groups import would_be_lines
+from kubetide.nodes.explain.group_answers import GroupExplanation, explain_group
 from kubetide.nodes.explain.node_fit import explain_on_nodes
 from kubetide.nodes.explain.node_lines import node_lines
 from kubetide.nodes.explain.requests import explain_request
@@ -57,8 +57,11 @@ def _pod_lines(found: PodExplanation) -> list[str]:
     if found.cost_summary:
         lines.append(found.cost_summary)
     for verdict in found.groups:
-        lines += _verdict_lines(verdict)
-    return lines
+        if not verdict.would_be:
+            lines += _verdict_lines(verdict)
+    if found.no_candidates:
+        lines.append(f"no group could be created: {found.no_candidates}")
+    return lines + would_be_lines([one for one in found.groups if one.would_be])
 
 
 def _verdict_lines(verdict: GroupVerdict) -> list[str]:
@@ -107,6 +110,7 @@ def _group_lines(found: GroupExplanation) -> list[str]:
         lines.append("  " + ", ".join(f"{name} {value}" for name, value in sorted(found.allocatable.items())))
     lines += [f"  differs: {text}" for text in found.differs]
     lines += [f"  learned: {text}" for text in found.learned]
+    lines += found.created
     lines += [f"balance: {text}" for text in found.balance]
     lines += [f"notice: {text}" for text in found.notices]
     lines += [f"cannot grow: {text}" for text in found.obstacles]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubetide.nodes.explain.verdict_text import verdict_text
+from kubetide.nodes.explain.verdict_text import group_lines
 from kubetide.nodes.export import copy_state
 from kubetide.nodes.facts.pods import consumed_request
 from kubetide.nodes.provisioning.conditions import has_ended, is_check_capacity, is_served, since
@@ -10,8 +10,6 @@ from kubetide.nodes.provisioning.names import BOOKING_EXPIRED, FAILED, PROVISION
 from kubetide.nodes.provisioning.pods import NoPods, pods_of
 from kubetide.nodes.provisioning.queue import retry_time
 from kubetide.nodes.registry.cluster_state import observe
-from kubetide.nodes.scale_up.headroom import headroom_of
-from kubetide.nodes.scale_up.options import evaluate_groups, find_options
 from kubetide.nodes.scale_up.orchestrator import open_tick
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.learning import learn
@@ -100,9 +98,7 @@ def _what_is_there(
         if not left or not buys:
             continue
         tick.wanted.pods, tick.skipped, tick.options = list(left), {}, []
-        evaluate_groups(copy, tick, headroom_of(copy, tick), now)
-        find_options(copy, tick)
-        lines += [f"  group {group}: {verdict_text(tick, group)}" for group in tick.view.groups]
+        lines += [f"  {line}" for line in group_lines(copy, tick, now)]
     if not buys and lines:
         lines.append("class check-capacity buys nothing: it is served once the room is there")
     return lines

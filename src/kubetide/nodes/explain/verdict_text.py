@@ -2,8 +2,25 @@
 
 from __future__ import annotations
 
+from kubetide.nodes.autoprovisioning.candidates import add_candidates
 from kubetide.nodes.facts.amounts import refusal_text
+from kubetide.nodes.scale_up.headroom import headroom_of
+from kubetide.nodes.scale_up.options import evaluate_groups, find_options, group_pods
 from kubetide.nodes.scale_up.tick import Tick
+from kubetide.nodes.state import State
+from kubetide.units.time import Instant
+
+
+def group_lines(state: State, tick: Tick, now: Instant) -> list[str]:
+    """Ask all groups about the tick's pods, those too that could be created, and return a line for each."""
+    group_pods(state, tick)
+    add_candidates(state, tick)
+    evaluate_groups(state, tick, headroom_of(state, tick), now)
+    find_options(state, tick)
+    return [
+        f"{'group to be created,' if group in tick.would_be else 'group'} {group}: {verdict_text(tick, group)}"
+        for group in tick.views
+    ]
 
 
 def verdict_text(tick: Tick, group: str) -> str:

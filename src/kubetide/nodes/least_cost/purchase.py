@@ -6,7 +6,7 @@ from kubetide.nodes.least_cost.offers import Offer
 from kubetide.nodes.least_cost.solver import Meter
 from kubetide.nodes.registry.failures import is_zero_or_max
 from kubetide.nodes.scale_up.limits import Headroom
-from kubetide.nodes.scale_up.options import similar_groups
+from kubetide.nodes.scale_up.options import group_of, similar_groups
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
 from kubetide.objects.pod import Pod
@@ -52,8 +52,8 @@ class Buying:
         tick = self.tick
         found: dict[str, Offer] = {}
         shared: dict[str, None] = {}
-        for group_id in tick.view.groups:
-            group, template = self.state.groups[group_id], tick.templates[group_id]
+        for group_id in tick.views:
+            group, template = group_of(self.state, tick, group_id), tick.templates[group_id]
             if group_id in shared or group_id in tick.skipped or template is None:
                 continue
             assert group.price_per_hour is not None, "groups without a price are skipped"
@@ -63,7 +63,7 @@ class Buying:
                 if self.state.groups[one].price_per_hour == group.price_per_hour and one not in shared
             )
             shared.update(dict.fromkeys((group_id, *similar)))
-            sizes = [self.state.groups[one] for one in (group_id, *similar)]
+            sizes = [group, *(self.state.groups[one] for one in similar)]
             whole = is_zero_or_max(group)
             found[group_id] = Offer(
                 group,

@@ -61,7 +61,8 @@ CALL_LOST: Duration = minutes(10)
 """Long after any write's deadline: reached only when the outcome of a call was never told."""
 
 _MAX_READS = 3
-_MAX_UNTAINTS = 5
+_QUICK_UNTAINTS = 5
+_LATER = minutes(1)  # between tries to take a taint off, once so many have failed
 _MAX_LANDINGS = 3
 """How often pods may land again on a node that is drained before it is given up."""
 
@@ -346,10 +347,13 @@ class _Machine:
     # ── giving up ──
 
     def _untaint(self, deletion: Deletion) -> Deletion | None:
-        if deletion.node not in self._state.nodes or deletion.tries >= _MAX_UNTAINTS:
+        if deletion.node not in self._state.nodes:
             return None
         self.actions.append(RemoveTaint(deletion.node, TO_BE_DELETED, uncordon=deletion.cordoned))
-        return replace(deletion, due=after(self._now, RETRY), tries=deletion.tries + 1)
+        # Nobody else takes the taint off: it is tried until it works, after a lost lease too.
+        tries = min(deletion.tries + 1, _QUICK_UNTAINTS)
+        due = after(self._now, RETRY if tries < _QUICK_UNTAINTS else _LATER)
+        return replace(deletion, due=due, tries=tries)
 
     def _note_vanished(self, deletion: Deletion) -> None:
         """The Node object is gone, so there is nothing to give back."""

@@ -101,7 +101,7 @@ def settle_evictions(
             pods.append(one)
             continue
         if not outcome.tried:
-            pods.append(replace(one, next_try=after(now, retry)))
+            pods.append(replace(one, next_try=after(now, retry), error=outcome.error or one.error))
             continue
         if one.tries == 0:
             told.append(on_pod(one.namespace, one.name, one.uid, "deleting pod for node scale down"))

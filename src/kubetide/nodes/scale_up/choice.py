@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubetide.explain.reasons import Reason
+from kubetide.nodes.autoprovisioning.candidates import add_candidates, leave_out_surplus
 from kubetide.nodes.decision import EventRecord
 from kubetide.nodes.expander import Option, asks_service, before_service, choose, packs_all_groups
 from kubetide.nodes.facts.pods import spoken_name
@@ -15,13 +16,21 @@ from kubetide.nodes.scale_up.events import max_nodes_total
 from kubetide.nodes.scale_up.expander_context import expander_context, priority_warnings
 from kubetide.nodes.scale_up.headroom import headroom_of
 from kubetide.nodes.scale_up.limits import Headroom
-from kubetide.nodes.scale_up.options import evaluate_groups, find_options, keep_whole_options
+from kubetide.nodes.scale_up.options import (
+    begin_packing,
+    evaluate_groups,
+    group_pods,
+    keep_whole_options,
+    pack,
+)
 from kubetide.nodes.scale_up.tick import CostSummary, Increase, Tick
 from kubetide.nodes.state import State
 from kubetide.units.time import Instant, before, hours
 
 NOT_CREATED = "not implemented"
-"""Upstream's word for a group that would have to be created, which no cloud does within a scale-up."""
+"""Upstream's word for a group that would have to be created where the loop may not."""
+GROUPS_IN_A_STEP = 64
+"""How many groups are asked for options before the time is looked at again."""
 MAX_TOTAL_REACHED = "max node total count already reached"
 
 
@@ -39,6 +48,8 @@ def choose_groups(
     With ``all_or_nothing`` nothing is bought unless one purchase gives all pods a place.
     """
     headroom = headroom_of(state, tick)
+    group_pods(state, tick)
+    reasons += add_candidates(state, tick)
     evaluate_groups(state, tick, headroom, now)
     reasons += [
         reason("GroupSkipped", group_id, why=", ".join(words)) for group_id, words in tick.skipped.items()
@@ -60,7 +71,26 @@ def choose_groups(
         if all_or_nothing:
             _drop_part(tick)
         return events
-    find_options(state, tick)
+    begin_packing(state, tick)
+    pack(state, tick, most=GROUPS_IN_A_STEP if choosing and not all_or_nothing else None)
+    if tick.packing is not None:
+        return []  # the other groups come in the next step
+    return choose_of_options(
+        state, tick, headroom, reasons, now, choosing=choosing, all_or_nothing=all_or_nothing
+    )
+
+
+def choose_of_options(
+    state: State,
+    tick: Tick,
+    headroom: Headroom,
+    reasons: list[Reason],
+    now: Instant,
+    *,
+    choosing: bool = True,
+    all_or_nothing: bool = False,
+) -> list[EventRecord]:
+    """Choose among the tick's options; return the events before the act."""
     if all_or_nothing:
         keep_whole_options(tick)
     reasons += [
@@ -147,7 +177,7 @@ def _take_best(
     if count < 1:
         tick.result, tick.error = "ScaleUpError", "the limits leave no node"
         return events
-    if not chosen.group.exists:
+    if not chosen.group.exists and chosen.group.id not in tick.would_be:
         tick.result, tick.error, tick.error_type = "ScaleUpError", NOT_CREATED, "internalError"
         return events
     tick.increases = _increases(state, chosen, count)
@@ -170,6 +200,8 @@ def _choose_together(
     from kubetide.nodes.least_cost.buy import choose_fleet  # noqa: PLC0415  answers without it come sooner
 
     options, cost_summary = choose_fleet(state, tick, headroom, most_nodes=min(room), now=now)
+    if leave_out_surplus(state, tick, options):
+        options, cost_summary = choose_fleet(state, tick, headroom, most_nodes=min(room), now=now)
     tick.options, tick.chosen, tick.cost_summary = list(options), options, cost_summary
     reasons += _cost_reasons(options, cost_summary)
     nodes = sum(option.nodes for option in options)

@@ -26,7 +26,7 @@ from kubetide.nodes.scale_up.balancing import are_similar
 from kubetide.nodes.scale_up.evaluate import evaluate_templates
 from kubetide.nodes.scale_up.limits import Headroom
 from kubetide.nodes.scale_up.pods import kind_of
-from kubetide.nodes.scale_up.tick import Rejection, Tick, Verdict
+from kubetide.nodes.scale_up.tick import Packing, Rejection, Tick, Verdict
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.matrix import TemplateMatrix
 from kubetide.nodes.templates.spread import Ways, spread_text
@@ -67,7 +67,7 @@ def skip_reasons(
         nodes: Nodes in the cluster, those on their way included.
         max_nodes_total: The flag, 0 for no limit.
     """
-    # A group that does not exist yet would be created first: nothing can be wrong with it so far.
+    # Of a group that does not exist a provider may show the view: as upstream has it, nothing can be wrong with it so far.
     if group.exists and not view.healthy:
         return (NOT_READY,)
     if group.exists and backed_off:
@@ -88,33 +88,46 @@ def skip_reasons(
     return tuple(quota_exceeded(name, resources) for name, resources in quotas)
 
 
+def group_pods(state: State, tick: Tick) -> None:
+    """Fill in the tick: the pods in groups of like ones, of which no node group has said anything yet."""
+    state.phases.begin("scaleUp:buildPodEquivalenceGroups")
+    tick.verdicts = [Verdict(pods) for pods in equivalence_groups(tick.wanted.pods)]
+    state.phases.end("scaleUp:buildPodEquivalenceGroups")
+
+
+def group_of(state: State, tick: Tick, group_id: str) -> NodeGroup:
+    """Return a group of ``tick.views`` as it is now, or as it would be."""
+    would_be = tick.would_be.get(group_id)
+    return state.groups[group_id] if would_be is None else would_be.view.group
+
+
 def evaluate_groups(state: State, tick: Tick, headroom: Headroom, now: Instant) -> None:
-    """Fill in the tick: the groups that are skipped, and each group's verdict on the pods.
+    """Fill in the tick: the groups that are skipped, and each group's verdict on the pods, which are grouped already.
 
     The pods and the snapshot are those of the tick; the snapshot is left as found.
     """
     needs_price = packs_all_groups(state.settings.expander)
     settings = state.settings
     nodes = len(state.snapshot)
-    state.phases.begin("scaleUp:buildPodEquivalenceGroups")
-    tick.verdicts = [Verdict(pods) for pods in equivalence_groups(tick.wanted.pods)]
-    state.phases.end("scaleUp:buildPodEquivalenceGroups")
     state.snapshot.add_guards(verdict.pods.pod_class for verdict in tick.verdicts)
     offered: list[tuple[str, Template]] = []
-    for group_id, view in tick.view.groups.items():
-        template = tick.templates[group_id]
+    for group_id, view in tick.views.items():
+        group, template = group_of(state, tick, group_id), tick.templates[group_id]
+        backed_off = is_backed_off(state.memory.backoff.get(group_id), now)
         skipped = skip_reasons(
             view,
-            state.groups[group_id],
+            group,
             template,
             headroom,
-            backed_off=is_backed_off(state.memory.backoff.get(group_id), now),
+            backed_off=backed_off,
             nodes=nodes,
             max_nodes_total=settings.max_nodes_total,
         )
-        if not skipped and is_out_of_stock(state, state.groups[group_id], now):
+        if not skipped and group_id in tick.would_be and backed_off:
+            skipped = (BACKED_OFF,)
+        if not skipped and is_out_of_stock(state, group, now):
             skipped = (OUT_OF_STOCK,)
-        if not skipped and needs_price and state.groups[group_id].price_per_hour is None:
+        if not skipped and needs_price and group.price_per_hour is None:
             skipped = (NO_PRICE,)
         if skipped:
             tick.skipped[group_id] = skipped
@@ -144,12 +157,28 @@ def _ask_skipped(state: State, tick: Tick) -> None:
 
 def find_options(state: State, tick: Tick) -> None:
     """Fill in the tick's options: what each group that is not skipped would need for the pods that it takes."""
+    begin_packing(state, tick)
+    pack(state, tick, most=None)
+
+
+def begin_packing(state: State, tick: Tick) -> None:
+    """Note which groups are to be asked how many nodes they would need."""
     estimator = Estimator(state.snapshot, [verdict.pods for verdict in tick.verdicts])
-    for group_id in tick.view.groups:
-        if group_id not in tick.skipped:
-            option = _option(state, tick, state.groups[group_id], estimator)
-            if option is not None:
-                tick.options.append(option)
+    left = [group_id for group_id in tick.views if group_id not in tick.skipped]
+    tick.packing = Packing(estimator, left, state.elapsed)
+
+
+def pack(state: State, tick: Tick, *, most: int | None) -> None:
+    """Add the options of the next groups, ``most`` of them or all; after the last one ``tick.packing`` is None."""
+    packing = tick.packing
+    assert packing is not None, "it has begun"
+    these, packing.left = packing.left[:most], [] if most is None else packing.left[most:]
+    for group_id in these:
+        option = _option(state, tick, group_of(state, tick, group_id), packing.estimator)
+        if option is not None:
+            tick.options.append(option)
+    if not packing.left:
+        tick.packing = None
 
 
 def keep_whole_options(tick: Tick) -> None:
@@ -168,10 +197,15 @@ def keep_whole_options(tick: Tick) -> None:
 def similar_groups(state: State, tick: Tick, group: NodeGroup) -> tuple[str, ...]:
     """Return the groups that may share an increase of this one, in order of id.
 
-    A similar group is offered itself and takes every kind of pods that this one takes.
+    A similar group exists, is offered itself and takes every kind of pods that this one takes.
     """
     template = tick.templates[group.id]
-    if not state.settings.balance_similar_node_groups or is_zero_or_max(group) or template is None:
+    if (
+        group.id in tick.would_be
+        or not state.settings.balance_similar_node_groups
+        or is_zero_or_max(group)
+        or template is None
+    ):
         return ()
     found = []
     for other_id in tick.view.groups:
@@ -194,7 +228,7 @@ def _evaluate(state: State, tick: Tick, groups: list[tuple[str, Template]], now:
     )
     names = [group_id for group_id, _ in groups]
     pinned = any(_asks_of_labels(pod_class) for pod_class in classes)
-    ways = _ways(state, groups) if pinned else {}
+    ways = _ways(state, tick, groups) if pinned else {}
     rejections: dict[int, Rejection] = {}
     accepted: dict[tuple[int, ...], dict[str, None]] = {}
     for verdict in tick.verdicts:
@@ -210,7 +244,7 @@ def _evaluate(state: State, tick: Tick, groups: list[tuple[str, Template]], now:
             accepted[refused] = {name: None for at, name in enumerate(names) if at not in refusals}
         verdict.accepted = accepted[refused]
         _keep_to_every_way(verdict, ways)
-        useless = _useless(state, verdict, now)
+        useless = _useless(state, tick, verdict, now)
         if useless:
             verdict.accepted = {name: None for name in verdict.accepted if name not in useless}
             rejected = {name: Rejection((USELESS,)) for name in names if name in useless}
@@ -218,15 +252,15 @@ def _evaluate(state: State, tick: Tick, groups: list[tuple[str, Template]], now:
             verdict.rejected = {name: every[name] for name in names if name in every}
 
 
-def _ways(state: State, groups: list[tuple[str, Template]]) -> dict[str, Ways]:
+def _ways(state: State, tick: Tick, groups: list[tuple[str, Template]]) -> dict[str, Ways]:
     """Return the ways in which the next node may come, of groups that have several."""
     if not state.settings.group_must_fit_in_every_zone:
         return {}
     facts = state.snapshot.facts
     return {
-        group_id: Ways(template, state.groups[group_id], facts)
+        group_id: Ways(template, group, facts)
         for group_id, template in groups
-        if spread_text(state.groups[group_id])
+        if spread_text(group := group_of(state, tick, group_id))
     }
 
 
@@ -258,13 +292,13 @@ def _template_matrix(state: State, templates: list[Template]) -> TemplateMatrix:
     return template_matrix
 
 
-def _useless(state: State, verdict: Verdict, now: Instant) -> set[str]:
+def _useless(state: State, tick: Tick, verdict: Verdict, now: Instant) -> set[str]:
     """The groups whose nodes have lately not helped pods of this kind."""
     found = state.memory.useless
     if not found:
         return set()
     kind = kind_of(verdict.pods.pods[0])
-    return {group for group in state.groups if (one := found.get(f"{group} {kind}")) and one.until > now}
+    return {group for group in tick.views if (one := found.get(f"{group} {kind}")) and one.until > now}
 
 
 def _option(state: State, tick: Tick, group: NodeGroup, estimator: Estimator) -> Option | None:
@@ -274,7 +308,8 @@ def _option(state: State, tick: Tick, group: NodeGroup, estimator: Estimator) ->
         return None
     similar = similar_groups(state, tick, group)
     settings = state.settings
-    sizes = [(state.groups[one].max_size, state.groups[one].target_size) for one in (group.id, *similar)]
+    sharing = [group, *(state.groups[one] for one in similar)]
+    sizes = [(one.max_size, one.target_size) for one in sharing]
     limits = Limits(
         (
             settings.max_nodes_per_scaleup,

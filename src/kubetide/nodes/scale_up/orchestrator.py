@@ -15,6 +15,8 @@ from typing import Literal
 from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
+from kubetide.nodes.autoprovisioning.creation import creations
+from kubetide.nodes.autoprovisioning.removal import may_remove
 from kubetide.nodes.buffers.events import buffers_left, buffers_triggered
 from kubetide.nodes.buffers.inject import update_buffers
 from kubetide.nodes.decision import AskExpander, Commands, EventRecord, IncreaseSize, Outcome
@@ -135,13 +137,15 @@ def increases_of(
     state: State, tick: Tick, events: Sequence[EventRecord], reasons: Sequence[Reason]
 ) -> Commands:
     """Return the calls of what the tick has chosen; first of all the question, where a service is to be asked."""
+    if tick.packing is not None:
+        return Commands(events=tuple(events), next_step="pack", reasons=tuple(reasons))
     if tick.asking is not None:
         asked = AskExpander(tuple(option.group.id for option in tick.asking))
         return Commands(actions=(asked,), events=tuple(events), next_step="choose", reasons=tuple(reasons))
     whole = _is_atomic(tick)
     salvo = state.settings.salvo_scale_up and tick.increases and not whole
     return Commands(
-        actions=tuple(command(state, increase, "pods", atomic=whole) for increase in tick.increases),
+        actions=(*creations(tick), *(command(state, one, "pods", atomic=whole) for one in tick.increases)),
         events=tuple(events),
         next_step="salvo" if salvo else after_round(state),
         result=tick.result,
@@ -192,21 +196,26 @@ def _not_buyable(tick: Tick) -> list[Reason]:
     return [reason("RequestNotBuyable", f"{meta.namespace}/{meta.name}", pods=len(tick.wanted.pods))]
 
 
-def after_round(state: State) -> Literal["", "scale_down", "consolidate", "min_size"]:
+def after_round(state: State) -> Literal["", "scale_down", "consolidate", "min_size", "remove_groups"]:
     """Return the step that follows the last increase."""
     takes_down = state.settings.scale_down_enabled and not holds_scale_down(state)
     return "scale_down" if takes_down else after_scale_down(state)
 
 
-def after_scale_down(state: State) -> Literal["", "consolidate", "min_size"]:
+def after_scale_down(state: State) -> Literal["", "consolidate", "min_size", "remove_groups"]:
     """Return the step that follows scale-down."""
     enabled = state.settings.consolidation_enabled and state.settings.scale_down_enabled
     return "consolidate" if enabled else after_consolidation(state)
 
 
-def after_consolidation(state: State) -> Literal["", "min_size"]:
+def after_consolidation(state: State) -> Literal["", "min_size", "remove_groups"]:
     """Return the step that follows consolidation."""
-    return "min_size" if state.settings.enforce_node_group_min_size else ""
+    return "min_size" if state.settings.enforce_node_group_min_size else after_min_size(state)
+
+
+def after_min_size(state: State) -> Literal["", "remove_groups"]:
+    """Return the step that follows the increases to the minimum."""
+    return "remove_groups" if may_remove(state) else ""
 
 
 def absorb_scale_up(
@@ -218,8 +227,8 @@ def absorb_scale_up(
         return [], []
     events: list[EventRecord] = []
     reasons: list[Reason] = []
-    failed = done = False
-    refused: list[str] = []
+    refused, done = list(tick.uncreated), False
+    failed = bool(refused)
     withheld = bool(results) and all(outcome.status == "withheld" for outcome in results)
     for action, outcome in zip(actions, results, strict=True):
         if outcome.tried:

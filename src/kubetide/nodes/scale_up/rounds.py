@@ -24,7 +24,7 @@ _BEFORE_ANY_GROUP = (
 
 def round_of(tick: Tick, refused: Sequence[str]) -> Round:
     """Return what came of the tick's attempt; ``refused``: groups whose increase the cloud refused."""
-    considered = () if tick.result in (*_BEFORE_ANY_GROUP, "ScaleUpError") else tuple(tick.view.groups)
+    considered = () if tick.result in (*_BEFORE_ANY_GROUP, "ScaleUpError") else tuple(tick.views)
     triggered: tuple[Pod, ...] = ()
     remain: list[Verdict] = []
     awaiting: list[Pod] = []

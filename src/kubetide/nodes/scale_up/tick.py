@@ -8,12 +8,13 @@ from typing import Literal
 from kubetide.nodes.decision import Write
 from kubetide.nodes.expander.base import Option
 from kubetide.nodes.provisioning.tick import RequestsTick
-from kubetide.nodes.registry.view import ClusterView
+from kubetide.nodes.registry.view import ClusterView, GroupView
 from kubetide.nodes.templates.template import Template
 from kubetide.objects.pod import Pod
 from kubetide.plan.board import Workload
-from kubetide.ports.cloud import NodeGroup
+from kubetide.ports.cloud import NewGroup, NodeGroup
 from kubetide.scheduling import Refusal
+from kubetide.scheduling.estimator.packing import Estimator
 from kubetide.scheduling.placement import Search
 from kubetide.scheduling.pods.grouping import PodGroup
 from kubetide.units.time import ZERO, Duration
@@ -152,6 +153,30 @@ class Round:
 
 
 @dataclass(slots=True)
+class Packing:
+    """Groups that are still to be asked how many nodes they would need, and how long the tick had taken when that began."""
+
+    estimator: Estimator
+    left: list[str]
+    begun: Duration
+
+
+@dataclass(frozen=True, slots=True)
+class WouldBe:
+    """A group that could be created for the tick's pods.
+
+    Attributes:
+        new: What to ask the cloud for.
+        view: The group as it would be; it does not exist.
+        labels: What was added to the provider's own labels.
+    """
+
+    new: NewGroup
+    view: GroupView
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
 class Tick:
     """State of a tick between its steps. The snapshot is forked as long as it lives.
 
@@ -164,6 +189,7 @@ class Tick:
         wanted: The demand.
         skipped: Groups that are left out, and upstream's words for why.
         verdicts: Each group of like pods and what the node groups say to it.
+        packing: What is left of the search for options; None outside of it.
         options: What could be bought; ``chosen`` what was: one, or several that were planned together.
         asking: The options that the expander in a process of its own is asked about; None where it is not.
         drawn_among: Groups among which the choice was left to chance.
@@ -173,6 +199,9 @@ class Tick:
         not_simulated: Nodes whose removal was not tried, as enough were unneeded already.
         writes: What is written of CapacityBuffers and CapacityQuotas once the step is over.
         replan: Whether the same pods are to be planned for again at once, as an increase failed.
+        would_be: Groups that could be created for the pods, by id.
+        no_candidates: Why there are none of these, where the loop may create groups.
+        uncreated: Groups that the cloud would not create.
         requests: What is done about ProvisioningRequests; None where they are not served.
         result: Upstream's word for how scale-up went.
         error, error_type: What went wrong, when ``result`` is ``ScaleUpError``.
@@ -188,6 +217,7 @@ class Tick:
     wanted: Wanted = field(default_factory=Wanted)
     skipped: dict[str, tuple[str, ...]] = field(default_factory=dict)
     verdicts: list[Verdict] = field(default_factory=list)
+    packing: Packing | None = None
     options: list[Option] = field(default_factory=list)
     chosen: tuple[Option, ...] = ()
     asking: tuple[Option, ...] | None = None
@@ -198,9 +228,19 @@ class Tick:
     increases: list[Increase] = field(default_factory=list)
     writes: tuple[Write, ...] = ()
     replan: bool = False
+    would_be: dict[str, WouldBe] = field(default_factory=dict)
+    no_candidates: str = ""
+    uncreated: tuple[str, ...] = ()
     requests: RequestsTick | None = None
     result: str = "ScaleUpNotTried"
     error: str = ""
     error_type: str = ""
     is_open: bool = True
     rounds: list[Round] = field(default_factory=list)
+
+    @property
+    def views(self) -> dict[str, GroupView]:
+        """All groups that may be asked: those that there are, and behind them those that could be created."""
+        if not self.would_be:
+            return self.view.groups
+        return {**self.view.groups, **{name: one.view for name, one in self.would_be.items()}}

@@ -87,7 +87,10 @@ class NodeGauges:
             ("longUnregistered", len(total.long_unregistered)),
         ):
             self._nodes.set(count, label)
-        self._groups.set(len(state.groups), "autoscaled")
+        created = sum(group.autoprovisioned for group in state.groups.values())
+        self._groups.set(len(state.groups) - created, "autoscaled")
+        if created or state.settings.node_autoprovisioning_enabled:
+            self._groups.set(created, "autoprovisioned")
         most = sum(group.max_size for group in state.groups.values())
         limit = state.settings.max_nodes_total
         self._max_nodes.set(min(limit, most) if limit > 0 else most)

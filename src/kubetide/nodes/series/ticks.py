@@ -12,6 +12,8 @@ from kubetide.explain.records import Record
 from kubetide.nodes.controller import NodesController
 from kubetide.nodes.decision import (
     Commands,
+    CreateGroup,
+    DeleteGroup,
     DeleteInstances,
     DeleteNodes,
     EvictPod,
@@ -95,6 +97,12 @@ class NodesSeries:
             f"{PREFIX}old_unregistered_nodes_removed_count",
             "Machines that never became nodes and were deleted.",
         )
+        self._created = registry.counter(
+            f"{PREFIX}created_node_groups_total", "Node groups that were created.", ("group_type",)
+        )
+        self._deleted = registry.counter(
+            f"{PREFIX}deleted_node_groups_total", "Node groups that were deleted.", ("group_type",)
+        )
         self._begin_at_zero()
         registry.before_scrape(self._collect)
 
@@ -139,6 +147,10 @@ class NodesSeries:
             self._added.add(action.delta, *kind_of_group(state, action.group))
         elif isinstance(action, IncreaseSize) and outcome.status == "failed":
             self._failed.add(1, *kind_of_group(state, action.group), "cloudProviderError")
+        elif isinstance(action, CreateGroup) and done:
+            self._created.add(1, "autoprovisioned")
+        elif isinstance(action, DeleteGroup) and done:
+            self._deleted.add(1, "autoprovisioned")
         elif isinstance(action, DeleteNodes) and done:
             for name in action.nodes:
                 node = state.nodes.get(name)
@@ -167,7 +179,7 @@ class NodesSeries:
         seconds = now / 1e9
         if state.step == "update":
             self._main = now
-        if state.step in {"update", "scale_up"} and state.tick is not None:
+        if state.step in {"update", "scale_up", "pack"} and state.tick is not None:
             self._last.set(seconds, "autoscaling")
             if state.tick.result in _UP:
                 self._last.set(seconds, "scaleUp")

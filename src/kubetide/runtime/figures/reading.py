@@ -21,6 +21,10 @@ _TAIL = 1 << 16
 """Bytes that hold the last line of an index, but for one of a tick about thousands."""
 
 
+_MANY = 256
+"""Series of a segment from which on they are put in order once, and not looked for each by itself."""
+
+
 class Column(NamedTuple):
     """One series: each value holds from its time (ns) to that of the next; NaN where none is known."""
 
@@ -106,6 +110,7 @@ class _Segment:
         self._now: list[Int64Vector] = [np.zeros(0, np.int64)]
         self._ids: list[Int64Vector] = [np.zeros(0, np.int64)]
         self._values: list[Float64Vector] = [np.zeros(0, np.float64)]
+        self._ordered: tuple[Int64Vector, Float64Vector, Int64Vector] | None = None
 
     def read(self) -> None:
         try:
@@ -117,6 +122,7 @@ class _Segment:
         begin = self._offset
         for block, end in decode_blocks(data):
             self._offset = begin + end
+            self._ordered = None
             for key in block.new:
                 self.series[key] = len(self.series)
             self._now.append(np.full(len(block.ids), block.now, np.int64))
@@ -124,9 +130,19 @@ class _Segment:
             self._values.append(block.values)
 
     def column(self, key: SeriesKey) -> tuple[Int64Vector, Float64Vector]:
-        now, ids, values = self._joined()
-        mine = ids == self.series[key]
-        return now[mine], values[mine]
+        number = self.series[key]
+        if len(self.series) < _MANY:
+            now, ids, values = self._joined()
+            mine = ids == number
+            return now[mine], values[mine]
+        if self._ordered is None:
+            now, ids, values = self._joined()
+            order = np.argsort(ids, kind="stable")
+            starts = np.searchsorted(ids[order], np.arange(len(self.series) + 1))
+            self._ordered = now[order], values[order], starts
+        now, values, starts = self._ordered
+        part = slice(int(starts[number]), int(starts[number + 1]))
+        return now[part], values[part]
 
     def start(self) -> int:
         return int(self._joined()[0][0])

@@ -10,7 +10,8 @@ import msgspec
 from kubetide.cluster import is_protobuf_installed
 from kubetide.loop import LoopSettings, loop_entry
 from kubetide.objects.protobuf import MEDIA_TYPE
-from kubetide.runtime.config import ConfigError, RunConfig, RunSettings, check_run
+from kubetide.runtime.config import ConfigError, RunConfig, check_run
+from kubetide.runtime.run_settings import RunSettings
 from kubetide.runtime.upstream.arguments import Arguments, parse_arguments
 from kubetide.runtime.upstream.checks import problems_of
 from kubetide.runtime.upstream.table import (

@@ -1,61 +1,74 @@
 // The pages: each asks the server and returns its title and its content.
-import { address, ask, go, link, linked, make, objectPath, state, timeText } from "./app.js";
-import { clusterPast, forecastPast, pastOf } from "./plots.js";
 
 const MOST_ROWS = 200;
 
 function cellText(value) {
   if (value === null || value === undefined || value === "") return "–";
-  if (typeof value === "number") return Number.isInteger(value) ? value.toLocaleString("en") : String(+value.toPrecision(4));
-  return String(value);
+  return typeof value === "number" ? numberText(value) : String(value);
 }
 
-// A table of rows as maps. A column that is named as a kind leads to the pages of that kind.
+const NUMBER = /^[<+-]?[\d,]*\d(\.\d+)?%?([-–][\d,.]+)?( \([+-][\d,.]+%\))?$|^[-–]?$/;
+const isNumber = (value) => value === null || typeof value === "number" || (typeof value === "string" && NUMBER.test(value));
+
+// Whether a column is one of numbers, of which it has at least one.
+const areNumbers = (values) => values.every(isNumber) && values.some((value) => /\d/.test(String(value)));
+
+// A table of rows as maps.
 function table(title, rows) {
+  const columns = Object.keys(rows[0] || {});
+  return cellTable(title, { columns, rows: rows.map((row) => columns.map((column) => row[column])) });
+}
+
+// A table of cells. A column that is named as a kind leads to the pages of that kind.
+function cellTable(title, { columns, rows }) {
   const heading = make("h2", {}, title, make("small", {}, ` ${rows.length}`));
   if (!rows.length) return make("section", {}, heading, make("p", { class: "none" }, "none"));
-  const columns = Object.keys(rows[0]);
-  const cell = (row, column, index) => {
-    const kind = column.replaceAll(" ", "");
-    const text = cellText(row[column]);
-    const content = kind in state.span.kinds ? link(objectPath(kind, text), text) : typeof row[column] === "string" ? make("span", {}, ...linked(text)) : text;
-    return make(index ? "td" : "th", { class: typeof row[column] === "number" ? "number" : undefined, scope: index ? undefined : "row" }, content);
+  const numbers = columns.map((_, index) => index > 0 && areNumbers(rows.map((row) => row[index])));
+  const cell = (value, index) => {
+    const kind = columns[index].replaceAll(" ", "");
+    const text = cellText(value);
+    const leads = state.span && kind in state.span.kinds && (!FILE || kindOf(text, [kind]));
+    const content = leads ? link(objectPath(kind, text), text) : typeof value === "string" ? make("span", {}, ...linked(text)) : text;
+    return make(index ? "td" : "th", { class: numbers[index] ? "number" : undefined, scope: index ? undefined : "row" }, content);
   };
-  const isNumber = (column) => rows.every((row) => row[column] === null || typeof row[column] === "number");
-  const head = make("tr", {}, ...columns.map((column) => make("th", { scope: "col", class: isNumber(column) ? "number" : undefined }, column)));
-  const body = rows.slice(0, MOST_ROWS).map((row) => make("tr", {}, ...columns.map((column, index) => cell(row, column, index))));
+  const head = make("tr", {}, ...columns.map((column, index) => make("th", { scope: "col", class: numbers[index] ? "number" : undefined }, column)));
+  const body = rows.slice(0, MOST_ROWS).map((row) => make("tr", {}, ...row.map(cell)));
   const more = rows.length > MOST_ROWS ? make("p", { class: "none" }, `and ${rows.length - MOST_ROWS} more: find them by name`) : null;
   return make("section", {}, heading, make("div", { class: "wide", tabindex: "0", role: "region", "aria-label": title }, make("table", {}, make("thead", {}, head), make("tbody", {}, ...body))), more);
 }
 
-function decisionItem(decision) {
-  const head = [make("time", { datetime: decision.at }, timeText(decision.at)), make("span", { class: "loop" }, decision.loop)];
+function decisionItem(decision, open = "") {
+  const head = [make("time", { datetime: decision.at }, atLink(decision.at)), make("span", { class: "loop" }, decision.loop)];
   const text = make("span", {}, ...linked(decision.text), decision.inVain ? make("em", {}, " in vain") : null);
   if (!decision.why.length) return make("li", {}, make("div", { class: "plain" }, ...head, text));
   const why = make("ul", {}, ...decision.why.map((line) => make("li", {}, ...linked(line))));
-  return make("li", {}, make("details", { "data-key": `${decision.at} ${decision.text}` }, make("summary", {}, ...head, text), why));
+  return make("li", {}, make("details", { "data-key": `${decision.at} ${decision.text}`, open: decision.at === open ? "" : undefined }, make("summary", {}, ...head, text), why));
 }
 
-function decisionList(decisions) {
+function decisionList(decisions, open) {
   if (!decisions.length) return make("p", { class: "none" }, "none");
-  return make("ol", { class: "decisions" }, ...decisions.map(decisionItem));
+  return make("ol", { class: "decisions" }, ...decisions.map((one) => decisionItem(one, open)));
 }
 
 function fact(label, value, path) {
   return make("div", {}, make("dt", {}, label), make("dd", {}, path ? link(path, value) : value));
 }
 
-export async function overviewPage() {
-  const [status, past] = await Promise.all([ask("status", { at: state.at }), clusterPast()]);
+async function overviewPage() {
+  const outcome = await outcomeOf();
+  if (!state.span) return { title: outcome.title, content: [make("h1", {}, outcome.title), ...outcome.content] };
+  const [status, { past, cluster, ready }] = await Promise.all([ask("status", { at: state.at }), clusterPast()]);
   const groups = status.tables["node groups"] || [];
   const waiting = status.tables["waiting pods"] || [];
-  const blocked = status.tables["nodes that go or are blocked"] || [];
-  const hourly = groups.reduce((sum, group) => sum + (group["price/h"] || 0) * (group.size || 0), 0);
-  const nodes = groups.reduce((sum, group) => sum + (group.ready || 0), 0);
+  const blocked = status.tables["nodes that go or are blocked"];
+  const until = epoch(cluster.until);
+  const figure = (name) => named(cluster, name).map((line) => valueAt(line, until))[0] ?? null;
+  const hourly = figure("cost") ?? groups.reduce((sum, group) => sum + (group["price/h"] || 0) * (group.size || 0), 0);
+  const counts = ready.lines.length ? ready.lines.map((line) => valueAt(line, until)) : groups.map((group) => group.ready);
   const facts = [
-    fact("nodes ready", cellText(nodes)),
-    fact("pods waiting", cellText(waiting.length)),
-    fact("nodes blocked or going", cellText(blocked.length)),
+    fact("nodes ready", numberText(counts.reduce((sum, count) => sum + (count || 0), 0))),
+    fact("pods waiting", numberText(figure("pending") ?? waiting.reduce((sum, row) => sum + row.count, 0))),
+    fact("nodes blocked or going", blocked ? numberText(blocked.length) : "–"),
     fact("cost an hour", hourly ? hourly.toFixed(3) : "–"),
     fact("cost a month (730 h)", hourly ? (hourly * 730).toFixed(0) : "–"),
   ];
@@ -69,38 +82,71 @@ export async function overviewPage() {
     "takes nothing away because": loop.holds.join("; "),
     "last in vain": loop.lastFailure,
   }));
+  const atEnd = FILE && state.at ? make("p", { class: "none" }, "This page is a file: its tables are of the end of the run alone. `kubetide ui` has them at any time.") : null;
   return {
-    title: "Overview",
+    title: outcome.title,
     content: [
-      make("h1", {}, "Overview"),
+      make("h1", {}, outcome.title),
+      ...outcome.content,
       make("dl", { class: "facts" }, ...facts),
       past,
+      atEnd,
       ...Object.entries(status.tables).map(([title, rows]) => table(title, rows)),
-      table("loops", loops),
+      loops.length ? table("loops", loops) : null,
       make("section", {}, make("h2", {}, "last decisions"), decisionList([...status.decisions].reverse()), make("p", {}, link("/decisions", "All decisions"))),
-    ],
+      ...outcome.notes,
+    ].filter(Boolean),
   };
 }
 
-export async function decisionsPage(parameters) {
+// What a simulation came to, once it has ended.
+async function outcomeOf() {
+  const { cells } = await ask("summary");
+  if (!cells) return { title: "Overview", content: [], notes: [] };
+  const notices = cells.notices.length ? make("section", {}, make("h2", {}, "notices"), make("ul", { class: "notices" }, ...cells.notices.map((one) => make("li", {}, one)))) : null;
+  const tables = [["services", cells.services], ["node groups over the run", cells.groups]].filter(([, one]) => one.rows.length);
+  return {
+    title: cells.name,
+    content: [
+      make("p", { class: "period" }, cells.period),
+      make("dl", { class: "facts outcome" }, ...cells.facts.map(([label, value]) => fact(label, value))),
+      make("div", { class: "outcome" }, ...tables.map(([title, one]) => cellTable(title, one))),
+      notices,
+    ].filter(Boolean),
+    notes: [make("section", { class: "notes" }, make("h2", {}, "How to read this"), make("ul", {}, ...NOTES.map((one) => make("li", {}, one))))],
+  };
+}
+
+const NOTES = [
+  "Capacity is what the ready pods can serve. A service's plot is shaded where it missed its objective; an SLO minute is lost when at least one step of it did. At the load's own step, each value of the trace is compared with the capacity: a second of a burst counts that the mean of a step hides.",
+  "Pod-minutes count pods from their creation. Unserved is the share of requests above the ready capacity; slack is the share of the CPU that ready pods asked for and that no request needed.",
+  "Without scaling: every node group at its largest size of the run, all the time. Lower bound: the CPU that pods asked for, at the cheapest price per core; no packing of the same pods costs less.",
+  "Plots have the figures that the records keep, tick by tick; the summary is made from every step. Marks over a plot are decisions: ▲ more, ▼ less, ◆ both, or neither. All times are UTC.",
+];
+
+async function decisionsPage(parameters) {
   const q = parameters.get("q") || "";
   const loop = parameters.get("loop") || "";
-  const found = await ask("decisions", { q, loop, until: state.at, limit: 200 });
+  const found = await ask("decisions", { q, loop, until: state.at, limit: MOST_ROWS });
   const words = make("input", { id: "words", type: "search", value: q, placeholder: "name or reason", autocomplete: "off" });
   const loops = make("select", { id: "of-loop" }, make("option", { value: "" }, "all loops"), ...Object.keys(state.span.decisions).map((name) => make("option", { value: name }, name)));
   loops.value = loop;
   const form = make("form", { class: "filters" }, make("label", { for: "words" }, "Words "), words, make("label", { for: "of-loop" }, "Loop "), loops, make("button", {}, "Show"));
+  const chosen = () => ({ q: words.value.trim(), loop: loops.value });
   const again = (event) => {
     event?.preventDefault();
-    go("/decisions", Object.fromEntries(Object.entries({ q: words.value.trim(), loop: loops.value }).filter(([, value]) => value)));
+    go("/decisions", chosen());
   };
   form.addEventListener("submit", again);
   loops.addEventListener("change", again);
-  const shown = found.decisions.length < found.found ? `the newest ${found.decisions.length} of ${found.found}` : `${found.found}`;
-  return { title: "Decisions", content: [make("h1", {}, "Decisions"), form, make("p", { class: "none" }, shown), decisionList(found.decisions)] };
+  const left = found.found - found.decisions.length;
+  const shown = left ? `the newest ${numberText(found.decisions.length)} of ${numberText(found.found)}` : numberText(found.found);
+  const older = left ? make("p", {}, link("/decisions", "Older ones", { id: "older" }, { ...chosen(), at: found.decisions.at(-1).at })) : null;
+  const without = FILE?.leftOut ? make("p", { class: "none" }, `${numberText(FILE.leftOut)} earlier decisions are not in this page; the decision records hold them.`) : null;
+  return { title: "Decisions", content: [make("h1", {}, "Decisions"), form, make("p", { class: "none", id: "found" }, shown), decisionList(found.decisions, parameters.get("open")), older, without].filter(Boolean) };
 }
 
-export async function aheadPage(parameters) {
+async function aheadPage(parameters) {
   const ahead = parameters.get("ahead") || "1h";
   const [found, past] = await Promise.all([ask("ahead", { ahead, at: state.at }), forecastPast()]);
   const choice = make("select", { id: "ahead" }, ...["15m", "1h", "6h", "24h", "168h"].map((one) => make("option", { value: one }, one)));
@@ -112,7 +158,7 @@ export async function aheadPage(parameters) {
   return { title: "Ahead", content: [make("h1", {}, "What is to come"), make("form", { class: "filters" }, make("label", { for: "ahead" }, "Look ahead "), choice), list, past].filter(Boolean) };
 }
 
-export async function objectsPage(parameters) {
+async function objectsPage(parameters) {
   const q = (parameters.get("q") || "").toLowerCase();
   const sections = Object.entries(state.objects).map(([kind, names]) => {
     const found = names.filter((name) => name.toLowerCase().includes(q));
@@ -123,7 +169,7 @@ export async function objectsPage(parameters) {
   return { title: "Objects", content: [make("h1", {}, q ? `Objects with “${q}”` : "Objects"), ...sections] };
 }
 
-export async function objectPage(kind, name, parameters) {
+async function objectPage(kind, name, parameters) {
   const view = parameters.get("view") || "";
   const views = state.span.kinds[kind] || [];
   const [answer, decided, past] = await Promise.all([

@@ -1,0 +1,1 @@
+"""Node groups that the loop creates for pods, and deletes when they are empty."""

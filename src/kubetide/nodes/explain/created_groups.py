@@ -1,0 +1,70 @@
+"""What is said of groups that the loop has created or could create."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from kubetide.nodes.scale_up.tick import Tick
+from kubetide.nodes.state import State
+from kubetide.units.time import format_rfc3339
+
+_MOST_NAMES = 5
+
+
+class _Verdict(Protocol):
+    @property
+    def group(self) -> str: ...
+    @property
+    def takes(self) -> bool: ...
+    @property
+    def why(self) -> str: ...
+
+
+def takers_sentence(takers: Sequence[str], created: Sequence[str], tick: Tick) -> str:
+    """Return which groups would take a pod, of those that there are and of those that could be created."""
+    chosen = [one.group.id for one in tick.chosen if one.group.id in created]
+    if takers and not chosen:
+        return f"Group {', '.join(takers)} would take it: {tick.result}."
+    # A group that is chosen comes first.
+    names = [*chosen, *(one for one in created if one not in chosen)]
+    parts = [f"group {', '.join(takers)}"] if takers else []
+    parts.append(f"a group that would be created, {_some(names)}")
+    said = " and ".join(parts)
+    return f"{said[0].upper()}{said[1:]}, would take it: {tick.result}."
+
+
+def would_be_lines(verdicts: Sequence[_Verdict]) -> list[str]:
+    """Return what groups that could be created say to a pod; those that say the same together."""
+    by_word: dict[str, list[str]] = {}
+    for one in verdicts:
+        by_word.setdefault("would take it" if one.takes else f"no, {one.why}", []).append(one.group)
+    return [f"group to be created, {_some(names)}: {said}" for said, names in by_word.items()]
+
+
+def created_lines(state: State, group_id: str) -> tuple[str, ...]:
+    """Return when and why the loop created the group, and since when it is empty; nothing of a group that a person made."""
+    if not state.groups[group_id].autoprovisioned:
+        return ()
+    made = state.memory.made_groups.get(group_id)
+    if made is None:
+        lines = ["created: by this program; an earlier process knew why"]
+    else:
+        pods = f"{made.pods} {'pod' if made.pods == 1 else 'pods'}"
+        named = f", such as {made.pod}" if made.pod else ""
+        labels = ", ".join(f"{key}={value}" for key, value in sorted(made.labels.items()))
+        lines = [
+            f"created: by this loop at {format_rfc3339(made.at)} for {pods}{named}; expander {made.chosen_by}; "
+            f"{made.candidates} groups could have been created" + (f"; labels {labels}" if labels else "")
+        ]
+    since = state.memory.empty_since.get(group_id)
+    if since is not None:
+        lines.append(
+            f"empty: since {format_rfc3339(since)}; it is deleted once a node would be unneeded for long enough"
+        )
+    return tuple(lines)
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")

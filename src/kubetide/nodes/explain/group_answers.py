@@ -1,0 +1,104 @@
+"""What a node group is, what its nodes look like and who says so, and what keeps it from growing."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kubetide.nodes.explain.balance_lines import balance_lines
+from kubetide.nodes.explain.created_groups import created_lines
+from kubetide.nodes.explain.learned_lines import learned_lines
+from kubetide.nodes.export import as_if_anew
+from kubetide.nodes.facts.causes import with_cause
+from kubetide.nodes.registry.backoff import is_backed_off
+from kubetide.nodes.registry.cluster_state import observe, upcoming_nodes
+from kubetide.nodes.registry.notices import group_notices
+from kubetide.nodes.registry.stock_outs import out_of_stock_texts
+from kubetide.nodes.state import State
+from kubetide.nodes.templates.build import template_of
+from kubetide.nodes.templates.learning import learn
+from kubetide.nodes.templates.template import Template
+from kubetide.units.quantity import Quantity
+from kubetide.units.time import Instant, format_rfc3339
+
+
+class GroupExplanation(msgspec.Struct, frozen=True, kw_only=True):
+    """What a group is, what its nodes look like and who says so, and what keeps it from growing."""
+
+    group: str
+    min_size: int
+    max_size: int
+    target_size: int
+    ready: int
+    upcoming: int
+    template: str
+    allocatable: dict[str, str]
+    differs: tuple[str, ...]
+    """Where a live node differs from what the cloud says."""
+    learned: tuple[str, ...]
+    """What nodes have taught: start-up taints, how long they take, how right the template was at the last join."""
+    notices: tuple[str, ...]
+    """What is odd about the group: its spread, malformed settings, a view that is old."""
+    obstacles: tuple[str, ...]
+    created: tuple[str, ...] = ()
+    """That the loop created the group, and why; when it goes again."""
+    balance: tuple[str, ...] = ()
+    """Which groups it is balanced with, and why not with others; nothing where groups are not balanced."""
+
+
+def explain_group(state: State, group_id: str, now: Instant) -> GroupExplanation:
+    """Explain one group. Raises KeyError for a group that is not there."""
+    copy = as_if_anew(state)
+    view = observe(copy, now).groups[group_id]
+    learn(copy, now)
+    group = copy.groups[group_id]
+    template = template_of(copy, group, copy.nodes_by_group()[group_id])
+    obstacles = []
+    if group.target_size >= group.max_size:
+        obstacles.append(f"it is at its maximum of {group.max_size}")
+    entry = copy.memory.backoff.get(group_id)
+    if entry is not None and is_backed_off(entry, now):
+        obstacles.append(
+            f"it is in backoff until {format_rfc3339(entry.until)}: {with_cause(entry.cause, entry.error_message)}"
+        )
+    obstacles += out_of_stock_texts(copy, group, now)
+    if not view.healthy:
+        obstacles.append("too many of its nodes are missing or not ready")
+    if template is None:
+        why = group.template_error or "the cloud gives no template"
+        obstacles.append(f"nobody can say what its nodes look like: {why}, and none was ever seen")
+    return GroupExplanation(
+        group=group_id,
+        min_size=group.min_size,
+        max_size=group.max_size,
+        target_size=group.target_size,
+        ready=view.counts.ready,
+        upcoming=upcoming_nodes(copy, view, now),
+        template="" if template is None else template.source,
+        allocatable={} if template is None else _texts(template),
+        differs=_differences(copy, group_id),
+        learned=learned_lines(copy, group_id),
+        notices=group_notices(group),
+        obstacles=tuple(obstacles),
+        created=created_lines(state, group_id),
+        balance=balance_lines(copy, group_id),
+    )
+
+
+def _texts(template: Template) -> dict[str, str]:
+    found = {name: str(value) for name, value in (template.node.status.allocatable or {}).items()}
+    for one in template.slices:
+        name = f"devices of {one.spec.driver}"
+        found[name] = str(int(found.get(name, "0")) + len(one.spec.devices or ()))
+    return found
+
+
+def _differences(state: State, group_id: str) -> tuple[str, ...]:
+    seen, said = state.memory.templates.get(group_id), state.groups[group_id].template
+    if seen is None or said is None:
+        return ()
+    real, claimed = seen.node.status.allocatable or {}, said.node.status.allocatable or {}
+    return tuple(
+        f"{name}: {real.get(name, 0)} on node {seen.from_node}, {claimed[name]} by {said.source}"
+        for name in sorted(claimed)
+        if Quantity.parse(real.get(name, 0)) != Quantity.parse(claimed[name])
+    )

@@ -1,0 +1,61 @@
+// The answers of a page that is a file, out of what stands in it. They are those of the server, as far as they are there.
+function answerOf(path, parameters) {
+  const name = path.split("/")[0];
+  if (FILE[name]?.error) throw new Error(FILE[name].error);
+  if (name === "decisions") return decisionsIn(FILE.decisions, parameters);
+  if (name === "history") return figuresIn(FILE.history, parameters);
+  if (name === "status" && parameters.at) return statusAt(parameters.at);
+  if (name === "ahead") return aheadIn(FILE.ahead, parameters);
+  if (name in FILE) return FILE[name];
+  throw new Error("This page is a file, which does not say why; `kubetide ui` and `kubetide explain` do, from the records of the run.");
+}
+
+// The end of what a time means: a whole second lasts one.
+const endOf = (at) => epoch(at) + (at.includes(".") ? 1e-6 : 1);
+
+function decisionsIn(all, { q = "", loop = "", subject = "", until = "", limit }) {
+  const words = q.toLowerCase().split(/\s+/).filter(Boolean);
+  const end = until ? endOf(until) : Infinity;
+  const found = all.decisions.filter((one) => {
+    if ((loop && one.loop !== loop) || (until && epoch(one.at) >= end)) return false;
+    if (subject && one.subject !== subject && !one.text.split(/[\s,:]+/).includes(subject)) return false;
+    const text = words.length ? [one.text, one.subject, ...one.why].join(" ").toLowerCase() : "";
+    return words.every((word) => text.includes(word));
+  });
+  return { found: found.length, decisions: found.slice(0, limit) };
+}
+
+function figuresIn(all, { kind = "", name = "", figure = "", at = "", window = "" }) {
+  const until = at ? Math.min(epoch(at), epoch(all.until)) : epoch(all.until);
+  const length = window ? secondsOf(window) : Infinity;
+  const since = Math.max(epoch(all.since), until - length);
+  const fits = (line) => (!kind || line.kind === kind) && (!figure || line.figure === figure) && (!name || line.name === name || (line.kind === "metric" && line.name.startsWith(`${name}/`)));
+  const lines = all.lines.filter(fits).map((line) => between(line, since, until)).filter((line) => line.values.some((value) => value !== null));
+  return { since: instant(since), until: instant(until), kept: all.kept, found: lines.length, lines };
+}
+
+// The part of a line between two times; what held when it begins is its first point.
+function between(line, since, until) {
+  const first = Math.max(line.times.findLastIndex((time) => time <= since), 0);
+  const last = line.times.findLastIndex((time) => time <= until) + 1;
+  const times = line.times.slice(first, last);
+  if (times.length) times[0] = Math.max(times[0], since);
+  return { ...line, times, values: line.values.slice(first, last) };
+}
+
+const UNITS = { s: 1, m: 60, h: 3600 };
+
+function secondsOf(duration) {
+  return [...duration.matchAll(/([\d.]+)([smh])/g)].reduce((sum, [, count, unit]) => sum + Number(count) * UNITS[unit], 0);
+}
+
+// Tables are of the end of the run; of another time there are its figures and decisions.
+function statusAt(at) {
+  return { at, loops: [], tables: {}, decisions: decisionsIn(FILE.decisions, { until: at, limit: 10 }).decisions.toReversed() };
+}
+
+function aheadIn(all, { ahead, at = "" }) {
+  if (at) throw new Error("This page is a file, which knows what is to come at its end alone; `kubetide plan` knows it at any time.");
+  const until = instant(epoch(all.at) + secondsOf(ahead));
+  return { ...all, until, entries: all.entries.filter((one) => epoch(one.at) <= epoch(until)) };
+}

@@ -1,0 +1,87 @@
+"""--max-binpacking-time: groups are asked for options until the time is over, and the choice is among what was found."""
+
+from __future__ import annotations
+
+import pytest
+from tests.nodes.frozen import World, group, node, pods, template
+
+from kubetide.nodes.core import decode_delta, encode_delta
+from kubetide.nodes.decision import IncreaseSize
+from kubetide.nodes.scale_up.choice import GROUPS_IN_A_STEP
+from kubetide.nodes.state import Delta
+from kubetide.units.time import minutes, seconds
+
+MORE = 10
+GROUPS = 2 * GROUPS_IN_A_STEP + MORE
+
+
+def many(step_time, **settings):
+    """Return a world with more groups than two steps ask, and steps that take so long."""
+    groups = [group(f"g{at:03d}", maximum=10) for at in range(GROUPS)]
+    world = World(nodes=[node("n0")], pods=pods("p", 6, cpu="3"), groups=groups, settings=settings)
+    world.step_time = step_time
+    return world
+
+
+def steps(world):
+    return [one.next_step for one in world.commands if one.next_step]
+
+
+def options(world):
+    return sum(one.code == "Option" for one in world.reasons)
+
+
+def said(world):
+    return [dict(one.fields) for one in world.reasons if one.code == "PackingCut"]
+
+
+def test_all_groups_are_asked_where_there_is_time():
+    """Within the default of five minutes every group is asked, in parts, and nothing is said of it."""
+    world = many(seconds(30))
+    assert sum(world.increases().values()) == 5
+    assert steps(world) == ["pack", "pack", "scale_down"]
+    assert (options(world), said(world)) == (GROUPS, [])
+
+
+def test_groups_that_were_not_reached_are_left_out():
+    """After the time the choice is among the options of the groups that were asked."""
+    world = many(minutes(3))
+    [grown] = world.increases()
+    assert grown < f"g{2 * GROUPS_IN_A_STEP:03d}"
+    assert steps(world) == ["pack", "pack", "scale_down"]
+    assert options(world) == 2 * GROUPS_IN_A_STEP
+    assert said(world) == [{"groups": MORE, "limit": "5m0s"}]
+
+
+@pytest.mark.parametrize("limit", [minutes(7), minutes(60)])
+def test_the_flag_is_the_limit(limit):
+    """With more time the same steps come to all groups."""
+    world = many(minutes(3), max_binpacking_time=limit)
+    assert world.increases()
+    assert (options(world), said(world)) == (GROUPS, [])
+
+
+def test_parts_change_no_choice():
+    """Asked in parts or at once, the groups give the same options, and one of them is chosen alike."""
+    grown = []
+    for asked in (GROUPS, GROUPS_IN_A_STEP):
+        world = many(seconds(1), expander="least-nodes")
+        world.change("g010", template=template(cpu="7"))
+        for name in list(world.groups)[asked:]:
+            world.change(name, max_size=0)
+        grown.append(world.increases())
+        assert ("pack" in steps(world)) == (asked == GROUPS)
+    assert grown == [{"g010": 3}] * 2
+
+
+def test_several_increases_a_tick_are_asked_in_parts_too():
+    """With --salvo-scale-up the pods that are left are looked at again, part by part."""
+    world = many(seconds(1), salvo_scale_up=True, max_nodes_per_scaleup=2)
+    assert sum(one.delta for one in world.tick() if isinstance(one, IncreaseSize)) == 5
+    assert steps(world).count("pack") == 2 * 3
+
+
+def test_the_step_reads_back_from_a_record():
+    """How long the tick has taken stands in the record, so a replay leaves out the same groups."""
+    delta = Delta(step="pack", elapsed=minutes(5))
+    assert decode_delta(encode_delta(delta)) == delta
