@@ -57,6 +57,7 @@ def test_kubectls_short_names(out, short, kind):
         (["xyzzy"], "no such command 'xyzzy'; `kubetide --help` lists the commands"),
         (["explain", "depoly", "web"], "did you mean deploy?"),
         (["explain", "pod"], "which pod? write pod NAME or pod/NAME"),
+        (["explain", "hpa"], "which hpa? write hpa NAME or hpa/NAME; there are default/web"),
         (["explain", "deploy", "wbe"], "nothing scales Deployment default/wbe; did you mean default/web?"),
         (["examples", "web-shp"], "did you mean web-shop?"),
         (["explain", "hpa", "web", "--namespac=a"], "Did you mean '--namespace'?"),

@@ -20,21 +20,25 @@ def complete_kind(ctx: click.Context, param: click.Parameter, incomplete: str) -
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
-def complete_object(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
-    """Offer the names of the objects of that kind at the end of the records; those of --namespace without it."""
+def names_known(folder: Path | None, kind: str) -> list[str]:
+    """Return the names of a kind's objects at the end of the records, sorted; none where there are no records of it."""
     from kubetide.cli.kinds import kind_of
     from kubetide.ports.errors import KubetideError
     from kubetide.simulate.why import kinds_of, objects_of, targets_of
 
-    folder = _folder(ctx)
     if folder is None:
         return []
     try:
         kinds = kinds_of(folder)
-        kind = kind_of(ctx.params.get("kind") or "", kinds)
-        names = objects_of(folder, None, (kind,))[kind] if kind in kinds else targets_of(folder, kind)
+        kind = kind_of(kind, kinds)
+        return sorted(objects_of(folder, None, (kind,))[kind] if kind in kinds else targets_of(folder, kind))
     except (KubetideError, click.BadParameter, KeyError):
         return []
+
+
+def complete_object(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
+    """Offer the names of the objects of that kind at the end of the records; those of --namespace without it."""
+    names = names_known(_folder(ctx), ctx.params.get("kind") or "")
     own = f"{ctx.params.get('namespace') or 'default'}/"
     offered = [name.removeprefix(own) if "/" not in incomplete else name for name in names]
     return [CompletionItem(name) for name in sorted(offered) if name.startswith(incomplete)]

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from kubetide.cli.completing import complete_kind, complete_object
+from kubetide.cli.completing import complete_kind, complete_object, names_known
 from kubetide.cli.structured import TABLE, WIDE, output_option
 
 if TYPE_CHECKING:
     from kubetide.simulate.when import Moment
+
+_NAMED = 10
+"""Names that are offered where none was given."""
 
 
 @click.command("explain")
@@ -69,11 +72,14 @@ def command(
     from kubetide.simulate.when import read_moment, start_of_records
     from kubetide.simulate.why import answer_about, answer_text, kinds_of, views_of
 
+    records = out if (out / "records").is_dir() else None
     if name is None:
         kind, slash, name = kind.partition("/")
         if not slash:
-            raise click.UsageError(f"which {kind}? write {kind} NAME or {kind}/NAME")
-    records = out if (out / "records").is_dir() else None
+            known = names_known(records, kind)
+            there = f"; there are {', '.join(known[:_NAMED])}" if known else ""
+            more = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
+            raise click.UsageError(f"which {kind}? write {kind} NAME or {kind}/NAME{there}{more}")
     kind = kind_of(kind, kinds_of(records))
     namespaced = kind not in ("node", "nodegroup")
     if "/" in name and namespaced:

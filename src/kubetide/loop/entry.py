@@ -5,22 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from kubetide.explain.reasons import Vocabulary
-from kubetide.explain.records import Core, Record
+from kubetide.explain.records import Record
 from kubetide.loop.flags import FlagTable, Value
 from kubetide.loop.outlook import Outlook
-from kubetide.loop.protocol import Loop, Parts
 from kubetide.loop.roles import Role
 from kubetide.loop.status import Overview
-from kubetide.objects.kinds import Kind
-from kubetide.ports.clock import Clock
-from kubetide.ports.plugins import Plugin
-from kubetide.units.exposition import Registry
-from kubetide.units.time import Instant
+
+if TYPE_CHECKING:
+    from kubetide.explain.reasons import Vocabulary
+    from kubetide.explain.records import Core
+    from kubetide.loop.protocol import Loop, Parts
+    from kubetide.objects.kinds import Kind
+    from kubetide.ports.clock import Clock
+    from kubetide.ports.plugins import Plugin
+    from kubetide.units.exposition import Registry
+    from kubetide.units.time import Instant
 
 S = TypeVar("S", bound=msgspec.Struct)
 

@@ -6,18 +6,19 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
-from kubetide.explain.records import Recorder
-from kubetide.plan.board import Board
-from kubetide.ports.clock import Clock
-from kubetide.ports.cloud import Cloud
-from kubetide.ports.cluster import Cluster
-from kubetide.ports.expander import ExpanderService
-from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, MetricSource, SeriesSource
 from kubetide.units.time import ZERO, Duration, Instant
 
 if TYPE_CHECKING:
+    # Answers from records need none of these.
     import asyncio
 
+    from kubetide.explain.records import Recorder
+    from kubetide.plan.board import Board
+    from kubetide.ports.clock import Clock
+    from kubetide.ports.cloud import Cloud
+    from kubetide.ports.cluster import Cluster
+    from kubetide.ports.expander import ExpanderService
+    from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, MetricSource, SeriesSource
     from kubetide.watching import Caches, Key
 
 T = TypeVar("T")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -68,6 +67,8 @@ def parse_flags(flags: Mapping[str, Value], entries: Iterable[LoopEntry[Any]] | 
     names = flag_names(known)
     for name in named:
         if name not in names:
+            import difflib  # noqa: PLC0415  only for what is misspelt
+
             near = difflib.get_close_matches(name, names, n=1)
             hint = f"did you mean --{near[0]}?" if near else "see docs/settings.md for the flags there are"
             raise FlagError(f"--{name}: unknown flag; {hint}")

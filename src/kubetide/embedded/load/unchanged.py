@@ -58,7 +58,7 @@ class Unchanged:
         service, node, running = rows.service[:n], rows.node[:n], rows.running[:n]
         base, limit = rows.base_cpu[:n], rows.limit[:n]
         serving = rows.serving[:n] & ~rows.node_down[node]
-        ready = np.bincount(service, serving, count + 1)[:count]
+        ready = total(serving, service, count)
         able = np.minimum(limit, rows.node_cpu[node])
         cpu, memory = rows.request[:n] * running, rows.memory_request[:n] * running
         return cls(
@@ -71,7 +71,7 @@ class Unchanged:
             side=rows.side_cpu[:n],
             serving=serving,
             ready=ready,
-            existing=np.bincount(service, rows.exists[:n], count + 1)[:count],
+            existing=total(rows.exists[:n], service, count),
             able=able,
             cores=mean_cores(service, able * serving, ready),
             capacity=requests_for(able, base, service, serving, facts),
@@ -80,14 +80,14 @@ class Unchanged:
             memory=memory,
             total_cpu=total(cpu, service, count),
             total_memory=total(memory, service, count),
-            side_milli=rows.side_cpu[:n].sum(),
+            side_milli=float(rows.side_cpu[:n].sum()),
             leaking=np.flatnonzero((rows.leak[:n] > 0) & running),
         )
 
 
-def total(column: Float64Vector, service: NDArray[np.int64], count: int) -> Float64Vector:
+def total(column: Float64Vector | NDArray[np.bool_], service: NDArray[np.int64], count: int) -> Float64Vector:
     """Return the sums of a column of pods, by service."""
-    return np.bincount(service, column, count + 1)[:count].astype(np.float64)
+    return np.bincount(service, column, count + 1)[:count].astype(np.float64, copy=False)
 
 
 def requests_for(
@@ -98,16 +98,13 @@ def requests_for(
     facts: ServiceFacts,
 ) -> Float64Vector:
     """Return (services,) the requests/s that the CPU of the serving pods is for, beyond their base."""
-    count = len(facts.cpu_milli_s)
-    return np.bincount(service, np.maximum(cpu - base, 0.0) * serving, count + 1)[:count] / facts.cpu_milli_s
+    beyond = np.maximum(cpu - base, 0.0) * serving
+    return total(beyond, service, len(facts.cpu_milli_s)) / facts.cpu_milli_s
 
 
 def mean_cores(service: NDArray[np.int64], able: Float64Vector, ready: Float64Vector) -> Float64Vector:
     """Return (services,) the mean cores of a ready pod, inf where none is; ``able`` is 0 for pods that do not serve."""
     count = len(ready)
-    return np.divide(
-        np.bincount(service, able, count + 1)[:count],
-        ready * 1000.0,
-        out=np.full(count, np.inf),
-        where=ready > 0,
-    )
+    cores = np.full(count, np.inf)
+    np.divide(total(able, service, count), ready * 1000.0, out=cores, where=ready > 0)
+    return cores

@@ -110,32 +110,39 @@ def _tick(state: State, key: Key, now: Instant) -> Tick:
     replicas = None if scale is None or scale.error else scale.spec_replicas
     rows = state.table.members_of(key)
     rows = rows[state.table.serving[rows]]
-    sampled, milli = _cpu_of(state, rows)
+    there, milli = _cpu_of(state, rows)
+    sampled = rows[there]
     if not len(sampled):
         return Tick(now, replicas, len(rows), None, now)
-    end, window = int(np.median(state.samples.times[sampled])), int(np.median(state.samples.windows[sampled]))
+    end, window = _median(state.samples.times[sampled]), _median(state.samples.windows[sampled])
     middle = Instant(end - window // 2)
     # Pods that have become Ready since then had no part in what was measured.
     took_part = state.table.ready_since[rows] <= middle
     # Nor have pods that are being deleted any more; what others ask of them goes to those that stay.
     took_part &= state.table.standing[rows] != IGNORED
-    lacking = int((took_part & ~np.isin(rows, sampled)).sum())
-    served = int((state.table.ready_since[sampled] <= middle).sum()) or len(sampled)
+    lacking = int(np.count_nonzero(took_part & ~there))
+    served = int(np.count_nonzero(state.table.ready_since[sampled] <= middle)) or len(sampled)
     return Tick(now, replicas, len(rows), milli * (served + lacking) / served, middle)
 
 
 def _cpu_of(state: State, rows: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return which of the pods have samples of their CPU, and its sum; of a pod's single containers where need be."""
+    """Return whether each pod has samples of its CPU, and their sum; of a pod's single containers where need be."""
     samples = state.samples
     whole = (_CPU, "")
     keys = [whole] if whole in samples.milli else [key for key in samples.milli if key[0] == _CPU]
     if not keys:
-        return rows[:0], 0.0
+        return np.zeros(len(rows), np.bool_), 0.0
     there = np.ones(len(rows), np.bool_)
     for key in keys:
         there &= samples.has[key][rows]
     sampled = rows[there]
-    return sampled, float(sum(samples.milli[key][sampled].sum() for key in keys))
+    return there, float(sum(samples.milli[key][sampled].sum() for key in keys))
+
+
+def _median(values: np.ndarray) -> int:
+    """Return the median; of samples that were taken together all are the same."""
+    least = values.min()
+    return int(float(least)) if least == values.max() else int(np.median(values))
 
 
 class _Pods(msgspec.Struct):

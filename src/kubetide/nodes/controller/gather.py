@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
+from kubetide.nodes.controller.by_key import ByKey
 from kubetide.nodes.controller.capacity import CapacityGatherer
 from kubetide.nodes.controller.config_maps import ConfigMapReader
 from kubetide.nodes.facts.devices import (
@@ -68,20 +69,6 @@ T = TypeVar("T")
 class _Source(NamedTuple):
     informer: Informer[Any]
     feed: Feed[Any]
-
-
-class _ByKey(Generic[T]):
-    """Objects without a namespace, looked up by key: most ticks look up none of them."""
-
-    def __init__(self, by_name: Mapping[str, T]) -> None:
-        self._by_name = by_name
-
-    def __contains__(self, key: Key) -> bool:
-        return key[1] in self._by_name
-
-    def get(self, key: Key) -> T | None:
-        """Return an object, None where it is not known."""
-        return self._by_name.get(key[1])
 
 
 class Gatherer:
@@ -209,8 +196,8 @@ class Gatherer:
         stateful_sets, gone_stateful_sets = self._take("statefulsets", known.stateful_sets, slim_stateful_set)
         jobs, gone_jobs = self._take("jobs", known.jobs, slim_job)
         pdbs, gone_pdbs = self._take("poddisruptionbudgets", known.pdbs, slim_pdb)
-        nodes, gone_nodes = self._take("nodes", _ByKey(known.nodes), slim_node)
-        namespaces, gone_namespaces = self._take("namespaces", _ByKey(known.namespaces), slim_namespace)
+        nodes, gone_nodes = self._take("nodes", ByKey(known.nodes), slim_node)
+        namespaces, gone_namespaces = self._take("namespaces", ByKey(known.namespaces), slim_namespace)
         first = self.anew and self._reads_volumes
         if not self._reads_volumes and any(pod.spec.volumes and claims_of(pod) for pod in pods):
             await self._begin_with_volumes()
@@ -342,14 +329,14 @@ class Gatherer:
         return DeviceChanges.from_kinds(changed), tuple(gone)
 
     def _take(
-        self, name: str, known: Mapping[Key, T] | _ByKey[T], slim: Callable[[Any], T]
+        self, name: str, known: Mapping[Key, T] | ByKey[T], slim: Callable[[Any], T]
     ) -> tuple[tuple[T, ...], tuple[Key, ...]]:
         """Return what changed in what is read, in order of key, and the keys that are gone."""
         _, changed, gone = self._changed(name, known, slim)
         return changed, gone
 
     def _changed(
-        self, name: str, known: Mapping[Key, T] | _ByKey[T], slim: Callable[[Any], T]
+        self, name: str, known: Mapping[Key, T] | ByKey[T], slim: Callable[[Any], T]
     ) -> tuple[tuple[Key, ...], tuple[T, ...], tuple[Key, ...]]:
         """Return what ``_take`` gives, and first the keys of what changed."""
         source = self._sources[name]
