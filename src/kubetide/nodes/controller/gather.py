@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -17,7 +17,7 @@ from kubetide.nodes.facts.devices import (
     asks_for_extended,
     slim_device_object,
 )
-from kubetide.nodes.facts.objects import KnownKey
+from kubetide.nodes.facts.objects import ByKey, KnownKey
 from kubetide.nodes.facts.pods import is_unschedulable
 from kubetide.nodes.facts.priorities import PriorityMap
 from kubetide.nodes.facts.slim_pods import PodSlimmer
@@ -68,20 +68,6 @@ T = TypeVar("T")
 class _Source(NamedTuple):
     informer: Informer[Any]
     feed: Feed[Any]
-
-
-class _ByKey(Generic[T]):
-    """Objects without a namespace, looked up by key: most ticks look up none of them."""
-
-    def __init__(self, by_name: Mapping[str, T]) -> None:
-        self._by_name = by_name
-
-    def __contains__(self, key: Key) -> bool:
-        return key[1] in self._by_name
-
-    def get(self, key: Key) -> T | None:
-        """Return an object, None where it is not known."""
-        return self._by_name.get(key[1])
 
 
 class Gatherer:
@@ -209,8 +195,8 @@ class Gatherer:
         stateful_sets, gone_stateful_sets = self._take("statefulsets", known.stateful_sets, slim_stateful_set)
         jobs, gone_jobs = self._take("jobs", known.jobs, slim_job)
         pdbs, gone_pdbs = self._take("poddisruptionbudgets", known.pdbs, slim_pdb)
-        nodes, gone_nodes = self._take("nodes", _ByKey(known.nodes), slim_node)
-        namespaces, gone_namespaces = self._take("namespaces", _ByKey(known.namespaces), slim_namespace)
+        nodes, gone_nodes = self._take("nodes", ByKey(known.nodes), slim_node)
+        namespaces, gone_namespaces = self._take("namespaces", ByKey(known.namespaces), slim_namespace)
         first = self.anew and self._reads_volumes
         if not self._reads_volumes and any(pod.spec.volumes and claims_of(pod) for pod in pods):
             await self._begin_with_volumes()
@@ -342,14 +328,14 @@ class Gatherer:
         return DeviceChanges.from_kinds(changed), tuple(gone)
 
     def _take(
-        self, name: str, known: Mapping[Key, T] | _ByKey[T], slim: Callable[[Any], T]
+        self, name: str, known: Mapping[Key, T] | ByKey[T], slim: Callable[[Any], T]
     ) -> tuple[tuple[T, ...], tuple[Key, ...]]:
         """Return what changed in what is read, in order of key, and the keys that are gone."""
         _, changed, gone = self._changed(name, known, slim)
         return changed, gone
 
     def _changed(
-        self, name: str, known: Mapping[Key, T] | _ByKey[T], slim: Callable[[Any], T]
+        self, name: str, known: Mapping[Key, T] | ByKey[T], slim: Callable[[Any], T]
     ) -> tuple[tuple[Key, ...], tuple[T, ...], tuple[Key, ...]]:
         """Return what ``_take`` gives, and first the keys of what changed."""
         source = self._sources[name]
