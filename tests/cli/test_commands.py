@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -135,6 +136,18 @@ def test_up_prints_a_line_a_decision(tmp_path):
     assert [line.split()[1].rstrip(",") for line in lines[-3:]] == [
         str(tmp_path / name) for name in ("report.html", "summary.json", "records")
     ]
+
+
+@pytest.mark.slow
+def test_up_with_the_dashboard_ends_by_itself(tmp_path):
+    """As `make run` calls it, away from a terminal: the address comes first, and nothing stays behind the run."""
+    run = call("up", EXAMPLE, "--ui", "--speed", 600, "--until", "5m", "--out", tmp_path)
+    assert run.returncode == 0
+    found = re.fullmatch(r"kubetide: dashboard (http://127\.0\.0\.1:(\d+)/)\?token=\S+\n", run.stderr)
+    assert found, run.stderr
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", int(found[2])))
+    assert (tmp_path / "report.html").exists()
 
 
 @pytest.mark.slow

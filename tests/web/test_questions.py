@@ -151,10 +151,6 @@ def _begins(person):
     person.begin()
 
 
-def is_file(person):
-    return (person.folder / "report.html").exists() and "file:" in person._home
-
-
 def test_which_pod_waits_and_why(person):
     """The overview names it; its page says what it lacks."""
     row = person.read("main tr", "default/huge-")
@@ -162,8 +158,7 @@ def test_which_pod_waits_and_why(person):
     person.click("nav a", "Objects")
     person.click("main a", "default/huge-")
     person.read("h1", "^pod default/huge-")
-    if not is_file(person):
-        assert "Insufficient cpu" in person.read(".why", "Insufficient")
+    assert "Insufficient cpu" in person.read(".why", "Insufficient")
 
 
 def test_which_node_is_blocked_and_by_whom(person):
@@ -171,9 +166,8 @@ def test_which_node_is_blocked_and_by_whom(person):
     row = person.read("main tr", "blocked")
     assert re.match(r"quiet-\w+ quiet blocked pod default/kept-\S+: NotEnoughPdb", row)
     assert person.fact("nodes blocked or going") == 2
-    if not is_file(person):
-        person.click("main tr a", "quiet-")
-        assert "PodDisruptionBudget default/kept" in person.read(".why", "NotEnoughPdb")
+    person.click("main tr a", "quiet-")
+    assert "PodDisruptionBudget default/kept" in person.read(".why", "NotEnoughPdb")
 
 
 def test_what_a_moment_cost(person):

@@ -13,6 +13,7 @@ from importlib import resources
 import msgspec
 import pytest
 from tests.simulate.worlds import small
+from tests.web.test_dashboard import asked
 
 from kubetide.cli.output import write_results
 from kubetide.runtime.records import RecordError
@@ -73,6 +74,13 @@ def test_the_file_names_no_other(folder):
     assert "default-src 'none'" in html.unescape(text)
 
 
+def test_the_report_is_the_page_that_is_served(folder):
+    """Its script and its style are those of the server, character by character."""
+    parsed = Elements((folder / "report.html").read_text(encoding="utf-8"))
+    served = asked(folder, "/app.js", "/style.css")
+    assert [body for _, _, body in served] == [parsed.inside["script"][1], parsed.inside["style"][0]]
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_the_policy_allows_just_what_was_put_in(page):
     """The content security policy holds the hash of each script and style, and nothing looser."""
@@ -121,6 +129,10 @@ def test_the_report_says_what_the_server_says(tmp_path, seed):
     assert data["status"] == plain(history.status(""))
     assert data["objects"] == plain(history.objects(""))
     assert data["ahead"] == plain(history.ahead("", "168h"))
+    assert len(data["explain"]) == sum(map(len, data["objects"].values())) > 5
+    for object_, why in data["explain"].items():
+        kind, _, name = object_.partition("/")
+        assert why == plain(history.explain(kind, name, "", ""))
     decisions = history.decisions(words="", loop="", subject="", until="", limit=500)
     assert data["decisions"] == plain(decisions)
     assert decisions.found == result.summary.decisions > 3
@@ -157,8 +169,11 @@ def test_what_cannot_be_answered_says_so(folder, monkeypatch):
 
     monkeypatch.setattr(History, "ahead", fail)
     monkeypatch.setattr(report, "MOST_DECISIONS", 2)
+    monkeypatch.setattr(report, "MOST_EXPLAINED", 2)
     data = report_data(folder)
     assert data["ahead"] == {"error": "no loop says what is to come"}
+    assert len(data["explain"]) == 2
+    assert "hpa/default/web" in data["explain"]
     assert data["leftOut"] == data["decisions"].found - 2 > 0
 
 

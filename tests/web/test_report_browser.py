@@ -182,11 +182,13 @@ def test_another_time_is_shown_from_figures(browser):
 
 
 def test_an_object_is_found_and_what_a_file_cannot_answer_is_said(browser):
-    """The page of an object has its past and its decisions; why it is so is told to be asked elsewhere."""
+    """The page of an object has why it is so, its past and its decisions; at another time it says who knows."""
     element(browser, "#name").send_keys("web\n")
     assert element(browser, "h1").text == "hpa default/web"
     assert "scaled from 2 to 3" in element(browser, ".decisions").text
-    assert "kubetide explain" in element(browser, ".why").text
+    assert "largest proposal: " in element(browser, ".why").text
+    element(browser, ".decisions a.at").click()
+    assert "`kubetide explain` and `kubetide ui` do at any time" in element(browser, ".why").text
 
 
 def test_it_fits_a_small_screen(browser):

@@ -7,6 +7,7 @@ time is answered in the page from its figures and decisions, which are those of 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +23,9 @@ MOST_DECISIONS: Final = 20_000
 
 MOST_VALUES: Final = 300_000
 """Of all lines together: a report of hundreds of workloads stays a file that opens."""
+
+MOST_EXPLAINED: Final = 200
+"""Objects that say why they are as they are at the end, those of kinds with few of them first."""
 
 _AHEAD: Final = "168h"
 """The longest that the page offers."""
@@ -46,17 +50,26 @@ def report_data(folder: Path) -> Json:
         span = history.span()
     except RecordError:
         return data  # the run ended before the first decision
+    objects = _answer(lambda: history.objects(""))
     decisions = history.decisions(words="", loop="", subject="", until="", limit=MOST_DECISIONS)
     return {
         **data,
         "span": msgspec.structs.replace(span, running=False),
         "status": _answer(lambda: history.status("")),
-        "objects": _answer(lambda: history.objects("")),
+        "objects": objects,
+        "explain": {} if "error" in objects else _explained(history, objects),
         "decisions": decisions,
         "leftOut": decisions.found - len(decisions.decisions),
         "history": history.whole_past(MOST_VALUES),
         "ahead": _answer(lambda: history.ahead("", _AHEAD)),
     }
+
+
+def _explained(history: History, objects: dict[str, list[str]]) -> dict[str, Any]:
+    """Return the explanations by kind and name, ``pod/default/web-1``."""
+    kinds = sorted(objects, key=lambda kind: len(objects[kind]))
+    chosen = [(kind, name) for kind in kinds for name in objects[kind]][:MOST_EXPLAINED]
+    return {f"{kind}/{name}": _answer(partial(history.explain, kind, name, "", "")) for kind, name in chosen}
 
 
 def _answer(question: Callable[[], Any]) -> Any:

@@ -1,13 +1,20 @@
-// The answers of a page that is a file, out of what stands in it. They are those of the server, as far as they are there.
+// The answers of a page that is a file, out of what stands in it: those of the server, as far as they are there.
 function answerOf(path, parameters) {
-  const name = path.split("/")[0];
+  const [name, ...rest] = path.split("/").map(decodeURIComponent);
   if (FILE[name]?.error) throw new Error(FILE[name].error);
+  if (name === "explain") return explanationOf(rest.join("/"), parameters);
   if (name === "decisions") return decisionsIn(FILE.decisions, parameters);
   if (name === "history") return figuresIn(FILE.history, parameters);
   if (name === "status" && parameters.at) return statusAt(parameters.at);
   if (name === "ahead") return aheadIn(FILE.ahead, parameters);
-  if (name in FILE) return FILE[name];
-  throw new Error("This page is a file, which does not say why; `kubetide ui` and `kubetide explain` do, from the records of the run.");
+  return FILE[name];
+}
+
+function explanationOf(object, { at = "" }) {
+  const found = at ? null : FILE.explain[object];
+  if (!found) throw new Error("This page is a file, which says why at the end of the run alone, and of some objects where there are many; `kubetide explain` and `kubetide ui` do at any time, from its records.");
+  if (found.error) throw new Error(found.error);
+  return found;
 }
 
 // The end of what a time means: a whole second lasts one.

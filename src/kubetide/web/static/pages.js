@@ -171,7 +171,7 @@ async function objectsPage(parameters) {
 
 async function objectPage(kind, name, parameters) {
   const view = parameters.get("view") || "";
-  const views = state.span.kinds[kind] || [];
+  const views = (!FILE && state.span.kinds[kind]) || [];
   const [answer, decided, past] = await Promise.all([
     ask(`explain/${encodeURIComponent(kind)}/${name.split("/").map(encodeURIComponent).join("/")}`, { at: state.at, view }).catch((error) => ({ lines: [error.message] })),
     ask("decisions", { subject: name, until: state.at, limit: 50 }),
