@@ -18,7 +18,7 @@ from kubetide.nodes.facts.devices import (
     asks_for_extended,
     slim_device_object,
 )
-from kubetide.nodes.facts.objects import ByKey, KnownKey
+from kubetide.nodes.facts.objects import KnownKey
 from kubetide.nodes.facts.pods import is_unschedulable
 from kubetide.nodes.facts.priorities import PriorityMap
 from kubetide.nodes.facts.slim_pods import PodSlimmer

@@ -92,17 +92,3 @@ class KnownObjects(Generic[H]):
             plural: tuple(self._objects[kind][key] for key in sorted(self._objects[kind]))
             for plural, kind in self._kinds.items()
         }
-
-
-class ByKey(Generic[T]):
-    """Objects without a namespace, looked up by key: most ticks look up none of them."""
-
-    def __init__(self, by_name: Mapping[str, T]) -> None:
-        self._by_name = by_name
-
-    def __contains__(self, key: tuple[str, str]) -> bool:
-        return key[1] in self._by_name
-
-    def get(self, key: tuple[str, str]) -> T | None:
-        """Return an object, None where it is not known."""
-        return self._by_name.get(key[1])
