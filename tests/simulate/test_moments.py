@@ -118,6 +118,17 @@ def test_a_run_that_goes_on_is_followed(run, tmp_path):
                     assert tables(one.core, one.last.now) == tables(other.core, other.last.now)
 
 
+def test_another_run_in_the_folder_is_told_apart(tmp_path):
+    """A run that takes the place of another one, with the same names of files and times, is read anew."""
+    kept = Moments(tmp_path)
+    for nodes in (3, 2):
+        run_simulation(
+            small(duration="2m", nodes=nodes), base=tmp_path, out=tmp_path, seed=1, warn=pytest.fail
+        )
+        assert status_of(kept) == status_of(tmp_path)
+        assert len(objects_of(kept, None)["node"]) == nodes
+
+
 def test_few_states_are_kept(run):
     """However many moments are asked about, two states of a loop stay."""
     kept = Moments(run)

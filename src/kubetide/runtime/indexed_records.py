@@ -35,24 +35,35 @@ class _End(msgspec.Struct, frozen=True):
     repeated: int = 0
 
 
+_Version = tuple[int, int, int]
+"""Size, time and number of a file: another run may have written one of the same name."""
+
+
+def _version_of(path: Path) -> _Version:
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns, found.st_ino
+
+
 class LoopIndex:
     """Where the records of one loop are, also while they are written. One caller at a time."""
 
     def __init__(self, folder: Path, loop: str) -> None:
         self._folder = folder
         self._loop = loop
-        self._segments: dict[Path, tuple[int, Entries]] = {}
-        """The entries of each segment, and its size when they were read."""
+        self._segments: dict[Path, tuple[_Version, Entries]] = {}
+        """The entries of each segment, and what it was when they were read."""
         self._all: Entries | None = None
 
     def entries(self) -> Entries:
         """Return all entries, in order. Raises RecordError as ``read_records`` does."""
-        found = {path: path.stat().st_size for path in segments(self._folder, self._loop)}
-        if self._all is None or {path: size for path, (size, _) in self._segments.items()} != found:
+        found = {path: _version_of(path) for path in segments(self._folder, self._loop)}
+        if self._all is None or {path: version for path, (version, _) in self._segments.items()} != found:
             before, self._segments = self._segments, {}
-            for path, size in found.items():
+            for path, version in found.items():
                 known = before.get(path)
-                self._segments[path] = known if known and known[0] == size else (size, _entries_of(path))
+                self._segments[path] = (
+                    known if known and known[0] == version else (version, _entries_of(path))
+                )
             self._all = Entries.joined([part for _, part in self._segments.values()])
         return self._all
 

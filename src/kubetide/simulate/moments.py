@@ -59,13 +59,13 @@ class _Kept:
     """A core, and how far it is.
 
     Attributes:
-        place: Of the last record that was applied.
+        place: Of the last record that was applied, with its time and subjects: another run may have one at the same place.
         is_decided: Whether that record was decided as well.
     """
 
     core: Core
     last: Record
-    place: tuple[Path, int]
+    place: Entry
     is_decided: bool
 
 
@@ -180,7 +180,7 @@ def _nearest(
     kept: Sequence[_Kept], since_whole: Sequence[Entry], *, decided: bool
 ) -> tuple[_Kept | None, Sequence[Entry]]:
     """Return the kept core that is nearest before the end of these records, and the records behind it."""
-    places = {(entry.path, entry.offset): index for index, entry in enumerate(since_whole)}
+    places = {entry: index for index, entry in enumerate(since_whole)}
     best: tuple[int, bool, _Kept] | None = None
     for one in kept:
         index = places.get(one.place)
@@ -204,7 +204,7 @@ def _moved(loop: str, kept: _Kept | None, rest: Sequence[Entry], *, decided: boo
         if last is not None and not is_decided:
             _finish(core, last)
         core.apply(bytes(record.state), full=record.full)
-        last, place, is_decided = record, (entry.path, entry.offset), False
+        last, place, is_decided = record, entry, False
     assert last is not None, "a whole state is among them"
     assert place is not None
     if decided and not is_decided:

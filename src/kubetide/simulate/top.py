@@ -11,6 +11,7 @@ from kubetide.loop import Cell, Table
 from kubetide.runtime.figures.blocks import SeriesKey
 from kubetide.runtime.figures.reading import FigureHistory
 from kubetide.runtime.folder import is_running
+from kubetide.simulate.moments import Moments
 from kubetide.simulate.status import status_of
 from kubetide.units.time import Instant, before, format_rfc3339, hours, parse_rfc3339
 
@@ -61,6 +62,7 @@ class RecordsTop:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._moments = Moments(folder)
         self._figures = FigureHistory(folder)
         self._sizes: tuple[tuple[str, int], ...] = ()
         self._screen: Screen | None = None
@@ -75,7 +77,7 @@ class RecordsTop:
         return self._screen._replace(state="live" if is_running(self._folder) else "over")
 
     def _made(self) -> Screen:
-        status, tables = status_of(self._folder)
+        status, tables = status_of(self._moments)
         notes = [f"{loop.name} takes nothing away: {text}" for loop in status.loops for text in loop.holds]
         notes += [
             f"{loop.name}, last in vain: {loop.last_failure}" for loop in status.loops if loop.last_failure
