@@ -279,16 +279,17 @@ def _lead(state: State) -> str:
 
 def learn(state: State, verdicts: Sequence[Verdict], now: Instant) -> None:
     """Take in what this tick has seen of the workloads that ask for forecasts."""
+    if not len(state.forecasts):
+        return
     seen = []
     for verdict in verdicts:
-        spec = state.specs[verdict.key]
-        if not spec.options.forecasts or verdict.stage == "waiting":
+        if verdict.key not in state.forecasts or verdict.stage == "waiting":
             continue
+        spec = state.specs[verdict.key]
         counts_more = verdict.saturated and spec.options.forecast == CALENDAR
         beyond = BEYOND if counts_more and state.forecasts.may_boost(verdict.key) else 1.0
         reactive = verdict.desired if verdict.reactive is None else verdict.reactive
         share = share_of(spec)
         one = Seen(verdict.load, verdict.desired, reactive, verdict.rolling, verdict.saturated, beyond, share)
         seen.append((verdict.key, one))
-    if seen or len(state.forecasts):
-        state.forecasts.take(seen, now)
+    state.forecasts.take(seen, now)
