@@ -7,8 +7,6 @@ text depends on goes by name.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import groupby, islice, repeat
-from operator import ne
 
 import msgspec
 import numpy as np
@@ -87,10 +85,6 @@ class Shapes:
         return column
 
 
-_FEW = 8
-"""A namespace that goes on for fewer pods than this is not worth a look of its own."""
-
-
 class Rows(Mapping[Key, int]):
     """The row of each pod, by namespace and name, so that no pod takes a pair of them."""
 
@@ -110,20 +104,7 @@ class Rows(Mapping[Key, int]):
     def of(self, namespaces: Sequence[str], names: Sequence[str]) -> Int64Vector:
         """Return (pods,) rows, -1 where there is none."""
         spaces, none = self._spaces, dict[str, int]()
-        changes = sum(map(ne, namespaces, islice(namespaces, 1, None)))
-        if changes * _FEW > len(names):
-            return np.array(
-                [
-                    spaces.get(space, none).get(name, -1)
-                    for space, name in zip(namespaces, names, strict=True)
-                ],
-                np.int64,
-            )
-        found: list[int] = []
-        # Where samples come namespace by namespace each is looked up at one go.
-        for space, same in groupby(namespaces):
-            some = names[len(found) : len(found) + sum(1 for _ in same)]
-            found += map(spaces.get(space, none).get, some, repeat(-1))
+        found = [spaces.get(space, none).get(name, -1) for space, name in zip(namespaces, names, strict=True)]
         return np.array(found, np.int64)
 
     def ordered(self) -> list[int]:
