@@ -135,6 +135,20 @@ class EventRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     uid: str = ""
 
 
+NextStep = Literal[
+    "scale_up",
+    "place",
+    "pack",
+    "choose",
+    "salvo",
+    "scale_down",
+    "consolidate",
+    "min_size",
+    "remove_groups",
+]
+"""A step that follows another one in the same tick."""
+
+
 class Commands(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one step decides.
 
@@ -148,18 +162,7 @@ class Commands(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     actions: tuple[Action, ...] = ()
     events: tuple[EventRecord, ...] = ()
-    next_step: Literal[
-        "",
-        "scale_up",
-        "place",
-        "pack",
-        "choose",
-        "salvo",
-        "scale_down",
-        "consolidate",
-        "min_size",
-        "remove_groups",
-    ] = ""
+    next_step: NextStep | Literal[""] = ""
     read_pods: tuple[str, ...] = ()
     wake_at: Instant | None = None
     answers: tuple[Capacity, ...] | None = None

@@ -25,6 +25,7 @@ from typing import Literal
 
 import msgspec
 
+from kubetide.nodes.decision import NextStep
 from kubetide.nodes.facts.capacity import CapacityChanges
 from kubetide.nodes.facts.devices import DeviceChanges
 from kubetide.nodes.facts.objects import KnownKey
@@ -45,19 +46,7 @@ from kubetide.units.time import ZERO, Duration
 Key = tuple[str, str]
 """(namespace, name)"""
 
-Step = Literal[
-    "update",
-    "scale_up",
-    "place",
-    "pack",
-    "choose",
-    "salvo",
-    "scale_down",
-    "consolidate",
-    "min_size",
-    "remove_groups",
-    "actuate",
-]
+Step = Literal["update", NextStep, "actuate"]
 
 
 class Gone(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

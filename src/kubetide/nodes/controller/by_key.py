@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Generic, TypeVar
 
+from kubetide.watching import Key
+
 T = TypeVar("T")
-Key = tuple[str, str]
 
 
 class ByKey(Generic[T]):
