@@ -7,6 +7,7 @@ import os
 import secrets
 import signal
 import socket
+from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Protocol
@@ -98,7 +99,6 @@ class _Process:
         self._log = log
         self._writer = RecordWriter(out, warn=log.warn, max_bytes=config.run.max_records_size)
         self._told_to_end = False
-        self._metric_sources: list[NamedOpener] = []
 
     async def main(self, clock: Clock) -> None:
         """Open what is needed, runs the loops, and closes what it opened in the opposite order."""
@@ -121,8 +121,7 @@ class _Process:
         """Load what the configuration names of other packages, and return which they are. Raises: PluginNotUsable."""
         run = self._config.run
         entries = loop_entries(run.controllers)
-        self._metric_sources = load_sources(run.metric_sources)
-        plugins = [*self._config.loops.plugins(entries), *(one.plugin for one in self._metric_sources)]
+        plugins = self._config.loops.plugins(entries)
         if not any(entry.needs_cloud for entry in entries):
             return plugins
         filters = with_plugins(self._config.loops.of(NodesSettings).scheduler_plugins)
@@ -133,13 +132,13 @@ class _Process:
         return [*filters.plugins, *([] if cloud is None else [cloud]), *plugins]
 
     async def _external(
-        self, served: HttpExternalMetrics, clock: Clock, stack: AsyncExitStack
+        self, served: HttpExternalMetrics, clock: Clock, stack: AsyncExitStack, sources: Sequence[NamedOpener]
     ) -> ExternalMetricSource:
         """Return the external metrics API, with Prometheus and the sources of other packages before it."""
         others = await self._prometheus(served, clock, stack)
-        if not self._metric_sources:
+        if not sources:
             return others
-        return NamedSources(await open_sources(self._metric_sources, clock, stack), others, clock)
+        return NamedSources(await open_sources(sources, clock, stack), others, clock)
 
     async def _prometheus(
         self, served: HttpExternalMetrics, clock: Clock, stack: AsyncExitStack
@@ -169,7 +168,8 @@ class _Process:
             os.environ, home=Path.home(), kubeconfig=run.kubeconfig, context=run.context
         )
         # What an earlier process recorded of this cluster is gone on behind, so that it can still be explained.
-        plugins = self._plugins()
+        metric_sources = load_sources(run.metric_sources)
+        plugins = [*self._plugins(), *(one.plugin for one in metric_sources)]
         self._writer.start(origin=f"run on {connection.url}", plugins=plugins)
         stack.callback(self._writer.close)
         registry = Registry()
@@ -227,7 +227,7 @@ class _Process:
             sources=Sources(
                 HttpMetrics(cluster, clock),
                 HttpCustomMetrics(cluster, clock, plural_of=plurals),
-                await self._external(HttpExternalMetrics(cluster), clock, stack),
+                await self._external(HttpExternalMetrics(cluster), clock, stack, metric_sources),
                 await self._series(clock, stack),
             ),
             cloud=cloud,
