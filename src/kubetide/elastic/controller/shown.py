@@ -7,7 +7,7 @@ takes it for an object of the cluster.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from kubetide.loop import Owners
 from kubetide.objects.base import Json
@@ -171,7 +171,7 @@ class ShownCluster:
         patch: Json | Sequence[Json],
         *,
         namespace: str = "",
-        subresource: str = "",
+        subresource: Literal["", "status", "resize"] = "",
         **how: Any,
     ) -> Any:
         """Patch an object; the status of one that is shown is for its owner."""
@@ -183,7 +183,7 @@ class ShownCluster:
             name,
             patch,
             namespace=namespace,
-            subresource=subresource,  # type: ignore[arg-type]  # as it came
+            subresource=subresource,
             **how,
         )
 
