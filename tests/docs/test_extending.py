@@ -22,7 +22,14 @@ ROOT = Path(__file__).parents[2]
 PAGE = (DOCS / "extending.md").read_text(encoding="utf-8")
 NEW_FILES = re.findall(r"```python\n# new file: (\S+)\n(.*?)```", PAGE, flags=re.DOTALL)
 CHANGES = re.findall(r"```diff\n# (\S+)\n(.*?)```", PAGE, flags=re.DOTALL)
-ELSEWHERE = re.findall(r"```python\n# package of its own: ", PAGE)
+ELSEWHERE = {
+    "siesta": "tests/docs/test_own_rules.py",
+    "evens": "tests/docs/test_own_rules.py",
+    "spool": "tests/runtime/test_metric_sources.py",
+    "yesterday": "tests/docs/test_extending.py",
+    "floors": "tests/docs/test_own_loop.py",
+}
+"""The test of each package of the page."""
 
 
 def changed(text, diff):
@@ -59,6 +66,9 @@ def extended(tmp_path_factory):
 
 def test_all_examples_are_found():
     """Every fenced block of Python or diff is an example that is tried; those of packages of one's own have tests of their own."""
+    assert re.findall(r"^```python\n# package of its own: (\w+)\.py$", PAGE, flags=re.MULTILINE) == [
+        *ELSEWHERE
+    ]
     assert len(NEW_FILES) + len(CHANGES) + len(ELSEWHERE) == len(
         re.findall(r"^```(?:python|diff)$", PAGE, flags=re.MULTILINE)
     )
