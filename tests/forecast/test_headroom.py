@@ -1,4 +1,4 @@
-"""Headroom learned from a load's own errors: heard where it would have been better on the own past, and refused else."""
+"""Headroom learned from a load's own errors: used where it would have been better on the own past, and refused else."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def played():
 
 
 def test_it_is_heard_only_where_the_own_past_says_so(played):
-    """What is smooth needs less room than the target leaves; noise and rare jumps are no better off, and nothing is not heard."""
-    assert dict(zip(LOADS, played.heard.tolist(), strict=True)) == {
+    """What is smooth needs less room than the target leaves; noise and rare jumps are no better off, and the flat load keeps its target."""
+    assert dict(zip(LOADS, played.used.tolist(), strict=True)) == {
         "slow wave": True,
         "constant": True,
         "wild noise": False,
@@ -76,16 +76,16 @@ def test_the_score_is_that_of_what_would_have_been_asked_for():
 
 
 def test_a_day_is_scored_before_it_is_heard():
-    """Nothing is heard of the same load some hours earlier."""
+    """Nothing is used for the same load some hours earlier."""
     means, peaks, share = loads()
     headroom = Headroom(len(LOADS))
     for at in range(LEAST_STEPS - 60):
         headroom.advance(FIRST + at, means[at], peaks[at], share)
-    assert not headroom.heard.any()
+    assert not headroom.used.any()
 
 
 def test_a_gap_is_no_error():
-    """A load that comes back elsewhere after unknown steps has not risen above its line, and is heard on."""
+    """A load that comes back elsewhere after unknown steps has not risen above its line, and stays in use."""
     headroom = Headroom(1)
     load, share, unknown = np.full(1, 60.0, np.float32), np.full(1, 0.7, np.float32), np.full(1, np.nan)
     for at in range(STEPS):
@@ -110,11 +110,11 @@ def test_what_is_dumped_goes_on(played):
         load[1], peak[1] = means[at, 0], peaks[at, 0]
         played.advance(FIRST + STEPS + at, means[at], peaks[at], share)
         other.advance(FIRST + STEPS + at, load, peak, np.full(3, 0.7, np.float32))
-        assert (other.room[1], other.heard[1]) == (played.room[0], played.heard[0])
+        assert (other.room[1], other.used[1]) == (played.room[0], played.used[0])
     late = Headroom(1)
     late.advance(5, load[:1], load[:1], share[:1])
     late.restore(0, played.dump(0))
-    assert not late.heard.any()
+    assert not late.used.any()
 
 
 def test_bounds_stand_around_the_target():

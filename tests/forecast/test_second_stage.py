@@ -1,4 +1,4 @@
-"""Forecasters of others: heard only where the past says that they are better than the level."""
+"""Forecasters of others: used only where the past says that they are better than the level."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_forecaster_that_fails_is_not_heard(answer):
     stage = SecondStage(Broken(answer), minutes(1), 2)
     for step, row in enumerate(waves(days=1)):
         stage.advance(START // minutes(1) + step, row)
-    assert not stage.heard.any()
+    assert not stage.used.any()
     assert stage.problem.startswith("the forecaster broken")
 
 
@@ -121,7 +121,7 @@ def test_what_is_dumped_of_a_second_stage_goes_on():
         one.advance(START // minutes(1) + step, row)
     for slot in (0, 1):
         other.restore(slot, one.dump(slot))
-    assert one.heard.tolist() == other.heard.tolist()
+    assert one.used.tolist() == other.used.tolist()
     assert one.most(5)[0].tolist() == other.most(5)[0].tolist()
     assert one.most(5)[0][0] > 0
     assert hours(1) // one.step == 60

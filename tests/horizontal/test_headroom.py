@@ -1,4 +1,4 @@
-"""Learned headroom in the loop: it takes the target's place only where it is heard and the load is known."""
+"""Learned headroom in the loop: it takes the target's place only where it is used and the load is known."""
 
 from __future__ import annotations
 
@@ -90,14 +90,14 @@ def test_a_rollout_is_left_to_the_target(memory):
 
 
 def test_what_is_refused_is_said(memory):
-    """The answer about an HPA says whether learned headroom is heard, and how it would have done."""
+    """The answer about an HPA says whether learned headroom is used, and how it would have done."""
     core = HorizontalCore()
     core.state = state_of(memory)
     [explainer] = ENTRY.explainers
     [line] = [
         one for one in explainer.lines(core, "default/web", NOW, "") if "headroom" in one and "%" in one
     ]
-    assert "learned headroom is heard" in line
+    assert "learned headroom is used" in line
     core.state = state_of(None)
     decide(core.state, NOW)
     absorb(core.state, decide(core.state, NOW), [])

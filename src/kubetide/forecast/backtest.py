@@ -34,7 +34,7 @@ class BackTest(NamedTuple):
 
     @property
     def is_better(self) -> np.typing.NDArray[np.bool_]:
-        """Return (workloads,) whether the forecaster is to be heard."""
+        """Return (workloads,) whether the forecaster is to be used."""
         found: np.typing.NDArray[np.bool_] = self.loss < BETTER * self.level_loss
         return found
 

@@ -1,7 +1,7 @@
 """What a forecaster is: history in, quantiles of the load of each step to come out.
 
 A forecaster of another package is an entry point of the group ``kubetide.forecasters``, or ``module:Class``. It is a
-second stage beside the calendar, and heard only of workloads on whose own history it does better than the level
+second stage beside the calendar, and used only for workloads on whose own history it does better than the level
 (``backtest``).
 """
 

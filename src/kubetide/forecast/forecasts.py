@@ -177,9 +177,9 @@ class Forecasts(Generic[K]):
         return Limit() if row is None else row.limit
 
     def room(self, key: K) -> float | None:
-        """Return the load that pods are to be there for by the learned headroom; None where that is not heard."""
+        """Return the load that pods are to be there for by the learned headroom; None where that is not used."""
         slot = self._slots.get(key)
-        if self.headroom is None or slot is None or slot >= len(self._cap) or not self.headroom.heard[slot]:
+        if self.headroom is None or slot is None or slot >= len(self._cap) or not self.headroom.used[slot]:
             return None
         return min(float(self.headroom.room[slot]), self._cap[slot]) or None
 

@@ -6,7 +6,7 @@ into a histogram, and what 98 % of these errors did not exceed is the room that 
 end at stays within bounds around the HPA's target.
 
 It is chosen by a back-test that runs along: at each step both what this and what the plain target would have asked for
-(the most of ten minutes, as scale-downs wait) is held against the peak five steps later. It is heard of a workload where,
+(the most of ten minutes, as scale-downs wait) is held against the peak five steps later. It is used for a workload where,
 over its last days, it would have had fewer minutes short of pods at no more pods, or fewer pods at no more such minutes.
 
 All workloads are columns; a step is one pass over them.
@@ -79,7 +79,7 @@ class HeadroomScore(NamedTuple):
     short: float
     plain_short: float
     steps: int
-    heard: bool
+    used: bool
 
 
 class HeadroomMemory(msgspec.Struct, frozen=True):
@@ -95,7 +95,7 @@ class Headroom:
     Attributes:
         index: The last step that was taken in.
         room: (slots,) the load that pods are to be there for five steps on; 0 where it is not known.
-        heard: (slots,) whether the back-test is better than the plain target's.
+        used: (slots,) whether the back-test is better than the plain target's.
     """
 
     def __init__(self, size: int, step: Duration = STEP) -> None:
@@ -114,17 +114,17 @@ class Headroom:
         """Steps that are known without a gap, and steps that were scored."""
         self.factor: Float32Matrix = np.zeros((1, size), np.float32)
         self.room: Float32Vector = np.zeros(size, np.float32)
-        self.heard: BoolVector = np.zeros(size, np.bool_)
+        self.used: BoolVector = np.zeros(size, np.bool_)
 
     def _columns(self) -> tuple[NDArray[np.generic], ...]:
         return (
             self.errors, self.means, self.lines, self.asked, self.wanted, self.pods, self.short, self.steps,
-            self.factor, self.room[None], self.heard[None],
+            self.factor, self.room[None], self.used[None],
         )  # fmt: skip
 
     def grow(self, size: int) -> None:
         """Make room for so many slots."""
-        more = size - len(self.heard)
+        more = size - len(self.used)
         if more <= 0:
             return
         wider = [np.pad(one, ((0, 0), (0, more))) for one in self._columns()]
@@ -132,7 +132,7 @@ class Headroom:
             self.errors, self.means, self.lines, self.asked, self.wanted, self.pods, self.short, self.steps,
             self.factor,
         ) = wider[:9]  # fmt: skip
-        self.room, self.heard = wider[9][0], wider[10][0]
+        self.room, self.used = wider[9][0], wider[10][0]
 
     def clear(self, slot: int) -> None:
         """Forget a workload."""
@@ -182,7 +182,7 @@ class Headroom:
         self.steps[1] += scored
         (own, plain), (bad, plain_bad) = self.pods, self.short
         better = (bad < FEWER * plain_bad) & (own <= plain) | (bad <= plain_bad) & (own < CHEAPER * plain)
-        self.heard = better & (self.steps[1] >= LEAST_STEPS)
+        self.used = better & (self.steps[1] >= LEAST_STEPS)
 
     def _refresh(self) -> None:
         """Let what was seen weigh less, and read the room from it."""
@@ -205,9 +205,7 @@ class Headroom:
     def score(self, slot: int) -> HeadroomScore:
         """Return the back-test of a slot."""
         (pods, plain), (short, plain_short) = self.pods[:, slot].tolist(), self.short[:, slot].tolist()
-        return HeadroomScore(
-            pods, plain, short, plain_short, int(self.steps[1, slot]), bool(self.heard[slot])
-        )
+        return HeadroomScore(pods, plain, short, plain_short, int(self.steps[1, slot]), bool(self.used[slot]))
 
     def dump(self, slot: int) -> HeadroomMemory:
         """Return what is remembered of a slot."""

@@ -1,4 +1,4 @@
-"""A forecaster beside the calendar, heard only of workloads on whose own past it does better than the level."""
+"""A forecaster beside the calendar, used only for workloads on whose own past it does better than the level."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ REMEMBERED: Final = hours(14 * 24)
 
 
 class SecondStageMemory(msgspec.Struct, frozen=True):
-    """One slot: its history, what is foretold of it from the step ``base`` on, and whether that is heard."""
+    """One slot: its history, what is foretold of it from the step ``base`` on, and whether that is used."""
 
     index: int
     base: int
     history: bytes
     told: bytes
-    heard: bool
+    used: bool
 
 
 class SecondStage:
     """The histories of all slots, and what the forecaster says of them.
 
     Attributes:
-        heard: (slots,) whether the back-test was better than the level's.
-        problem: Why the forecaster is not heard at all; empty where it answers.
+        used: (slots,) whether the back-test was better than the level's.
+        problem: Why the forecaster is not used at all; empty where it answers.
     """
 
     def __init__(self, forecaster: Forecaster, step: Duration, size: int) -> None:
@@ -52,20 +52,20 @@ class SecondStage:
         self.base = 0
         self.history: Float32Matrix = np.full((self.rows, size), np.nan, np.float32)
         self.told: Float32Matrix = np.full((self.ahead, size), np.nan, np.float32)
-        self.heard: BoolVector = np.zeros(size, np.bool_)
+        self.used: BoolVector = np.zeros(size, np.bool_)
 
     def grow(self, size: int) -> None:
         """Make room for so many slots."""
-        more = size - len(self.heard)
+        more = size - len(self.used)
         if more > 0:
             self.history = np.pad(self.history, ((0, 0), (0, more)), constant_values=np.nan)
             self.told = np.pad(self.told, ((0, 0), (0, more)), constant_values=np.nan)
-            self.heard = np.pad(self.heard, (0, more))
+            self.used = np.pad(self.used, (0, more))
 
     def clear(self, slot: int) -> None:
         """Forget a workload."""
         self.history[:, slot] = self.told[:, slot] = np.nan
-        self.heard[slot] = False
+        self.used[slot] = False
 
     def advance(self, index: int, mean: Float32Vector) -> None:
         """Take in a step; once in a while score and forecast anew."""
@@ -77,12 +77,12 @@ class SecondStage:
             self._refresh()
 
     def most(self, steps: int) -> tuple[Float32Vector, Int64Vector]:
-        """Return (slots,) the most that is foretold for the next steps, 0 where nobody is heard, and for which step."""
+        """Return (slots,) the most that is foretold for the next steps, 0 where it is not used, and for which step."""
         first = self.index + 1 - self.base
         rows = self.told[max(first, 0) : max(first + steps, 0)]
         if not len(rows):
-            return np.zeros(len(self.heard), np.float32), np.zeros(len(self.heard), np.int64)
-        rows = np.where(np.isnan(rows) | ~self.heard, np.float32(0), rows)
+            return np.zeros(len(self.used), np.float32), np.zeros(len(self.used), np.int64)
+        rows = np.where(np.isnan(rows) | ~self.used, np.float32(0), rows)
         place = rows.argmax(axis=0)
         return rows[place, np.arange(rows.shape[1])], self.index + 1 + place
 
@@ -96,12 +96,12 @@ class SecondStage:
         self.base, self.problem = self.index + 1, ""
         try:
             self.told = checked(self.forecaster, history, self.ahead, QUANTILE)
-            self.heard = backtest(self.forecaster, history, self.ahead, QUANTILE).is_better
+            self.used = backtest(self.forecaster, history, self.ahead, QUANTILE).is_better
         # Another package's code; whatever it does, the HPA goes on alone.
         except Exception as error:  # noqa: BLE001
-            self.problem = f"the forecaster {self.forecaster.name} is not heard: {error!r}"
+            self.problem = f"the forecaster {self.forecaster.name} is not used: {error!r}"
             self.told[:] = np.nan
-            self.heard[:] = False
+            self.used[:] = False
 
     # ── records ──
 
@@ -109,7 +109,7 @@ class SecondStage:
         """Return what is remembered of a slot."""
         column, told = self.history[:, slot], self.told[:, slot]
         return SecondStageMemory(
-            self.index, self.base, column.tobytes(), told.tobytes(), bool(self.heard[slot])
+            self.index, self.base, column.tobytes(), told.tobytes(), bool(self.used[slot])
         )
 
     def restore(self, slot: int, memory: SecondStageMemory) -> None:
@@ -121,4 +121,4 @@ class SecondStage:
         self.index, self.base = memory.index, memory.base
         self.history[:, slot] = np.frombuffer(memory.history, np.float32)
         self.told[:, slot] = np.frombuffer(memory.told, np.float32)
-        self.heard[slot] = memory.heard
+        self.used[slot] = memory.used

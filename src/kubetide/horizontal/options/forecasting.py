@@ -121,7 +121,7 @@ def beyond_saturation(state: State, spec: Autoscaler, load: Load, best: int) -> 
 
 
 def with_headroom(state: State, spec: Autoscaler, load: Load, proposed: int, current: int) -> int | None:
-    """Return what is proposed by the headroom that this load's own errors have taught; None where that is not heard.
+    """Return what is proposed by the headroom that this load's own errors have taught; None where that is not used.
 
     At the CPU limit the load is not known, with several metrics another one may ask for more, and few pods are left to
     the target: all of these are up to the HPA's own formula.
@@ -263,11 +263,11 @@ def score_lines(state: State, key: Key, now: Instant) -> list[str]:
 def _of_headroom(score: HeadroomScore) -> str:
     """Return what is said of the back-test of learned headroom."""
     if score.steps < LEAST_STEPS:
-        return f"headroom is being learned from {score.steps} minutes; it is heard after {LEAST_STEPS} at the earliest"
-    heard = "is heard" if score.heard else "is refused"
+        return f"headroom is being learned from {score.steps} minutes; it is used after {LEAST_STEPS} at the earliest"
+    used = "is used" if score.used else "is refused"
     share = 100 * score.pods / max(score.plain_pods, 1e-6)
     return (
-        f"learned headroom {heard}: on this load's last days it would have had {share:.0f} % of the target's pods, and "
+        f"learned headroom {used}: on this load's last days it would have had {share:.0f} % of the target's pods, and "
         f"{score.short:.1f} minutes short of pods in the place of {score.plain_short:.1f}"
     )
 

@@ -49,7 +49,7 @@ class Proposed(NamedTuple):
         load: In pods at full use, of HPAs with forecasts; None where no metric shows it.
         saturated: Whether CPU limits hide a part of it; ``rolling`` whether the target is being rolled out.
         beyond: The number with the part that is hidden; None where nothing is added.
-        headroom: The number by learned headroom; None where that is not heard or changes nothing.
+        headroom: The number by learned headroom; None where that is not used or changes nothing.
     """
 
     replicas: int
