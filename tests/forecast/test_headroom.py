@@ -40,8 +40,8 @@ def played():
     return headroom
 
 
-def test_it_is_heard_only_where_the_own_past_says_so(played):
-    """What is smooth needs less room than the target leaves; noise and rare jumps are no better off, and the flat load keeps its target."""
+def test_it_is_used_only_where_the_own_past_says_so(played):
+    """What is smooth needs less room than the target leaves; noise and rare jumps are no better off, and without a known load or a target there is none."""
     assert dict(zip(LOADS, played.used.tolist(), strict=True)) == {
         "slow wave": True,
         "constant": True,
