@@ -25,6 +25,7 @@ PLANES_OF = {
         "tests/plane/test_whole_loop.py",
     ),
     "audited, for nodes by kwok": (
+        "tests/plane/test_aws.py",
         "tests/plane/test_capacity.py",
         "tests/plane/test_kwok.py",
         "tests/plane/test_kwok_provider.py",
