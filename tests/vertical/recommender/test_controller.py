@@ -28,7 +28,7 @@ from kubetide.testing import builders
 from kubetide.units.time import minutes, seconds, to_seconds
 from kubetide.vertical.recommender.controller import RecommenderController
 from kubetide.vertical.recommender.controller.history import HistoryReader
-from kubetide.vertical.recommender.core import RecommenderCore
+from kubetide.vertical.recommender.core import ALGORITHM
 from kubetide.vertical.recommender.history import HistoryError, HistorySettings, Series
 from kubetide.vertical.recommender.settings import Settings
 from kubetide.watching import Caches
@@ -375,7 +375,7 @@ def test_records_decide_again():
     async def main(world):
         await world.begin()
         await world.run_for(minutes(7.5))
-        core, begun = RecommenderCore(), False
+        core, begun = ALGORITHM.core(), False
         records = [msgspec.json.decode(line, type=Record) for line in world.recorder.lines]
         assert len(records) == 7
         said = [[reason.code for reason in record.reasons] for record in records[:4]]
