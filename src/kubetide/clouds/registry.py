@@ -58,7 +58,6 @@ class CloudFlags:
         nodes: Each ``MIN:MAX:NAME``.
         node_group_label: Keys of labels that name a node's group; of the provider ``labels``.
         node_group_auto_discovery: Each ``DISCOVERER:key=value,…``.
-        cluster_name: The cluster's name, for providers that have one account for many clusters.
         user_agent: What the provider's requests call themselves.
         aws_use_static_instance_list: Whether the shipped list of instance types is used without asking EC2.
         regional: Whether the location of GCE is a region.
@@ -71,7 +70,6 @@ class CloudFlags:
     nodes: tuple[str, ...] = ()
     node_group_label: tuple[str, ...] = ()
     node_group_auto_discovery: tuple[str, ...] = ()
-    cluster_name: str = ""
     user_agent: str = "cluster-autoscaler"
     aws_use_static_instance_list: bool = False
     regional: bool = False

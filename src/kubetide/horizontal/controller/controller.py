@@ -43,7 +43,7 @@ from kubetide.ports.cluster import Cluster, as_remote
 from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, MetricSource
 from kubetide.units.steps import AT_ONCE, Steps
 from kubetide.units.time import ZERO, Duration, Instant
-from kubetide.watching import Caches, Informer, shrunken, too_old
+from kubetide.watching import Caches, Informer, holds_of
 
 LOOP = "horizontal"
 
@@ -100,7 +100,6 @@ class HorizontalController(BaseLoop):
         self._hpas, self._pods = hpas, pods
         self._feed = pods.feed()
         self._anew = False
-        # A cache of the same process is never old, however quiet the cluster is.
         self._remote = as_remote(cluster) is not None
         values = ValueReader(custom, external, clock)
         self._gatherer = Gatherer(
@@ -206,12 +205,7 @@ class HorizontalController(BaseLoop):
         return encoded
 
     def _holds(self, settings: Settings) -> Sequence[str]:
-        now = self._clock.now()
-        old = too_old(self._pods, now, max_cache_age=settings.max_cache_age) if self._remote else ""
-        lacking = shrunken(
-            self._pods, now, max_relist_loss=settings.max_relist_loss, relist_hold=settings.relist_hold
-        )
-        return tuple(why for why in (old, lacking) if why)
+        return holds_of(self._pods, self._clock.now(), settings, may_be_old=self._remote)
 
     def _slim_hpa(self, hpa: HorizontalPodAutoscaler) -> HorizontalPodAutoscaler:
         key = hpa.metadata.namespace, hpa.metadata.name

@@ -141,8 +141,6 @@ class RecommenderController(BaseLoop):
         """How long the parts of the last pass took."""
         self.first_recommended: Sequence[Instant] = ()
         """When the VPA objects were created that the last pass gave their first recommendation."""
-        self.history_error = ""
-        """Why there is no history; empty where there is, or where none was asked for."""
 
     @property
     def period(self) -> Duration:
@@ -219,7 +217,6 @@ class RecommenderController(BaseLoop):
             try:
                 return (), await self._history()
             except (HistoryError, MetricsError) as error:
-                self.history_error = str(error)
                 self._warn(f"recommender: no history from Prometheus, usage is counted from now on: {error}")
                 return (), ()
         if not self._state.settings.uses_checkpoints:
