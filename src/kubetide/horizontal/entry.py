@@ -85,7 +85,7 @@ def _make(parts: Parts, settings: Settings) -> HorizontalController:
 
 def _series(registry: Registry, loop: HorizontalController, clock: Clock) -> Listener:
     show_sources(registry, loop)
-    return HorizontalSeries(registry, loop, clock).heard
+    return HorizontalSeries(registry, loop, clock).on_record
 
 
 def _ahead(core: HorizontalCore, now: Instant, ahead: Duration) -> list[Coming]:

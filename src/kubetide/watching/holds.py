@@ -38,12 +38,12 @@ def holds_of(
 
 def _too_old(informer: Informer[Any], now: Instant, max_cache_age: Duration) -> str:
     """Return a sentence for a cache that got nothing for longer, not even a bookmark; empty for another."""
-    heard = informer.last_heard
-    if heard is None:
+    received = informer.last_received
+    if received is None:
         return f"{informer.kind.plural} have never been listed; nothing is taken away until they are"
-    if after(heard, max_cache_age) < now:
+    if after(received, max_cache_age) < now:
         return (
-            f"nothing was heard about {informer.kind.plural} since {format_rfc3339(heard)} (max-cache-age "
+            f"nothing was heard about {informer.kind.plural} since {format_rfc3339(received)} (max-cache-age "
             f"{format_duration(max_cache_age)}); nothing is taken away until something is"
         )
     return ""

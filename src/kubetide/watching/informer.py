@@ -72,9 +72,9 @@ class Informer(Generic[T]):
         return self._reflector.synced.is_set()
 
     @property
-    def last_heard(self) -> Instant | None:
+    def last_received(self) -> Instant | None:
         """When the server last said anything of this kind; None before the first list."""
-        return self._reflector.last_heard
+        return self._reflector.last_received
 
     @property
     def last_relist(self) -> Relist | None:

@@ -130,8 +130,8 @@ class World:
         if replicas >= current:
             return
         pods, began = self.caches["pods"], before(self.clock.now(), self.took())
-        seen = f"from {current} to {replicas} at {began}, pods heard at {pods.last_heard}, holds {self.loop.holds}"
-        if between(pods.last_heard, began) > MAX_AGE:
+        seen = f"from {current} to {replicas} at {began}, pods heard at {pods.last_received}, holds {self.loop.holds}"
+        if between(pods.last_received, began) > MAX_AGE:
             self.wrong.append(f"pods are scaled down on a cache that is too old: {seen}")
         # A list that came while the tick was under way was not known when it decided.
         known = pods.last_relist is not None and pods.last_relist.at <= began

@@ -218,7 +218,7 @@ class HorizontalController(BaseLoop):
     # ── the board ──
 
     def _announce(self, result: Result, gone: Sequence[Key], now: Instant) -> None:
-        """Tell the other loops how many replicas are wanted, as soon as they are."""
+        """Announce on the board how many replicas are wanted, as soon as they are."""
         if self._board is None:
             return
         for key in gone:
@@ -246,7 +246,7 @@ class HorizontalController(BaseLoop):
             self._board.announce(Intent(workload=workload, replicas=settlement.wanted, due=now, source=LOOP))
 
     def _announce_forecasts(self, now: Instant) -> None:
-        """Tell the other loops what is foretold: nodes take longer to come than pods."""
+        """Announce forecasts on the board: nodes take longer to come than pods."""
         assert self._board is not None
         told = (*intents(self._state, now), *of_targets(self._state, self._board.intents()))
         found = {(intent.workload, intent.source): intent for intent in told}

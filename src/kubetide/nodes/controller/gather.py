@@ -100,7 +100,7 @@ class Gatherer:
         self._midway = False
         self.config_maps = ConfigMapReader(cluster)
         self.on_new_demand: Callable[[], None] | None = None
-        """Is told of each pod that has become unschedulable just now."""
+        """Called for each pod that has become unschedulable just now."""
         self.anew = False
         """Whether the last delta holds all that the caches have, for a state that knows nothing."""
         kinds: tuple[Kind[Any], ...] = (
@@ -120,7 +120,7 @@ class Gatherer:
         self.nodes: Informer[Node] = self._sources[NODES.plural].informer
 
     def _pod_changed(self, _key: Key, old: Pod | None, new: Pod | None) -> None:
-        """Tell of a pod that has just become unschedulable; what the first list holds is not new."""
+        """Announce a pod that has just become unschedulable; what the first list holds is not new."""
         if self.on_new_demand is None or new is None or not self._sources[PODS.plural].informer.has_synced:
             return
         settings = self._known.settings
