@@ -76,7 +76,6 @@ _ONE_BY_ONE = (
 _LONGEST = (
     "audited",
     "audited, for nodes by kwok",
-    "tests/plane/test_kubectl_session.py",
     "tests/plane/test_scheduling.py",
     "quiet_plane",
     "plane",
