@@ -105,7 +105,7 @@ READ_INTER_POD_KEY = (SpreadPods, MatchingPods, GuardingPods, AskingPods)
 class Domains:
     """The values of a label over the nodes that take part: the same for all counts.
 
-    Holds until nodes change; nodes that are added at the end and taken away again from there may be told.
+    Holds until nodes change; nodes that are added at the end and taken away again from there may be announced.
 
     Attributes:
         version: Another number after every change.

@@ -68,8 +68,8 @@ class Rows(NodeRows):
         capacity = self.capacity
         self.append_copies(nodes)
         domains = self._domains.values()
-        told = self.capacity == capacity and len(domains) <= DOMAINS_EXTENDED_BY_COPIES
-        if told and all(one.append_copies(self.n, template) for one in domains):
+        extends = self.capacity == capacity and len(domains) <= DOMAINS_EXTENDED_BY_COPIES
+        if extends and all(one.append_copies(self.n, template) for one in domains):
             return True
         self.drop_tables()
         return False
