@@ -235,7 +235,7 @@ class Calendar:
         return self._most(-n.pods_after, n.pods_before)
 
     def nodes_ahead(self) -> tuple[Float32Vector, Int64Vector]:
-        """Return (slots,) likewise of nodes, which take longer to come and are held longer."""
+        """Return (slots,) the same for nodes, which take longer to come and are held longer."""
         n = self.lengths
         return self._most(-n.nodes_after, n.nodes_before - 1)
 

@@ -120,7 +120,7 @@ class Service:
             listening.listen(name, listener)
 
     def begin(self) -> None:
-        """Say that the run's turn has come: from now on it is asked whether it is ready and alive."""
+        """Note that the run begins: from now on the probes ask whether it is ready and alive."""
         self._started = self._started or self._clock.now()
 
     async def run(self) -> None:

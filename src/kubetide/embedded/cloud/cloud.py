@@ -207,7 +207,7 @@ class EmbeddedCloud(Cloud):
     # ── what goes wrong ─────────────────────────────────────────────────────────────────────────
 
     def use_faults(self, faults: CloudFaults) -> None:
-        """Let this go wrong from now on, in the place of what did; machines keep what befell them."""
+        """Set the faults from now on; machines that failed stay as they are."""
         self._faults = faults
 
     # ── accounts ────────────────────────────────────────────────────────────────────────────────

@@ -31,7 +31,7 @@ DELETE_PROTECTION = "resource.kubernetes.io/delete-protection"
 
 
 class DeviceBinder:
-    """Gives claims their devices in the cluster."""
+    """Allocates devices to claims in the cluster."""
 
     def __init__(self, cluster: Cluster, devices: DeviceCache) -> None:
         self._cluster = cluster

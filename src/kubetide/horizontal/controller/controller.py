@@ -218,7 +218,7 @@ class HorizontalController(BaseLoop):
     # ── the board ──
 
     def _announce(self, result: Result, gone: Sequence[Key], now: Instant) -> None:
-        """Announce on the board how many replicas are wanted, as soon as they are."""
+        """Announce the desired replicas on the board, before there are pods."""
         if self._board is None:
             return
         for key in gone:

@@ -1,6 +1,6 @@
 """Explains one HPA at a time: from the pods to the number, with every number on the way.
 
-The HPA is decided about again, from the same state and by the same functions; nothing is kept for
+The HPA is decided about again, from the same state and by the same functions; nothing is stored for
 the purpose. To explain a tick of a record, apply its state and ask before ``absorb``.
 """
 

@@ -1,4 +1,4 @@
-"""How many pods of some kind are on each node, and in each domain: columns kept up to date pod by pod.
+"""How many pods of some kind are on each node, and in each domain: columns that are updated pod by pod.
 
 A count key says which pods are meant. Its column is made when somebody first asks, from the pods
 that are there, and from then on every pod that comes or goes changes one cell, and one cell of each
@@ -27,7 +27,7 @@ BoolVector = npt.NDArray[np.bool_]
 
 
 class CountKey(Hashable, Protocol):
-    """Says which pods a column counts. Equal keys count the same pods."""
+    """Which pods a column counts. Equal keys count the same pods."""
 
     def counts(self, pod: PodClass, facts: ClusterFacts, *, terminating: bool) -> bool:
         """Return whether a pod of the class is one of them."""

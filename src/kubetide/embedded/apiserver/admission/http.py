@@ -46,7 +46,7 @@ _TEXTS = {
 
 
 class HttpCaller:
-    """Posts reviews over connections that are kept; open it in the loop that uses it.
+    """Posts reviews over persistent connections; open it in the event loop that uses it.
 
     No redirect is followed, no proxy asked. A webhook that does not answer holds up the calls to its
     own address only.
