@@ -15,8 +15,8 @@ from rich.text import Text
 from kubetide.cli.live import panel, table_of
 from kubetide.cli.top_text import cell_text, is_number, trend_text
 from kubetide.loop import Table
+from kubetide.simulate.run_screen import Screen
 from kubetide.simulate.table import printable
-from kubetide.simulate.top import Screen
 
 _LEAST_SAID = 5
 

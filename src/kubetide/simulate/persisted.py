@@ -1,4 +1,4 @@
-"""The kept state of a live run: the cluster's store and its cloud's machines, in one folder."""
+"""The persisted state of a live run: the cluster's store and its cloud's machines, in one folder."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _PLAYGROUND = "playground"
 
 
 class PersistedRun:
-    """One folder of kept state, for one scenario; a context manager that closes it.
+    """One folder of persisted state, for one scenario; a context manager that closes it.
 
     Args:
-        folder: Where the state is kept; made if it is not there.
+        folder: Where the state is stored; made if it is not there.
         scenario: The name of the scenario; a folder belongs to one.
         end: When the run is to end.
 
@@ -66,7 +66,7 @@ class PersistedRun:
 
     @property
     def resumes_at(self) -> Instant | None:
-        """When the kept state was last written, None for a run that begins."""
+        """When the state was last written, None for a run that begins."""
         return self._journal.restored.now
 
     @property
