@@ -44,7 +44,7 @@ class TopView:
         self._live.stop()
 
     def show(self, screen: Screen) -> None:
-        """Draw a screen in the place of the last one."""
+        """Draw a screen over the last one."""
         console = self._live.console
         self._shown = drawn(screen, console.height)
         self._live.refresh()

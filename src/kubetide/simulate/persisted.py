@@ -47,7 +47,7 @@ class PersistedRun:
         if restored.now is not None and restored.now >= end:
             self._journal.close()
             raise ScenarioError(
-                f"{folder}: the kept run is at {format_rfc3339(restored.now)}, and its end is "
+                f"{folder}: the stored run is at {format_rfc3339(restored.now)}, and its end is "
                 f"{format_rfc3339(end)}; give a later --until, or another folder"
             )
 
@@ -79,7 +79,7 @@ class PersistedRun:
         return seed + (self._journal.restored.starts << 32)
 
     def attach(self, store: Store, clock: Clock) -> None:
-        """Put back what was kept, and keep what is written from now on. Raises JournalError."""
+        """Put back what was stored, and store what is written from now on. Raises JournalError."""
         self._journal.attach(store, clock.now)
 
     def keep_machines(self, machines: Json) -> None:
@@ -96,7 +96,7 @@ class PersistedRun:
         self._journal.keep(_PLAYGROUND, changed)
 
     def note_begun(self) -> None:
-        """Note that the cluster stands: from now on a start goes on from what is kept."""
+        """Note that the cluster stands: from now on a start goes on from what is stored."""
         self._journal.keep(_RUN, {"scenario": self._scenario})
 
     def mark_time(self) -> None:
