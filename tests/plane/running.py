@@ -207,6 +207,15 @@ class Programs:
         return "\n".join(text.splitlines()[-15:])
 
 
+def is_healthy(port: int) -> bool:
+    """Return whether a program on this machine answers /healthz with 200."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=5) as answer:
+            return answer.status == 200
+    except (urllib.error.URLError, OSError):
+        return False
+
+
 def _end(run: subprocess.Popen[bytes]) -> None:
     run.terminate()
     try:

@@ -47,7 +47,7 @@ def readiness(pod: PodView) -> int:
 
 
 def _share(pod: PodView, old: PodView) -> None:
-    """Put what a changed pod has as before in the place of its own, so that a hundred thousand changes take no memory."""
+    """Put what a changed pod has as before in place of its own, so that a hundred thousand changes take no memory."""
     _set(pod, "name", old.name)
     if pod.containers == old.containers:
         _set(pod, "containers", old.containers)
