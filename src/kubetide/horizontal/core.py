@@ -8,9 +8,11 @@ import msgspec
 from msgspec.structs import replace
 
 from kubetide.explain.pieces import in_pieces
-from kubetide.horizontal.decide import absorb, decide
+from kubetide.horizontal.decide import absorb, decide, decide_one
 from kubetide.horizontal.decision import Commands, Result, ScaleOutcome, ScaleWrite, record_of
 from kubetide.horizontal.facts.samples import decode_array, encode_array
+from kubetide.horizontal.facts.specs import Autoscaler
+from kubetide.horizontal.facts.views import Key
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import Delta, State
 from kubetide.units.time import Instant
@@ -50,10 +52,14 @@ def encode_result(result: Result) -> bytes:
 
 
 class HorizontalCore:
-    """Decides again from recorded deltas; the same functions as in production."""
+    """Decides again from recorded deltas; the same functions as in production.
 
-    def __init__(self, settings: Settings | None = None) -> None:
+    ``only``: decides about this HPA alone, where that is independent of the others; these are taken over, and no more.
+    """
+
+    def __init__(self, settings: Settings | None = None, *, only: Key | None = None) -> None:
         self.state = State(settings)
+        self._only = only
         self._commands = Commands(Instant(0), (), ())
 
     def apply(self, delta: bytes, *, full: bool) -> None:
@@ -66,7 +72,11 @@ class HorizontalCore:
 
     def decide(self, now: Instant) -> bytes:
         """Return the scale writes."""
-        self._commands = decide(self.state, now)
+        state, only = self.state, self._only
+        if only is None or (only in state.specs and _shares(state.specs[only])):
+            self._commands = decide(state, now)
+        else:
+            self._commands = decide_one(state, only, now) if only in state.specs else Commands(now, (), ())
         return encode_commands(self._commands)
 
     def absorb(self, outcomes: bytes, now: Instant) -> bytes:  # noqa: ARG002  # each outcome says when it came
@@ -76,3 +86,11 @@ class HorizontalCore:
     def dump(self) -> bytes:
         """Return the whole state, memory included, as a full delta."""
         return encode_delta(self.state.dump())
+
+
+def _shares(spec: Autoscaler) -> bool:
+    """Return whether what is decided about an HPA may depend on what was decided about others.
+
+    Forecasts of all are kept together; what options of other packages remember is theirs to know.
+    """
+    return spec.options.forecasts or bool(spec.options.named)

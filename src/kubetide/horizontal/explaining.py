@@ -27,9 +27,18 @@ def _targets(core: HorizontalCore) -> dict[str, str]:
     return {"/".join(key): f"{one.kind}/{key[0]}/{one.target}" for key, one in core.state.specs.items()}
 
 
+def _alone(subject: str) -> HorizontalCore:
+    namespace, _, name = subject.partition("/")
+    return HorizontalCore(only=(namespace, name))
+
+
 EXPLAINING: Final = Explaining(
     "horizontal",
     HorizontalCore,
     VOCABULARY,
-    (Explainer("hpa", _lines, _names, namespaced=True, after_decision=False, targets=_targets),),
+    (
+        Explainer(
+            "hpa", _lines, _names, namespaced=True, after_decision=False, targets=_targets, alone=_alone
+        ),
+    ),
 )

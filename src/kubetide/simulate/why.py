@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -106,7 +107,9 @@ def answer_about(
     moments = Moments.of(run)
     loop, explainer = _explainer_of(kind, moments.folder)
     subject = f"{namespace}/{name}" if explainer.namespaced else name
-    with moments.state(loop.name, at, decided=explainer.after_decision) as state:
+    # Moments that are kept answer the next question too, and follow all objects.
+    alone = None if explainer.alone is None or moments is run else partial(explainer.alone, subject)
+    with moments.state(loop.name, at, decided=explainer.after_decision, alone=alone) as state:
         decided = _decided_until(loop.name, state, subject)
         lines = _answer(explainer, state, subject, view, is_known=bool(decided))
     # Which role lacks a right is ours to say: the text of a refusal stays upstream's in conditions and events.

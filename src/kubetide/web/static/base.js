@@ -1,7 +1,7 @@
 // What every page is made of: elements, numbers, times, addresses, and the one way to ask.
 // All scripts are put into one, in the order of web/front.py; a page that is a file has its answers in it.
 const FILE = JSON.parse(document.getElementById("kubetide-data")?.textContent ?? "null");
-const state = { span: null, objects: {}, at: "" };
+const state = { span: null, objects: {}, at: "", told: "" };
 
 // Makes an element; strings become text, never markup.
 function make(tag, attributes = {}, ...children) {
@@ -49,6 +49,12 @@ async function ask(path, parameters = {}) {
 // The page that is shown; a file has it behind the #.
 function here() {
   return new URL(FILE ? location.hash.slice(1) || "/" : location.pathname + location.search, "page:/");
+}
+
+// What the shown address asks for beside its time and a place in a list, which belong together.
+function asked(url) {
+  const { at, skip, open, ...others } = Object.fromEntries(url.searchParams);
+  return others;
 }
 
 // The address of a page at the time that is shown.

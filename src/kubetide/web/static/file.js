@@ -20,7 +20,7 @@ function explanationOf(object, { at = "" }) {
 // The end of what a time means: a whole second lasts one.
 const endOf = (at) => epoch(at) + (at.includes(".") ? 1e-6 : 1);
 
-function decisionsIn(all, { q = "", loop = "", subject = "", until = "", limit }) {
+function decisionsIn(all, { q = "", loop = "", subject = "", until = "", limit, skip = 0 }) {
   const words = q.toLowerCase().split(/\s+/).filter(Boolean);
   const end = until ? endOf(until) : Infinity;
   const found = all.decisions.filter((one) => {
@@ -29,7 +29,7 @@ function decisionsIn(all, { q = "", loop = "", subject = "", until = "", limit }
     const text = words.length ? [one.text, one.subject, ...one.why].join(" ").toLowerCase() : "";
     return words.every((word) => text.includes(word));
   });
-  return { found: found.length, decisions: found.slice(0, limit) };
+  return { found: found.length, decisions: found.slice(skip, skip + limit) };
 }
 
 function figuresIn(all, { kind = "", name = "", figure = "", at = "", window = "" }) {

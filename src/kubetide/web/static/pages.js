@@ -127,7 +127,8 @@ const NOTES = [
 async function decisionsPage(parameters) {
   const q = parameters.get("q") || "";
   const loop = parameters.get("loop") || "";
-  const found = await ask("decisions", { q, loop, until: state.at, limit: MOST_ROWS });
+  const skip = Number(parameters.get("skip")) || 0;
+  const found = await ask("decisions", { q, loop, until: state.at, limit: MOST_ROWS, skip });
   const words = make("input", { id: "words", type: "search", value: q, placeholder: "name or reason", autocomplete: "off" });
   const loops = make("select", { id: "of-loop" }, make("option", { value: "" }, "all loops"), ...Object.keys(state.span.decisions).map((name) => make("option", { value: name }, name)));
   loops.value = loop;
@@ -139,11 +140,20 @@ async function decisionsPage(parameters) {
   };
   form.addEventListener("submit", again);
   loops.addEventListener("change", again);
-  const left = found.found - found.decisions.length;
-  const shown = left ? `the newest ${numberText(found.decisions.length)} of ${numberText(found.found)}` : numberText(found.found);
-  const older = left ? make("p", {}, link("/decisions", "Older ones", { id: "older" }, { ...chosen(), at: found.decisions.at(-1).at })) : null;
+  const { length } = found.decisions;
+  const left = found.found - skip - length;
+  const which = skip ? `${numberText(skip + 1)} to ${numberText(skip + length)}, newest first, of` : `the newest ${numberText(length)} of`;
+  const shown = left > 0 || skip ? `${which} ${numberText(found.found)}` : numberText(found.found);
+  const older = left > 0 ? make("p", {}, link("/decisions", "Older ones", { id: "older" }, { ...chosen(), ...olderThan(found.decisions, skip) })) : null;
   const without = FILE?.leftOut ? make("p", { class: "none" }, `${numberText(FILE.leftOut)} earlier decisions are not in this page; the decision records hold them.`) : null;
   return { title: "Decisions", content: [make("h1", {}, "Decisions"), form, make("p", { class: "none", id: "found" }, shown), decisionList(found.decisions, parameters.get("open")), older, without].filter(Boolean) };
+}
+
+// The place behind these decisions: the second of the last one, and how many of that second were shown.
+function olderThan(decisions, skip) {
+  const { at } = decisions.at(-1);
+  const there = decisions.filter((one) => one.at === at).length;
+  return { at, skip: there === decisions.length && at === state.at ? there + skip : there };
 }
 
 async function aheadPage(parameters) {

@@ -23,7 +23,7 @@ function windowChoice() {
 function showSpan(at, window) {
   const url = here();
   state.at = at;
-  go(url.pathname, { ...Object.fromEntries(url.searchParams), at, window });
+  go(url.pathname, { ...asked(url), at, window });
 }
 
 function askPast(parameters) {

@@ -61,7 +61,7 @@ function numbersOf(title, lines, since, until) {
 // A time that leads to itself: the page as it was then.
 function atLink(at) {
   const url = here();
-  return link(url.pathname, timeText(at), { class: "at" }, { ...Object.fromEntries(url.searchParams), at });
+  return link(url.pathname, timeText(at), { class: "at" }, { ...asked(url), at });
 }
 
 // One plot of some lines ({label, times, values}); the label of each stands under it with its last value.
