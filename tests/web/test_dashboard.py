@@ -167,7 +167,9 @@ def _written(out, records):
     "new",
     [
         pytest.param(lambda run, _: run[:5], id="shorter"),
-        pytest.param(lambda run, later: [*run[:300], *later[300:400]], id="other records behind the same ones"),
+        pytest.param(
+            lambda run, later: [*run[:300], *later[300:400]], id="other records behind the same ones"
+        ),
         pytest.param(lambda _, later: later, id="of another day, and longer"),
         pytest.param(lambda run, _: [one for one in run if one.loop == "nodes"], id="without a loop"),
     ],

@@ -80,6 +80,10 @@ class Vocabulary:
         old, new = (action.fields.get(name) for name in change)
         return new - old if isinstance(old, int) and isinstance(new, int) else 0
 
+    def has_alternatives(self, action: Reason) -> bool:
+        """Return whether reasons about others may say why these were not chosen."""
+        return action.code in self._alternatives
+
     def alternatives(self, action: Reason, reasons: Sequence[Reason]) -> list[Reason]:
         """Return the reasons why another subject was not chosen."""
         codes = self._alternatives.get(action.code, ())

@@ -8,11 +8,9 @@ import msgspec
 from msgspec.structs import replace
 
 from kubetide.explain.pieces import in_pieces
-from kubetide.horizontal.decide import absorb, decide, decide_one
+from kubetide.horizontal.decide import absorb, decide
 from kubetide.horizontal.decision import Commands, Result, ScaleOutcome, ScaleWrite, record_of
 from kubetide.horizontal.facts.samples import decode_array, encode_array
-from kubetide.horizontal.facts.specs import Autoscaler
-from kubetide.horizontal.facts.views import Key
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import Delta, State
 from kubetide.units.time import Instant
@@ -52,31 +50,28 @@ def encode_result(result: Result) -> bytes:
 
 
 class HorizontalCore:
-    """Decides again from recorded deltas; the same functions as in production.
+    """Decides again from recorded deltas; the same functions as in production."""
 
-    ``only``: decides about this HPA alone, where that is independent of the others; these are taken over, and no more.
-    """
-
-    def __init__(self, settings: Settings | None = None, *, only: Key | None = None) -> None:
+    def __init__(self, settings: Settings | None = None) -> None:
         self.state = State(settings)
-        self._only = only
         self._commands = Commands(Instant(0), (), ())
 
     def apply(self, delta: bytes, *, full: bool) -> None:
         """Take over gathered state: everything, or what changed."""
-        read = _deltas.decode(delta)
+        self._take(_deltas.decode(delta), full=full)
+
+    def _take(self, delta: Delta, *, full: bool) -> None:
         if full:
-            self.state = State.from_full(read)
+            self.state = State.from_full(delta)
         else:
-            self.state.apply(read)
+            self.state.apply(delta)
+
+    def _decided(self, now: Instant) -> Commands:
+        return decide(self.state, now)
 
     def decide(self, now: Instant) -> bytes:
         """Return the scale writes."""
-        state, only = self.state, self._only
-        if only is None or (only in state.specs and _shares(state.specs[only])):
-            self._commands = decide(state, now)
-        else:
-            self._commands = decide_one(state, only, now) if only in state.specs else Commands(now, (), ())
+        self._commands = self._decided(now)
         return encode_commands(self._commands)
 
     def absorb(self, outcomes: bytes, now: Instant) -> bytes:  # noqa: ARG002  # each outcome says when it came
@@ -86,11 +81,3 @@ class HorizontalCore:
     def dump(self) -> bytes:
         """Return the whole state, memory included, as a full delta."""
         return encode_delta(self.state.dump())
-
-
-def _shares(spec: Autoscaler) -> bool:
-    """Return whether what is decided about an HPA may depend on what was decided about others.
-
-    Forecasts of all are kept together; what options of other packages remember is theirs to know.
-    """
-    return spec.options.forecasts or bool(spec.options.named)

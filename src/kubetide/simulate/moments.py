@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from kubetide.explain.records import Core, Record
+from kubetide.explain.records import Core, LoneCore, Record
 from kubetide.loop import explaining
 from kubetide.ports.errors import KubetideError
 from kubetide.runtime.index_lines import Entries, Entry, index_of
@@ -92,7 +92,12 @@ class Moments:
 
     @contextmanager
     def state(
-        self, loop: str, at: Moment | None, *, decided: bool = True, alone: Callable[[], Core] | None = None
+        self,
+        loop: str,
+        at: Moment | None,
+        *,
+        decided: bool = True,
+        alone: Callable[[], LoneCore] | None = None,
     ) -> Iterator[StateAt]:
         """Return a loop as it was at a moment; inside, the plug-ins are in use that its records were decided with.
 
@@ -115,10 +120,9 @@ class Moments:
             header = header_of(last.path)
             plugins.take_up(header)
             since_whole = _unbroken(entries[begin:end])
-            if alone is None:
+            found = None if alone is None else _moved_alone(alone(), since_whole, decided=decided)
+            if found is None:
                 found = self._brought(loop, since_whole, decided=decided, keeps=not header.plugins)
-            else:
-                found = _moved(alone(), since_whole, decided=decided)
             yield StateAt(found.core, found.last, entries[:end], end < len(entries), is_over)
 
     def _brought(self, loop: str, since_whole: Sequence[Entry], *, decided: bool, keeps: bool) -> _Kept:
@@ -221,6 +225,12 @@ def _moved(begin: _Kept | Core, rest: Sequence[Entry], *, decided: bool) -> _Kep
         _finish(core, last)
         is_decided = True
     return _Kept(core, last, place, is_decided)
+
+
+def _moved_alone(core: LoneCore, rest: Sequence[Entry], *, decided: bool) -> _Kept | None:
+    """Return a core that follows one object as ``_moved``; None where it cannot."""
+    moved = _moved(core, rest, decided=decided)
+    return moved if core.stands_alone else None
 
 
 def _finish(core: Core, record: Record) -> None:
