@@ -171,25 +171,28 @@ def objects_of(
 
 def scalers_of(run: Path | Moments, target: str, at: Moment | None) -> list[tuple[str, str]]:
     """Return kind and name of what scales a workload, ``KIND/NAMESPACE/NAME``, at a moment. Raises RecordError."""
-    return [(kind, name) for kind, name, said in _scaled(Moments.of(run), at) if said == target]
+    return [(kind, name) for kind, name, said in _scaled(run, at) if said == target]
 
 
 def targets_of(run: Path | Moments, kind: str) -> list[str]:
     """Return the workloads of a kind that something scales at the end of the records, as ``namespace/name``."""
-    scaled = _scaled(Moments.of(run), None)
+    scaled = _scaled(run, None)
     return sorted({said.removeprefix(f"{kind}/") for *_, said in scaled if said.startswith(f"{kind}/")})
 
 
-def _scaled(moments: Moments, at: Moment | None) -> list[tuple[str, str, str]]:
+def _scaled(run: Path | Moments, at: Moment | None) -> list[tuple[str, str, str]]:
     """Return kind and name of all that scales a workload, and that workload."""
+    moments = Moments.of(run)
     found: list[tuple[str, str, str]] = []
     recorded = recorded_loops(moments.folder)
     for entry in (explaining(name) for name in recorded if name in SCALING):
         for explainer in entry.explainers:
             if entry.core is None or explainer.targets is None:
                 continue
+            # What scales what is known without a decision about any.
+            alone = None if explainer.alone is None or moments is run else partial(explainer.alone, "")
             try:
-                with moments.state(entry.name, at, decided=explainer.after_decision) as state:
+                with moments.state(entry.name, at, decided=explainer.after_decision, alone=alone) as state:
                     targets = sorted(explainer.targets(state.core).items())
             except NotBegun:
                 continue
