@@ -72,6 +72,11 @@ function objectPath(kind, name) {
   return `/${kind}/${name.split("/").map(encodeURIComponent).join("/")}`;
 }
 
+// What kinds are called on a page.
+const KIND_WORDS = { hpa: "HPA", vpa: "VPA", nodegroup: "node group", provisioningrequest: "provisioning request", capacitybuffer: "capacity buffer" };
+const kindText = (kind) => KIND_WORDS[kind] || kind;
+const kindsText = (kind) => `${kindText(kind)}s`;
+
 // The kind of a name, among some kinds or all.
 function kindOf(name, kinds = Object.keys(state.objects)) {
   return kinds.find((kind) => (state.objects[kind] || []).includes(name));
@@ -79,8 +84,12 @@ function kindOf(name, kinds = Object.keys(state.objects)) {
 
 // Text in which the names of objects lead to their pages.
 function linked(text) {
-  return text.split(/([A-Za-z0-9][A-Za-z0-9._/-]*[A-Za-z0-9])/).map((piece) => {
+  return text.split(/([A-Za-z0-9][A-Za-z0-9._/-]*[A-Za-z0-9])/).map((piece, index, pieces) => {
     const kind = piece && kindOf(piece);
-    return kind ? link(objectPath(kind, piece), piece) : piece;
+    const isAmount = RESOURCES.has(piece) && pieces[index - 2] !== "group";
+    return kind && !isAmount ? link(objectPath(kind, piece), piece) : piece;
   });
 }
+
+// Words for amounts, which node groups are named with too.
+const RESOURCES = new Set(["cpu", "memory", "pods", "nodes", "storage"]);

@@ -10,11 +10,19 @@ function answerOf(path, parameters) {
   return FILE[name];
 }
 
+// Why at the end of the run is in the file; of any other time there is what was decided last until then.
 function explanationOf(object, { at = "" }) {
   const found = at ? null : FILE.explain[object];
-  if (!found) throw new Error("This page is a file, which says why at the end of the run alone, and of some objects where there are many; `kubetide explain` and `kubetide ui` do at any time, from its records.");
-  if (found.error) throw new Error(found.error);
-  return found;
+  if (found?.error) throw new Error(found.error);
+  return found || { lines: lastDecided(object.slice(object.indexOf("/") + 1), at) };
+}
+
+function lastDecided(subject, at) {
+  const [last] = decisionsIn(FILE.decisions, { subject, until: at, limit: 1 }).decisions;
+  const until = at ? ` until ${timeText(at)}` : "";
+  const said = last ? [`Decided last${until}, at ${timeText(last.at)}: ${last.text}`, ...last.why.map((line) => `    ${line}`)] : [`Nothing was decided about it${until}.`];
+  const rest = at ? "says in full why at the end of the run alone" : "explains not every object";
+  return ["", ...said, `This page is a file, which ${rest}; \`kubetide ui\` and \`kubetide explain\` say it at any time, from the records.`];
 }
 
 // The end of what a time means: a whole second lasts one.

@@ -61,7 +61,7 @@ async function clusterPast() {
   ];
   if (run.lines.length) {
     plots.push(
-      plot("Load", byName(offered), offered, { marks: marks.pods }),
+      plot("Load, requests/s", byName(offered), offered, { marks: marks.pods }),
       plot("CPU cores", [...named(run, "cpuAllocatable", "allocatable"), ...named(run, "cpuRequested", "requested"), ...named(run, "cpuUsed", "used")], run),
       plot("SLO minutes lost", byName(lost), lost),
       plot("Spent since the start", named(run, "spent"), run, { marks: marks.nodes }),
@@ -87,7 +87,7 @@ async function servicesPage(parameters) {
     event.preventDefault();
     go("/services", { q: words.value.trim() });
   });
-  return { title: "Services", content: [make("h1", {}, "Services"), form, none, plots.length ? section(pasts[0], plots) : null, more] };
+  return { title: "Services", content: [make("h1", {}, "Services"), form, none, plots.length ? section(pasts[0], plots) : null, more].filter(Boolean) };
 }
 
 function servicePlots(name, pasts, marks) {
@@ -112,7 +112,8 @@ async function hpaPast(name) {
   const of = [...new Set(metrics.lines.map((line) => line.name))].map((metric) => {
     const lines = metrics.lines.filter((line) => line.name === metric);
     const both = ["value", "target"].flatMap((figure) => lines.filter((line) => line.figure === figure).map((line) => ({ ...line, label: figure })));
-    return plot(metric.slice(name.length + 1), both, metrics, { key: metric });
+    const title = metric.slice(name.length + 1);
+    return plot(title.endsWith("utilization") ? `${title}, % (once a minute)` : `${title} (once a minute)`, both, metrics, { key: metric });
   });
   const foretold = forecasts.lines.length ? [plot("Load in pods", [...named(forecasts, "came"), ...named(forecasts, "foretold")], forecasts)] : [];
   return section(past, [plot("Replicas", replicas, past, { marks: marks.all }), ...of, ...foretold]);
