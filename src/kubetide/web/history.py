@@ -208,6 +208,7 @@ class History:
         """Return the newest decisions: of a loop, about a subject, with all the words, until a time.
 
         Args:
+            subject: With a loop also parts of it, such as the containers of a VPA.
             skip: So many of the newest are left out: those that a page before has shown.
         """
         self._follow()
@@ -218,7 +219,7 @@ class History:
             for mark in self._marks
             if (not loop or mark.loop == loop)
             and (moment is None or mark.at < moment.end)
-            and (not subject or _is_about(mark, subject))
+            and (not subject or _is_about(mark, subject, with_parts=bool(loop)))
             and (not parts or _has(mark, parts))
         ]
         newest = found[::-1][skip : skip + limit]
@@ -284,7 +285,9 @@ def marked(mark: Mark) -> MarkedDecision:
     return MarkedDecision(**msgspec.structs.asdict(decision_of(mark)), change=mark.change)
 
 
-def _is_about(mark: Mark, subject: str) -> bool:
+def _is_about(mark: Mark, subject: str, *, with_parts: bool) -> bool:
+    if with_parts and "/" in subject and mark.subject.startswith(f"{subject}/"):
+        return True
     return subject == mark.subject or subject in mark.title.replace(",", " ").replace(":", " ").split()
 
 

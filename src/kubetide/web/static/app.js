@@ -80,7 +80,8 @@ async function show({ quiet = false } = {}) {
   } catch (error) {
     if (mine !== shows) return;
     drawFrame(url);
-    note.textContent = error.message;
+    note.textContent = quiet ? error.message : "";
+    if (!quiet) document.title = "kubetide";
     if (!quiet) document.getElementById("main").replaceChildren(make("h1", {}, "Nothing to show"), make("p", {}, error.message));
   }
   document.documentElement.dataset.ready = String(mine);

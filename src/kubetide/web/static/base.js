@@ -73,7 +73,9 @@ function objectPath(kind, name) {
 }
 
 // What kinds are called on a page.
-const KIND_WORDS = { hpa: "HPA", vpa: "VPA", nodegroup: "node group", provisioningrequest: "provisioning request", capacitybuffer: "capacity buffer" };
+const KIND_WORDS = { hpa: "HPA", vpa: "VPA", nodegroup: "node group", provisioningrequest: "provisioning request", capacitybuffer: "capacity buffer", elasticworkload: "ElasticWorkload", scaledobject: "ScaledObject" };
+// The loops of kinds whose objects are named as those of other loops.
+const LOOPS = { vpa: "recommender", update: "updater", schedule: "schedules", elasticworkload: "elastic", scaledobject: "scaledobjects" };
 const kindText = (kind) => KIND_WORDS[kind] || kind;
 const kindsText = (kind) => `${kindText(kind)}s`;
 

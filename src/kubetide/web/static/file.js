@@ -14,11 +14,12 @@ function answerOf(path, parameters) {
 function explanationOf(object, { at = "" }) {
   const found = at ? null : FILE.explain[object];
   if (found?.error) throw new Error(found.error);
-  return found || { lines: lastDecided(object.slice(object.indexOf("/") + 1), at) };
+  const [kind] = object.split("/");
+  return found || { lines: lastDecided(kind, object.slice(kind.length + 1), at) };
 }
 
-function lastDecided(subject, at) {
-  const [last] = decisionsIn(FILE.decisions, { subject, until: at, limit: 1 }).decisions;
+function lastDecided(kind, subject, at) {
+  const [last] = decisionsIn(FILE.decisions, { subject, loop: LOOPS[kind], until: at, limit: 1 }).decisions;
   const until = at ? ` until ${timeText(at)}` : "";
   const said = last ? [`Decided last${until}, at ${timeText(last.at)}: ${last.text}`, ...last.why.map((line) => `    ${line}`)] : [`Nothing was decided about it${until}.`];
   const rest = at ? "says in full why at the end of the run alone" : "explains not every object";
@@ -33,7 +34,8 @@ function decisionsIn(all, { q = "", loop = "", subject = "", until = "", limit, 
   const end = until ? endOf(until) : Infinity;
   const found = all.decisions.filter((one) => {
     if ((loop && one.loop !== loop) || (until && epoch(one.at) >= end)) return false;
-    if (subject && one.subject !== subject && !one.text.split(/[\s,:]+/).includes(subject)) return false;
+    const isPart = loop && subject.includes("/") && one.subject.startsWith(`${subject}/`);
+    if (subject && one.subject !== subject && !isPart && !one.text.split(/[\s,:]+/).includes(subject)) return false;
     const text = words.length ? [one.text, one.subject, ...one.why].join(" ").toLowerCase() : "";
     return words.every((word) => text.includes(word));
   });

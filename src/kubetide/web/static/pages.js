@@ -30,7 +30,7 @@ function cellTable(title, { columns, rows }) {
     const kind = columns[index].replaceAll(" ", "");
     const text = cellText(value);
     const leads = state.span && kind in state.span.kinds && (!FILE || kindOf(text, [kind]));
-    const content = leads ? link(objectPath(kind, text), text) : typeof value === "string" ? make("span", {}, ...linked(text)) : text;
+    const content = columns[index] === "pods of" ? link("/objects", text, {}, { q: text }) : leads ? link(objectPath(kind, text), text) : typeof value === "string" ? make("span", {}, ...linked(text)) : text;
     return make(index ? "td" : "th", { class: numbers[index] ? "number" : undefined, scope: index ? undefined : "row" }, content);
   };
   const head = make("tr", {}, ...columns.map((column, index) => make("th", { scope: "col", class: numbers[index] ? "number" : undefined }, KIND_WORDS[column] || column)));
@@ -59,7 +59,7 @@ function fact(label, value, path) {
 async function overviewPage() {
   const outcome = await outcomeOf();
   if (!state.span) return { title: outcome.title, content: [make("h1", {}, outcome.title), ...outcome.content] };
-  const [status, { past, cluster, ready }] = await Promise.all([ask("status", { at: state.at }), clusterPast()]);
+  const [status, { past, cluster, ready }] = await Promise.all([ask("status", { at: state.at }), clusterPast(outcome.currency)]);
   const groups = status.tables["node groups"] || [];
   const waiting = status.tables["waiting pods"] || [];
   const blocked = status.tables["nodes that go or are blocked"];
@@ -193,8 +193,8 @@ async function objectPage(kind, name, parameters) {
   const view = parameters.get("view") || "";
   const views = (!FILE && state.span.kinds[kind]) || [];
   const [answer, decided, past] = await Promise.all([
-    ask(`explain/${encodeURIComponent(kind)}/${name.split("/").map(encodeURIComponent).join("/")}`, { at: state.at, view }).catch((error) => ({ lines: [error.message] })),
-    ask("decisions", { subject: name, until: state.at, limit: 50 }),
+    ask(`explain/${encodeURIComponent(kind)}/${name.split("/").map(encodeURIComponent).join("/")}`, { at: state.at, view }).catch((error) => ({ lines: [onPage(error.message)] })),
+    ask("decisions", { subject: name, loop: LOOPS[kind], until: state.at, limit: 50 }),
     view ? null : pastOf(kind, name),
   ]);
   const toggles = ["", ...views].map((one) => {
@@ -213,6 +213,9 @@ async function objectPage(kind, name, parameters) {
   };
 }
 
+// An error that names an option of the command line, in words of the page.
+const onPage = (text) => text.replace("--at chooses another time", "the slider chooses another time").replace("with --at", "with the slider");
+
 const VIEWS = { "": "Why", nodes: "By node" };
 
 // The lines of an explanation, each as far to the right as it was written; its heading is the page's, and what was
@@ -221,7 +224,8 @@ function explained(lines) {
   const end = lines.indexOf("What was decided before:");
   const rows = lines.slice(lines.length > 1 ? 1 : 0, end < 0 ? undefined : end).filter((line) => line.trim()).map((line) => {
     const depth = Math.min(Math.floor(line.search(/\S|$/) / 2), 6);
-    return make("div", { class: `depth-${depth}` }, ...linked(line.trim()));
+    const isBar = line.includes("%") && /^ +up to /.test(line);
+    return make("div", { class: `depth-${depth}${isBar ? " bar" : ""}` }, ...linked(line.trim()));
   });
   return make("div", { class: "why" }, ...rows);
 }

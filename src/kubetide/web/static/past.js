@@ -47,7 +47,8 @@ const byName = (past) => past.lines.map((line) => ({ ...line, label: line.name }
 const greatest = (line) => line.values.reduce((most, value) => Math.max(most, value ?? 0), 0);
 
 // The plots of the overview, and the figures of the cluster that they show.
-async function clusterPast() {
+async function clusterPast(currency) {
+  const money = currency ? `, ${currency}` : "";
   const [cluster, ready, run, offered, lost, marks] = await Promise.all([
     askPast({ kind: "cluster" }), askPast({ kind: "nodegroup", figure: "ready" }), askPast({ kind: "run" }),
     askPast({ kind: "service", figure: "offered" }), askPast({ kind: "service", figure: "lost" }), askMarks(),
@@ -57,14 +58,14 @@ async function clusterPast() {
     plot("Pods", named(cluster, "pods"), cluster, { marks: marks.pods }),
     plot("Pods waiting for a node", named(cluster, "pending", "waiting"), cluster, { marks: marks.nodes }),
     plot("Nodes ready by group", groups, ready, { marks: marks.nodes }),
-    plot("Cost an hour", named(cluster, "cost", "cost/h"), cluster, { marks: marks.nodes }),
+    plot(`Cost an hour${money}`, named(cluster, "cost", "cost/h"), cluster, { key: "Cost an hour", marks: marks.nodes }),
   ];
   if (run.lines.length) {
     plots.push(
       plot("Load, requests/s", byName(offered), offered, { marks: marks.pods }),
       plot("CPU cores", [...named(run, "cpuAllocatable", "allocatable"), ...named(run, "cpuRequested", "requested"), ...named(run, "cpuUsed", "used")], run),
       plot("SLO minutes lost", byName(lost), lost),
-      plot("Spent since the start", named(run, "spent"), run, { marks: marks.nodes }),
+      plot(`Spent since the start${money}`, named(run, "spent"), run, { key: "Spent since the start", marks: marks.nodes }),
     );
   }
   const past = section(cluster, plots);
