@@ -13,12 +13,15 @@ import msgspec
 import pytest
 from tests.simulate.worlds import small
 
+from kubetide.explain.reasons import Reason
+from kubetide.explain.records import Record
 from kubetide.runtime.clock import run_real
 from kubetide.runtime.record_tail import RecordTail
 from kubetide.runtime.records import RecordError, RecordWriter, read_records
 from kubetide.serving.listener import Listener
 from kubetide.simulate.run import run_simulation
 from kubetide.simulate.status import status_of
+from kubetide.units.time import Instant
 from kubetide.web.access import OwnToken
 from kubetide.web.history import BUCKETS, History
 from kubetide.web.server import API, MOST_WAITING, ROUTES, Dashboard
@@ -153,6 +156,34 @@ def test_decisions_are_told_in_parts(folder):
     told = [one for part in parts for one in part["decisions"]]
     assert told == whole["decisions"][:6]
     assert {part["found"] for part in parts} == {whole["found"]}
+
+
+def test_decisions_about_a_vpa_are_not_those_of_an_hpa_of_its_name(tmp_path):
+    """A loop's decisions about an object are also those about its parts; amounts of memory have few digits."""
+    scaled = Reason("Rescaled", "default/web", {"current": 2, "desired": 3})
+    bounds = {"resource": "memory", "target": "442809964", "lower": "250Mi", "upper": "97656250000Ki"}
+    sized = Reason("Recommended", "default/web/main", bounds)
+    _written(
+        tmp_path,
+        [
+            Record(loop, 1, Instant(10**18), full=True, reasons=(reason,))
+            for loop, reason in (("horizontal", scaled), ("recommender", sized))
+        ],
+    )
+    history = History(tmp_path)
+    found = {
+        loop: [
+            one.text
+            for one in history.decisions(
+                **{**ALL_DECISIONS, "loop": loop, "subject": "default/web"}
+            ).decisions
+        ]
+        for loop in ("", "recommender")
+    }
+    assert found == {
+        "": ["default/web: scaled from 2 to 3"],
+        "recommender": ["default/web/main: memory: target 422Mi, from 250Mi to 90.9Ti"],
+    }
 
 
 def _written(out, records):

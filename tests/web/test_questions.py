@@ -72,7 +72,7 @@ class Person:
 
         def attempt():
             before = self.read("#at")
-            frame = self._browser.find_element("css selector", f".frame[aria-label='{title}: time']")
+            frame = self._browser.find_element("css selector", f".frame[aria-label^='{title}']")
             ends = frame.find_element("xpath", "..").find_elements("css selector", ".ends time")
             since, until = (datetime.fromisoformat(one.get_attribute("datetime")) for one in ends)
             at = datetime.fromisoformat(f"{since:%Y-%m-%d}T{time}Z")
