@@ -26,9 +26,11 @@ function showSpan(at, window) {
   go(url.pathname, { ...asked(url), at, window });
 }
 
+// Of a run that goes on all plots end at the time that the page shows, though they are asked for one after another.
 function askPast(parameters) {
   const window = chosenWindow();
-  return ask("history", { ...parameters, at: state.at, window: window === "all" ? "" : window });
+  const at = state.at || (state.span.running ? state.span.end : "");
+  return ask("history", { ...parameters, at, window: window === "all" ? "" : window });
 }
 
 // The decisions to mark on plots, by whether they are about nodes; the newest, where there are many.
