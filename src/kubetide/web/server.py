@@ -86,7 +86,9 @@ ROUTES: Final = (
         (
             Parameter("q", "words that must stand in the decision or its reasons"),
             Parameter("loop", "of this loop only"),
-            Parameter("subject", "about this object only; with a loop also about parts of it, such as containers"),
+            Parameter(
+                "subject", "about this object only; with a loop also about parts of it, such as containers"
+            ),
             Parameter("until", "not after this time"),
             Parameter("limit", "at most so many", is_number=True),
             Parameter("skip", "without so many of the newest that fit", is_number=True),
