@@ -249,6 +249,7 @@ def test_bytes_print_binary_when_a_multiple_of_1024(n, expected):
         ("100Gi", "100Gi"),
         ("250Mi", "250Mi"),
         ("195m", "195m"),
+        ("100G", "100G"),
         ("2", "2"),
         ("1048575", "1048575"),
         ("none at all", "none at all"),
@@ -256,5 +257,5 @@ def test_bytes_print_binary_when_a_multiple_of_1024(n, expected):
     ],
 )
 def test_large_amounts_are_shown_with_three_digits(text, shown):
-    """What is a MiB and more gets a unit and three digits; what is smaller, or no quantity, stays."""
+    """Bytes from a MiB on get a unit and three digits; what is smaller, cores, or no quantity, stays."""
     assert readable(text) == shown

@@ -196,9 +196,14 @@ def bytes_to_text(n: int) -> str:
 
 
 def readable(text: str) -> str:
-    """Return a quantity of a MiB and more with three digits, as ``422Mi`` or ``1.24Gi``; any other as it is, also what is none."""
+    """Return a number of bytes from a MiB on with three digits, as ``422Mi`` or ``1.24Gi``; any other text as it is.
+
+    Bytes are whole numbers, plain or with a binary suffix.
+    """
+    if not (text.isdecimal() or text.endswith("i")):
+        return text
     try:
-        amount = float(Quantity.parse(text).value()) if text[-1:] != "m" else 0.0
+        amount = float(Quantity.parse(text).value())
     except QuantityError:
         return text
     for unit, size in (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20)):
