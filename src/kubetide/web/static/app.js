@@ -82,7 +82,7 @@ async function show({ quiet = false } = {}) {
     drawFrame(url);
     note.textContent = quiet ? error.message : "";
     if (!quiet) document.title = "kubetide";
-    if (!quiet) document.getElementById("main").replaceChildren(make("h1", {}, "Nothing to show"), make("p", {}, error.message));
+    if (!quiet) document.getElementById("main").replaceChildren(make("h1", {}, "Nothing to show"), make("p", {}, ...linked(onPage(error.message))));
   }
   document.documentElement.dataset.ready = String(mine);
 }

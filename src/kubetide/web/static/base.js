@@ -84,8 +84,10 @@ function kindOf(name, kinds = Object.keys(state.objects)) {
   return kinds.find((kind) => (state.objects[kind] || []).includes(name));
 }
 
-// Text in which the names of objects lead to their pages.
+// Text in which the names of objects lead to their pages, and commands between backticks stand out.
 function linked(text) {
+  const parts = text.split("`");
+  if (parts.length > 1 && parts.length % 2) return parts.flatMap((part, index) => (index % 2 ? make("code", {}, part) : linked(part)));
   return text.split(/([A-Za-z0-9][A-Za-z0-9._/-]*[A-Za-z0-9])/).map((piece, index, pieces) => {
     const kind = piece && kindOf(piece);
     const isAmount = RESOURCES.has(piece) && pieces[index - 2] !== "group";

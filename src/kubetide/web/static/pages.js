@@ -85,7 +85,7 @@ async function overviewPage() {
     "takes nothing away because": loop.holds.join("; "),
     "last in vain": loop.lastFailure,
   }));
-  const atEnd = FILE && state.at ? make("p", { class: "none" }, "This page is a file: its tables are of the end of the run alone. `kubetide ui` has them at any time.") : null;
+  const atEnd = FILE && state.at ? make("p", { class: "none" }, ...linked("This page is a file: its tables are of the end of the run alone. `kubetide ui` has them at any time.")) : null;
   return {
     title: outcome.title,
     content: [
@@ -107,13 +107,14 @@ async function outcomeOf() {
   const { cells, summary } = await ask("summary");
   const currency = summary?.currency || "";
   if (!cells) return { title: "Overview", content: [], notes: [] };
-  const notices = cells.notices.length ? make("section", {}, make("h2", {}, "notices"), make("ul", { class: "notices" }, ...cells.notices.map((one) => make("li", {}, one)))) : null;
+  const notices = cells.notices.length ? make("section", {}, make("h2", {}, "notices"), make("ul", { class: "notices" }, ...cells.notices.map((one) => make("li", {}, ...linked(one))))) : null;
   const tables = [["services", cells.services], ["node groups over the run", cells.groups]].filter(([, one]) => one.rows.length);
   return {
     title: cells.name,
     currency,
     content: [
       make("p", { class: "period" }, cells.period),
+      make("h2", {}, "The whole run"),
       make("dl", { class: "facts outcome" }, ...cells.facts.map(([label, value]) => fact(label, MONEY.has(label) ? `${value} ${currency}` : value))),
       make("div", { class: "outcome" }, ...tables.map(([title, one]) => cellTable(title, one))),
       notices,
