@@ -30,6 +30,7 @@ _EXPLAINING: Final[Mapping[str, str]] = {
     "nodes": "kubetide.nodes.explaining",
     "recommender": "kubetide.vertical.recommender.explaining",
     "updater": "kubetide.vertical.updater.explaining",
+    "admission": "kubetide.vertical.admission.explaining",
 }
 """The module of each loop's ``EXPLAINING``, by name: it loads no controller, so that an answer comes quickly."""
 
