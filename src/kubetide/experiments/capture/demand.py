@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,62 +18,76 @@ from kubetide.units.time import Instant
 _CPU = "cpu"
 
 
-class _Members(NamedTuple):
-    """The pods of all HPAs end to end, as long as ``version`` is that of the state.
+class _Serving(NamedTuple):
+    """The Running and Ready pods of all HPAs end to end.
 
     Attributes:
+        made_of: The state and its counts of changes as of which this holds.
         hpas: (H,) keys.
         rows: (M,) rows of the pod table.
         owner: (M,) position of the HPA that takes the pod in.
+        counts: (H,) pods.
+        ready_since: (M,) ns.
+        stays: (M,) whether the pod is not being deleted.
     """
 
-    version: int
+    made_of: tuple[State, int, int]
     hpas: tuple[Key, ...]
     rows: Int64Vector
     owner: Int64Vector
+    counts: Int64Vector
+    ready_since: Int64Vector
+    stays: BoolVector
+
+    @classmethod
+    def of(cls, state: State) -> Self:
+        """Find them in the state as it is."""
+        table, hpas = state.table, state.hpas
+        pieces = [table.members_of(key) for key in hpas]
+        owner = np.repeat(np.arange(len(hpas)), [len(piece) for piece in pieces])
+        rows = np.concatenate([np.zeros(0, np.int64), *pieces])
+        serves = table.serving[rows]
+        rows, owner = rows[serves], owner[serves]
+        counts = np.bincount(owner, minlength=len(hpas))
+        stays = table.standing[rows] != IGNORED
+        return cls(_made_of(state), hpas, rows, owner, counts, table.ready_since[rows], stays)
+
+    def count(self, chosen: BoolVector) -> Int64Vector:
+        """Return (H,) how many of the chosen pods each HPA has."""
+        return self.counts if chosen.all() else np.bincount(self.owner[chosen], minlength=len(self.hpas))
 
 
 class Demand:
     """Reads the demand off a state; holds which pods are whose while they are the same."""
 
     def __init__(self) -> None:
-        self._state: State | None = None
-        self._members = _Members(-1, (), np.zeros(0, np.int64), np.zeros(0, np.int64))
+        self._serving: _Serving | None = None
 
     def ticks(self, state: State, now: Instant) -> Iterator[Tick]:
         """Yield one tick for each of ``state.hpas``, in their order."""
-        members = self._members_of(state)
-        count, table = len(members.hpas), state.table
-        serves = table.serving[members.rows]
-        rows, owner = members.rows[serves], members.owner[serves]
-        there, milli = _cpu_of(state, rows)
-        sampled, whose = rows[there], owner[there]
-        samples = np.bincount(whose, minlength=count)
-        middle = _middles(state, sampled, whose, samples, now)
+        pods = self._serving
+        if pods is None or pods.made_of != _made_of(state) or pods.hpas is not state.hpas:
+            pods = self._serving = _Serving.of(state)
+        there, milli = _cpu_of(state, pods.rows)
+        samples = pods.count(there)
+        middle = _middles(state, pods, there, samples, now)
         # Pods that have become Ready since then had no part in what was measured.
-        took_part = table.ready_since[rows] <= middle[owner]
-        served = np.bincount(owner[took_part & there], minlength=count)
+        took_part = pods.ready_since <= middle[pods.owner]
+        served = pods.count(took_part & there)
         served = np.where(served > 0, served, samples)
         # Nor have pods that are being deleted any more; what others ask of them goes to those that stay.
-        lacks = took_part & ~there & (table.standing[rows] != IGNORED)
-        lacking = np.bincount(owner[lacks], minlength=count)
-        amounts = np.bincount(whose, milli[there], count).astype(np.float64)
+        lacking = pods.count(took_part & ~there & pods.stays)
+        amounts = np.bincount(pods.owner, milli * there, len(pods.hpas)).astype(np.float64)
         used = amounts * (served + lacking) / np.maximum(served, 1)
-        columns = np.bincount(owner, minlength=count), samples, used, middle
+        columns = pods.counts, samples, used, middle
         for key, serving, known, amount, at in zip(
-            members.hpas, *(column.tolist() for column in columns), strict=True
+            pods.hpas, *(column.tolist() for column in columns), strict=True
         ):
             yield Tick(now, _replicas(state, key), serving, amount if known else None, Instant(at))
 
-    def _members_of(self, state: State) -> _Members:
-        version, hpas = state.table.members.version, state.hpas
-        known = self._members
-        if state is not self._state or known.version != version or known.hpas is not hpas:
-            pieces = [state.table.members_of(key) for key in hpas]
-            owner = np.repeat(np.arange(len(hpas)), [len(piece) for piece in pieces])
-            rows = np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
-            self._state, self._members = state, _Members(version, hpas, rows, owner)
-        return self._members
+
+def _made_of(state: State) -> tuple[State, int, int]:
+    return state, state.table.changes, state.table.members.version
 
 
 def _replicas(state: State, key: Key) -> int | None:
@@ -94,21 +108,21 @@ def _cpu_of(state: State, rows: Int64Vector) -> tuple[BoolVector, Int64Vector]:
 
 
 def _middles(
-    state: State, sampled: Int64Vector, whose: Int64Vector, samples: NDArray[np.int64], now: Instant
+    state: State, pods: _Serving, there: BoolVector, samples: Int64Vector, now: Instant
 ) -> Int64Vector:
     """Return (HPAs,) the middle of the time that the samples of each cover; now where there are none."""
     found = np.full(len(samples), int(now), np.int64)
+    counts = samples[samples > 0]
+    sampled, whose = pods.rows[there], pods.owner[there]
     ends, windows = (
-        _medians(values[sampled], whose, samples) for values in (state.samples.times, state.samples.windows)
+        _medians(values[sampled], whose, counts) for values in (state.samples.times, state.samples.windows)
     )
-    known = samples > 0
-    found[known] = ends - windows // 2
+    found[samples > 0] = ends - windows // 2
     return found
 
 
-def _medians(values: Int64Vector, whose: Int64Vector, samples: Int64Vector) -> Int64Vector:
-    """Return the median of each HPA's values, of those that have any; ``whose`` is in order, ``samples`` counts."""
-    counts = samples[samples > 0]
+def _medians(values: Int64Vector, whose: Int64Vector, counts: Int64Vector) -> Int64Vector:
+    """Return the median of each HPA's values, end to end in the order of ``whose``: (HPAs that have any,)."""
     if len(values) and (values == values[0]).all():
         # Of samples that were taken together all are the same.
         return np.full(len(counts), int(float(values[0])), np.int64)
