@@ -49,6 +49,9 @@ EXPLAINED: Final[Mapping[str, str]] = {
 }
 """The loop of this package that explains a kind, so that the others need not be loaded to find it."""
 
+VIEWS: Final[Mapping[str, tuple[str, ...]]] = {"pod": ("nodes",)}
+"""The other answers about objects of those kinds, where there are any, likewise."""
+
 _NAMED_ONLY: Final[Mapping[str, str]] = {
     "schedules": "kubetide.schedules.entry",
     "elastic": "kubetide.elastic.entry",
