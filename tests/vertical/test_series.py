@@ -12,7 +12,7 @@ from tests.vertical.recommender.test_controller import WHERE, story
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import VPAS
 from kubetide.runtime.clock import run_virtual
-from kubetide.runtime.series.heard import Heard
+from kubetide.runtime.series.listening import ListeningRecorder
 from kubetide.units.exposition import Registry
 from kubetide.units.time import minutes, seconds
 from kubetide.vertical.admission.controller import AdmissionController
@@ -37,9 +37,9 @@ class Scraped:
         def fail(text):
             raise AssertionError(text)
 
-        heard = Heard(controller._recorder, fail)
-        heard.listen(controller.name, series.heard)
-        controller._recorder = heard
+        listening = ListeningRecorder(controller._recorder, fail)
+        listening.listen(controller.name, series.on_record)
+        controller._recorder = listening
 
     def values(self, *, zeros=False):
         found = {}

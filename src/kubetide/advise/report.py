@@ -33,7 +33,7 @@ _LABEL: Final = "workload"
 _HOUR, _DAY, _WEEK = hours(1), hours(23), hours((7 * 24) - 1)
 """A little less than their names say: the last sample of a day is not at its end."""
 _BURST: Final = 2.0
-"""A greatest use of CPU above so many times the recommendation is a burst worth telling."""
+"""A greatest use of CPU above so many times the recommendation is a burst worth reporting."""
 
 
 class Amounts(msgspec.Struct, frozen=True):

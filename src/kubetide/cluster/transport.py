@@ -85,7 +85,7 @@ class Transport:
         clock: Time; it must be the running loop's.
         limits: Bounds on what is asked.
         seed: Of the jitter of pauses.
-        observer: Hears of every request.
+        observer: Called for every request.
         refusal: Asked before each write is sent: why it may not be, empty when it may.
     """
 
@@ -264,7 +264,7 @@ class Transport:
 
 
 async def _beginning(answer: aiohttp.ClientResponse) -> bytes:
-    """Read a refusal, of one that does not end as much as may tell anything."""
+    """Read a refusal; of one that does not end, as much as may be of use."""
     try:
         return await read_bounded(answer.content, ERROR_BYTES)
     except TooMuch as error:

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from kubetide.explain.arrays import decode_array, encode_array
 from kubetide.explain.pieces import in_pieces
 from kubetide.horizontal.decide import absorb, decide
 from kubetide.horizontal.decision import Commands, Result, ScaleOutcome, ScaleWrite, record_of
-from kubetide.horizontal.facts.samples import decode_array, encode_array
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import Delta, State
 from kubetide.units.time import Instant

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound=msgspec.Struct)
 
 Listener = Callable[[Record], None]
-"""Hears of each record of a loop as it is written."""
+"""Called with each record of a loop as it is written."""
 
 
 class Explainer(NamedTuple):
@@ -84,7 +84,7 @@ class LoopEntry(Generic[S]):
             Raises PluginNotUsable.
         roles: What it asks of the API server.
         lease: The name of the Lease whose holder alone acts; empty for a loop whose replicas all act.
-        series: Adds the loop's series; returns who hears of its records. None for a loop without any.
+        series: Adds the loop's series; returns what is called with its records. None for a loop without any.
         explainers: What can be asked about.
         status: What it shows on the page of ``kubetide status``; None for nothing but its ticks and decisions.
         outlook: What it foresees, for ``kubetide plan``; None for nothing.

@@ -7,7 +7,7 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -81,6 +81,13 @@ class FlagTable(Generic[S]):
             return reader(str(value))
         wanted = typing.get_type_hints(self.model)[self.fields[name]]
         return read_value(name, value, wanted, checked=name not in self.numbers)
+
+
+class NoSettings(msgspec.Struct, frozen=True):
+    """The settings of a loop without flags."""
+
+
+NO_FLAGS: Final = FlagTable(NoSettings, {})
 
 
 def read_value(name: str, value: Value, wanted: Any, *, checked: bool = True) -> Any:

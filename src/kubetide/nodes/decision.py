@@ -1,4 +1,4 @@
-"""What the node loop decides, what comes of it, and what it tells.
+"""What the node loop decides, what comes of it, and what it reports.
 
 ``Commands.actions`` are carried out in order and ``Outcomes.results`` has one entry for each, in the
 same order. All of it is data, so that a record holds it and a replay can compare it.
@@ -242,7 +242,7 @@ Write = WriteStatus | DeleteRequest | CopyTemplate
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a step tells: events, the status document, reasons.
+    """What a step reports: events, the status document, reasons.
 
     ``status`` is the YAML of the status ConfigMap, made at the end of a tick; None otherwise.
     ``replan`` says that scale-up is to be decided again in the same tick, in the place of the step that would follow.

@@ -22,7 +22,7 @@ Part = Literal[
 
 
 class Phases(Protocol):
-    """Is told of the parts of a tick."""
+    """Called as the parts of a tick begin and end."""
 
     def begin(self, part: Part) -> None:
         """Note that the part begins."""

@@ -146,7 +146,7 @@ VOCABULARY = Vocabulary(
         "ConsolidationGivenUp",
     ),
     changes={"Increased": ("size", "to"), "IncreaseAdvised": ("size", "to"), "NodeDeleted": -1},
-    # A tick tells only what is new since the one before.
+    # A tick records only what is new since the one before.
     alternatives={"Increased": ("GroupSkipped", "GroupRefuses")},
 )
 reason = VOCABULARY.reason

@@ -278,7 +278,7 @@ def is_finished(pod: Pod) -> bool:
 
 
 def acting_containers(pod: Pod) -> tuple[Container, ...] | None:
-    """Return the containers with the resources they run with: those of the spec, unless the status tells others."""
+    """Return the containers with the resources they run with: those of the spec, unless the status has others."""
     told = {
         status.name: status.resources
         for status in pod.status.container_statuses or ()

@@ -23,7 +23,7 @@ class SkewReport:
 
     def sentence(self, ahead: Duration) -> str:
         """Return what to say when our clock is so far ahead (negative: behind); empty while it need not be said."""
-        # Once it was told of, it has ended at half of that, so that a skew about the bound is no news each time.
+        # Once reported, it has ended at half of that, so that a skew about the bound is not reported again and again.
         if abs(ahead) <= (_MOST // 2 if self._told else _MOST):
             self._told = ZERO
             return ""

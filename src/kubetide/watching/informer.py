@@ -7,7 +7,9 @@ though changes that come close together may arrive as one. What it does not prom
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Generic, TypeVar
 
 from kubetide.objects.kinds import Kind
@@ -70,9 +72,9 @@ class Informer(Generic[T]):
         return self._reflector.synced.is_set()
 
     @property
-    def last_heard(self) -> Instant | None:
+    def last_received(self) -> Instant | None:
         """When the server last said anything of this kind; None before the first list."""
-        return self._reflector.last_heard
+        return self._reflector.last_received
 
     @property
     def last_relist(self) -> Relist | None:
@@ -108,6 +110,17 @@ class Informer(Generic[T]):
     def on_change(self, handler: Callable[[Key, T | None, T | None], None]) -> None:
         """Call ``handler(key, old, new)`` on every change; None stands for not there. Must not raise or block."""
         self._store.on_change(handler)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Keep the cache up to date as long as the context is open."""
+        task = asyncio.create_task(self.run())
+        try:
+            yield
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
 
     async def run(self) -> None:
         """List and watches until cancelled; of informers beside one another one runs for all."""

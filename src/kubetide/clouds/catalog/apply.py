@@ -21,7 +21,7 @@ def with_catalog_applied(groups: Sequence[NodeGroup], catalog: Catalog) -> list[
 
 
 def ways_of(group: NodeGroup) -> tuple[Offering, ...]:
-    """Return the offerings of a group; without any, the one that its template's labels tell."""
+    """Return the offerings of a group; without any, the one that its template's labels name."""
     if group.offerings:
         return group.offerings
     labels = {} if group.template is None else group.template.node.metadata.labels or {}

@@ -69,12 +69,12 @@ class ExternalGrpcCloud(Cloud):
 
     @property
     def gpu_label(self) -> str:
-        """The label that the provider told at the start; empty when it did not."""
+        """The label that the provider reported at the start; empty when it did not."""
         return self._gpu_label
 
     @property
     def gpu_types(self) -> Sequence[str]:
-        """The types of GPUs that it told at the start, ordered."""
+        """The types of GPUs that it reported at the start, ordered."""
         return self._gpu_types
 
     async def refresh(self) -> Sequence[NodeGroup]:

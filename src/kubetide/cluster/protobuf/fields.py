@@ -46,7 +46,7 @@ class Wanted(NamedTuple):
         many: One, or a list or map of them.
         type: Of the API: the name of the message's type.
         model: The struct of a ``struct``, ``apart``, ``message`` or ``inlined``, else None.
-        optional: Whether what is absent is told from zero, and is None in the struct.
+        optional: Whether absent differs from zero, and is None in the struct.
         default: What the struct has where nothing is said, of a number.
     """
 

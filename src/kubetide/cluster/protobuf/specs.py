@@ -2,7 +2,7 @@
 
 So the bytes of a spec are compared with those of a sibling, its own node and token in their places. Where they are the
 same, the struct is the sibling's but for these two; and for the affinity, which names the node in pods of a DaemonSet.
-What a place holds does not tell how the rest is read: a token's name takes the place of one as long, and node and
+What a place holds does not determine how the rest is read: a token's name takes the place of one as long, and node and
 affinity are fields of the spec itself.
 """
 

@@ -63,7 +63,7 @@ class DeviceBinder:
         return self._devices.objects[RESOURCE_CLAIMS].get(planned.key, planned.claim)
 
     async def _made(self, pod: Pod, planned: PlannedClaim) -> ResourceClaim:
-        """Make the claim that stands for extended resources, and tells the pod of it."""
+        """Make the claim that stands for extended resources, and write its name into the pod's status."""
         if planned.allocation is None:
             return planned.claim
         meta = pod.metadata

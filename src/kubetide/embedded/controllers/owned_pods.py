@@ -21,7 +21,7 @@ Labels = frozenset[tuple[str, str]]
 
 
 class OwnerHandler(Protocol):
-    """Hears of the pods of one kind of owner."""
+    """Called with changes of the pods of one kind of owner."""
 
     def __call__(self, owner: Key, key: Key, pod: Pod | None, /, *, active: bool) -> None:
         """Take a change.

@@ -105,7 +105,7 @@ class ServiceLoad:
 
         Args:
             services: Who gets requests; a pod belongs to the first whose selector matches.
-            clock: Tells when a change came.
+            clock: The time of changes.
             pods: All pods.
             nodes: All nodes.
             start: When the first step begins.

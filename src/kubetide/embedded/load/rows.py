@@ -342,7 +342,7 @@ def _facts_of(pod: Pod, shape: Shape) -> _Facts:
 
 
 def _worker_runs(pod: Pod, worker: str) -> tuple[bool, str | None]:
-    """Return whether the working container runs, and since when; a pod that does not tell runs since its start."""
+    """Return whether the working container runs, and since when; a pod whose status does not say runs since its start."""
     for status in pod.status.container_statuses or ():
         if status.name == worker and status.state is not None:
             if status.state.running is not None:

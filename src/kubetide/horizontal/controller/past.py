@@ -68,7 +68,7 @@ class PastChanges:
 
 
 def _changes(sizes: list[tuple[Instant, int]]) -> Iterable[tuple[Instant, int]]:
-    """Yield each change and when it was; nothing tells what the first was a change from."""
+    """Yield each change and when it was; it is not known what the first was a change from."""
     for (_, before), (at, size) in pairwise(sizes):
         yield at, size - before
 

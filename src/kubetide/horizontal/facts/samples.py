@@ -9,7 +9,7 @@ are left out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -274,17 +274,3 @@ def _samples_at(answer: Answer, index: int) -> dict[SampleKey, Sample]:
         for column in answer.columns
         if index not in column.missing
     }
-
-
-def encode_array(value: Any) -> Any:
-    """Encode columns as JSON lists; for msgspec's ``enc_hook``."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    raise NotImplementedError(f"{type(value).__name__} has no JSON form")
-
-
-def decode_array(kind: type, value: Any) -> Any:
-    """Decode columns; for msgspec's ``dec_hook``."""
-    if kind is np.ndarray or getattr(kind, "__origin__", None) is np.ndarray:
-        return np.array(value, np.int64)
-    raise NotImplementedError(f"{kind} has no JSON form")

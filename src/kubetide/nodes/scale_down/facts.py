@@ -73,7 +73,7 @@ class Refusal(NamedTuple):
 
 
 class _Alike:
-    """What is known of pods that no rule tells apart; the rules are asked when it matters."""
+    """What is known of pods that are the same to every rule; the rules are asked when it matters."""
 
     __slots__ = ("_verdict", "owner", "pod")
 

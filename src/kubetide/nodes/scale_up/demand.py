@@ -29,13 +29,10 @@ from kubetide.objects.meta import ObjectMeta, OwnerReference, controller_of
 from kubetide.objects.pod import Pod, PodSpec, PodStatus
 from kubetide.objects.workload import ReplicaSet
 from kubetide.plan.board import Intent, Workload, missing_replicas, percentile_95
-from kubetide.ports.plugins import Plugin, PluginNotUsable, load_plugin
+from kubetide.ports.plugins import Plugin, PluginGroup, PluginNotUsable
 from kubetide.units.time import Duration, Instant, after, minutes
 
 Key = tuple[str, str]
-
-GROUP: Final = "kubetide.demand-sources"
-SETTING: Final = "--demand-sources"
 
 EXPECTED_BOOT = minutes(3)
 EXPECTED_START = minutes(1)
@@ -160,6 +157,14 @@ def lead_of(state: State, intent: Intent) -> Duration:
 
 Source = Callable[[State, Instant], list[Asked]]
 
+PLUGINS: Final = PluginGroup[Source](
+    name="kubetide.demand-sources",
+    setting="--demand-sources",
+    noun="demand source",
+    must="be a function of a state and a time",
+    fits=callable,
+)
+
 SOURCES: dict[str, Source] = {
     "pending": pending_pods,
     INJECTED: proactive_pods,
@@ -179,7 +184,9 @@ def check_sources(names: Sequence[str]) -> None:
             source_of(name)
         except PluginNotUsable as error:
             known = ", ".join(SOURCES)
-            raise ValueError(f"{SETTING}: there is no source {name!r}; there are {known}; {error}") from error
+            raise ValueError(
+                f"{PLUGINS.setting}: there is no source {name!r}; there are {known}; {error}"
+            ) from error
 
 
 def source_of(name: str) -> Source:
@@ -190,13 +197,7 @@ def source_of(name: str) -> Source:
 @cache
 def named_source(name: str) -> tuple[Plugin, Source]:
     """Return the source of another package. Raises PluginNotUsable."""
-    plugin, offered = load_plugin(GROUP, name, SETTING)
-    if not callable(offered):
-        raise PluginNotUsable(
-            f"{SETTING}: {name!r} is no source: it must be a function of a state and a time"
-        )
-    source: Source = offered
-    return plugin, source
+    return PLUGINS.load(name)
 
 
 def demand(state: State, now: Instant) -> list[Asked]:

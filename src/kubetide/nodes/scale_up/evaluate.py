@@ -240,7 +240,7 @@ class _Together:
         return refusal_of
 
     def _at_places(self, keys: tuple[str, ...], passes: BoolVector) -> list[tuple[int, list[int]]]:
-        """Return the templates that pass, by what tells them apart for terms about these labels."""
+        """Return the templates that pass, grouped by these labels as far as a term distinguishes them."""
         known = (keys, passes.tobytes())
         found = self._by_place.get(known)
         if found is None:

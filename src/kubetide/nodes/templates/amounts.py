@@ -1,6 +1,6 @@
 """What machines of an instance type have really had, and templates of the cloud corrected by it.
 
-The least value that was seen is the promise. Entries are kept by image where labels tell images apart:
+The least value that was seen is the promise. There is an entry for each image where labels distinguish images:
 what a node can give away depends on its image and on the settings of its kubelet too.
 """
 
@@ -26,7 +26,7 @@ IMAGE_LABELS: Final = (
     "kubernetes.io/os",
     "node.kubernetes.io/windows-build",
 )
-"""Labels that tell one image of a machine from another."""
+"""Labels that distinguish images of a machine."""
 INSTANCE_TYPE_LABELS: Final = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 
 MOST_TYPES: Final = 512

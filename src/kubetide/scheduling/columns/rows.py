@@ -170,7 +170,7 @@ class Rows(NodeRows):
         Args:
             key: Which pods.
             topology_key: The label.
-            eligibility: Tells which nodes take part; equal values mean the same nodes.
+            eligibility: Says which nodes take part; equal values mean the same nodes.
             eligible: Gives these nodes, or None for all; asked when the table is made, and when nodes come.
             copies_differ: Whether of copies of one template some may take part and some not.
         """
@@ -237,7 +237,7 @@ class Rows(NodeRows):
         self.counts = {key: self.counts[key] for key in stay}
         self._find_by_mark()
         if not self.counts:
-            self.forget_kinds()  # nobody tells of changes where nothing is counted
+            self.forget_kinds()  # changes are not announced where nothing is counted
         self._counted.clear()
         self._counting.clear()
         self._guarded.clear()

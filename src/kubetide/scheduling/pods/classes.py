@@ -24,7 +24,7 @@ _LONGEST_OF_OWNER = 1 << 14
 
 
 def _size_by(key: bytes) -> int:
-    """About how many bytes it takes to keep a class: what tells it apart is there as bytes, as read and as compiled."""
+    """About how many bytes it takes to keep a class: its key is there as bytes, as read and as compiled."""
     return 4096 + 4 * len(key)
 
 
@@ -181,6 +181,6 @@ def _key(pod: Pod, node_name: str) -> bytes:
 
 
 def _volume_key(pod: Pod) -> object:
-    """Return what tells pods apart by their volumes; None for most. Claims of ephemeral volumes are the pod's own."""
+    """Return what of a pod's volumes is part of its class; None for most. Claims of ephemeral volumes are the pod's own."""
     claims, disks = claims_of(pod), disks_of(pod)
     return (claims, disks) if claims or disks else None

@@ -95,7 +95,7 @@ class Snapshot:
     def add_pod(
         self, pod: Pod, node_name: str, pod_class: PodClass | None = None, key: PodKey | None = None
     ) -> bool:
-        """Put a pod on a node, in place of the pod of its key, wherever that is; return whether other pods can tell.
+        """Put a pod on a node, in place of the pod of its key, wherever that is; return whether other pods may be affected.
 
         The class, as ``classify_unbound`` returns it, and the key are computed where they are not given.
         """

@@ -42,7 +42,7 @@ def _make(parts: Parts, settings: Settings) -> RecommenderController:
 
 
 def _series(registry: Registry, loop: RecommenderController, clock: Clock) -> Listener:
-    return RecommenderSeries(registry, loop, clock).heard
+    return RecommenderSeries(registry, loop, clock).on_record
 
 
 ENTRY: Final[LoopEntry[Any]] = LoopEntry(

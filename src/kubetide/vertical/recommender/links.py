@@ -23,7 +23,7 @@ class Links:
         self._selectors[key] = selector
         labels = selector.exact_values().items()
         places = [self._by_label.setdefault((key[0], label, value), {}) for label, value in labels]
-        # The label that tells most apart; one that all workloads of a namespace have tells nothing.
+        # The label with most values; one that all workloads of a namespace share excludes nothing.
         place = min(places, key=len) if places else self._others.setdefault(key[0], {})
         place[key] = None
         self._places[key] = place

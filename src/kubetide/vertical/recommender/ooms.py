@@ -1,4 +1,4 @@
-"""What pods and events tell of containers that ran out of memory.
+"""What pods and events report of containers that ran out of memory.
 
 Source: VPA 1.8, pkg/recommender/input/oom.
 """
@@ -80,7 +80,7 @@ def _requested(spec: Container, status: ContainerStatus) -> int:
 def ooms_of_event(event: Event) -> Iterator[Oom]:
     """Yield the containers that an eviction for memory blames, with what they used.
 
-    An event whose lists do not fit together, or with a value that cannot be read, tells nothing more.
+    An event whose lists do not fit together, or with a value that cannot be read, is ignored.
     """
     about = event.involved_object
     if event.reason != EVICTED or about.kind != "Pod":

@@ -1,4 +1,4 @@
-"""``vpa_recommender_*``: what upstream's recommender tells Prometheus, and every recommendation.
+"""``vpa_recommender_*``: the series of upstream's recommender, and every recommendation.
 
 Source: VPA 1.8.1, pkg/utils/metrics/recommender; names, labels and buckets are its own.
 """
@@ -43,7 +43,7 @@ _KINDS: Final = tuple(itertools.product(_API_VERSIONS, _TRUTHS, _TRUTHS, _TRUTHS
 
 
 class RecommenderSeries:
-    """Counts what came of each pass; ``heard`` is to be called with each record of the loop."""
+    """Counts what came of each pass; ``on_record`` is to be called with each record of the loop."""
 
     def __init__(self, registry: Registry, controller: RecommenderController, clock: Clock) -> None:
         self._controller = controller
@@ -87,7 +87,7 @@ class RecommenderSeries:
         self._quality = QualitySeries(registry)
         registry.before_scrape(self._collect)
 
-    def heard(self, record: Record) -> None:
+    def on_record(self, record: Record) -> None:
         """Count the pass that the record ends."""
         del record  # the controller shows more than is recorded
         controller = self._controller

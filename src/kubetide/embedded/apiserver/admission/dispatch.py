@@ -175,7 +175,7 @@ class Dispatcher:
 
 
 def _timed(url: str, timeout_s: int) -> str:
-    """Return the URL that is called, which tells the webhook how long it is waited for."""
+    """Return the URL that is called, with the timeout of the call as a parameter."""
     path = "" if urlsplit(url).path else "/"
     return f"{url}{path}?timeout={timeout_s}s"
 

@@ -1,4 +1,4 @@
-"""What the server tells of itself, discovery and OpenAPI, encoded once for as long as it serves the same."""
+"""What the server publishes of itself, discovery and OpenAPI, encoded once for as long as it serves the same."""
 
 from __future__ import annotations
 

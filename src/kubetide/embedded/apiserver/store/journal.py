@@ -4,7 +4,7 @@ One file a generation, ``state-N.jsonl``: first everything there was when it was
 that says so, then one line for each write, in order. A line is a CRC-32 and JSON. A generation that
 has grown long is followed by a new one, which is written aside and renamed when it is whole.
 
-A write is in the log before it is in the store, so before anybody hears of it: killed at any byte,
+A write is in the log before it is in the store, so before any watch sends it: killed at any byte,
 what comes back is all that was acknowledged and at most one write more. A torn last line is cut off
 and named; a broken line before whole ones is damage, not a crash, and refused.
 """

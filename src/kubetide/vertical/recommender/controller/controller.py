@@ -28,15 +28,9 @@ from kubetide.vertical.recommender.controller.slimming import (
     slim_pod_with_resources,
 )
 from kubetide.vertical.recommender.controller.targets import TargetReader
-from kubetide.vertical.recommender.core import (
-    encode_commands,
-    encode_delta,
-    encode_outcomes,
-    encode_result,
-)
+from kubetide.vertical.recommender.core import ALGORITHM
 from kubetide.vertical.recommender.decide import absorb, checkpoints, decide
 from kubetide.vertical.recommender.decision import Commands, Outcomes, Result
-from kubetide.vertical.recommender.delta import Delta
 from kubetide.vertical.recommender.dump import dump
 from kubetide.vertical.recommender.history import HistoryError
 from kubetide.vertical.recommender.hpas import hpa_view
@@ -147,8 +141,6 @@ class RecommenderController(BaseLoop):
         """How long the parts of the last pass took."""
         self.first_recommended: Sequence[Instant] = ()
         """When the VPA objects were created that the last pass gave their first recommendation."""
-        self.history_error = ""
-        """Why there is no history; empty where there is, or where none was asked for."""
 
     @property
     def period(self) -> Duration:
@@ -193,7 +185,7 @@ class RecommenderController(BaseLoop):
         self._tick += 1
         full = self._recorder.wants_full(LOOP) or self._whole
         self._whole = False
-        gathered = self._gathered(delta, full=full)
+        gathered = ALGORITHM.encode(dump(self._state) if full else delta)
         self.commands = commands = decide(self._state, now)
         without = self._without_recommendation(commands)
         contents = checkpoints(self._state, commands.checkpoints, now)
@@ -225,17 +217,12 @@ class RecommenderController(BaseLoop):
             try:
                 return (), await self._history()
             except (HistoryError, MetricsError) as error:
-                self.history_error = str(error)
                 self._warn(f"recommender: no history from Prometheus, usage is counted from now on: {error}")
                 return (), ()
         if not self._state.settings.uses_checkpoints:
             return (), ()
         listing = await self._cluster.list(VPA_CHECKPOINTS)
         return [checkpoint_view(one) for one in listing.items], ()
-
-    def _gathered(self, delta: Delta, *, full: bool) -> bytes:
-        """Return what was gathered as JSON, or everything; either is what the pass is decided from."""
-        return encode_delta(dump(self._state) if full else delta)
 
     def _record(self, now: Instant, gathered: bytes, commands: Commands, *, full: bool) -> None:
         reasons, repeated = self._targets.of(commands, full=full)
@@ -246,9 +233,9 @@ class RecommenderController(BaseLoop):
                 now=now,
                 full=full,
                 state=msgspec.Raw(gathered),
-                commands=msgspec.Raw(encode_commands(commands)),
-                outcomes=msgspec.Raw(encode_outcomes(self.outcomes)),
-                result=msgspec.Raw(encode_result(self.result)),
+                commands=msgspec.Raw(ALGORITHM.encode(commands)),
+                outcomes=msgspec.Raw(ALGORITHM.encode(self.outcomes)),
+                result=msgspec.Raw(ALGORITHM.encode(self.result)),
                 reasons=reasons,
                 repeated=repeated,
             )

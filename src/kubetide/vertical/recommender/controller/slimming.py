@@ -59,7 +59,7 @@ def slim_controller(controller: ApiObject) -> ApiObject:
 
 
 def slim_checkpoint(checkpoint: VerticalPodAutoscalerCheckpoint) -> CheckpointView:
-    """Return what tells whose checkpoint it is."""
+    """Return what says whose checkpoint it is."""
     meta = checkpoint.metadata
     return CheckpointView(meta.namespace, meta.name, checkpoint.spec.vpa_object_name)
 

@@ -1,4 +1,4 @@
-"""A recorder that lets others hear of each record, as it is written."""
+"""A recorder that passes each record to listeners, as it is written."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from kubetide.explain.records import Record, Recorder
 Listener = Callable[[Record], None]
 
 
-class Heard:
-    """Hands records on, and then to who listens to their loop.
+class ListeningRecorder:
+    """Hands records on, and then to the listeners of their loop.
 
     A loop writes a record when a step of it is over, so what its controller shows is of that step.
-    A listener that fails is not told any more, and never stops the loop.
+    A listener that fails is not called any more, and never stops the loop.
     """
 
     def __init__(self, inner: Recorder, warn: Callable[[str], None]) -> None:
@@ -23,7 +23,7 @@ class Heard:
         self._listeners: dict[str, list[Listener]] = {}
 
     def listen(self, loop: str, listener: Listener) -> None:
-        """Have ``listener`` hear of the loop's records, behind those who hear of them already."""
+        """Call ``listener`` with the loop's records, after those that listen already."""
         self._listeners.setdefault(loop, []).append(listener)
 
     def wants_full(self, loop: str) -> bool:
@@ -31,7 +31,7 @@ class Heard:
         return self._inner.wants_full(loop)
 
     def write(self, record: Record, state: Iterable[bytes] | None = None) -> None:
-        """Keep the record and tells of it."""
+        """Hand the record on and call the listeners."""
         self._inner.write(record, state)
         for listener in tuple(self._listeners.get(record.loop, ())):
             try:
