@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kubetide.units.selectors import Selector
-from kubetide.vertical.recommender.views import Key
+from kubetide.vertical.recommender.facts.views import Key
 
 
 class Links:
