@@ -24,7 +24,7 @@ from kubetide.cli.top_text import screen_text, trend_text
 from kubetide.loop import Table
 from kubetide.runtime.records import RecordWriter, read_records
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.top import Fact, RecordsTop, Said, Screen, by_need
+from kubetide.simulate.run_screen import Fact, RecordsTop, Said, Screen, by_need
 
 PATIENCE_S = 60
 MOST_LOOKS = 200

@@ -25,6 +25,11 @@ def encode_delta(delta: Delta) -> bytes:
     return _encoder.encode(delta)
 
 
+def decode_delta(delta: bytes | msgspec.Raw) -> Delta:
+    """Read what ``encode_delta`` gave."""
+    return _deltas.decode(delta)
+
+
 def encode_in_pieces(delta: Delta) -> Iterator[bytes]:
     """Return what ``encode_delta`` gives in pieces: pods are encoded when asked for, all else at once."""
     # Memory and samples change from here on, views of pods do not.
@@ -58,7 +63,7 @@ class HorizontalCore:
 
     def apply(self, delta: bytes, *, full: bool) -> None:
         """Take over gathered state: everything, or what changed."""
-        self._take(_deltas.decode(delta), full=full)
+        self._take(decode_delta(delta), full=full)
 
     def _take(self, delta: Delta, *, full: bool) -> None:
         if full:

@@ -263,7 +263,7 @@ class State:
         return self._columns
 
     def cells(self) -> Sequence[tuple[int, SampleKey]]:
-        """Return the places in the specs' metrics and what is asked for there, ordered."""
+        """Return the places in the specs' metrics and the samples that they need, ordered."""
         self.columns()
         return self._cells
 

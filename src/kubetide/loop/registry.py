@@ -28,6 +28,7 @@ _EXPLAINING: Final[Mapping[str, str]] = {
     "nodes": "kubetide.nodes.explaining",
     "recommender": "kubetide.vertical.recommender.explaining",
     "updater": "kubetide.vertical.updater.explaining",
+    "admission": "kubetide.vertical.admission.explaining",
 }
 """The module of each loop's ``EXPLAINING``, by name: it loads no controller, so that an answer comes quickly."""
 
@@ -45,6 +46,9 @@ EXPLAINED: Final[Mapping[str, str]] = {
     "update": "updater",
 }
 """The loop of this package that explains a kind, so that the others need not be loaded to find it."""
+
+VIEWS: Final[Mapping[str, tuple[str, ...]]] = {"pod": ("nodes",)}
+"""The other answers about objects of those kinds, where there are any, likewise."""
 
 _NAMED_ONLY: Final[Mapping[str, str]] = {
     "schedules": "kubetide.schedules.entry",
@@ -82,7 +86,7 @@ def loop_names() -> tuple[str, ...]:
 
 
 def spelled_out(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of loops, each once, with the loops in the place of a word that stands for several."""
+    """Return the names of loops, each once; a word that stands for several is replaced by them."""
     return tuple(dict.fromkeys(loop for name in names for loop in _TOGETHER.get(name, (name,))))
 
 

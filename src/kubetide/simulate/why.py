@@ -12,7 +12,16 @@ from pathlib import Path
 
 import msgspec
 
-from kubetide.loop import BUILT_IN, EXPLAINED, RECORDED, Explainer, Explaining, explaining, loop_names
+from kubetide.loop import (
+    BUILT_IN,
+    EXPLAINED,
+    RECORDED,
+    VIEWS,
+    Explainer,
+    Explaining,
+    explaining,
+    loop_names,
+)
 from kubetide.runtime.permissions import with_hint
 from kubetide.runtime.records import recorded_loops
 from kubetide.simulate.decided import DecidedAbout, decided_until
@@ -155,7 +164,10 @@ def objects_of(
     folder = moments.folder
     found: dict[str, list[str]] = {}
     recorded = set(recorded_loops(folder))
-    loops = _loops(folder) if kinds is None else [_explainer_of(kind, folder)[0] for kind in kinds]
+    if kinds is None:
+        loops = [explaining(name) for name in (*BUILT_IN, *_others(folder)) if name in recorded]
+    else:
+        loops = [_explainer_of(kind, folder)[0] for kind in kinds]
     for entry in dict.fromkeys(loops):
         asked = [one for one in entry.explainers if kinds is None or one.kind in kinds]
         if entry.core is None or entry.name not in recorded:
@@ -202,7 +214,8 @@ def _scaled(run: Path | Moments, at: Moment | None) -> list[tuple[str, str, str]
 
 def explained_kinds(folder: Path | None = None) -> dict[str, tuple[str, ...]]:
     """Return what can be asked about, and the views of each: of the package's loops, and of those in the folder."""
-    return {one.kind: one.views for loop in _loops(folder) for one in loop.explainers}
+    others = [one for name in _others(folder) for one in explaining(name).explainers]
+    return {kind: VIEWS.get(kind, ()) for kind in EXPLAINED} | {one.kind: one.views for one in others}
 
 
 def kinds_of(folder: Path | None = None) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from kubetide.experiments.capture.services import Tick
+from kubetide.experiments.capture.ticks import Tick
 from kubetide.objects.base import Json
 from kubetide.runtime.records import read_records
 from kubetide.units.quantity import milli

@@ -36,7 +36,7 @@ class WhatIf(msgspec.Struct, frozen=True):
     desired: int
 
 
-def told(found: Sequence[WhatIf], decided: int) -> list[str]:
+def what_if_lines(found: Sequence[WhatIf], decided: int) -> list[str]:
     """Return a line for each rule that made a difference, and one for those that made none."""
     lines = [
         f"without {one.rule}: {one.desired} instead of {decided}" for one in found if one.desired != decided

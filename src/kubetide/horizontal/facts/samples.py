@@ -161,7 +161,7 @@ class SampleTable:
         self._rows_version: tuple[int, int] | None = None
 
     def take(self, answers: Sequence[Answer], table: PodTable) -> None:
-        """Put this tick's answers in the place of the last tick's."""
+        """Put this tick's answers in place of the last tick's."""
         size = table.capacity
         if len(self.seen) != size:
             self.seen = np.zeros(size, np.bool_)

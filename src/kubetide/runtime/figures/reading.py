@@ -34,7 +34,7 @@ class Column(NamedTuple):
 
 
 class FigureHistory:
-    """The figures of a folder. What was read is kept; ``follow`` reads what has come since."""
+    """The figures of a folder. What was read is cached; ``follow`` reads what has come since."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -52,7 +52,7 @@ class FigureHistory:
 
     @property
     def is_there(self) -> bool:
-        """Whether any figure was kept: older versions kept none."""
+        """Whether any figure was recorded: older versions recorded none."""
         return any(one.series for some in self._segments.values() for one in some)
 
     def series(self) -> list[SeriesKey]:
@@ -84,7 +84,7 @@ class FigureHistory:
         return float("nan") if index < 0 else float(values[index])
 
     def span(self) -> tuple[Instant, Instant] | None:
-        """Return from when to when figures were kept; None for never."""
+        """Return from when to when figures were recorded; None for never."""
         some = [one for every in self._segments.values() for one in every if one.series]
         if not some:
             return None

@@ -20,7 +20,7 @@ _UNKNOWN = -1
 
 
 class SampleRows:
-    """The rows that the containers of an answer go to, kept while neither answer nor pods change."""
+    """The rows that the containers of an answer go to, cached while neither answer nor pods change."""
 
     def __init__(self) -> None:
         self._names: tuple[object, ...] = ()

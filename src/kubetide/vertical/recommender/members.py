@@ -102,7 +102,7 @@ class Vpa:
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """Who belongs to whom. The dictionaries are filled and emptied in place."""
+    """Which VPAs, pods and groups belong together. The dictionaries are filled and emptied in place."""
 
     groups: dict[GroupKey, Group] = field(default_factory=dict)
     pods: dict[Key, PodEntry] = field(default_factory=dict)

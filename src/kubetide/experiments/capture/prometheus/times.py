@@ -14,7 +14,7 @@ def span_of(since: str, until: str, step: str, *, records: Instant | None, now: 
     Args:
         until: Empty for now.
         step: Empty for that of the samples.
-        records: When the records begin; then Prometheus tells the time before.
+        records: When the records begin; then Prometheus covers the time before.
     Raises: CaptureError that names the option.
     """
     if records is not None and until:

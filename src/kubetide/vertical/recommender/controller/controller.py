@@ -87,7 +87,7 @@ class RecommenderController(BaseLoop):
             caches: Shared with other loops, and kept up to date by whoever made them.
             board: Where the node loop says what new nodes have left.
             history: Asks for what containers have used before, once at the start; with it no checkpoints are read.
-            external: Where usage comes from, in the place of ``metrics``, if the settings say so.
+            external: Where usage comes from, in place of ``metrics``, if the settings say so.
             warn: Takes a sentence that a person must see.
         """
         super().__init__()

@@ -64,7 +64,7 @@ class Gatherer:
         Args:
             hpas: Those that a VPA leaves resources to; None where it does not.
             board: Where the node loop says what new nodes have left; None where targets need not fit them.
-            external: Where samples come from in the place of ``metrics``.
+            external: Where samples come from in place of ``metrics``.
         """
         self._board = board
         self._external = external
