@@ -11,9 +11,10 @@ import numpy as np
 
 from kubetide.horizontal.core import HorizontalCore
 from kubetide.horizontal.facts.pods import IGNORED
-from kubetide.horizontal.facts.views import HpaView, Key, PodView
+from kubetide.horizontal.facts.views import HpaView, PodView
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import State
+from kubetide.objects.meta import Key
 from kubetide.runtime.records import read_records
 from kubetide.units.time import Duration, Instant
 

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kubetide.horizontal.facts.index import Index
-from kubetide.horizontal.facts.views import Key, PodView
+from kubetide.horizontal.facts.views import PodView
+from kubetide.objects.meta import Key
 from kubetide.ports.metrics import Int64Vector
 from kubetide.units.selectors import Selector
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from kubetide.objects.meta import Key
 from kubetide.objects.vpa import PodRecommendation, VpaStatus
 from kubetide.units.time import Instant
 from kubetide.vertical.recommender.checkpoints import checkpoints_of
@@ -26,7 +27,7 @@ from kubetide.vertical.recommender.hpas import message
 from kubetide.vertical.recommender.members import Stored, Vpa, encode_status
 from kubetide.vertical.recommender.state import State
 from kubetide.vertical.recommender.statuses import recommendations, says_the_same
-from kubetide.vertical.recommender.views import CheckpointView, Key
+from kubetide.vertical.recommender.views import CheckpointView
 
 __all__ = ["absorb", "checkpoints", "decide"]
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from kubetide.objects.meta import Key
 from kubetide.plan.board import NodeSize
 from kubetide.units.time import Instant
 from kubetide.vertical.recommender.floors import Floor, Place
@@ -14,7 +15,6 @@ from kubetide.vertical.recommender.settings import Settings
 from kubetide.vertical.recommender.views import (
     CheckpointView,
     History,
-    Key,
     Oom,
     PodView,
     Samples,

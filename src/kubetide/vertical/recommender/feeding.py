@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from kubetide.objects.meta import Key
 from kubetide.ports.metrics import Int64Vector
 from kubetide.units.time import Instant
 from kubetide.vertical.recommender.aggregates import Aggregates
@@ -14,7 +15,7 @@ from kubetide.vertical.recommender.containers import Containers
 from kubetide.vertical.recommender.floors import Floor
 from kubetide.vertical.recommender.histograms import first_of_each
 from kubetide.vertical.recommender.members import PodEntry
-from kubetide.vertical.recommender.views import Key, Oom, Samples, Usage
+from kubetide.vertical.recommender.views import Oom, Samples, Usage
 
 _UNKNOWN = -1
 

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable
 import msgspec
 import numpy as np
 
+from kubetide.objects.meta import Key
 from kubetide.ports.metrics import Int64Vector, SeriesQuery, TimeSeries
 from kubetide.units.time import Duration, Instant
 from kubetide.vertical.recommender.buckets import MAX_AMOUNT
-from kubetide.vertical.recommender.views import History, Key, Usage
+from kubetide.vertical.recommender.views import History, Usage
 
 Series = TimeSeries
 

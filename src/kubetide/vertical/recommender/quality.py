@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubetide.objects.base import ApiStruct, Quantities
+from kubetide.objects.meta import Key
 from kubetide.objects.vpa import CONTAINER_OFF
 from kubetide.ports.metrics import Int64Vector
 from kubetide.units.exposition import Histogram, Registry, exponential_buckets
@@ -24,7 +25,6 @@ from kubetide.vertical.recommender.controller import RecommenderController
 from kubetide.vertical.recommender.histograms import NEVER
 from kubetide.vertical.recommender.members import Vpa
 from kubetide.vertical.recommender.state import State
-from kubetide.vertical.recommender.views import Key
 from kubetide.vertical.series import size_label
 
 Float64Vector = NDArray[np.float64]

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kubetide.explain.records import Record
+from kubetide.objects.meta import Key
 from kubetide.objects.vpa import ContainerRecommendation
 from kubetide.ports.clock import Clock
 from kubetide.units.exposition import Registry
@@ -19,7 +20,6 @@ from kubetide.units.time import Duration, to_seconds
 from kubetide.vertical.recommender.conditions import PROVIDED, UNSUPPORTED, is_true
 from kubetide.vertical.recommender.controller import RecommenderController
 from kubetide.vertical.recommender.quality import QualitySeries
-from kubetide.vertical.recommender.views import Key
 from kubetide.vertical.series import EXECUTION_SECONDS
 
 PREFIX: Final = "vpa_recommender_"

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from kubetide.objects.meta import Key
 from kubetide.plan.board import NodeSize
 from kubetide.ports.metrics import Int64Vector
 from kubetide.units.selectors import SelectorError
@@ -29,7 +30,6 @@ from kubetide.vertical.recommender.settings import Settings
 from kubetide.vertical.recommender.views import (
     CheckpointView,
     History,
-    Key,
     Oom,
     PodView,
     Samples,

@@ -19,9 +19,6 @@ from kubetide.units.time import Instant, TimeFormatError, parse_rfc3339
 from kubetide.vertical.recommender.hpas import LeftResource
 from kubetide.vertical.targets import Target
 
-Key = tuple[str, str]
-"""Namespace and name."""
-
 
 class VpaView(msgspec.Struct, frozen=True, omit_defaults=True):
     """A VPA without its status.

@@ -10,6 +10,7 @@ import msgspec
 from kubetide.explain.records import Record, Recorder
 from kubetide.loop import BaseLoop
 from kubetide.objects.kinds import EVENTS, HPAS, PODS, VPA_CHECKPOINTS, VPAS
+from kubetide.objects.meta import Key
 from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
@@ -41,7 +42,6 @@ from kubetide.vertical.recommender.state import State
 from kubetide.vertical.recommender.views import (
     CheckpointView,
     History,
-    Key,
     Oom,
     Samples,
     checkpoint_view,
