@@ -15,9 +15,9 @@ from kubetide.horizontal.metrics.types import Metric
 from kubetide.horizontal.state import State
 from kubetide.objects.hpa import MetricStatus, MetricValueStatus
 from kubetide.objects.meta import Key
-from kubetide.ports.metrics import Int64Vector
 from kubetide.units.quantity import milli
 from kubetide.units.time import Instant, minutes
+from kubetide.units.vectors import Int64Vector
 
 _EVERY = minutes(1)
 """What is measured differs in every tick; a history of it by the minute is small beside the samples themselves."""

@@ -29,9 +29,9 @@ from kubetide.horizontal.options.emptiest_node import pods_by_node
 from kubetide.horizontal.settings import Settings
 from kubetide.objects.hpa import HpaStatus
 from kubetide.objects.meta import Key
-from kubetide.ports.metrics import BoolVector, Int64Vector
 from kubetide.units.selectors import Selector, SelectorError
 from kubetide.units.steps import Steps, finish, is_pause
+from kubetide.units.vectors import BoolVector, Int64Vector
 
 
 class Delta(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -12,8 +12,8 @@ from kubetide.horizontal.facts.views import ScaleView
 from kubetide.horizontal.memory import Recommendations
 from kubetide.horizontal.metrics.types import Metric, SampleKey, Tolerance
 from kubetide.objects.meta import Key
-from kubetide.ports.metrics import BoolVector, Int64Vector
 from kubetide.units.time import Duration
+from kubetide.units.vectors import BoolVector, Int64Vector
 
 
 class Segments:

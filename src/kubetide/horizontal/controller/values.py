@@ -15,7 +15,8 @@ from kubetide.horizontal.metrics.types import Question
 from kubetide.objects.meta import Key
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import MetricsError
-from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, Int64Vector
+from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource
+from kubetide.units.vectors import Int64Vector
 
 # What upstream's clients say where the API is not served; the first finds out by discovery.
 _NO_CUSTOM = (

@@ -16,7 +16,7 @@ from kubetide.horizontal.facts.selectors import Membership
 from kubetide.horizontal.facts.views import YEAR_ONE, PodView
 from kubetide.horizontal.metrics.types import SampleKey
 from kubetide.objects.meta import Key
-from kubetide.ports.metrics import BoolVector, Int64Vector
+from kubetide.units.vectors import BoolVector, Int64Vector
 
 Int8Vector = NDArray[np.int8]
 

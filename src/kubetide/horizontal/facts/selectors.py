@@ -20,8 +20,8 @@ import numpy as np
 from kubetide.horizontal.facts.index import Index
 from kubetide.horizontal.facts.views import PodView
 from kubetide.objects.meta import Key
-from kubetide.ports.metrics import Int64Vector
 from kubetide.units.selectors import Selector
+from kubetide.units.vectors import Int64Vector
 
 LabelSetKey = tuple[str, tuple[tuple[str, str], ...]]
 Posting = tuple[str, str, str]

@@ -17,8 +17,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from kubetide.ports.metrics import Int64Vector
 from kubetide.units.time import Instant
+from kubetide.units.vectors import Int64Vector
 
 _HEAD: Final = Struct("<4sIIq")
 _MAGIC: Final = b"KTF1"

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kubetide.ports.metrics import Int64Vector
 from kubetide.runtime.figures.blocks import Float64Vector, SeriesKey, decode_blocks
 from kubetide.runtime.index_lines import figures_of, index_of
 from kubetide.runtime.records import recorded_loops, segments
 from kubetide.units.time import Instant, minutes
+from kubetide.units.vectors import Int64Vector
 
 _GAP = minutes(3)
 """Between two processes: what was known before holds no longer than this."""

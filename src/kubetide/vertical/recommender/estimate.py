@@ -11,13 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kubetide.ports.metrics import Int64Vector
 from kubetide.units.time import Duration
+from kubetide.units.vectors import Float64Vector, Int64Vector
 from kubetide.vertical.recommender.aggregates import Aggregates
 from kubetide.vertical.recommender.buckets import CPU_BUCKETS, MAX_AMOUNT, MEMORY_BUCKETS, AmountBuckets
 from kubetide.vertical.recommender.cells import counted, summed
 from kubetide.vertical.recommender.histograms import NEVER
-from kubetide.vertical.recommender.powers import Float64Vector
 from kubetide.vertical.recommender.settings import Settings
 
 TARGET, LOWER, UPPER = range(3)

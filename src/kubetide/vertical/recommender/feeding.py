@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from kubetide.objects.meta import Key
-from kubetide.ports.metrics import Int64Vector
 from kubetide.units.time import Instant
+from kubetide.units.vectors import Int64Vector
 from kubetide.vertical.recommender.aggregates import Aggregates
 from kubetide.vertical.recommender.buckets import MAX_AMOUNT
 from kubetide.vertical.recommender.containers import Containers

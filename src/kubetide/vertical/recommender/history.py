@@ -13,8 +13,9 @@ import msgspec
 import numpy as np
 
 from kubetide.objects.meta import Key
-from kubetide.ports.metrics import Int64Vector, SeriesQuery, TimeSeries
+from kubetide.ports.metrics import SeriesQuery, TimeSeries
 from kubetide.units.time import Duration, Instant
+from kubetide.units.vectors import Int64Vector
 from kubetide.vertical.recommender.buckets import MAX_AMOUNT
 from kubetide.vertical.recommender.views import History, Usage
 

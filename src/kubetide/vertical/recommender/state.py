@@ -12,9 +12,9 @@ import numpy as np
 
 from kubetide.objects.meta import Key
 from kubetide.plan.board import NodeSize
-from kubetide.ports.metrics import Int64Vector
 from kubetide.units.selectors import SelectorError
 from kubetide.units.time import Duration, Instant, hours
+from kubetide.units.vectors import Int64Vector
 from kubetide.vertical.policies import container_policy
 from kubetide.vertical.recommender.aggregates import Aggregates
 from kubetide.vertical.recommender.alignment import align

@@ -16,8 +16,8 @@ from kubetide.objects.vpa import (
     PodRecommendation,
     VpaStatus,
 )
-from kubetide.ports.metrics import BoolVector, Int64Vector
 from kubetide.units.quantity import Quantity, QuantityError
+from kubetide.units.vectors import BoolVector, Int64Vector
 from kubetide.vertical.policies import container_policy
 from kubetide.vertical.recommender.estimate import estimates, least_amounts, usage_of
 from kubetide.vertical.recommender.fitting import Fit, fit_of, fitted

@@ -13,9 +13,10 @@ from kubetide.objects.vpa import (
     VerticalPodAutoscalerCheckpoint,
     VpaStatus,
 )
-from kubetide.ports.metrics import Int64Vector, PodSamples
+from kubetide.ports.metrics import PodSamples
 from kubetide.units.quantity import QuantityError, milli, whole
 from kubetide.units.time import Instant, TimeFormatError, parse_rfc3339
+from kubetide.units.vectors import Int64Vector
 from kubetide.vertical.recommender.hpas import LeftResource
 from kubetide.vertical.targets import Target
 
