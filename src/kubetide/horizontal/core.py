@@ -25,6 +25,11 @@ def encode_delta(delta: Delta) -> bytes:
     return _encoder.encode(delta)
 
 
+def decode_delta(delta: bytes | msgspec.Raw) -> Delta:
+    """Read what ``encode_delta`` gave."""
+    return _deltas.decode(delta)
+
+
 def encode_in_pieces(delta: Delta) -> Iterator[bytes]:
     """Return what ``encode_delta`` gives in pieces: pods are encoded when asked for, all else at once."""
     # Memory and samples change from here on, views of pods do not.
@@ -58,15 +63,20 @@ class HorizontalCore:
 
     def apply(self, delta: bytes, *, full: bool) -> None:
         """Take over gathered state: everything, or what changed."""
-        read = _deltas.decode(delta)
+        self._take(decode_delta(delta), full=full)
+
+    def _take(self, delta: Delta, *, full: bool) -> None:
         if full:
-            self.state = State.from_full(read)
+            self.state = State.from_full(delta)
         else:
-            self.state.apply(read)
+            self.state.apply(delta)
+
+    def _decided(self, now: Instant) -> Commands:
+        return decide(self.state, now)
 
     def decide(self, now: Instant) -> bytes:
         """Return the scale writes."""
-        self._commands = decide(self.state, now)
+        self._commands = self._decided(now)
         return encode_commands(self._commands)
 
     def absorb(self, outcomes: bytes, now: Instant) -> bytes:  # noqa: ARG002  # each outcome says when it came

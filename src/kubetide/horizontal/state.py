@@ -100,10 +100,10 @@ class LastPass:
 class State:
     """Everything that decisions are made from. Only ``apply`` and ``absorb`` change it."""
 
-    def __init__(self, settings: Settings | None = None) -> None:
+    def __init__(self, settings: Settings | None = None, *, only: Key | None = None) -> None:
         self.settings = settings or Settings()
         self.table = PodTable()
-        self.samples = SampleTable()
+        self.samples = SampleTable(only)
         self.values: dict[Question, Reply] = {}
         self.views: dict[Key, HpaView] = {}
         self.specs: dict[Key, Autoscaler] = {}
@@ -133,9 +133,9 @@ class State:
     # ── the only way in ──
 
     @classmethod
-    def from_full(cls, delta: Delta) -> State:
-        """Make the state that a full delta holds."""
-        state = cls(delta.settings)
+    def from_full(cls, delta: Delta, *, only: Key | None = None) -> State:
+        """Make the state that a full delta holds; ``only``: to decide about this HPA alone."""
+        state = cls(delta.settings, only=only)
         state.apply(delta)
         return state
 

@@ -28,6 +28,7 @@ _EXPLAINING: Final[Mapping[str, str]] = {
     "nodes": "kubetide.nodes.explaining",
     "recommender": "kubetide.vertical.recommender.explaining",
     "updater": "kubetide.vertical.updater.explaining",
+    "admission": "kubetide.vertical.admission.explaining",
 }
 """The module of each loop's ``EXPLAINING``, by name: it loads no controller, so that an answer comes quickly."""
 
@@ -45,6 +46,9 @@ EXPLAINED: Final[Mapping[str, str]] = {
     "update": "updater",
 }
 """The loop of this package that explains a kind, so that the others need not be loaded to find it."""
+
+VIEWS: Final[Mapping[str, tuple[str, ...]]] = {"pod": ("nodes",)}
+"""The other answers about objects of those kinds, where there are any, likewise."""
 
 _NAMED_ONLY: Final[Mapping[str, str]] = {
     "schedules": "kubetide.schedules.entry",

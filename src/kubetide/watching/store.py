@@ -24,6 +24,8 @@ class Feed(Generic[T]):
 
     def drain(self) -> dict[Key, T | None]:
         """Return the newest state of each changed object, None for a deleted one, and starts anew."""
+        if not self._changed:
+            return {}
         changed, self._changed = self._changed, {}
         self._wake.clear()
         return changed

@@ -37,8 +37,8 @@ def _applied(group: NodeGroup, catalog: Catalog, left: Mapping[str, int]) -> Nod
     committed = _committed(ways, catalog, left)
     changed = group
     if committed or any(one is not way for one, way in zip(priced, ways, strict=True)):
-        ways = (*committed, *priced)
-        changed = replace(group, offerings=ways, price_per_hour=_price(ways))
+        offered = (*committed, *priced)
+        changed = replace(group, offerings=offered, price_per_hour=_price(offered))
     types = list(dict.fromkeys(way.instance_type for way in ways))
     if changed.template is not None and types:
         changed = replace(changed, template=_shaped(changed.template, types, catalog))

@@ -340,12 +340,15 @@ class Gatherer:
     ) -> tuple[tuple[Key, ...], tuple[T, ...], tuple[Key, ...]]:
         """Return what ``_take`` gives, and first the keys of what changed."""
         source = self._sources[name]
+        drained = source.feed.drain()
+        if not drained:
+            return (), (), ()
         # Of a kind that nobody reads whole the cache has them slim.
         slimmed = source.informer.keep is not None
         keys: list[Key] = []
         changed: list[T] = []
         gone: list[Key] = []
-        for key, item in sorted(source.feed.drain().items(), key=_first):
+        for key, item in sorted(drained.items(), key=_first):
             if item is None:
                 if key in known:
                     gone.append(key)

@@ -103,10 +103,10 @@ def intended_pods(state: State, now: Instant) -> list[Asked]:
     """
     wanted: dict[Workload, Intent] = {}
     for intent in state.intents:
-        if intent.workload.kind == "HorizontalPodAutoscaler" or intent.due > after(
-            now, lead_of(state, intent)
-        ):
+        if intent.workload.kind == "HorizontalPodAutoscaler":
             continue  # an autoscaler announces its target itself
+        if intent.due > now and intent.due > after(now, lead_of(state, intent)):
+            continue
         if intent.until is not None and intent.until < now:
             continue
         best = wanted.get(intent.workload)

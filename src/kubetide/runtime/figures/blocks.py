@@ -8,23 +8,19 @@ known, or no longer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 from zlib import crc32
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from kubetide.units.time import Instant
-from kubetide.units.vectors import Int64Vector
+from kubetide.units.vectors import Float64Vector, Int64Vector
 
 _HEAD: Final = Struct("<4sIIq")
 _MAGIC: Final = b"KTF1"
-
-
-Float64Vector = npt.NDArray[np.float64]
 
 
 class SeriesKey(NamedTuple):
@@ -47,12 +43,12 @@ class Block(NamedTuple):
 _decoder = msgspec.msgpack.Decoder(tuple[list[tuple[str, str, str]], bytes, bytes])
 
 
-def encode_block(block: Block) -> bytes:
+def encode_block(
+    now: Instant, new: Sequence[SeriesKey], ids: Sequence[int], values: Sequence[float]
+) -> bytes:
     """Return a block as bytes."""
-    body = msgspec.msgpack.encode(
-        (block.new, block.ids.astype("<u4").tobytes(), block.values.astype("<f8").tobytes())
-    )
-    return _HEAD.pack(_MAGIC, crc32(body), len(body), block.now) + body
+    body = msgspec.msgpack.encode((new, np.array(ids, "<u4").tobytes(), np.array(values, "<f8").tobytes()))
+    return _HEAD.pack(_MAGIC, crc32(body), len(body), now) + body
 
 
 def decode_blocks(data: bytes) -> Iterator[tuple[Block, int]]:

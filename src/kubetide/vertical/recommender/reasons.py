@@ -50,6 +50,10 @@ VOCABULARY = Vocabulary(
         "Recommended": "{subject}: {resource}: target {target}, from {lower} to {upper}",
     },
     actions=("Recommended",),
+    quantities=(
+        *("amount", "wide", "before", "after", "least"),
+        *("bound_amount", "memory", "target", "lower", "upper"),
+    ),
 )
 """What is recommended names its container; the reasons for it are read beside it."""
 
