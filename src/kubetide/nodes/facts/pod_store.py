@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from operator import itemgetter
 
-from kubetide.nodes.delta import Key
-from kubetide.objects.meta import OwnerReference, controller_of
+from kubetide.objects.meta import Key, OwnerReference, controller_of
 from kubetide.objects.pod import Pod
 
 
