@@ -154,7 +154,7 @@ class _Searching:
     def _keep_for_expected(self) -> None:
         """Close dear nodes to the pods of others, and put pods that are expected onto the nodes that are open."""
         templates = self._tick.templates
-        for name in dear_nodes(self._state, templates, self._takes):
+        for name in dear_nodes(self._state, templates):
             self._simulation.close(name)
         pods = expected(self._state, templates, self._now)
         self._visited.update(
@@ -340,9 +340,6 @@ class _Searching:
                 )
                 fits[row, at] = not equal and all(self._accepted(found, target) for found in classes.values())
         return fits
-
-    def _takes(self, pod: Pod, group: str, template: Template) -> bool:
-        return self._accepted(classify_unbound(pod), Target(group, template, 0.0, 0.0))
 
     def _accepted(self, pod_class: PodClass, target: Target) -> bool:
         """Return whether an empty node of the group takes a pod of the class."""
