@@ -10,11 +10,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-WITH_ARGUMENTS = ("bill", "plan", "quality")
+WITH_ARGUMENTS = ("bill", "capture", "plan", "quality")
 """What follows the name of one of these is for it."""
 
-OF_DECISIONS = WITH_ARGUMENTS
-"""Take hours and tell of decisions, not of speed: they run only where they are named."""
+LONG = WITH_ARGUMENTS
+"""Take hours and tell of decisions, or write gigabytes: they run only where they are named."""
 
 
 def main() -> int:
@@ -27,7 +27,7 @@ def main() -> int:
         return subprocess.run(
             [sys.executable, "-m", f"bench.{sys.argv[1]}", *sys.argv[2:]], check=False
         ).returncode
-    wanted = sys.argv[1:] or [name for name in known if name not in OF_DECISIONS]
+    wanted = sys.argv[1:] or [name for name in known if name not in LONG]
     if unknown := [name for name in wanted if name not in known]:
         print(f"no benchmark {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
         return 2

@@ -5,6 +5,7 @@ Property tests try the same examples in every run; KUBETIDE_EXPLORE=1 tries new 
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 from importlib.util import find_spec
@@ -69,6 +70,12 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason="takes long; set KUBETIDE_LONG=1 to play it"))
     yield
     put_in_order(items)
+
+
+def pytest_collection_finish():
+    """What has been collected stays: the garbage collector need not walk over it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)

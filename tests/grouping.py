@@ -21,9 +21,11 @@ PLANES_OF = {
         "tests/plane/test_hpa_prometheus.py",
         "tests/plane/test_hpa_walks.py",
         "tests/plane/test_living_nodes.py",
+        "tests/plane/test_scaled_object.py",
         "tests/plane/test_whole_loop.py",
     ),
     "audited, for nodes by kwok": (
+        "tests/plane/test_aws.py",
         "tests/plane/test_capacity.py",
         "tests/plane/test_kwok.py",
         "tests/plane/test_kwok_provider.py",
@@ -74,7 +76,6 @@ _ONE_BY_ONE = (
 _LONGEST = (
     "audited",
     "audited, for nodes by kwok",
-    "tests/plane/test_kubectl_session.py",
     "tests/plane/test_scheduling.py",
     "quiet_plane",
     "plane",

@@ -198,6 +198,40 @@ def test_a_lease_that_was_let_go_is_taken_at_once():
     run(main)
 
 
+class Deaf:
+    """A cluster whose answers to patches are lost while ``deaf``: what was asked for is done all the same."""
+
+    def __init__(self, cluster):
+        self._cluster = cluster
+        self.deaf = False
+
+    def __getattr__(self, name):
+        return getattr(self._cluster, name)
+
+    async def patch(self, *args, **more):
+        answer = await self._cluster.patch(*args, **more)
+        if self.deaf:
+            self.deaf = False
+            await asyncio.Event().wait()
+        return answer
+
+
+def test_who_is_cancelled_in_a_renewal_lets_go_all_the_same():
+    """The renewal has been written, so that the Lease is not as it was last seen."""
+
+    async def main(cluster, clock):
+        deaf = Deaf(cluster)
+        first = elector(deaf, clock, "first")
+        async with running(first):
+            await first.leading()
+            deaf.deaf = True
+            await clock.sleep(Duration(2 * TIMES.retry_period))
+            assert not deaf.deaf
+        assert (await lease(cluster)).holder_identity == ""
+
+    run(main)
+
+
 def test_who_dies_is_followed_after_the_lease_has_run_out():
     """A leader that is gone without a word is waited for as long as the Lease says, and no longer than a try more."""
 

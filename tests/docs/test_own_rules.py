@@ -102,7 +102,7 @@ def test_an_option_stays_within_bounds_and_says_what_it_cannot_read(packages):
     assert read.problems == ('horizontal.kubetide.io/multiples: "0" is not read; write a number such as 2',)
     [named] = read_options({prefix + "multiples": "4"}, others).named
     assert named == ("multiples", 4)
-    with pytest.raises(PluginNotUsable, match=r"own:number.*needs `read\(text\)` and `adjust"):
+    with pytest.raises(PluginNotUsable, match=r"own:number.*must have `read\(text\)` and `adjust"):
         named_options(("own:number",))
 
 

@@ -12,6 +12,7 @@ from tests.nodes.frozen import START, deployment, group, node, pod, replica_set
 from kubetide.doctor import GroupStatus, Server, Snapshot, diagnose
 from kubetide.doctor.registry import CHECKS, Check
 from kubetide.objects.cluster import Lease
+from kubetide.objects.elastic import ElasticWorkload
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.policy import PodDisruptionBudget
 from kubetide.objects.storage import PersistentVolume, PersistentVolumeClaim
@@ -70,6 +71,57 @@ def test_an_hpa_without_its_target():
     (one,) = found("hpa-target", hpas=(hpa("shop", "shpo"),), deployments=(deployment("shop", 1),))
     assert (one.severity, one.object) == ("critical", "HorizontalPodAutoscaler default/shop")
     assert "there are shop" in one.fix
+
+
+def elastic(name, target="web", *, accepted=True, said=None, **spec):
+    horizontal = {"minReplicas": 1, "maxReplicas": 3, "metrics": []}
+    conditions = [{"type": "Accepted", "status": "True"}] if accepted else []
+    body = {
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": target},
+            "horizontal": horizontal,
+            **spec,
+        },
+        "status": {"conditions": conditions, "schedule": said},
+    }
+    return msgspec.convert(body, ElasticWorkload)
+
+
+def test_horizontal_sections_are_looked_at_as_hpas_are():
+    """A section without its target, by utilization without requests, or with one size; a schedule's own size is none."""
+    web, bare = deployment("web", 1), without_requests("bare")
+    everything = {
+        "deployments": (web, bare),
+        "elastic": (
+            elastic("lost", "gone"),
+            elastic("bare", "bare"),
+            elastic("fixed", horizontal={"minReplicas": 2, "maxReplicas": 2, "metrics": []}),
+        ),
+    }
+    for check, name in (("hpa-target", "lost"), ("hpa-requests", "bare"), ("hpa-bounds", "fixed")):
+        (one,) = found(check, **everything)
+        assert one.object == f"ElasticWorkload default/{name}"
+    schedule = {"rules": [{"at": "0 8 * * *", "replicas": 2}]}
+    held = elastic("held", schedule=schedule, said={"minReplicas": 2, "maxReplicas": 2})
+    assert found("hpa-bounds", deployments=(web,), elastic=(held,)) == []
+
+
+def test_elastic_workloads_that_nothing_follows():
+    """One that is wrong, one beside an HPA, one that no controller has answered; one that is followed is left alone."""
+    web = deployment("web", 1)
+
+    def seen(*objects, **more):
+        return [one.seen for one in found("elastic", deployments=(web,), elastic=objects, **more)]
+
+    assert seen(elastic("good")) == []
+    assert seen(elastic("new", accepted=False)) == ["it has no condition: no controller has answered it"]
+    (text,) = seen(elastic("good"), hpas=(hpa("other", "web"),))
+    assert text.startswith("Conflict: HorizontalPodAutoscaler other is in the way of Deployment web")
+    (text,) = seen(elastic("bad", horizontal={"minReplicas": 3, "maxReplicas": 2}))
+    assert text.startswith("InvalidSpec: spec.horizontal.maxReplicas")
+    bad = elastic("good", schedule={"rules": []}, said={"problems": ["rules[0].at: 99 is no minute"]})
+    assert seen(bad) == ["rules[0].at: 99 is no minute"]
 
 
 def test_a_target_of_a_kind_that_cannot_be_read_is_not_missing():

@@ -12,6 +12,7 @@ from tests.elastic.scalers import QueueScaler, serving
 from tests.elastic.test_elastic import Records
 from tests.horizontal.running import Usage
 
+from kubetide.elastic.keda.core import ALGORITHM
 from kubetide.elastic.keda.decide import Outcome, absorb, decide, size_of
 from kubetide.elastic.keda.messages import MESSAGES, METHODS, proto_text
 from kubetide.elastic.keda.outlook import lines
@@ -134,15 +135,16 @@ def test_a_source_without_problems_is_the_hpa_that_keda_would_make():
 
 def test_an_object_that_keda_serves_is_left_alone():
     """Where KEDA's own HPA is there, nothing is written, and the object says why."""
-    state = State()
+    core = ALGORITHM.core()
+    state = core.state
     state.apply(Delta(sources=(source(),), served=(("shop", "worker"),)))
     commands = decide(state, NOW)
     assert commands.writes == ()
     [notice] = commands.notices
     assert "KEDA itself serves the object" in notice.message
-    absorb(state, commands, [])
+    absorb(state, commands, [], NOW)
     assert decide(state, Instant(NOW + minutes(1))).notices == ()
-    assert "KEDA itself serves" in lines(state, "shop/worker", NOW)[1]
+    assert "KEDA itself serves" in lines(core, "shop/worker", NOW, "")[1]
 
 
 class World:
@@ -315,6 +317,6 @@ def test_outcomes_are_told():
     state.apply(Delta(sources=(source(),), answers=(answer(0, active=True),)))
     commands = decide(state, NOW)
     assert [write.replicas for write in commands.writes] == [1]
-    [notice] = absorb(state, commands, [Outcome("quota exceeded")]).notices
+    [notice] = absorb(state, commands, [Outcome("quota exceeded")], NOW).notices
     assert (notice.reason, notice.level) == ("KEDAScaleTargetActivationFailed", "Warning")
     assert "quota exceeded" in notice.message

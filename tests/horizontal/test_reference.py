@@ -178,7 +178,7 @@ def milli_of(text):
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(stories(), st.sampled_from([0, 0, 0, 1_000_000]))
 def test_every_tick_is_as_the_plain_reference_says(story, columns_from):
     """Numbers, conditions, events and shown values, of all HPAs, in every tick, with memory."""

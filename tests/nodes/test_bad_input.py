@@ -93,7 +93,7 @@ def pod_of(number, body, *, placed):
     }
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     st.lists(nonsense.nodes, max_size=3),
     st.lists(st.tuples(nonsense.pods, st.booleans()), min_size=1, max_size=3),

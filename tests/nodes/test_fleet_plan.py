@@ -110,7 +110,7 @@ def refused(pod, node, cluster):
     return bool(inter_pod.judge_spread(pod, node, cluster) or inter_pod.judge_affinity(pod, node, cluster))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(problems())
 def test_a_plan_for_all_pods_costs_no_less_than_its_bound(problem):
     """Where every pod has a place in the plan, its nodes cost at least the bound."""
@@ -122,7 +122,7 @@ def test_a_plan_for_all_pods_costs_no_less_than_its_bound(problem):
     assert 0.0 <= found.bound <= price * (1 + 1e-6) + 1e-9
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(problems())
 def test_what_is_played_holds_by_plain_rules(problem):
     """Pod after pod by level: the filters take each pod onto its node exactly when plain rules do."""

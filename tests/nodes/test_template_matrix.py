@@ -48,7 +48,7 @@ def templates(draw):
     st.lists(inter_pod.pods(("w",)), min_size=1, max_size=5),
     st.data(),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_template_matrix_together_changes_no_verdict(nodes, placed, made, waiting, data):
     """Clusters, templates with DaemonSet pods and waiting pods at random: refusals are equal in every part."""
     snapshot = Snapshot(FACTS)

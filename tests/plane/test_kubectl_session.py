@@ -12,7 +12,8 @@ from tests.cluster.kubectl.play import minor_of
 from tests.conftest import skip_without_plane
 from tools.plane.build import find
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+# They can only change with the version of Kubernetes, or with the session.
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 
 
 def test_a_real_plane_answers_as_recorded():

@@ -22,16 +22,16 @@ def patient(tmp_path_factory):
 
 
 def test_verdicts_are_those_of_kube_scheduler(patient):
-    """Of 400 random pods, some with claims, on 100 nodes that change no verdict and no word of a refusal differs.
+    """Of 250 random pods, some with claims, on 100 nodes that change no verdict and no word of a refusal differs.
 
     Each node that a pod is bound to is among those with the highest score.
     """
-    found = compare(patient, nodes=100, pods=400, seed=1)
+    found = compare(patient, nodes=100, pods=250, seed=1)
     assert found.disagreements == []
-    assert found.bound > 200, found
-    assert found.with_claims > 20, found
-    assert found.chosen > 100, found
-    assert found.refused > 50, found
+    assert found.bound > 120, found
+    assert found.with_claims > 12, found
+    assert found.chosen > 60, found
+    assert found.refused > 30, found
     assert len(found.reasons) >= 12, found
 
 
@@ -41,5 +41,5 @@ def test_a_wrong_verdict_is_seen(patient):
     def careless(pod):
         return classify(structs.replace(pod, spec=structs.replace(pod.spec, tolerations=None)))
 
-    found = compare(patient, nodes=20, pods=60, seed=2, judged=careless)
+    found = compare(patient, nodes=20, pods=30, seed=2, judged=careless)
     assert any("bound to" in one and "we say" in one for one in found.disagreements)

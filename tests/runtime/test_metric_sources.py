@@ -121,7 +121,7 @@ prometheus = shut
     ("named", "said"),
     [
         (("wish",), r"--metric-sources: there is no 'wish'"),
-        ((f"{__name__}:number",), r"is no source"),
+        ((f"{__name__}:number",), r"is no metric source"),
         ((f"{__name__}:shut", f"{__name__}:shut"), r"cannot be called 'shut'"),
         ((f"{__name__}:prometheus",), r"cannot be called 'prometheus'"),
     ],

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.schedules.worlds import START, Loop, table
 
 from kubetide.schedules.bounds import bounds_at
+from kubetide.schedules.core import ALGORITHM
 from kubetide.schedules.outlook import intents, lines
 from kubetide.schedules.settings import Settings
 from kubetide.schedules.state import State
@@ -150,10 +151,11 @@ def test_an_object_that_is_not_accepted_changes_nothing():
 
 def test_the_next_floor_is_announced_and_explained():
     """The board hears of the floor with its due time; the answer says what holds and what comes."""
-    state = state_of(workload(OFFICE, NIGHT, MORNING))
-    [intent] = intents(state, START)
+    core = ALGORITHM.core()
+    core.state = state_of(workload(OFFICE, NIGHT, MORNING))
+    [intent] = intents(core.state, START)
     assert (intent.replicas, format_rfc3339(intent.due)) == (10, "2026-03-02T09:00:00Z")
-    assert lines(state, "web/shop", START)[1:] == [
+    assert lines(core, "web/shop", START, "")[1:] == [
         "now: at most 4 replicas, by night",
         "from 2026-03-02T06:00:00Z on: at most 20 replicas, by morning",
     ]

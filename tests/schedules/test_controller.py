@@ -23,7 +23,7 @@ from kubetide.objects.kinds import (
 )
 from kubetide.plan.board import Board, Workload
 from kubetide.runtime.clock import run_virtual
-from kubetide.schedules.core import SchedulesCore
+from kubetide.schedules.core import ALGORITHM
 from kubetide.schedules.entry import ENTRY
 from kubetide.schedules.settings import Settings
 from kubetide.testing import builders
@@ -118,7 +118,7 @@ def test_a_deployment_and_an_hpa_follow_their_tables():
         return world.records.lines
 
     lines = play(story)
-    core = SchedulesCore()
+    core = ALGORITHM.core()
     for record in lines:
         core.apply(bytes(record.state), full=record.full)
         assert core.decide(record.now) == bytes(record.commands)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.schedules.worlds import START, Loop, cron, hpc, scaled_object, table
 
+from kubetide.schedules.core import ALGORITHM
 from kubetide.schedules.outlook import intents, lines
 from kubetide.units.time import Instant, hours, minutes, parse_rfc3339
 
@@ -129,9 +130,10 @@ def test_the_next_change_is_announced_with_its_time():
 
 def test_explain_names_the_rule_that_holds_and_the_next():
     """The answer says what holds, since when, and what comes when."""
-    loop = Loop(hpc(*UP_AND_DOWN))
+    loop, core = Loop(hpc(*UP_AND_DOWN)), ALGORITHM.core()
     at = Instant(START + hours(9))
     loop.run(START, at)
-    found = "\n".join(lines(loop.state, "web/shop", at))
+    core.state = loop.state
+    found = "\n".join(lines(core, "web/shop", at, ""))
     assert "since 2026-03-02T08:00:00Z holds up (0 0 8 * * *): 10 replicas" in found
     assert "at 2026-03-02T20:30:00Z comes down (0 30 20 * * *): 2 replicas" in found

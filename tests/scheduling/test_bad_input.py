@@ -36,7 +36,7 @@ def agree(snapshot, pod_class):
     assert all(fits.values()) or sum(counts.values())
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(st.lists(nodes, max_size=3), st.lists(pods, min_size=1, max_size=3), objects)
 def test_whatever_the_objects_say_there_is_a_verdict(given_nodes, given_pods, given_objects):
     """Nodes, pods, volumes and devices with any nonsense in them are judged, placed, estimated and taken off."""

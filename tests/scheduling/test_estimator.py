@@ -126,7 +126,7 @@ templates = st.builds(
 daemons = st.one_of(*[st.just([])] * 5, st.lists(inter_pod.pods(("agent",)), max_size=1))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(
     st.one_of(st.just([]), st.lists(st.one_of(existing, existing, inter_pod.nodes()), max_size=3)),
     st.lists(

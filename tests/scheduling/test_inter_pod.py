@@ -117,7 +117,7 @@ def check(snapshot, book, pod):
     assert counts == firsts
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(changes, st.lists(inter_pod.pods(), min_size=1, max_size=3))
 def test_columns_agree_with_plain_rules_whatever_happened(steps, asked):
     """After any changes, forks and reverts each verdict and reason is that of the rules read off the objects."""
@@ -175,7 +175,7 @@ groups_of_pods = st.lists(st.tuples(inter_pod.pods(), st.integers(1, 12)), min_s
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     st.lists(inter_pod.nodes(), max_size=4),
     st.lists(st.tuples(inter_pod.pods(), st.sampled_from(("n0", "n1", "n2"))), max_size=5),

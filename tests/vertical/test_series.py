@@ -12,14 +12,14 @@ from tests.vertical.recommender.test_controller import WHERE, story
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import VPAS
 from kubetide.runtime.clock import run_virtual
-from kubetide.runtime.series.heard import Heard
+from kubetide.runtime.series.listening import ListeningRecorder
 from kubetide.units.exposition import Registry
 from kubetide.units.time import minutes, seconds
 from kubetide.vertical.admission.controller import AdmissionController
 from kubetide.vertical.admission.series import AdmissionSeries
 from kubetide.vertical.admission.settings import Settings as AdmissionSettings
-from kubetide.vertical.recommender import series as recommender_series
-from kubetide.vertical.recommender.series import RecommenderSeries
+from kubetide.vertical.recommender.series import recommendations as recommender_series
+from kubetide.vertical.recommender.series.recommendations import RecommenderSeries
 from kubetide.vertical.series import size_label
 from kubetide.vertical.updater.series import UpdaterSeries
 from kubetide.watching import Caches
@@ -37,9 +37,9 @@ class Scraped:
         def fail(text):
             raise AssertionError(text)
 
-        heard = Heard(controller._recorder, fail)
-        heard.listen(controller.name, series.heard)
-        controller._recorder = heard
+        listening = ListeningRecorder(controller._recorder, fail)
+        listening.listen(controller.name, series.on_record)
+        controller._recorder = listening
 
     def values(self, *, zeros=False):
         found = {}

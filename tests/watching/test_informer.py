@@ -74,10 +74,10 @@ def test_synced_means_that_everything_is_there():
         await put(cluster, "a")
         await put(cluster, "b")
         async with informing(cluster, clock) as informer:
-            assert (informer.has_synced, informer.last_heard, len(informer.objects)) == (False, None, 0)
+            assert (informer.has_synced, informer.last_received, len(informer.objects)) == (False, None, 0)
             await informer.synced()
             assert sorted(informer.objects) == [("default", "a"), ("default", "b")]
-            assert informer.last_heard == START
+            assert informer.last_received == START
 
     run(main)
 
@@ -324,7 +324,7 @@ def test_a_watch_that_is_taken_on_is_no_failure_and_no_news():
             assert (informer.failures, informer.last_error) == (1, "down")
             await clock.sleep(minutes(5))
             assert (informer.failures, informer.last_error) == (0, "")
-            assert informer.last_heard == START
+            assert informer.last_received == START
 
     run(main)
 
@@ -335,7 +335,7 @@ def test_bookmarks_keep_a_quiet_informer_fresh():
     async def main(cluster, clock):
         async with informing(cluster, clock) as informer:
             await clock.sleep(minutes(30))
-            assert between(informer.last_heard, clock.now()) <= minutes(1)
+            assert between(informer.last_received, clock.now()) <= minutes(1)
             assert informer.last_relist is None
 
     run(main)
@@ -529,7 +529,7 @@ def test_each_reader_has_what_it_keeps():
                 {key: Kept("default", "a", "1")},
                 {key: Marked("default", "a", "")},
             ]
-            assert (other.last_heard, other.failures, other.last_relist) == (START, 0, None)
+            assert (other.last_received, other.failures, other.last_relist) == (START, 0, None)
             value = informer.objects[key]
             for patch in ({"metadata": {"labels": {"mark": "x"}}}, {"metadata": {"labels": {"y": "z"}}}):
                 await cluster.patch(CONFIG_MAPS, "a", patch, namespace="default")

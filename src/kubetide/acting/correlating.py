@@ -7,7 +7,7 @@ Source: client-go v1.36 (tools/record, EventCorrelator). In turn, for each event
    the newest, marked as combined.
 2. *Equal* events, of one message too, raise the count of the one that is there.
 3. An object gets 25 events at once and then one every five minutes; what is more is dropped. It has been
-   counted by then, so that the next one that is written tells of it.
+   counted by then, so that the next one that is written includes it.
 
 Not as upstream: which of the ten messages is forgotten to make room is left to Go's map order there; here
 it is the newest, so that the first nine go on being counted one by one. All that is known of is held for

@@ -25,7 +25,7 @@ class LeaseLost(KubetideError):
 
 
 class Fence:
-    """Says whether this process still leads, by its own clock alone: before anybody else can."""
+    """Whether this process still leads, by its own clock alone: it ends before anybody else can lead."""
 
     def __init__(self, clock: Clock, name: str) -> None:
         self._clock = clock
@@ -209,13 +209,16 @@ class Elector:
     async def _let_go(self) -> None:
         """Give the Lease back, if it is this process's; one that cannot be given back runs out by itself.
 
+        A renewal that was cancelled may have been written all the same: then the Lease is read, and given back as it is.
         Source: client-go v1.36, which tries for a renew deadline.
         """
-        if self._seen is None or self._seen.holder != self._identity:
-            return
         try:
             async with asyncio.timeout(to_seconds(self._times.renew_deadline)):
-                self._take_in(await self._patch(self._seen, release(self._seen, self._clock.now())))
+                while self._seen is not None and self._seen.holder == self._identity:
+                    try:
+                        self._take_in(await self._patch(self._seen, release(self._seen, self._clock.now())))
+                    except Conflict:
+                        self._take_in(await self._cluster.get(LEASES, self._name, namespace=self._namespace))
         except (ApiError, TimeoutError) as error:
             self.last_error = str(error) or "no answer in time"
 

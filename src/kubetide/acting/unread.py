@@ -73,7 +73,7 @@ class UnreadObjects:
             self.note(kind, meta, problem)
 
     async def tell(self) -> None:
-        """Write what has not been told yet."""
+        """Write what has not been reported yet."""
         untold, self._untold = self._untold, {}
         for place, (kind, meta) in untold.items():
             problem = self._found[place]

@@ -359,7 +359,7 @@ class _Parser:
         self._no_operand(self._peek())
 
     def _no_operand(self, token: Token) -> None:
-        """A token stands where an operand must: told, and passed over where one follows."""
+        """Report a token that stands where an operand must, and pass over it where an operand follows."""
         before = self._tokens[self._at - 1].kind if self._at else ""
         if before == "(" and (self._at < 2 or self._tokens[self._at - 2].kind != "name"):
             before = ""

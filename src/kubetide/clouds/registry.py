@@ -12,17 +12,14 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
 from typing import Final, cast
 
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud, GroupOptions
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import KubetideError
-from kubetide.ports.plugins import Plugin, PluginNotUsable, load_plugin
+from kubetide.ports.plugins import Plugin, PluginGroup, PluginNotUsable, plugin_names
 from kubetide.units.time import Duration, seconds
-
-GROUP: Final = "kubetide.clouds"
 
 _SHIPPED: Final[Mapping[str, str]] = {
     name: f"kubetide.clouds.{package}.factory:connect"
@@ -61,7 +58,6 @@ class CloudFlags:
         nodes: Each ``MIN:MAX:NAME``.
         node_group_label: Keys of labels that name a node's group; of the provider ``labels``.
         node_group_auto_discovery: Each ``DISCOVERER:key=value,…``.
-        cluster_name: The cluster's name, for providers that have one account for many clusters.
         user_agent: What the provider's requests call themselves.
         aws_use_static_instance_list: Whether the shipped list of instance types is used without asking EC2.
         regional: Whether the location of GCE is a region.
@@ -74,7 +70,6 @@ class CloudFlags:
     nodes: tuple[str, ...] = ()
     node_group_label: tuple[str, ...] = ()
     node_group_auto_discovery: tuple[str, ...] = ()
-    cluster_name: str = ""
     user_agent: str = "cluster-autoscaler"
     aws_use_static_instance_list: bool = False
     regional: bool = False
@@ -105,13 +100,22 @@ class CloudContext:
 CloudFactory = Callable[[CloudContext], AbstractAsyncContextManager[Cloud]]
 
 
+PLUGINS: Final = PluginGroup[CloudFactory](
+    name="kubetide.clouds",
+    setting="cloud-provider",
+    noun="cloud",
+    must="be a function of a CloudContext that returns an async context manager",
+    fits=callable,
+)
+
+
 class CloudNotFound(KubetideError):
     """No provider of that name, or one whose package is not installed; the text names the fix."""
 
 
 def provider_names() -> tuple[str, ...]:
     """Return the names of all providers that are shipped or installed, sorted."""
-    return tuple(sorted({*_SHIPPED, *(entry.name for entry in entry_points(group=GROUP))}))
+    return tuple(sorted({*_SHIPPED, *plugin_names(PLUGINS.name)}))
 
 
 def cloud_factory(name: str) -> CloudFactory:
@@ -131,10 +135,9 @@ def find_cloud(name: str) -> tuple[Plugin | None, CloudFactory]:
             "named as module:factory"
         )
     try:
-        plugin, factory = load_plugin(GROUP, name, "cloud-provider")
+        return PLUGINS.load(name)
     except PluginNotUsable as error:
         raise CloudNotFound(str(error)) from error
-    return plugin, cast("CloudFactory", factory)
 
 
 def missing_package(provider: str, package: str, extra: str) -> CloudNotFound:

@@ -12,7 +12,7 @@ from kubetide.ports.errors import InternalError
 from kubetide.units.quantity import bytes_to_text
 
 LONGEST_LINE = 16 << 20
-"""Bytes of one event of a watch; etcd keeps no object of over 1.5 MiB unless it is told to."""
+"""Bytes of one event of a watch; etcd stores no object of over 1.5 MiB unless its flags allow it."""
 
 ERROR_BYTES = 1 << 20
 """Bytes that are read of a refusal; a Status is a few hundred."""

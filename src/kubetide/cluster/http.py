@@ -63,7 +63,7 @@ class HttpCluster:
         clock: Time; it must be the running loop's.
         limits: Bounds on what is asked.
         seed: Of the jitter of pauses and of the lengths of watches.
-        observer: Hears of every request.
+        observer: Called for every request.
         refusal: Asked before each write is sent: why it may not be, empty when it may. What is refused
             raises Withheld. None lets all writes through.
         protobuf: Whether pods and nodes are asked for in protobuf, where the server speaks it. Needs the

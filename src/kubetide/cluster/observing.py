@@ -16,7 +16,7 @@ NO_ANSWER = "<error>"
 
 
 class RequestObserver(Protocol):
-    """Hears of every request; must neither raise nor block."""
+    """Called for every request; must neither raise nor block."""
 
     def answered(self, method: str, code: str, took: Duration) -> None:
         """One attempt was answered with that code, or with ``NO_ANSWER``; of a watch, its beginning."""

@@ -1,4 +1,4 @@
-"""How far this process's clock is from a server's, as far as the ``Date`` of its answers tells.
+"""How far this process's clock is from a server's, by the ``Date`` of its answers.
 
 A server stamps an answer between the sending of the request and the arrival of the answer, in whole seconds
 (RFC 9110, 6.6.1): that bounds the difference from both sides. What the bounds leave open is not called skew.
@@ -39,7 +39,7 @@ def read_date(text: str) -> Instant | None:
 
 
 class Skew:
-    """What the last answer that tells anything told."""
+    """The skew, by the last answer that had a date."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -85,7 +85,7 @@ class Transport:
         clock: Time; it must be the running loop's.
         limits: Bounds on what is asked.
         seed: Of the jitter of pauses.
-        observer: Hears of every request.
+        observer: Called for every request.
         refusal: Asked before each write is sent: why it may not be, empty when it may.
     """
 
@@ -264,7 +264,7 @@ class Transport:
 
 
 async def _beginning(answer: aiohttp.ClientResponse) -> bytes:
-    """Read a refusal, of one that does not end as much as may tell anything."""
+    """Read a refusal; of one that does not end, as much as may be of use."""
     try:
         return await read_bounded(answer.content, ERROR_BYTES)
     except TooMuch as error:
@@ -291,8 +291,8 @@ def _stage_of(error: Exception) -> Stage:
 def _with_pause(error: ApiError, answer: aiohttp.ClientResponse) -> ApiError:
     """Note the pause that the header asks for, where the body names none."""
     said = answer.headers.get("Retry-After", "")
-    told = said.isascii() and said.isdecimal() and len(said) <= _LONGEST_PAUSE_DIGITS
-    if error.retry_after_s is None and told:
+    is_seconds = said.isascii() and said.isdecimal() and len(said) <= _LONGEST_PAUSE_DIGITS
+    if error.retry_after_s is None and is_seconds:
         error.retry_after_s = int(said)
     return error
 

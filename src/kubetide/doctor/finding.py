@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
 from kubetide.objects.base import json_name
+from kubetide.objects.kinds import Kind
+from kubetide.objects.meta import ApiObject
 
 Severity = Literal["critical", "warning", "info"]
 
@@ -33,3 +35,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename=json_name, omit_
     why: str
     fix: str
     cost_per_hour: float | None = None
+
+
+def title_of(found: ApiObject, kind: Kind[Any]) -> str:
+    """Return the kind that the object names, else that of its list, with namespace and name."""
+    return f"{found.kind or kind.kind} {found.metadata.namespace}/{found.metadata.name}"

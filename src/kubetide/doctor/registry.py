@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from kubetide.doctor.checks import (
     budgets,
     competing_controllers,
+    elastic,
     group_backoff,
     group_maximum,
     group_warnings,
@@ -41,6 +42,7 @@ CHECKS: Final = (
     Check("hpa-shared-target", hpa_shared_target.find),
     Check("hpa-and-vpa", hpa_and_vpa.find),
     Check("hpa-bounds", hpa_bounds.find),
+    Check("elastic", elastic.find),
     Check("competing-controllers", competing_controllers.find),
     Check("no-group", no_group.find),
     Check("group-backoff", group_backoff.find),

@@ -8,13 +8,18 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from kubetide.doctor.workloads import Workload, workloads_of
+from kubetide.elastic.sections import as_hpa
 from kubetide.nodes.facts.volumes import VolumeChanges
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Delta, State
 from kubetide.objects.batch import Job
 from kubetide.objects.cluster import Lease
+from kubetide.objects.elastic import ElasticWorkload
 from kubetide.objects.hpa import HorizontalPodAutoscaler
+from kubetide.objects.kinds import ELASTIC_WORKLOADS
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod
 from kubetide.objects.policy import PodDisruptionBudget
@@ -76,6 +81,7 @@ class Snapshot:
     jobs: tuple[Job, ...] = ()
     hpas: tuple[HorizontalPodAutoscaler, ...] = ()
     vpas: tuple[VerticalPodAutoscaler, ...] = ()
+    elastic: tuple[ElasticWorkload, ...] = ()
     pdbs: tuple[PodDisruptionBudget, ...] = ()
     volumes: tuple[PersistentVolume, ...] = ()
     claims: tuple[PersistentVolumeClaim, ...] = ()
@@ -87,6 +93,14 @@ class Snapshot:
     leases: tuple[Lease, ...] = ()
     unread: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     settings: Settings = field(default_factory=Settings)
+
+    @cached_property
+    def every_hpa(self) -> tuple[HorizontalPodAutoscaler, ...]:
+        """HPAs, and horizontal sections of ElasticWorkloads with the bounds that stand in them."""
+        # The schedule may hold a workload at one size for a while, which is no mistake.
+        sections = (as_hpa(replace(one, spec=replace(one.spec, schedule=None))) for one in self.elastic)
+        shown = (replace(one, kind=ELASTIC_WORKLOADS.kind) for one in sections if one is not None)
+        return (*self.hpas, *shown)
 
     @cached_property
     def workloads(self) -> Mapping[tuple[str, str, str], Workload]:

@@ -77,8 +77,9 @@ def decide(state: State, now: Instant) -> Commands:
     return Commands(tuple(writes), tuple(notices), tuple(reasons))
 
 
-def absorb(state: State, commands: Commands, outcomes: Sequence[Outcome]) -> None:
+def absorb(state: State, commands: Commands, outcomes: Sequence[Outcome], now: Instant) -> None:
     """Take in what came of the writes: one that failed is tried again at the next tick."""
+    del now
     failed = {write.key for write, outcome in zip(commands.writes, outcomes, strict=True) if outcome.error}
     state.due = failed
 

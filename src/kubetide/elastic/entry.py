@@ -5,28 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final, cast
 
-import msgspec
-
 from kubetide.elastic.controller.controller import ElasticController
 from kubetide.elastic.controller.owning import Sections
 from kubetide.elastic.controller.shown import ShownCaches, ShownCluster, ShownOwners
-from kubetide.elastic.core import ElasticCore
+from kubetide.elastic.core import ALGORITHM
 from kubetide.elastic.outlook import lines, names
 from kubetide.elastic.reasons import VOCABULARY
 from kubetide.elastic.roles import ELASTIC
-from kubetide.loop import Explainer, FlagTable, LoopEntry, Parts
+from kubetide.loop import NO_FLAGS, Explainer, LoopEntry, Parts
 from kubetide.objects.kinds import ELASTIC_WORKLOADS, HPAS, VPAS
 from kubetide.ports.cluster import Cluster
-from kubetide.units.time import Instant
-
-
-class Settings(msgspec.Struct, frozen=True):
-    """The loop has no flags."""
-
-
-def _make(parts: Parts, settings: Settings) -> ElasticController:
-    del settings
-    return ElasticController(parts)
 
 
 def _view(loop: ElasticController, parts: Parts) -> Parts:
@@ -42,23 +30,14 @@ def _view(loop: ElasticController, parts: Parts) -> Parts:
     )
 
 
-def _lines(core: ElasticCore, subject: str, now: Instant, view: str) -> list[str]:
-    del now, view
-    return lines(core.state, subject)
-
-
-def _names(core: ElasticCore) -> list[str]:
-    return names(core.state)
-
-
 ENTRY: Final[LoopEntry[Any]] = LoopEntry(
     name="elastic",
-    flags=FlagTable(Settings, {}),
-    make=_make,
-    core=ElasticCore,
+    flags=NO_FLAGS,
+    make=ElasticController,
+    core=ALGORITHM.core,
     vocabulary=VOCABULARY,
     roles=(ELASTIC,),
-    explainers=(Explainer("elasticworkload", _lines, _names, namespaced=True),),
+    explainers=(Explainer("elasticworkload", lines, names, namespaced=True),),
     optional_kinds=(ELASTIC_WORKLOADS, HPAS, VPAS),
     view=_view,
 )

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from kubetide.elastic.sections import effective_bounds
 from kubetide.elastic.state import State
+from kubetide.explain.algorithm import StepCore
 from kubetide.objects.elastic import ElasticWorkload
+from kubetide.units.time import Instant
 
 
-def names(state: State) -> list[str]:
-    """Return the subjects that can be asked about."""
-    return ["/".join(key) for key in sorted(state.scene.workloads)]
+def names(core: StepCore[State]) -> list[str]:
+    """Return the names of all ElasticWorkloads."""
+    return ["/".join(key) for key in sorted(core.state.scene.workloads)]
 
 
-def lines(state: State, subject: str) -> list[str]:
-    """Return what each section comes to, and where more is said of it. Raises KeyError for none of that name."""
+def lines(core: StepCore[State], subject: str, now: Instant, view: str) -> list[str]:
+    """Return what each section asks for, and which command shows more. Raises KeyError for none of that name."""
+    del now, view
     namespace, _, name = subject.partition("/")
-    found = state.scene.workloads[namespace, name]
-    verdict = state.scene.verdict((namespace, name))
+    scene = core.state.scene
+    found, verdict = scene.workloads[namespace, name], scene.verdict((namespace, name))
     target = f"{found.spec.target_ref.kind} {found.spec.target_ref.name}"
     if verdict.reason:
         return [f"it scales {target}, but is not followed: {verdict.reason}: {verdict.message}"]

@@ -149,5 +149,5 @@ TargetKey = tuple[str, str, str, str]
 
 
 def target_key(namespace: str, ref: CrossVersionObjectReference) -> TargetKey:
-    """Return what tells targets apart."""
+    """Return the key of a target."""
     return ref.api_version.rpartition("/")[0], ref.kind.lower(), namespace, ref.name

@@ -8,7 +8,7 @@ production, simulation and replay run the same code over it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -17,6 +17,9 @@ from kubetide.explain.reasons import Reason
 from kubetide.units.time import Instant
 
 SCHEMA = "kubetide-record/1"
+
+NOTHING: Final = msgspec.Raw(b"{}")
+"""Of a part of a record that has nothing to say; the part is left out of the line."""
 
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -42,10 +45,10 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     now: Instant
     phase: int = 0
     full: bool = False
-    state: msgspec.Raw = msgspec.Raw(b"{}")
-    commands: msgspec.Raw = msgspec.Raw(b"{}")
-    outcomes: msgspec.Raw = msgspec.Raw(b"{}")
-    result: msgspec.Raw = msgspec.Raw(b"{}")
+    state: msgspec.Raw = NOTHING
+    commands: msgspec.Raw = NOTHING
+    outcomes: msgspec.Raw = NOTHING
+    result: msgspec.Raw = NOTHING
     reasons: tuple[Reason, ...] = ()
     repeated: int = 0
     figures: tuple[FigureTable, ...] = ()
@@ -87,3 +90,13 @@ class Core(Protocol):
     def absorb(self, outcomes: bytes, now: Instant) -> bytes:
         """Take in what came of the last commands; return statuses, events and such."""
         ...
+
+
+class LoneCore(Core, Protocol):
+    """A core that follows one object, and takes over of the others only what it needs for that.
+
+    Attributes:
+        stands_alone: Whether it could; if not, the whole core must be asked.
+    """
+
+    stands_alone: bool

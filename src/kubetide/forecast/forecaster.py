@@ -13,12 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubetide.forecast.calendar import Calendar
-from kubetide.ports.plugins import PluginNotUsable, load_plugin
+from kubetide.ports.plugins import PluginGroup
 from kubetide.units.time import Duration, Instant
-
-GROUP: Final = "kubetide.forecasters"
-
-SETTING: Final = "--horizontal-pod-autoscaler-forecaster"
 
 Loads = NDArray[np.float32]
 
@@ -70,20 +66,23 @@ class CalendarForecaster:
             row[:workloads] = history.loads[at]
             calendar.advance(first + at, row, row, learns)
         found = np.full((len(quantiles), ahead, workloads), np.nan, np.float32)
-        told = calendar.foretold_next(ahead)[:, :workloads]
-        found[:] = np.where(told > 0, told, np.nan)
+        predicted = calendar.foretold_next(ahead)[:, :workloads]
+        found[:] = np.where(predicted > 0, predicted, np.nan)
         return found
+
+
+PLUGINS: Final = PluginGroup[Forecaster](
+    name="kubetide.forecasters",
+    setting="--horizontal-pod-autoscaler-forecaster",
+    noun="forecaster",
+    must="have `name` and `forecast(history, ahead, quantiles)`",
+    fits=lambda offered: (
+        isinstance(getattr(offered, "name", None), str) and callable(getattr(offered, "forecast", None))
+    ),
+    of_class=True,
+)
 
 
 def load_forecaster(name: str) -> Forecaster:
     """Return a forecaster by the name of its entry point, or ``module:Class``. Raises PluginNotUsable."""
-    if name == CalendarForecaster.name:
-        return CalendarForecaster()
-    plugin, found = load_plugin(GROUP, name, SETTING)
-    one = found() if isinstance(found, type) else found
-    if not (isinstance(getattr(one, "name", None), str) and callable(getattr(one, "forecast", None))):
-        raise PluginNotUsable(
-            f"{SETTING}: the forecaster {plugin.name} is no forecaster: it needs `name` and `forecast(history, ahead, quantiles)`"
-        )
-    forecaster: Forecaster = one
-    return forecaster
+    return CalendarForecaster() if name == CalendarForecaster.name else PLUGINS.load(name)[1]

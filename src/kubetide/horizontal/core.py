@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from kubetide.explain.arrays import decode_array, encode_array
 from kubetide.explain.pieces import in_pieces
 from kubetide.horizontal.decide import absorb, decide
 from kubetide.horizontal.decision import Commands, Result, ScaleOutcome, ScaleWrite, record_of
-from kubetide.horizontal.facts.samples import decode_array, encode_array
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import Delta, State
 from kubetide.units.time import Instant
@@ -23,6 +23,11 @@ _outcomes = msgspec.json.Decoder(tuple[ScaleOutcome, ...])
 def encode_delta(delta: Delta) -> bytes:
     """Return a delta as JSON; columns become lists."""
     return _encoder.encode(delta)
+
+
+def decode_delta(delta: bytes | msgspec.Raw) -> Delta:
+    """Read what ``encode_delta`` gave."""
+    return _deltas.decode(delta)
 
 
 def encode_in_pieces(delta: Delta) -> Iterator[bytes]:
@@ -58,15 +63,20 @@ class HorizontalCore:
 
     def apply(self, delta: bytes, *, full: bool) -> None:
         """Take over gathered state: everything, or what changed."""
-        read = _deltas.decode(delta)
+        self._take(decode_delta(delta), full=full)
+
+    def _take(self, delta: Delta, *, full: bool) -> None:
         if full:
-            self.state = State.from_full(read)
+            self.state = State.from_full(delta)
         else:
-            self.state.apply(read)
+            self.state.apply(delta)
+
+    def _decided(self, now: Instant) -> Commands:
+        return decide(self.state, now)
 
     def decide(self, now: Instant) -> bytes:
         """Return the scale writes."""
-        self._commands = decide(self.state, now)
+        self._commands = self._decided(now)
         return encode_commands(self._commands)
 
     def absorb(self, outcomes: bytes, now: Instant) -> bytes:  # noqa: ARG002  # each outcome says when it came

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kubetide.forecast.forecaster import GROUP as FORECASTERS
+from kubetide.forecast.forecaster import PLUGINS as FORECASTERS
 from kubetide.forecast.forecaster import CalendarForecaster, load_forecaster
 from kubetide.forecast.headroom import NAME as HEADROOM
 from kubetide.horizontal.controller import HorizontalController
@@ -19,7 +19,7 @@ from kubetide.horizontal.series import HorizontalSeries, show_sources
 from kubetide.horizontal.settings import FeatureGates, Settings
 from kubetide.loop import Coming, FlagError, FlagTable, Listener, LoopEntry, Parts
 from kubetide.ports.clock import Clock
-from kubetide.ports.plugins import Plugin, PluginNotUsable, load_plugin
+from kubetide.ports.plugins import Plugin, PluginNotUsable
 from kubetide.units.exposition import Registry
 from kubetide.units.time import Duration, Instant
 
@@ -62,7 +62,7 @@ def _plugins(settings: Settings) -> list[Plugin]:
     forecaster = settings.forecaster
     found = [plugin for plugin, _ in named_options(settings.options).values()]
     if forecaster not in {"", HEADROOM, CalendarForecaster.name}:
-        found.append(load_plugin(FORECASTERS, forecaster, "--horizontal-pod-autoscaler-forecaster")[0])
+        found.append(FORECASTERS.load(forecaster)[0])
     return found
 
 
@@ -85,7 +85,7 @@ def _make(parts: Parts, settings: Settings) -> HorizontalController:
 
 def _series(registry: Registry, loop: HorizontalController, clock: Clock) -> Listener:
     show_sources(registry, loop)
-    return HorizontalSeries(registry, loop, clock).heard
+    return HorizontalSeries(registry, loop, clock).on_record
 
 
 def _ahead(core: HorizontalCore, now: Instant, ahead: Duration) -> list[Coming]:

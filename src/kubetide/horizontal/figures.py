@@ -38,7 +38,7 @@ class HpaFigures:
         self._names: list[str] = []
         self._members = -1
         self._rows: Int64Vector = np.zeros(0, np.int64)
-        self._starts: Int64Vector = np.zeros(1, np.int64)
+        self._owner: Int64Vector = np.zeros(0, np.int64)
 
     def of(self, state: State, result: Result, now: Instant) -> tuple[FigureTable, ...]:
         """Return the figures of a tick that has ended, its metrics in the first tick of each minute."""
@@ -66,11 +66,10 @@ class HpaFigures:
         if table.members.version != self._members:
             self._members = table.members.version
             pieces = [table.members_of(key) for key in self._keys]
-            self._starts = np.zeros(len(pieces) + 1, np.int64)
-            np.cumsum([len(piece) for piece in pieces], out=self._starts[1:])
+            self._owner = np.repeat(np.arange(len(pieces)), [len(piece) for piece in pieces])
             self._rows = np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
-        sums = np.concatenate(([0], np.cumsum(table.serving[self._rows])))
-        found: list[float] = (sums[self._starts[1:]] - sums[self._starts[:-1]]).tolist()
+        serving = self._owner[table.serving[self._rows]]
+        found: list[float] = np.bincount(serving, minlength=len(self._keys)).tolist()
         return found
 
 

@@ -1,4 +1,4 @@
-"""``horizontal_pod_autoscaler_controller_*``: what upstream's HPA controller tells, and a little more.
+"""``horizontal_pod_autoscaler_controller_*``: the series of upstream's HPA controller, and a few more.
 
 Source: kube-controller-manager v1.36; names, labels and buckets are its own.
 """
@@ -21,7 +21,7 @@ _SECONDS = exponential_buckets(0.001, 2, 15)
 
 
 class HorizontalSeries:
-    """Counts what came of each tick; ``heard`` is to be called with each record of the loop."""
+    """Counts what came of each tick; ``on_record`` is to be called with each record of the loop."""
 
     def __init__(self, registry: Registry, controller: HorizontalController, clock: Clock) -> None:
         self._controller = controller
@@ -77,7 +77,7 @@ class HorizontalSeries:
         )
         registry.before_scrape(self._collect)
 
-    def heard(self, record: Record) -> None:
+    def on_record(self, record: Record) -> None:
         """Count the tick that the record ends."""
         del record  # the controller shows more than is recorded
         controller = self._controller

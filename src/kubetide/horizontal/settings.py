@@ -43,7 +43,7 @@ class Settings(msgspec.Struct, frozen=True):
         options: Options of other packages, by the names of their entry points.
         emptiest_node_first: Pods on the emptiest nodes are marked to go first.
         gates: The feature gates.
-        max_cache_age: Nothing is scaled down on a cache of pods that has heard nothing for longer.
+        max_cache_age: Nothing is scaled down on a cache of pods that has got nothing for longer.
         max_relist_loss: Nor after a new list that lost more than this share of the pods.
         relist_hold: For how long after it.
     """

@@ -5,7 +5,8 @@ What runs loops is in ``loop.runner`` and ``loop.wiring``: answers from records 
 
 from kubetide.loop.base import BaseLoop
 from kubetide.loop.entry import Explainer, Explaining, Listener, LoopEntry
-from kubetide.loop.flags import FlagError, FlagTable, Value, flags_of
+from kubetide.loop.flags import NO_FLAGS, FlagError, FlagTable, NoSettings, Value, flags_of
+from kubetide.loop.one_step import OneStepLoop
 from kubetide.loop.outlook import Coming, Outlook
 from kubetide.loop.protocol import Answers, Health, Loop, Offload, Owners, Parts, SourceHealth, Sources
 from kubetide.loop.registry import (
@@ -14,6 +15,7 @@ from kubetide.loop.registry import (
     EXPLAINED,
     RECORDED,
     SHIPPED,
+    VIEWS,
     UnknownLoop,
     explaining,
     loop_entries,
@@ -31,8 +33,10 @@ __all__ = [
     "DEFAULT",
     "EVENTS",
     "EXPLAINED",
+    "NO_FLAGS",
     "RECORDED",
     "SHIPPED",
+    "VIEWS",
     "Answers",
     "BaseLoop",
     "Cell",
@@ -47,7 +51,9 @@ __all__ = [
     "Loop",
     "LoopEntry",
     "LoopSettings",
+    "NoSettings",
     "Offload",
+    "OneStepLoop",
     "Outlook",
     "Overview",
     "Owners",

@@ -17,7 +17,7 @@ from kubetide.loop.status import Overview
 
 if TYPE_CHECKING:
     from kubetide.explain.reasons import Vocabulary
-    from kubetide.explain.records import Core
+    from kubetide.explain.records import Core, LoneCore
     from kubetide.loop.protocol import Loop, Parts
     from kubetide.objects.kinds import Kind
     from kubetide.ports.clock import Clock
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound=msgspec.Struct)
 
 Listener = Callable[[Record], None]
-"""Hears of each record of a loop as it is written."""
+"""Called with each record of a loop as it is written."""
 
 
 class Explainer(NamedTuple):
@@ -43,6 +43,7 @@ class Explainer(NamedTuple):
         views: Other answers about the same object, by the option that asks for them; ``lines`` gets its name.
         after_decision: Whether the answer is made of the core as it is after the decision of that time.
         targets: Returns, by subject, the workload that it scales, ``KIND/NAMESPACE/NAME``; None for kinds that scale none.
+        alone: Makes a core that follows one subject alone and comes to the same sooner; None where there is none.
     """
 
     kind: str
@@ -52,6 +53,7 @@ class Explainer(NamedTuple):
     views: tuple[str, ...] = ()
     after_decision: bool = True
     targets: Callable[[Any], dict[str, str]] | None = None
+    alone: Callable[[str], LoneCore] | None = None
 
 
 class Explaining(NamedTuple):
@@ -84,7 +86,7 @@ class LoopEntry(Generic[S]):
             Raises PluginNotUsable.
         roles: What it asks of the API server.
         lease: The name of the Lease whose holder alone acts; empty for a loop whose replicas all act.
-        series: Adds the loop's series; returns who hears of its records. None for a loop without any.
+        series: Adds the loop's series; returns what is called with its records. None for a loop without any.
         explainers: What can be asked about.
         status: What it shows on the page of ``kubetide status``; None for nothing but its ticks and decisions.
         outlook: What it foresees, for ``kubetide plan``; None for nothing.

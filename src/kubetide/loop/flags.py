@@ -7,7 +7,7 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -83,8 +83,15 @@ class FlagTable(Generic[S]):
         return read_value(name, value, wanted, checked=name not in self.numbers)
 
 
+class NoSettings(msgspec.Struct, frozen=True):
+    """The settings of a loop without flags."""
+
+
+NO_FLAGS: Final = FlagTable(NoSettings, {})
+
+
 def read_value(name: str, value: Value, wanted: Any, *, checked: bool = True) -> Any:
-    """Return a flag's value as the type that is wanted. Raises FlagError."""
+    """Return a flag's value as that type. Raises FlagError."""
     try:
         if wanted is Duration:
             return parse_duration(str(value))

@@ -5,13 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kubetide.loop.entry import Explaining, LoopEntry
 from kubetide.ports.errors import KubetideError
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoints
+from kubetide.ports.plugins import PluginGroup, PluginNotUsable, plugin_names
 
 _BUILT_IN: Final[Mapping[str, str]] = {
     "horizontal": "kubetide.horizontal.entry",
@@ -30,6 +28,7 @@ _EXPLAINING: Final[Mapping[str, str]] = {
     "nodes": "kubetide.nodes.explaining",
     "recommender": "kubetide.vertical.recommender.explaining",
     "updater": "kubetide.vertical.updater.explaining",
+    "admission": "kubetide.vertical.admission.explaining",
 }
 """The module of each loop's ``EXPLAINING``, by name: it loads no controller, so that an answer comes quickly."""
 
@@ -48,6 +47,9 @@ EXPLAINED: Final[Mapping[str, str]] = {
 }
 """The loop of this package that explains a kind, so that the others need not be loaded to find it."""
 
+VIEWS: Final[Mapping[str, tuple[str, ...]]] = {"pod": ("nodes",)}
+"""The other answers about objects of those kinds, where there are any, likewise."""
+
 _NAMED_ONLY: Final[Mapping[str, str]] = {
     "schedules": "kubetide.schedules.entry",
     "elastic": "kubetide.elastic.entry",
@@ -64,21 +66,27 @@ DEFAULT: Final = ("horizontal", "nodes")
 _TOGETHER: Final[Mapping[str, tuple[str, ...]]] = {"vertical": ("recommender", "updater", "admission")}
 """Words that stand for several loops."""
 
-GROUP: Final = "kubetide.loops"
-"""The entry points under which other packages offer a ``LoopEntry``; one is loaded when it is named."""
+PLUGINS: Final = PluginGroup[LoopEntry[Any]](
+    name="kubetide.loops",
+    setting="--controllers",
+    noun="loop",
+    must="be a LoopEntry",
+    fits=lambda offered: isinstance(offered, LoopEntry),
+)
+"""What other packages offer; one is loaded when it is named."""
 
 
 class UnknownLoop(KubetideError):
-    """There is no loop of that name; the text names those there are."""
+    """There is no loop of that name, or it cannot be loaded; the text names the fix."""
 
 
 def loop_names() -> tuple[str, ...]:
     """Return the names of all loops: those of this package, then those that others offer."""
-    return (*BUILT_IN, *_NAMED_ONLY, *sorted(point.name for point in _offered()))
+    return (*BUILT_IN, *_NAMED_ONLY, *plugin_names(PLUGINS.name))
 
 
 def spelled_out(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of loops, each once, with the loops in the place of a word that stands for several."""
+    """Return the names of loops, each once; a word that stands for several is replaced by them."""
     return tuple(dict.fromkeys(loop for name in names for loop in _TOGETHER.get(name, (name,))))
 
 
@@ -86,14 +94,14 @@ def loop_entry(name: str) -> LoopEntry[Any]:
     """Return the entry of a loop. Raises UnknownLoop."""
     module = _BUILT_IN.get(name) or _NAMED_ONLY.get(name)
     if module is not None:
-        found: object = import_module(module).ENTRY
-    else:
-        offered = _offered().select(name=name)
-        if not offered:
-            raise UnknownLoop(f"there is no loop {name!r}; there are {', '.join(loop_names())}")
-        found = next(iter(offered)).load()
-    assert isinstance(found, LoopEntry), f"the entry point {name} of {GROUP} is no LoopEntry"
-    return found
+        entry: LoopEntry[Any] = import_module(module).ENTRY
+        return entry
+    if name not in plugin_names(PLUGINS.name):
+        raise UnknownLoop(f"there is no loop {name!r}; there are {', '.join(loop_names())}")
+    try:
+        return PLUGINS.load(name)[1]
+    except PluginNotUsable as error:
+        raise UnknownLoop(str(error)) from error
 
 
 def explaining(name: str) -> Explaining:
@@ -110,10 +118,3 @@ def explaining(name: str) -> Explaining:
 def loop_entries(names: Iterable[str] = BUILT_IN) -> tuple[LoopEntry[Any], ...]:
     """Return the entries of these loops. Raises UnknownLoop."""
     return tuple(loop_entry(name) for name in spelled_out(names))
-
-
-def _offered() -> EntryPoints:
-    """Return the loops of other packages."""
-    from importlib.metadata import entry_points  # noqa: PLC0415  # answers about loops of this package need none
-
-    return entry_points(group=GROUP)

@@ -54,7 +54,7 @@ def encode_in_pieces(delta: Delta) -> Iterator[bytes]:
     return in_pieces(_encoder.encode(Delta(step=delta.step)), objects, rest, _encoder.encode)
 
 
-def decode_delta(delta: bytes) -> Delta:
+def decode_delta(delta: bytes | msgspec.Raw) -> Delta:
     """Read what ``encode_delta`` gave."""
     return _delta_decoder.decode(delta)
 

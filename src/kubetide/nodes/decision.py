@@ -1,4 +1,4 @@
-"""What the node loop decides, what comes of it, and what it tells.
+"""What the node loop decides, what comes of it, and what it reports.
 
 ``Commands.actions`` are carried out in order and ``Outcomes.results`` has one entry for each, in the
 same order. All of it is data, so that a record holds it and a replay can compare it.
@@ -69,7 +69,7 @@ class AskExpander(msgspec.Struct, frozen=True, tag_field="op", tag="askExpander"
 
 
 class AddTaint(msgspec.Struct, frozen=True, tag_field="op", tag="addTaint", omit_defaults=True):
-    """Put a taint on a node, in the place of one with the same key; with ``cordon`` also ``spec.unschedulable``."""
+    """Put a taint on a node, in place of one with the same key; with ``cordon`` also ``spec.unschedulable``."""
 
     node: str
     key: str
@@ -242,10 +242,10 @@ Write = WriteStatus | DeleteRequest | CopyTemplate
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a step tells: events, the status document, reasons.
+    """What a step reports: events, the status document, reasons.
 
     ``status`` is the YAML of the status ConfigMap, made at the end of a tick; None otherwise.
-    ``replan`` says that scale-up is to be decided again in the same tick, in the place of the step that would follow.
+    ``replan`` says that scale-up is to be decided again in the same tick, in place of the step that would follow.
     ``learned`` is what was learned of machines, at the end of a tick that is to keep it; None otherwise.
     """
 

@@ -76,7 +76,7 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         candidates: All groups that the cloud could make, where the loop may ask for them; None when they are as before.
         intents: All intents on the board; None when they are as before.
         priority_map: The ConfigMap of the expander ``priority``; None when it is as before, or not in use.
-        volumes: Claims, volumes, storage classes and what CSI drivers tell; None when they are as before. They
+        volumes: Claims, volumes, storage classes and what CSI drivers report; None when they are as before. They
             are read from the first pod with a claim on, and until then pods are placed as if they had none.
         replication_controllers: Those that are new or have changed; None when they are as before. They are read
             from the first pod on that one of them controls, and until then they are taken to exist.

@@ -65,7 +65,7 @@ def _make(parts: Parts, settings: Settings) -> NodesController:
 
 def _series(registry: Registry, loop: NodesController, clock: Clock) -> Listener:
     show_not_understood(registry, lambda: loop.not_understood)
-    return NodesSeries(registry, loop, clock).heard
+    return NodesSeries(registry, loop, clock).on_record
 
 
 def _ahead(core: NodesCore, now: Instant, ahead: Duration) -> list[Coming]:

@@ -62,7 +62,7 @@ def with_own_memory(state: State) -> State:
 def as_if_anew(state: State) -> State:
     """Return a state that learns from its nodes as one that has just begun, and shares all else with this one.
 
-    Of a tick that is open only placements are left in: where these may tell of a node, the state is copied.
+    Of a tick that is open only placements are left in: where these may concern a node, the state is copied.
     """
     if any(is_daemon_set_pod(pod) for pod in state.pending.values()):
         return copy_state(state)

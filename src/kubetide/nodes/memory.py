@@ -63,7 +63,7 @@ class SeenTemplate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 class SeenAmounts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The least that machines of one instance type have really had of each resource.
 
-    ``image`` holds the labels of theirs that tell one image from another; ``seen_at`` is when an amount was last new.
+    ``image`` holds those of their labels that distinguish images; ``seen_at`` is when an amount was last new.
     """
 
     instance_type: str
@@ -220,7 +220,7 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     templates: dict[str, SeenTemplate] = {}
     learned: Learned = Learned()
     learned_changed: bool = False
-    """Whether ``learned`` has changed since it was last handed out to be kept."""
+    """Whether ``learned`` has changed since it was last handed out to be stored."""
     learned_written: Instant | None = None
     joining: dict[str, Joining] = {}
     """By name of node."""

@@ -22,13 +22,13 @@ Part = Literal[
 
 
 class Phases(Protocol):
-    """Is told of the parts of a tick."""
+    """Called as the parts of a tick begin and end."""
 
     def begin(self, part: Part) -> None:
         """Note that the part begins."""
 
     def end(self, part: Part) -> None:
-        """Note that the part is over; of one that has not begun nothing is kept."""
+        """Note that the part is over; one that has not begun is ignored."""
 
 
 class NoPhases:

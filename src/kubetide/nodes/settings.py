@@ -236,7 +236,7 @@ class Settings(ConsolidationSettings, frozen=True, kw_only=True, omit_defaults=T
     max_evictions_per_hour: int = 5000
     """Pods that may be evicted within any hour."""
     max_cache_age: Duration = minutes(10)
-    """Caches that have heard nothing for longer hold scale-down."""
+    """Caches that have got nothing for longer hold scale-down."""
     max_relist_loss: float = 0.2
     """A relist that loses more than this share of the pods or nodes holds scale-down."""
     relist_hold: Duration = minutes(10)

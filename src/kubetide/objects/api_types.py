@@ -37,7 +37,7 @@ class Field(NamedTuple):
         name: Of the JSON form; empty where the members of its type stand in its place.
         type: ``string``, ``bool``, ``int``, ``float``, ``bytes`` or the name of a type, after ``[]``
             for a list or ``{}`` for a map.
-        keeps_zero: A zero is told from an absent value.
+        keeps_zero: Zero differs from absent.
     """
 
     number: int

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
     class _ApiStructMeta(msgspec.StructMeta):
-        """Tells type checkers what every subclass inherits from ``ApiStruct``."""
+        """For type checkers: what every subclass inherits from ``ApiStruct``."""
 
 else:
     # Before Python 3.12 a metaclass of one's own makes each call of a class three times as dear.

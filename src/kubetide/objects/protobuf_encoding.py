@@ -1,6 +1,6 @@
 """Objects in Kubernetes' protobuf form, from JSON: byte for byte what upstream's own encoders write.
 
-They write fields in order of their numbers, also those that are zero unless a zero is told from an absent value, and
+They write fields in order of their numbers, also those that are zero unless zero differs from absent, and
 maps sorted by key. Source: k8s.io/api v0.36, generated.pb.go.
 """
 

@@ -1,4 +1,4 @@
-"""What a port may raise, so that callers can tell what to do next.
+"""What a port may raise, so that callers know what to do next.
 
 ``ApiError`` is what the API server answered, as a ``metav1.Status`` says it: each subclass is one
 ``reason``. ``CloudError`` is what a cloud refused. Anything else that leaves a port is a bug.

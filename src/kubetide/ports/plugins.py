@@ -7,11 +7,18 @@ not packaged is named as ``module:attribute``. To be installed alone has no effe
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
 from kubetide.ports.errors import KubetideError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+T = TypeVar("T")
 
 
 class Plugin(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -31,6 +38,11 @@ class PluginNotUsable(KubetideError):
     """A plug-in that is named is not installed or cannot be loaded; the text names it and the fix."""
 
 
+def plugin_names(group: str) -> list[str]:
+    """Return the names that the installed packages offer under a group of entry points, sorted."""
+    return sorted(_installed(group))
+
+
 def load_plugin(group: str, name: str, setting: str) -> tuple[Plugin, Any]:
     """Return the plug-in of a name and what it offers.
 
@@ -41,9 +53,7 @@ def load_plugin(group: str, name: str, setting: str) -> tuple[Plugin, Any]:
 
     Raises: PluginNotUsable.
     """
-    from importlib.metadata import entry_points  # noqa: PLC0415  # answers from records need none
-
-    installed = {entry.name: entry for entry in entry_points(group=group)}
+    installed = _installed(group)
     try:
         if name in installed:
             entry = installed[name]
@@ -58,3 +68,43 @@ def load_plugin(group: str, name: str, setting: str) -> tuple[Plugin, Any]:
     raise PluginNotUsable(
         f"{setting}: there is no {name!r}; installed: {there}; one of your own is named as module:attribute"
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PluginGroup(Generic[T]):
+    """What other packages can offer under one group of entry points.
+
+    Attributes:
+        name: Of the group.
+        setting: Which setting names its plug-ins.
+        noun: What a plug-in of the group is called in errors.
+        must: What it must be or have, in errors.
+        fits: Whether an object is one.
+        of_class: Whether a class may be offered, which is then called without arguments.
+    """
+
+    name: str
+    setting: str
+    noun: str
+    must: str
+    fits: Callable[[Any], bool]
+    of_class: bool = False
+
+    def load(self, name: str) -> tuple[Plugin, T]:
+        """Return the plug-in of a name and what it offers. Raises PluginNotUsable."""
+        plugin, offered = load_plugin(self.name, name, self.setting)
+        if self.of_class and callable(offered):
+            try:
+                offered = offered()
+            except TypeError as error:
+                raise PluginNotUsable(f"{self.setting}: {name!r} cannot be loaded: {error}") from error
+        if not self.fits(offered):
+            raise PluginNotUsable(f"{self.setting}: {name!r} is no {self.noun}: it must {self.must}")
+        fitting: T = offered
+        return plugin, fitting
+
+
+def _installed(group: str) -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points  # noqa: PLC0415  # answers from records need none
+
+    return {entry.name: entry for entry in entry_points(group=group)}

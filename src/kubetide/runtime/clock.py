@@ -124,7 +124,7 @@ def _cancel_all(loop: _Loop) -> None:
 
 
 def run_paced(main: Main[T], *, start: Instant, pace: Pace) -> T:
-    """Return what ``main(clock)`` returns, run at a pace from ``start``; ``pace`` tells how fast it was.
+    """Return what ``main(clock)`` returns, run at a pace from ``start``; ``pace`` notes how fast it was.
 
     Time is never ahead of the work: where it cannot keep up, the clock slows down. Time-outs of network
     clients are scaled too. Ctrl-C cancels ``main``, waits for its clean-up, and then raises KeyboardInterrupt.

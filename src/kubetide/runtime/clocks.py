@@ -16,14 +16,14 @@ AGREED = "the clocks of this process and of the API server agree again"
 
 
 class SkewReport:
-    """Says what a person must know of the skew; the same sentence while it stays about the same."""
+    """Returns a warning about the skew; the same sentence while it stays about the same."""
 
     def __init__(self) -> None:
         self._told = ZERO
 
     def sentence(self, ahead: Duration) -> str:
         """Return what to say when our clock is so far ahead (negative: behind); empty while it need not be said."""
-        # Once it was told of, it has ended at half of that, so that a skew about the bound is no news each time.
+        # Once reported, it has ended at half of that, so that a skew about the bound is not reported again and again.
         if abs(ahead) <= (_MOST // 2 if self._told else _MOST):
             self._told = ZERO
             return ""

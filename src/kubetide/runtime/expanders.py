@@ -20,7 +20,7 @@ from kubetide.runtime.clock import run_real
 from kubetide.scheduling import Snapshot
 
 SERVED = ("least-waste", "most-pods", "least-nodes", RANDOM)
-"""Expanders that need to know no more than the protocol tells."""
+"""Expanders that need no more than the protocol sends."""
 
 
 def connected_expander(settings: Settings) -> ExpanderService | None:
@@ -40,7 +40,7 @@ def connected_expander(settings: Settings) -> ExpanderService | None:
 def chosen_by(expander: str) -> Callable[[Sequence[Offer], Mapping[str, Node]], Sequence[str]]:
     """Return what chooses among offers by a chain of expanders; several that are equally best stay.
 
-    Raises: ExpanderError, CloudConfigError for an expander that the protocol does not tell enough.
+    Raises: ExpanderError, CloudConfigError for an expander that needs more than the protocol sends.
     """
     names = parse_expanders(expander)
     if unfit := [name for name in names if name not in SERVED]:

@@ -17,11 +17,19 @@ from kubetide.horizontal.controller.sources import GuardedSource
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import MetricsError, NoSeries
 from kubetide.ports.metrics import PLUGINS, ExternalMetricOpener, ExternalMetricSource, ExternalValues
-from kubetide.ports.plugins import Plugin, PluginNotUsable, load_plugin
+from kubetide.ports.plugins import Plugin, PluginGroup, PluginNotUsable
 from kubetide.units.selectors import Selector, SelectorError
 from kubetide.units.time import seconds
 
 SETTING: Final = "--metric-sources"
+
+_PLUGINS: Final = PluginGroup[ExternalMetricOpener](
+    name=PLUGINS,
+    setting=SETTING,
+    noun="metric source",
+    must="be a function of a clock that returns an async context manager",
+    fits=callable,
+)
 
 _PATIENCE: Final = seconds(5)
 """Less than is waited for all external metrics together."""
@@ -45,17 +53,12 @@ def load_sources(names: Iterable[str]) -> list[NamedOpener]:
     """
     found: dict[str, NamedOpener] = {}
     for text in names:
-        plugin, offered = load_plugin(PLUGINS, text, SETTING)
         name = text.rpartition(":")[2]
-        if not callable(offered):
-            raise PluginNotUsable(
-                f"{SETTING}: {text!r} is no source: it must be a function of a clock that returns an async context manager"
-            )
         if name in found or name == PROMETHEUS or not _LABEL_VALUE.fullmatch(name):
             raise PluginNotUsable(
                 f"{SETTING}: {text!r} cannot be called {name!r} in selectors; give it a name of its own that is a label's value"
             )
-        found[name] = NamedOpener(name, plugin, offered)
+        found[name] = NamedOpener(name, *_PLUGINS.load(text))
     return list(found.values())
 
 

@@ -14,15 +14,15 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _GIVEN_BACK = 64 * 1024
 
 
-def tune_gc() -> None:
-    """Make the cyclic garbage collector run seldom.
+def tune_gc(*, most_new: int = 100_000) -> None:
+    """Make the cyclic garbage collector run seldom: after so many new objects.
 
     A cluster is a large heap of dicts without cycles. The default thresholds walk it again and
     again while it grows, which more than doubles the cost of writing objects.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(100_000, 50, 100)
+    gc.set_threshold(most_new, 50, 100)
 
 
 def give_memory_back() -> None:

@@ -71,7 +71,7 @@ class Log(Protocol):
         ...
 
     def recording(self, inner: Recorder) -> Recorder:
-        """Return a recorder that tells of each decision and hands all records on."""
+        """Return a recorder that prints each decision and hands all records on."""
         ...
 
     def tell(self, text: str) -> None:
@@ -326,6 +326,6 @@ class _Plurals:
 
     async def run(self) -> None:
         while True:
-            with suppress(ApiError):  # the caches tell of a server that does not answer
+            with suppress(ApiError):  # the caches report a server that does not answer
                 self._known = plurals_of([*STORED_KINDS, *await self._cluster.kinds()])
             await self._clock.sleep(_DISCOVERY_PERIOD)

@@ -43,7 +43,7 @@ class RunSettings(PrometheusSettings, frozen=True, kw_only=True):
         max_answer_size: Of one answer of the API server; a larger one is an error.
         max_list_objects: Of one list, all of its parts together; likewise.
         metric_sources: Sources of External metrics from other packages, which a metric's selector may name.
-        notify_url: Webhook that decisions are told to; empty for none. ``notify_format``, ``notify_reasons``: how, and which.
+        notify_url: Webhook that decisions are sent to; empty for none. ``notify_format``, ``notify_reasons``: how, and which.
         address: Where health and metrics are served; empty serves nothing.
         max_inactivity: A loop that begins no tick for so long is not well (``runtime.health``).
         max_failing_time: Likewise one that ends none well; ``max_startup_time`` in place of both until its first has.

@@ -1,4 +1,4 @@
-"""The loops on a real cluster: wired, watched over, and told to the person who runs them.
+"""The loops on a real cluster: wired, watched over, and reported to the person who runs them.
 
 What differs from a simulated run is only what stands at the ends of the ports, and the guard before
 every write. The service itself decides nothing.
@@ -27,7 +27,7 @@ from kubetide.runtime.failing_sources import failing_sources
 from kubetide.runtime.guard import Guard, guarded_cloud, guarded_cluster
 from kubetide.runtime.health import Activity, Patience, health_check, not_alive
 from kubetide.runtime.permissions import with_hint
-from kubetide.runtime.series import Heard, show_caches, show_holds, show_loops, show_skew
+from kubetide.runtime.series import ListeningRecorder, show_caches, show_holds, show_loops, show_skew
 from kubetide.units.exposition import Registry
 from kubetide.units.time import (
     ZERO,
@@ -94,11 +94,11 @@ class Service:
         safe = guarded_cluster(cluster, guard)
         self._caches = Caches(safe, clock)
         show_caches(registry, self._caches, clock)
-        heard = Heard(recorder, warn)
+        listening = ListeningRecorder(recorder, warn)
         parts = Parts(
             cluster=safe,
             clock=clock,
-            recorder=heard,
+            recorder=listening,
             caches=self._caches,
             board=Board(),
             sources=sources,
@@ -114,13 +114,13 @@ class Service:
         self._failures_told: dict[str, int] = {}
         for entry, loop, _ in self._loops:
             if entry.series is not None:
-                heard.listen(entry.name, entry.series(registry, loop, clock))
+                listening.listen(entry.name, entry.series(registry, loop, clock))
         show_holds(registry, self._loops)
         for name, listener in show_loops(registry, self._loops).items():
-            heard.listen(name, listener)
+            listening.listen(name, listener)
 
     def begin(self) -> None:
-        """Say that the run's turn has come: from now on it is asked whether it is ready and alive."""
+        """Note that the run begins: from now on the probes ask whether it is ready and alive."""
         self._started = self._started or self._clock.now()
 
     async def run(self) -> None:
@@ -147,7 +147,7 @@ class Service:
         if waiting:
             return f"no first list yet of {', '.join(waiting)}"
         old = before(self._clock.now(), _UNREAD)
-        failing = [one for one in self._needed() if one.failures and (one.last_heard or old) <= old]
+        failing = [one for one in self._needed() if one.failures and (one.last_received or old) <= old]
         return f"cannot read {failing[0].kind.resource}: {failing[0].last_error}" if failing else ""
 
     def _needed(self) -> list[Informer[Any]]:
@@ -186,7 +186,7 @@ class Service:
         return [activity_of(one.loop, self._clock) for one in self._loops]
 
     async def _look_after(self) -> None:
-        """Tell of what goes wrong, and of its end, once each."""
+        """Report what goes wrong, and its end, once each."""
         while True:
             if any(informer.failures for informer in self._needed()):
                 self._unread = self._clock.now()
@@ -210,10 +210,10 @@ class Service:
             for name, problem in failing_sources(loop.sources, self._clock.now()).items():
                 self._tell(f"metrics {name}", problem, f"{name} can be read again")
             for source in loop.sources:
-                told = with_hint(source.last_error, (entry.name,))
-                hint = told.removeprefix(source.last_error)
+                problem = with_hint(source.last_error, (entry.name,))
+                hint = problem.removeprefix(source.last_error)
                 if hint and f"{source.name}{hint}" not in self._told:
-                    self._tell(f"{source.name}{hint}", f"cannot read {source.name}: {told}", "")
+                    self._tell(f"{source.name}{hint}", f"cannot read {source.name}: {problem}", "")
 
     def _tell(self, about: str, problem: str, end: str) -> None:
         if problem != self._told.get(about, ""):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from kubetide.explain.algorithm import StepCore
 from kubetide.plan.board import Intent, Workload
 from kubetide.schedules.bounds import bounds_at, floor_of
 from kubetide.schedules.kinds.base import is_hpa
@@ -105,8 +106,10 @@ def intents(state: State, now: Instant) -> list[Intent]:
     return list(found.values())
 
 
-def lines(state: State, subject: str, now: Instant) -> list[str]:
+def lines(core: StepCore[State], subject: str, now: Instant, view: str) -> list[str]:
     """Return what holds of the tables of that name, since when, and what comes next. Raises KeyError for none."""
+    del view
+    state = core.state
     namespace, _, name = subject.partition("/")
     keys = [key for key in sorted(state.tables) if key[1:] == (namespace, name)]
     if not keys:
@@ -114,9 +117,9 @@ def lines(state: State, subject: str, now: Instant) -> list[str]:
     return [line for key in keys for line in _lines_of(state, key, now)]
 
 
-def names(state: State) -> list[str]:
-    """Return the subjects that can be asked about."""
-    return sorted({f"{namespace}/{name}" for _, namespace, name in state.tables})
+def names(core: StepCore[State]) -> list[str]:
+    """Return the names of all time tables."""
+    return sorted({f"{namespace}/{name}" for _, namespace, name in core.state.tables})
 
 
 def _lines_of(state: State, key: Key, now: Instant) -> list[str]:

@@ -76,10 +76,11 @@ class State:
         return found
 
     def dump(self) -> Delta:
-        """Return everything as a full delta."""
+        """Return everything as a full delta, with the targets that this tick needs."""
         return Delta(
             settings=self.settings,
             tables=tuple(self.tables[key] for key in sorted(self.tables)),
+            views=tuple(self.views.values()),
             progress=tuple((key, self.progress[key]) for key in sorted(self.progress)),
             due=tuple((key, self.due[key]) for key in sorted(self.due)),
             statuses=tuple((key, self.statuses[key].decode()) for key in sorted(self.statuses)),

@@ -35,7 +35,7 @@ class Authority:
     """Signs certificates; its key lives as long as the object.
 
     Args:
-        begin, end: When it, and what it signs unless told otherwise, becomes valid and ceases to be.
+        begin, end: When it, and what it signs by default, becomes valid and ceases to be.
     """
 
     def __init__(self, begin: datetime = _FROM, end: datetime = _UNTIL) -> None:

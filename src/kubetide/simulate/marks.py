@@ -46,6 +46,8 @@ def marks_of(record: Record) -> list[Mark]:
 
     Its why are the other reasons of its subject, and for a purchase what spoke against other groups.
     """
+    if not record.reasons:
+        return []
     vocabulary = explaining(record.loop).vocabulary
     return marks_for(record, [reason for reason in record.reasons if vocabulary.is_action(reason)])
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kubetide.clouds.registry import GROUP as CLOUDS
+from kubetide.clouds.registry import PLUGINS as CLOUDS
 from kubetide.ports.metrics import PLUGINS as METRIC_SOURCES
 from kubetide.ports.plugins import Plugin, PluginNotUsable, load_plugin
 from kubetide.runtime.records import Header, RecordError
 from kubetide.scheduling.filters.in_use import BUILT_IN, use_filters, using_filters, with_plugins
-from kubetide.scheduling.filters.named import GROUP
+from kubetide.scheduling.filters.named import PLUGINS as FILTERS
 
 
 class RecordedPlugins:
@@ -28,9 +28,9 @@ class RecordedPlugins:
         where = f"{header.loop}-{header.segment:04d}.jsonl"
         for then in header.plugins:
             # What a cloud or a metric source has said stands in the records.
-            if then.group not in {GROUP, CLOUDS, METRIC_SOURCES}:
+            if then.group not in {FILTERS.name, CLOUDS.name, METRIC_SOURCES}:
                 self._check(then, where)
-        recorded = tuple(one for one in header.plugins if one.group == GROUP)
+        recorded = tuple(one for one in header.plugins if one.group == FILTERS.name)
         if recorded == self._recorded:
             return False
         try:

@@ -188,7 +188,7 @@ class World:
             catalogue=catalogue_of(scenario),
             faults=cloud_faults_of(scenario),
             keep=None if kept is None else kept.keep_machines,
-            kept=None if kept is None else kept.machines,
+            stored=None if kept is None else kept.machines,
         )
         self.load = ServiceLoad(
             services,
@@ -282,8 +282,8 @@ class World:
     def _cluster_parts(self) -> list[Coroutine[Any, Any, None]]:
         cluster, clock, seed, pods, nodes = self.cluster, self.clock, self.seed, self.pods, self.nodes
         volumes, devices = self._volumes, self._devices
-        index, tells = PodIndex(self.pods), self._served
-        scheduler = partial(Scheduler, cluster, clock, pods=pods, nodes=nodes, tells=tells)
+        index, writes_events = PodIndex(self.pods), self._served
+        scheduler = partial(Scheduler, cluster, clock, pods=pods, nodes=nodes, writes_events=writes_events)
         sets = self._replica_sets, self._stateful_sets
         chooser = PodChooser(self.scenario.scheduler, seed, sets, self._services)
         self.kubelets = kubelets = KubeletPool(
@@ -294,7 +294,7 @@ class World:
             pods=self.pods,
             nodes=self.nodes,
             lease_renewal=_LEASE_RENEWAL if self._served else ZERO,
-            tells_resources=self._served,
+            reports_resources=self._served,
         )
         self.load.on_oom(kubelets.oom_kill)
         return [
@@ -309,7 +309,7 @@ class World:
                 replica_sets=self._replica_sets,
                 pods=self.pods,
                 pod_index=index,
-                tells=tells,
+                writes_events=writes_events,
             ).run(),
             DeploymentController(
                 cluster,
@@ -327,7 +327,7 @@ class World:
                 nodes=self.nodes,
                 pods=self.pods,
                 pod_index=index,
-                tells=tells,
+                writes_events=writes_events,
             ).run(),
             StatefulSetController(
                 cluster,

@@ -96,7 +96,7 @@ async def a_stock_out_of_one_group_is_its_own(test: FailingCloud) -> None:
 
 
 async def a_refused_order_changes_nothing(test: FailingCloud) -> None:
-    """A throttled order tells its cause; once it is given again, as many machines come as were ordered."""
+    """A throttled order reports its cause; once it is given again, as many machines come as were ordered."""
     await test.view(test.group)
     await test.faults.refuse("Throttled")
     error = await _refusal(test.cloud.increase_size(test.group, 1))
@@ -109,7 +109,7 @@ async def a_refused_order_changes_nothing(test: FailingCloud) -> None:
 
 
 async def a_refused_deletion_changes_nothing(test: FailingCloud) -> None:
-    """A deletion without permission tells its cause, and the machine stays."""
+    """A deletion without permission reports its cause, and the machine stays."""
     await test.cloud.increase_size(test.group, 1)
     group = await test.running(test.group, 1)
     assert group.instances is not None

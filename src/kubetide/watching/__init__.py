@@ -1,9 +1,9 @@
-"""Caches of what the cluster holds, kept by list and watch over the Cluster port."""
+"""Caches of what the cluster holds, by list and watch over the Cluster port."""
 
 from kubetide.watching.caches import Caches
-from kubetide.watching.holds import shrunken, too_old
+from kubetide.watching.holds import holds_of
 from kubetide.watching.informer import Informer
 from kubetide.watching.reflector import Relist
 from kubetide.watching.store import Feed, Key, Store
 
-__all__ = ["Caches", "Feed", "Informer", "Key", "Relist", "Store", "shrunken", "too_old"]
+__all__ = ["Caches", "Feed", "Informer", "Key", "Relist", "Store", "holds_of"]

@@ -39,7 +39,7 @@ class Reflector:
     """Keeps stores equal to what the cluster has of one kind; all of them have the same keys.
 
     Attributes:
-        last_heard: When the server last said anything of this kind; None before the first list.
+        last_received: When the server last said anything of this kind; None before the first list.
         last_relist: What the last list found, None before the second one.
         failures: Failed lists and watches in a row.
         last_error: Of the last of them; empty when there are none.
@@ -60,7 +60,7 @@ class Reflector:
         self._version = ""
         self.synced = asyncio.Event()
         self.answered = asyncio.Event()
-        self.last_heard: Instant | None = None
+        self.last_received: Instant | None = None
         self.last_relist: Relist | None = None
         self.failures = 0
         self.last_error = ""
@@ -104,7 +104,7 @@ class Reflector:
             try:
                 if listing and self._remote is None:
                     await self._list()
-                with self._heard_anything() as heard:
+                with self._received_anything() as received:
                     if listing and self._remote is not None:
                         await self._list_and_watch(self._remote)
                     else:
@@ -127,15 +127,15 @@ class Reflector:
                 pause = Duration(min(2 * pause, _LONGEST_PAUSE))
                 continue
             else:
-                if not heard():
+                if not received():
                     # A server that hangs up at once must not be asked in a tight loop.
                     await self._pause(_FIRST_PAUSE)
             pause = _FIRST_PAUSE
 
     @contextmanager
-    def _heard_anything(self) -> Iterator[Callable[[], bool]]:
-        before = self._version, self.last_heard
-        yield lambda: (self._version, self.last_heard) != before
+    def _received_anything(self) -> Iterator[Callable[[], bool]]:
+        before = self._version, self.last_received
+        yield lambda: (self._version, self.last_received) != before
 
     async def _pause(self, pause: Duration) -> None:
         await self._clock.sleep(pause if self._remote is None else self._remote.spread(pause))
@@ -220,7 +220,7 @@ class Reflector:
         self._heard(self._clock.now())
 
     def _heard(self, now: Instant) -> None:
-        self.last_heard = now
+        self.last_received = now
         self._well()
 
     def _well(self) -> None:
@@ -229,7 +229,7 @@ class Reflector:
 
 
 def _is_older(version: str, than: str) -> bool:
-    """Return whether one version is before another; of those that are no numbers nobody can tell.
+    """Return whether one version is before another; False for those that are no numbers.
 
     Source: Kubernetes v1.35, KEP-5504: resource versions of one resource can be compared.
     """

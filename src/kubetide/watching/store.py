@@ -1,4 +1,4 @@
-"""What a cache holds of the objects of one kind, and whom it tells of changes."""
+"""What a cache holds of the objects of one kind, and who gets its changes."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ class Feed(Generic[T]):
 
     def drain(self) -> dict[Key, T | None]:
         """Return the newest state of each changed object, None for a deleted one, and starts anew."""
+        if not self._changed:
+            return {}
         changed, self._changed = self._changed, {}
         self._wake.clear()
         return changed
@@ -73,7 +75,7 @@ class Store(Generic[T]):
         self._handlers.append(handler)
 
     def put(self, key: Key, new: T | None) -> None:
-        """Take over what is to be held of an object, or that it is gone, and tells everybody."""
+        """Take over what is to be held of an object, or that it is gone, and announce it."""
         old = self.objects.get(key)
         if new is None:
             if old is None:

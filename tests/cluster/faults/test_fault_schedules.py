@@ -32,7 +32,7 @@ from kubetide.runtime.service import Service
 from kubetide.testing import builders
 from kubetide.units.exposition import Registry
 from kubetide.units.time import Duration, before, between, format_rfc3339, minutes, seconds
-from kubetide.watching import shrunken
+from kubetide.watching import holds_of
 
 SPEED = 30
 LIMITS = Limits(deadline=seconds(15), stall=seconds(15))
@@ -130,12 +130,12 @@ class World:
         if replicas >= current:
             return
         pods, began = self.caches["pods"], before(self.clock.now(), self.took())
-        seen = f"from {current} to {replicas} at {began}, pods heard at {pods.last_heard}, holds {self.loop.holds}"
-        if between(pods.last_heard, began) > MAX_AGE:
+        seen = f"from {current} to {replicas} at {began}, pods heard at {pods.last_received}, holds {self.loop.holds}"
+        if between(pods.last_received, began) > MAX_AGE:
             self.wrong.append(f"pods are scaled down on a cache that is too old: {seen}")
         # A list that came while the tick was under way was not known when it decided.
         known = pods.last_relist is not None and pods.last_relist.at <= began
-        if known and shrunken(pods, began, max_relist_loss=0.2, relist_hold=MAX_AGE):
+        if known and holds_of(pods, began, self.loop.state.settings, may_be_old=False):
             self.wrong.append(f"pods are scaled down on a cache that has lost many: {seen}")
 
     def took(self):

@@ -159,7 +159,7 @@ drawn_specs = st.builds(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(st.lists(drawn_specs, min_size=2, max_size=6))
 def test_siblings_come_out_as_by_themselves(pieces):
     """Whichever spec of an owner comes first, and however little the others differ, each says what it says."""
@@ -168,7 +168,7 @@ def test_siblings_come_out_as_by_themselves(pieces):
         assert read(piece) == by_itself(piece)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(st.integers(0, 2**48), st.sampled_from(NODES))
 def test_specs_of_any_fields(seed, node):
     """Specs of any fields, one beside the other that differs in its node, come out as by themselves."""
@@ -179,7 +179,7 @@ def test_specs_of_any_fields(seed, node):
         assert read(piece) == by_itself(piece)
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(drawn_specs, st.data())
 def test_bytes_that_were_changed(piece, data):
     """What is no spec any more is told so, or comes out as by itself."""

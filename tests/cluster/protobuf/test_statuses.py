@@ -129,7 +129,7 @@ drawn_statuses = st.builds(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(st.lists(drawn_statuses, min_size=1, max_size=6).map(lambda pieces: pieces * 3))
 def test_statuses_come_out_as_by_themselves(pieces):
     """Whichever status comes first, and however little the others differ, each says what it says."""
@@ -146,7 +146,7 @@ def test_statuses_of_any_fields(seed):
         assert READ(piece) == READ.by_itself(piece)
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(drawn_statuses, st.data())
 def test_bytes_that_were_changed(piece, data):
     """What is no status any more is told so only where it is by itself, too."""

@@ -84,9 +84,9 @@ class Live:
     With a ``lag`` (seconds) the cache of pods is behind by about so much.
     """
 
-    def __init__(self, clock, faults, lag, tells, webhooks=None):
+    def __init__(self, clock, faults, lag, writes_events, webhooks=None):
         self.clock = clock
-        self.tells = tells
+        self.writes_events = writes_events
         self.cluster = EmbeddedCluster(Store(), clock, seed=5, webhooks=webhooks)
         self.theirs = self.cluster.client(faults=faults)
         kinds = (PODS, NODES, DEPLOYMENTS, REPLICA_SETS, DAEMON_SETS, STATEFUL_SETS, PDBS)
@@ -115,7 +115,7 @@ class Live:
                 nodes=self.nodes,
                 volumes=self.volumes,
                 devices=self.devices,
-                tells=self.tells,
+                writes_events=self.writes_events,
             ),
             "claims": partial(ResourceClaimController, cluster, clock, devices=self.devices, pods=pods),
             "volumes": partial(
@@ -127,7 +127,7 @@ class Live:
                 clock,
                 5,
                 replica_sets=self.replica_sets,
-                tells=self.tells,
+                writes_events=self.writes_events,
                 **owned,
             ),
             "deployments": partial(
@@ -145,7 +145,7 @@ class Live:
                 5,
                 daemon_sets=self.daemon_sets,
                 nodes=self.nodes,
-                tells=self.tells,
+                writes_events=self.writes_events,
                 **owned,
             ),
             "pdbs": partial(
@@ -186,11 +186,11 @@ class Live:
         await self.clock.sleep(milliseconds(int(seconds_ * 1000)))
 
 
-def play(body, *parts, faults=None, lag=0.0, tells=False, webhooks=None):
+def play(body, *parts, faults=None, lag=0.0, writes_events=False, webhooks=None):
     """Run ``body(live)`` in a cluster where the parts of those names run; return what it returns."""
 
     async def main(clock):
-        live = Live(clock, faults, lag, tells, webhooks)
+        live = Live(clock, faults, lag, writes_events, webhooks)
         await live.cluster.create(NAMESPACES, builders.namespace("shop"))
         tasks = [asyncio.create_task(informer.run()) for informer in live.informers]
         for informer in live.informers:

@@ -30,7 +30,7 @@ async def lived(live):
 
 def test_every_pod_is_told_of():
     """Whoever makes, places or removes a pod says so in upstream's words."""
-    events, replica_set = play(lived, *PARTS, tells=True)
+    events, replica_set = play(lived, *PARTS, writes_events=True)
     told = sorted((event.reason, event.involved_object.kind, event.source.component) for event in events)
     assert told == [
         ("Scheduled", "Pod", "default-scheduler"),

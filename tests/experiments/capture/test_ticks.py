@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kubetide.experiments.capture.services import _tick
+from kubetide.experiments.capture.demand import Demand
+from kubetide.experiments.capture.ticks import Tick, Ticks
 from kubetide.horizontal.facts.samples import Answer, SampleColumn
 from kubetide.horizontal.facts.views import HpaView, PodView, ScaleView
 from kubetide.horizontal.state import Delta, State
@@ -67,8 +68,39 @@ def state_of(ready_since, sampled):
 )
 def test_demand(ready_since, sampled, used):
     """The sum of the samples, and their mean for each pod that served then and has none; new pods add nothing."""
-    tick = _tick(state_of(ready_since, sampled), ("default", "web"), NOW)
+    (tick,) = Demand().ticks(state_of(ready_since, sampled), NOW)
     assert (tick.replicas, tick.serving) == (len(ready_since), len(ready_since))
     assert tick.used == (None if used is None else pytest.approx(used))
     if sampled:
         assert tick.middle == NOW - 22.5 * SECOND
+
+
+def test_samples_of_several_times():
+    """Each HPA has the median of its own samples' times, also where they were taken one by one."""
+    pods = {"a1": 10, "a2": 20, "a3": 60, "b1": 30, "b2": 50}
+    views = [
+        PodView("default", name, {"app": name[0]}, "Running", ready="True", ready_since=0) for name in pods
+    ]
+    scales = [ScaleView("default", name, 3, selector=f"app={name}") for name in "ab"]
+    answer = Answer(
+        pods=(["default"] * len(pods), list(pods)),
+        times=np.array([NOW - age * SECOND for age in pods.values()]),
+        windows=np.array([10 * SECOND]),
+        columns=(SampleColumn("cpu", "", np.full(len(pods), 100)),),
+    )
+    hpas = [HpaView("default", name, name, HpaSpec()) for name in "ab"]
+    state = State.from_full(Delta(hpas=hpas, pods=views, scales=scales, answers=[answer]))
+    one, other = Demand().ticks(state, NOW)
+    assert (one.middle, other.middle) == (NOW - 25 * SECOND, NOW - 45 * SECOND)
+    assert (one.used, other.used) == (300.0, 200.0)
+
+
+def test_columns_of_ticks():
+    """Ticks are read back as they were put in, what is not known as None."""
+    put = [Tick(NOW, 3, 2, 250.5, NOW - SECOND), Tick(NOW + SECOND, None, 0, None, NOW)]
+    ticks = Ticks()
+    for tick in put:
+        ticks.append(tick)
+    assert list(ticks) == put
+    assert [ticks[-1], ticks[0]] == [put[1], put[0]]
+    assert ticks[1:] == put[1:]

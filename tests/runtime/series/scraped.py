@@ -9,7 +9,7 @@ from tests.runtime.series.reading import read
 
 from kubetide.embedded.cloud import GroupSpec
 from kubetide.nodes.series import NodesSeries
-from kubetide.runtime.series import Heard
+from kubetide.runtime.series import ListeningRecorder
 from kubetide.units.exposition import Registry
 
 SMALL = GroupSpec(name="small", instance_type="m5.large", max_size=10)
@@ -23,9 +23,9 @@ class Scraped(World):
         super().__init__(clock, *args, **settings)
         self.registry = Registry()
         series = NodesSeries(self.registry, self.controller, clock)
-        heard = Heard(self.recorder, pytest.fail)
-        heard.listen("nodes", series.heard)
-        self.controller._recorder = heard
+        listening = ListeningRecorder(self.recorder, pytest.fail)
+        listening.listen("nodes", series.on_record)
+        self.controller._recorder = listening
 
     def read(self):
         return read(self.registry, "cluster_autoscaler_")

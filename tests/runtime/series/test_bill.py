@@ -48,6 +48,6 @@ def test_nothing_is_counted_of_groups_without_a_price():
     series, world = BillSeries(registry), World(pods=[pod("p")], groups=[group("g")])
     world.increases()
     for _ in range(3):
-        series.heard(world.state, world.now)
+        series.update(world.state, world.now)
         world.now = after(world.now, minutes(1))
     assert not any(read(registry, "kubetide_nodes_").values())

@@ -14,7 +14,7 @@ LONG = {"scale_down_unneeded_time": minutes(3), "scale_down_delay_after_add": mi
 
 def listen(registry):
     series = DemandSeries(registry)
-    return lambda state, *_: series.heard(state)
+    return lambda state, *_: series.update(state)
 
 
 def telling(**options):

@@ -14,7 +14,7 @@ from kubetide.horizontal.series import HorizontalSeries
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS
 from kubetide.ports.errors import Conflict
 from kubetide.runtime.clock import run_virtual
-from kubetide.runtime.series import Heard
+from kubetide.runtime.series import ListeningRecorder
 from kubetide.testing import builders
 from kubetide.units.exposition import Registry
 from kubetide.units.time import seconds
@@ -30,9 +30,9 @@ class Scraped(World):
         super().__init__(clock, **settings)
         self.registry = Registry()
         series = HorizontalSeries(self.registry, self.controller, clock)
-        heard = Heard(self.recorder, pytest.fail)
-        heard.listen("horizontal", series.heard)
-        self.controller._recorder = heard
+        listening = ListeningRecorder(self.recorder, pytest.fail)
+        listening.listen("horizontal", series.on_record)
+        self.controller._recorder = listening
 
     def read(self, prefix=UPSTREAM):
         return read(self.registry, prefix)
@@ -151,10 +151,10 @@ def test_listening_changes_no_record():
     assert told(story) == play(story)
 
 
-def test_each_listener_hears_of_its_own_loop():
-    """A record is kept first, and told to who listens to that loop only."""
+def test_each_listener_gets_the_records_of_its_own_loop():
+    """A record is kept first, and passed to the listeners of that loop only."""
     kept, heard = Kept(), []
-    recorder = Heard(kept, pytest.fail)
+    recorder = ListeningRecorder(kept, pytest.fail)
     recorder.listen("nodes", lambda record: heard.append((record.tick, len(kept.lines))))
     for tick, loop in enumerate(("horizontal", "nodes", "nodes")):
         recorder.write(Record(loop=loop, tick=tick, now=START))
@@ -164,14 +164,14 @@ def test_each_listener_hears_of_its_own_loop():
 
 
 def test_a_listener_that_fails_stops_nothing():
-    """Its bug is said once, records are still kept, and it is not told any more."""
+    """Its bug is said once, records are still kept, and it is not called any more."""
     kept, said, told_of = Kept(), [], []
 
     def failing(record):
         told_of.append(record.tick)
         raise ValueError("a bug")
 
-    recorder = Heard(kept, said.append)
+    recorder = ListeningRecorder(kept, said.append)
     recorder.listen("nodes", failing)
     for tick in range(3):
         recorder.write(Record(loop="nodes", tick=tick, now=START))

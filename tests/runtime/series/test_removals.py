@@ -15,7 +15,7 @@ SHORT = {"scale_down_unneeded_time": minutes(3), "scale_down_delay_after_add": m
 
 def listen(registry):
     series = RemovalSeries(registry)
-    return lambda state, commands, outcomes, now: series.heard(state, commands.actions, outcomes, now)
+    return lambda state, commands, outcomes, now: series.update(state, commands.actions, outcomes, now)
 
 
 def two_nodes(**settings):

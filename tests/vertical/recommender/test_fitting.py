@@ -9,10 +9,11 @@ from tests.vertical.recommender.running import WEB, Run, pod, vpa
 from kubetide.objects.vpa import ContainerPolicy, ResourcePolicy
 from kubetide.plan.board import NodeSize
 from kubetide.units.quantity import milli, whole
-from kubetide.vertical.recommender.core import RecommenderCore, encode_delta
+from kubetide.vertical.recommender.core import ALGORITHM
 from kubetide.vertical.recommender.delta import Delta
+from kubetide.vertical.recommender.dump import dump
 from kubetide.vertical.recommender.explain import explain
-from kubetide.vertical.recommender.fitting import fit_of
+from kubetide.vertical.recommender.targets.fitting import fit_of
 
 GIB = 1 << 30
 SMALL, BIG = NodeSize(1900, 6 * GIB), NodeSize(3800, 14 * GIB)
@@ -76,11 +77,11 @@ def test_a_fitted_pod_fits(cpu, memory, sizes):
 
 def test_a_record_holds_the_sizes():
     """A core that begins at a full record lowers the same."""
-    first = RecommenderCore()
+    first = ALGORITHM.core()
     run = used(APP, LOG, sizes=(SMALL,))
     start = Delta(at=run.now, vpas=[vpa()], pods=[pod()], sizes=(SMALL,))
-    first.apply(encode_delta(start), full=False)
-    second = RecommenderCore()
-    second.apply(first.dump(), full=True)
+    first.apply(ALGORITHM.encode(start), full=False)
+    second = ALGORITHM.core()
+    second.apply(ALGORITHM.encode(dump(first.state)), full=True)
     assert first.decide(run.now) == second.decide(run.now)
-    assert second.dump() == first.dump()
+    assert ALGORITHM.encode(dump(second.state)) == ALGORITHM.encode(dump(first.state))

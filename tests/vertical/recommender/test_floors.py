@@ -8,12 +8,13 @@ from tests.vertical.recommender.running import START, WEB, Run, pod, samples, vp
 
 from kubetide.units.quantity import Quantity
 from kubetide.units.time import Instant, hours, minutes
-from kubetide.vertical.recommender.core import RecommenderCore, encode_delta, encode_outcomes
+from kubetide.vertical.recommender.core import ALGORITHM
 from kubetide.vertical.recommender.decision import Outcomes
 from kubetide.vertical.recommender.delta import Delta
+from kubetide.vertical.recommender.dump import dump
 from kubetide.vertical.recommender.explain import explain
+from kubetide.vertical.recommender.facts.views import Oom, Requested
 from kubetide.vertical.recommender.settings import Settings
-from kubetide.vertical.recommender.views import Oom, Requested
 
 MIB = 1 << 20
 BOUNDED = Settings(oom_lower_bound=True)
@@ -127,9 +128,9 @@ def test_what_is_long_ago_is_not_brought_back():
 @settings(max_examples=30)
 def test_a_record_with_floors_decides_again_to_the_byte(steps):
     """Kills, changes and throttling in any order: a core made of a full record goes on as the one that wrote it."""
-    first = RecommenderCore()
+    first = ALGORITHM.core()
     options = Settings(oom_lower_bound=True, rollback_window=hours(1))
-    first.apply(encode_delta(Delta(at=START, settings=options, vpas=[vpa()])), full=True)
+    first.apply(ALGORITHM.encode(Delta(at=START, settings=options, vpas=[vpa()])), full=True)
     for number, (cpu, held, killed, limit) in enumerate(steps, 1):
         now = Instant(START + minutes(7 * number))
         delta = Delta(
@@ -138,16 +139,16 @@ def test_a_record_with_floors_decides_again_to_the_byte(steps):
             samples=samples(now, ("web-1", "app", min(cpu, limit or cpu), held * MIB)),
             ooms=[Oom("shop", "web-1", "app", now, held * MIB)] if killed else [],
         )
-        first.apply(encode_delta(delta), full=False)
+        first.apply(ALGORITHM.encode(delta), full=False)
         first.decide(now)
-        first.absorb(encode_outcomes(Outcomes()), now)
-    second = RecommenderCore()
-    second.apply(first.dump(), full=True)
-    assert second.dump() == first.dump()
+        first.absorb(ALGORITHM.encode(Outcomes()), now)
+    second = ALGORITHM.core()
+    second.apply(ALGORITHM.encode(dump(first.state)), full=True)
+    assert ALGORITHM.encode(dump(second.state)) == ALGORITHM.encode(dump(first.state))
     later = Instant(START + hours(2))
     ooms = [Oom("shop", "web-1", "app", later, 5 * MIB)]
-    delta = encode_delta(Delta(at=later, pods=[pod(resources=requested(1, 1))], ooms=ooms))
+    delta = ALGORITHM.encode(Delta(at=later, pods=[pod(resources=requested(1, 1))], ooms=ooms))
     for core in (first, second):
         core.apply(delta, full=False)
     assert first.decide(later) == second.decide(later)
-    assert first.dump() == second.dump()
+    assert ALGORITHM.encode(dump(first.state)) == ALGORITHM.encode(dump(second.state))

@@ -15,14 +15,15 @@ from kubetide.objects.vpa import (
     VpaStatus,
 )
 from kubetide.units.time import Instant, hours, minutes
-from kubetide.vertical.recommender.core import RecommenderCore, encode_delta, encode_outcomes
+from kubetide.vertical.recommender.core import ALGORITHM
 from kubetide.vertical.recommender.decide import absorb, checkpoints, decide
 from kubetide.vertical.recommender.decision import Failure, Outcomes
 from kubetide.vertical.recommender.delta import Delta
+from kubetide.vertical.recommender.dump import dump
 from kubetide.vertical.recommender.explain import explain
+from kubetide.vertical.recommender.facts.views import CheckpointView, Oom, StatusView
 from kubetide.vertical.recommender.settings import Settings
 from kubetide.vertical.recommender.state import State
-from kubetide.vertical.recommender.views import CheckpointView, Oom, StatusView
 
 MIB = 1 << 20
 
@@ -260,24 +261,24 @@ def test_stored_checkpoints_without_a_vpa_are_deleted_after_ten_minutes():
 
 def test_a_record_decides_again_to_the_byte():
     """A core that begins at a full record decides the same as the one that was running."""
-    first = RecommenderCore()
+    first = ALGORITHM.core()
     start = Delta(at=START, vpas=[vpa()], pods=[pod(), pod("web-2")])
-    first.apply(encode_delta(start), full=False)
+    first.apply(ALGORITHM.encode(start), full=False)
     for minute in range(1, 40):
         now = Instant(START + minutes(minute))
         rows = samples(now, ("web-1", "app", 37 * minute, minute * 31 * MIB), ("web-2", "app", 50, 90 * MIB))
-        first.apply(encode_delta(Delta(at=now, samples=rows)), full=False)
+        first.apply(ALGORITHM.encode(Delta(at=now, samples=rows)), full=False)
         first.decide(now)
-        first.absorb(encode_outcomes(Outcomes()), now)
-    second = RecommenderCore()
-    second.apply(first.dump(), full=True)
-    assert second.dump() == first.dump()
+        first.absorb(ALGORITHM.encode(Outcomes()), now)
+    second = ALGORITHM.core()
+    second.apply(ALGORITHM.encode(dump(first.state)), full=True)
+    assert ALGORITHM.encode(dump(second.state)) == ALGORITHM.encode(dump(first.state))
     later = Instant(START + minutes(50))
-    delta = encode_delta(Delta(at=later, samples=samples(later, ("web-1", "app", 4000, 900 * MIB))))
+    delta = ALGORITHM.encode(Delta(at=later, samples=samples(later, ("web-1", "app", 4000, 900 * MIB))))
     for core in (first, second):
         core.apply(delta, full=False)
     assert first.decide(later) == second.decide(later)
-    assert first.dump() == second.dump()
+    assert ALGORITHM.encode(dump(first.state)) == ALGORITHM.encode(dump(second.state))
 
 
 def test_a_container_is_explained():

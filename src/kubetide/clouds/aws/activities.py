@@ -1,7 +1,7 @@
 """Why a group lacks machines: what its newest scaling activities say.
 
 Source: cluster-autoscaler (Aug 2026), AWS provider, placeholders of instances that cannot be had. Upstream has
-one class for every cause; here the text of the activity tells them apart.
+one class for every cause; here the text of the activity distinguishes them.
 """
 
 from __future__ import annotations

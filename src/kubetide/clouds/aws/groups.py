@@ -15,7 +15,7 @@ _DEFAULT_VERSION: Final = "$Default"
 
 
 class LaunchTemplate(NamedTuple):
-    """Which version of which launch template; ``key`` tells whether ``name`` is a name or an id."""
+    """Which version of which launch template; ``key`` says whether ``name`` is a name or an id."""
 
     key: str
     name: str

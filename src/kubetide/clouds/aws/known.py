@@ -114,7 +114,7 @@ class Known:
             self.base, self.shortage, self._view = base, shortage, None
 
     def keep_old(self, why: str) -> None:
-        """Say that AWS no longer tells of this group."""
+        """Keep the last view of a group that AWS no longer lists, and why."""
         if self.stale != why:
             self.stale, self._view = why, None
 

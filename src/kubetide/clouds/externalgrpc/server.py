@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any
 
 import grpc
-from grpc import aio
 
-from kubetide.clouds.common.ini import CloudConfigError
 from kubetide.clouds.externalgrpc.config import Certificates
+from kubetide.clouds.externalgrpc.listening import listening
 from kubetide.clouds.externalgrpc.messages import MESSAGES, METHODS, SERVICE, encode
 from kubetide.clouds.externalgrpc.service import Answer, ProviderService
 from kubetide.clouds.externalgrpc.statuses import status_of
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.errors import CloudError
-
-_GRACE_S: Final = 5.0
 
 
 @asynccontextmanager
@@ -31,28 +28,17 @@ async def serving(cloud: Cloud, address: str, tls: Certificates | None = None) -
 
     Raises: CloudConfigError when the address cannot be used.
     """
-    server = aio.server()
     handlers = {
         name: _handler(answer, *METHODS[name]) for name, answer in ProviderService(cloud).methods().items()
     }
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
-    try:
-        port: int = server.add_insecure_port(address) if tls is None else _secure(server, address, tls)
-    except RuntimeError as error:
-        raise CloudConfigError(f"cannot listen on {address}: {error}") from error
-    await server.start()
-    try:
+    async with listening(address, SERVICE, handlers, None if tls is None else _credentials(tls)) as port:
         yield port
-    finally:
-        await server.stop(_GRACE_S)
 
 
-def _secure(server: Any, address: str, tls: Certificates) -> int:
-    credentials = grpc.ssl_server_credentials(
+def _credentials(tls: Certificates) -> Any:
+    return grpc.ssl_server_credentials(
         [(tls.key, tls.certificate)], root_certificates=tls.authority, require_client_auth=True
     )
-    port: int = server.add_secure_port(address, credentials)
-    return port
 
 
 def _handler(answer: Answer, request: str, _response: str) -> Any:

@@ -36,5 +36,5 @@ _STATUSES: Final[dict[CloudCause, str]] = {
 
 
 def status_of(error: CloudError) -> str:
-    """Return the status with which a server tells of a cloud's refusal."""
+    """Return the gRPC status for a cloud's refusal."""
     return "UNIMPLEMENTED" if isinstance(error, CloudUnsupported) else _STATUSES[error.cause]

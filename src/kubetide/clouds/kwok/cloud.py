@@ -80,13 +80,8 @@ class KwokCloud(Cloud):
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Cloud]:
         """Watch the nodes as long as it is open."""
-        task = asyncio.create_task(self._informer.run())
-        try:
+        async with self._informer.running():
             yield self
-        finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
 
     async def refresh(self) -> Sequence[NodeGroup]:
         """Return the groups, by id. Raises CloudError before the first list of nodes."""

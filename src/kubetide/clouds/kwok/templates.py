@@ -31,7 +31,7 @@ PROVIDER: Final = "kwok:"
 _DEFAULT_MAX = 200
 _SIZE = f"{_PREFIX}min-count", f"{_PREFIX}max-count", f"{_PREFIX}desired-count"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-# Kubernetes' own taints (``node.kubernetes.io/``) tell of the template's node and not of new ones, as do upstream's.
+# Kubernetes' own taints (``node.kubernetes.io/``) describe the template's node and not new ones, as do upstream's.
 _PASSING_TAINTS = (
     "node.kubernetes.io/",
     "node.cloudprovider.kubernetes.io/",

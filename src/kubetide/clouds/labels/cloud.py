@@ -6,9 +6,8 @@ the template of new ones. What a provider would have to do is refused.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 from kubetide.clouds.common.template import INSTANCE_TYPE, ZONE
 from kubetide.clouds.labels.config import GroupsConfig
@@ -43,13 +42,8 @@ class LabelsCloud(Cloud):
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Cloud]:
         """Watch the nodes as long as it is open."""
-        task = asyncio.create_task(self._nodes.run())
-        try:
+        async with self._nodes.running():
             yield self
-        finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
 
     async def refresh(self) -> Sequence[NodeGroup]:
         """Return the groups of the nodes that there are, by id. Raises: CloudError before the first list."""

@@ -125,7 +125,7 @@ def _add_type(file: FileDescriptorProto, model: Any, type_name: str) -> None:
 
 
 def is_told_when_absent(field: Wanted) -> bool:
-    """Return whether a piece that is not there is told from an empty one."""
+    """Return whether a piece that is not there differs from an empty one."""
     return field.optional or field.form not in {"text", "apart"}
 
 

@@ -2,7 +2,7 @@
 
 So the bytes of a spec are compared with those of a sibling, its own node and token in their places. Where they are the
 same, the struct is the sibling's but for these two; and for the affinity, which names the node in pods of a DaemonSet.
-What a place holds does not tell how the rest is read: a token's name takes the place of one as long, and node and
+What a place holds does not determine how the rest is read: a token's name takes the place of one as long, and node and
 affinity are fields of the spec itself.
 """
 
@@ -29,9 +29,9 @@ _AFFINITY_TAG = b"\x92\x01"
 _ONE_BYTE = 0x80
 """Lengths below it are one byte."""
 _MOST_OWNERS = 1_000
-"""Of which a spec is known; as many again that have not been asked for since then are kept beside them."""
+"""Of which a spec is known; as many again that have not been asked for since then are cached beside them."""
 _LONGEST = 16 << 10
-"""Bytes of a spec that may be kept."""
+"""Bytes of a spec that may be cached."""
 _PATIENCE = 4
 
 

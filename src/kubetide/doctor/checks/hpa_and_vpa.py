@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubetide.doctor.checks.hpa_requests import utilization_of
-from kubetide.doctor.finding import Finding
+from kubetide.doctor.finding import Finding, title_of
 from kubetide.doctor.snapshot import Snapshot
+from kubetide.objects.kinds import HPAS, VPAS
 from kubetide.objects.vpa import CONTAINER_OFF, OFF, VerticalPodAutoscaler
 
 _RESOURCES = ("cpu", "memory")
@@ -16,11 +17,11 @@ _RESOURCES = ("cpu", "memory")
 def find(snapshot: Snapshot) -> Iterator[Finding]:
     """Yield the VPAs that change the requests that an HPA divides by."""
     scaled: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
-    for hpa in snapshot.hpas:
+    for hpa in snapshot.every_hpa:
         target = hpa.spec.scale_target_ref
         for resource, _ in utilization_of(hpa):
             key = (target.kind, hpa.metadata.namespace, target.name)
-            scaled.setdefault(key, []).append((resource, hpa.metadata.name))
+            scaled.setdefault(key, []).append((resource, title_of(hpa, HPAS)))
     for vpa in snapshot.vpas:
         ref = vpa.spec.target_ref
         if ref is None:
@@ -33,12 +34,12 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
                 if pair[0] in controlled
             }
         )
-        for resource, hpa_name in both:
+        for resource, scaler in both:
             yield Finding(
                 check="hpa-and-vpa",
                 severity="warning",
-                object=f"VerticalPodAutoscaler {vpa.metadata.namespace}/{vpa.metadata.name}",
-                seen=f"it sets {resource} requests of {ref.kind} {ref.name}, which HPA {hpa_name} scales by {resource} "
+                object=title_of(vpa, VPAS),
+                seen=f"it sets {resource} requests of {ref.kind} {ref.name}, which {scaler} scales by {resource} "
                 "utilization",
                 why="each change of the request moves the utilization that the HPA sees: the two work against each other",
                 fix=f"leave {resource} out of the VPA's controlledResources, set its updateMode to Off, or let the HPA "

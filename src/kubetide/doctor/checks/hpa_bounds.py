@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubetide.doctor.finding import Finding
+from kubetide.doctor.finding import Finding, title_of
 from kubetide.doctor.snapshot import Snapshot
+from kubetide.objects.kinds import HPAS
 
 
 def find(snapshot: Snapshot) -> Iterator[Finding]:
     """Yield the HPAs that want more than ``maxReplicas``, and those that cannot move at all."""
-    for hpa in snapshot.hpas:
-        meta, spec = hpa.metadata, hpa.spec
-        name = f"HorizontalPodAutoscaler {meta.namespace}/{meta.name}"
+    for hpa in snapshot.every_hpa:
+        name, spec = title_of(hpa, HPAS), hpa.spec
         least = 1 if spec.min_replicas is None else spec.min_replicas
         if least == spec.max_replicas:
             yield Finding(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubetide.doctor.finding import Finding, Severity
+from kubetide.doctor.finding import Finding, Severity, title_of
 from kubetide.doctor.snapshot import Snapshot
 from kubetide.objects.hpa import HorizontalPodAutoscaler, MetricSpec
+from kubetide.objects.kinds import HPAS
 
 _MEANT = {"ScalingDisabled"}
 """Reasons of ``ScalingActive=False`` that a person chose."""
@@ -14,7 +15,7 @@ _MEANT = {"ScalingDisabled"}
 
 def find(snapshot: Snapshot) -> Iterator[Finding]:
     """Yield the HPAs whose controller cannot read a metric, and those that name a container that is not there."""
-    for hpa in snapshot.hpas:
+    for hpa in snapshot.every_hpa:
         for metric in hpa.spec.metrics or ():
             yield from _container(snapshot, hpa, metric)
         failed = next(
@@ -52,7 +53,7 @@ def _finding(hpa: HorizontalPodAutoscaler, seen: str, fix: str) -> Finding:
     return Finding(
         check="hpa-metric",
         severity=severity,
-        object=f"HorizontalPodAutoscaler {hpa.metadata.namespace}/{hpa.metadata.name}",
+        object=title_of(hpa, HPAS),
         seen=seen,
         why="a metric that cannot be read holds scale-downs back, and with no other metric nothing is scaled",
         fix=fix,

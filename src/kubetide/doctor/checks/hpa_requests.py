@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubetide.doctor.finding import Finding
+from kubetide.doctor.finding import Finding, title_of
 from kubetide.doctor.snapshot import Snapshot
 from kubetide.objects.hpa import HorizontalPodAutoscaler
+from kubetide.objects.kinds import HPAS
 from kubetide.objects.pod import Container, PodSpec
 
 
@@ -16,7 +17,7 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
     Source: horizontal controller v1.36: utilization is usage over the requests of all containers, and a missing
     request of one fails the metric; a pod-level request stands for all of them (KEP-2837).
     """
-    for hpa in snapshot.hpas:
+    for hpa in snapshot.every_hpa:
         target = hpa.spec.scale_target_ref
         workload = snapshot.workloads.get((target.kind, hpa.metadata.namespace, target.name))
         if workload is None:
@@ -28,7 +29,7 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
             yield Finding(
                 check="hpa-requests",
                 severity="critical",
-                object=f"HorizontalPodAutoscaler {hpa.metadata.namespace}/{hpa.metadata.name}",
+                object=title_of(hpa, HPAS),
                 seen=f"it scales by {resource} utilization, and {workload.title} has no {resource} request in "
                 f"container {', '.join(lacking)}",
                 why="utilization is a share of the request: without it the metric fails, and the HPA never scales on it",

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubetide.doctor.finding import Finding
+from kubetide.doctor.finding import Finding, title_of
 from kubetide.doctor.snapshot import Snapshot
 from kubetide.doctor.workloads import PLURALS
+from kubetide.objects.kinds import HPAS
 
 
 def find(snapshot: Snapshot) -> Iterator[Finding]:
     """Yield the HPAs whose target does not exist."""
-    for hpa in snapshot.hpas:
+    for hpa in snapshot.every_hpa:
         meta, target = hpa.metadata, hpa.spec.scale_target_ref
         key = (target.kind, meta.namespace, target.name)
         plural = PLURALS.get(target.kind)
@@ -28,8 +29,8 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
         yield Finding(
             check="hpa-target",
             severity="critical",
-            object=f"HorizontalPodAutoscaler {meta.namespace}/{meta.name}",
+            object=title_of(hpa, HPAS),
             seen=f"its target {target.kind} {target.name} does not exist in namespace {meta.namespace}",
             why="it scales nothing, and reports FailedGetScale for ever",
-            fix=f"correct spec.scaleTargetRef ({there}), or delete the HPA",
+            fix=f"correct the name of its target ({there}), or delete it",
         )

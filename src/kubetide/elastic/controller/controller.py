@@ -1,4 +1,4 @@
-"""Writes the conditions of ElasticWorkloads: a tick gathers, decides, acts, absorbs and records."""
+"""Writes the conditions of ElasticWorkloads."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any, Final
 import msgspec
 
 from kubetide.acting import EventWriter, in_parallel
-from kubetide.elastic.decide import Notice, Outcome, StatusWrite, absorb, decide
+from kubetide.elastic.core import ALGORITHM
+from kubetide.elastic.decide import Commands, Notice, Outcome, StatusWrite
 from kubetide.elastic.state import Delta, OtherKey, State
 from kubetide.elastic.verdicts import Key, Other, other_hpa, other_vpa
-from kubetide.explain.records import Record
-from kubetide.loop import BaseLoop, Parts
+from kubetide.loop import NoSettings, OneStepLoop, Parts
 from kubetide.objects.elastic import ElasticWorkload
 from kubetide.objects.kinds import ELASTIC_WORKLOADS, HPAS, VPAS
 from kubetide.objects.meta import ObjectMeta
 from kubetide.ports.errors import ApiError, NotFound, Withheld
-from kubetide.units.time import Duration, minutes
+from kubetide.units.time import Duration, Instant, minutes
 from kubetide.watching import Informer
 
 COMPONENT: Final = "kubetide-elastic"
@@ -27,14 +27,13 @@ _PERIOD: Final = minutes(1)
 _LIMIT: Final = 10
 
 
-class ElasticController(BaseLoop):
-    """Says on each object whether it is followed; what its sections do is for the other loops."""
+class ElasticController(OneStepLoop[State, Delta, Commands, list[Outcome], None]):
+    """Sets conditions that say whether each object is followed; other loops carry its sections out."""
 
     name = "elastic"
 
-    def __init__(self, parts: Parts) -> None:
-        super().__init__()
-        self._parts = parts
+    def __init__(self, parts: Parts, _settings: NoSettings) -> None:
+        super().__init__(parts, ALGORITHM)
         self._workloads = parts.caches.of(ELASTIC_WORKLOADS)
         self._others: dict[str, tuple[Informer[Any], Callable[[Any], Other]]] = {
             HPAS.kind: (parts.caches.of(HPAS, keep=other_hpa), other_hpa),
@@ -43,8 +42,6 @@ class ElasticController(BaseLoop):
         self._feed = self._workloads.feed()
         self._other_feeds = {kind: informer.feed() for kind, (informer, _) in self._others.items()}
         self._events = EventWriter(parts.cluster, parts.clock, COMPONENT)
-        self._ticks = 0
-        self.state = State()
         self.eager: asyncio.Event = asyncio.Event()
         self._workloads.on_change(self._changed)
         for informer, read in self._others.values():
@@ -71,42 +68,34 @@ class ElasticController(BaseLoop):
 
     def start_anew(self) -> None:
         """Forget what was derived."""
-        self.state = State()
+        super().start_anew()
         self._workloads.close_feed(self._feed)
         self._feed = self._workloads.feed()
         for kind, (informer, _) in self._others.items():
             informer.close_feed(self._other_feeds[kind])
             self._other_feeds[kind] = informer.feed()
 
-    async def tick(self) -> None:
-        """Gather, decide, act, absorb and record once."""
-        now = self._parts.clock.now()
-        self._ticks += 1
-        full = self._ticks == 1 or self._parts.recorder.wants_full(self.name)
+    async def gather(self, now: Instant) -> Delta:
+        """Take over what changed of the objects."""
+        del now
         delta = self._changes()
         self.state.apply(delta)
-        if full:
-            # As of a state that is read from the record.
-            self.state.look_at_all()
-            delta = self.state.dump()
-        given = msgspec.json.encode(delta)
-        commands = decide(self.state, now)
-        outcomes = await in_parallel(commands.writes, self._write, limit=_LIMIT)
-        absorb(self.state, commands, outcomes)
-        self._parts.recorder.write(
-            Record(
-                loop=self.name,
-                tick=self._ticks,
-                now=now,
-                full=full,
-                state=msgspec.Raw(given),
-                commands=msgspec.Raw(msgspec.json.encode(commands)),
-                outcomes=msgspec.Raw(msgspec.json.encode(outcomes)),
-                reasons=commands.reasons,
-            )
-        )
+        return delta
+
+    def everything(self) -> Delta:
+        """Return the whole state; every object is looked at again, as in a state that is read from the record."""
+        self.state.look_at_all()
+        return self.state.dump()
+
+    async def act(self, commands: Commands) -> list[Outcome]:
+        """Write the statuses."""
+        return await in_parallel(commands.writes, self._write, limit=_LIMIT)
+
+    async def report(self, commands: Commands, result: None) -> None:
+        """Write the events."""
+        del result
         for notice in commands.notices:
-            await self._tell(notice)
+            await self._emit(notice)
 
     def _changes(self) -> Delta:
         changed = {
@@ -132,7 +121,7 @@ class ElasticController(BaseLoop):
         namespace, name = write.key
         status = msgspec.json.decode(write.status)
         try:
-            await self._parts.cluster.patch(
+            await self.parts.cluster.patch(
                 ELASTIC_WORKLOADS, name, {"status": status}, namespace=namespace, subresource="status"
             )
         except (NotFound, Withheld):
@@ -141,7 +130,7 @@ class ElasticController(BaseLoop):
             return Outcome(str(error))
         return Outcome()
 
-    async def _tell(self, notice: Notice) -> None:
+    async def _emit(self, notice: Notice) -> None:
         found = self.state.scene.workloads.get(notice.key)
         if found is not None:
             meta = found.metadata

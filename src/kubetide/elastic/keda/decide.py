@@ -117,7 +117,7 @@ def problems_of(state: State, key: Key, answer: Answer | None) -> tuple[str, ...
     return (answer.error,) if answer is not None and answer.error else ()
 
 
-def absorb(state: State, commands: Commands, outcomes: Sequence[Outcome]) -> Result:
+def absorb(state: State, commands: Commands, outcomes: Sequence[Outcome], now: Instant) -> Result:
     """Take in what came of the writes; return what is said of it."""
     for one in commands.memory:
         state.memory[one.key] = one
@@ -133,9 +133,7 @@ def absorb(state: State, commands: Commands, outcomes: Sequence[Outcome]) -> Res
             reason = "KEDAScaleTargetActivationFailed" if up else "KEDAScaleTargetDeactivationFailed"
             notices.append(Notice(write.key, "Warning", reason, f"Failed to scale {named}: {outcome.error}"))
             reasons.append(VOCABULARY.reason("Failed", subject, error=outcome.error))
-            state.memory[write.key] = replace(
-                state.memory[write.key], due=after(commands.now, source.polling)
-            )
+            state.memory[write.key] = replace(state.memory[write.key], due=after(now, source.polling))
         elif up:
             said = f"Scaled {named} from {write.current} to {write.replicas}, triggered by externalScaler"
             notices.append(Notice(write.key, "Normal", "KEDAScaleTargetActivated", said))

@@ -5,18 +5,20 @@ from __future__ import annotations
 from kubetide.elastic.keda.decide import problems_of
 from kubetide.elastic.keda.sources import hpa_name
 from kubetide.elastic.keda.state import State
+from kubetide.explain.algorithm import StepCore
 from kubetide.units.time import Instant, after, format_rfc3339
 
 
-def names(state: State) -> list[str]:
-    """Return the subjects that can be asked about."""
-    return ["/".join(key) for key in sorted(state.sources)]
+def names(core: StepCore[State]) -> list[str]:
+    """Return the names of all ScaledObjects."""
+    return ["/".join(key) for key in sorted(core.state.sources)]
 
 
-def lines(state: State, subject: str, now: Instant) -> list[str]:
+def lines(core: StepCore[State], subject: str, now: Instant, view: str) -> list[str]:
     """Return whether there is work, what comes of it and when. Raises KeyError for no such object."""
+    del view
     namespace, _, name = subject.partition("/")
-    key = namespace, name
+    state, key = core.state, (namespace, name)
     source, memory = state.sources[key], state.memory[key]
     target = f"{source.target.kind} {source.target.name}"
     found = [f"it scales {target} from {source.lowest} to {source.most} replicas"]

@@ -21,7 +21,7 @@ Do = Literal["register", "make ready", "end"]
 
 @dataclass(eq=False)
 class Machine:
-    """One machine; ``joins`` tells whether it will register a Node, ``node`` whether it has.
+    """One machine; ``joins`` says whether it will register a Node, ``node`` whether it has.
 
     ``todo`` is what it does next, and when.
     """

@@ -45,7 +45,7 @@ class DaemonSetController:
     """Creates and deletes the pods of DaemonSets, and keeps the status.
 
     Args:
-        tells: Whether an event is written for each pod, as upstream does. It doubles the writes, so only
+        writes_events: Whether an event is written for each pod, as upstream does. It doubles the writes, so only
             where people read them.
     """
 
@@ -59,9 +59,9 @@ class DaemonSetController:
         nodes: Informer[Node],
         pods: Informer[Pod],
         pod_index: PodIndex,
-        tells: bool = False,
+        writes_events: bool = False,
     ) -> None:
-        self._tells = tells
+        self._writes_events = writes_events
         self._events = EventWriter(cluster, clock, "daemonset-controller")
         self._cluster = cluster
         self._clock = clock
@@ -190,7 +190,7 @@ class DaemonSetController:
         await self._tell(daemon_set, "SuccessfulDelete", f"Deleted pod: {name}")
 
     async def _tell(self, daemon_set: DaemonSet, reason: str, message: str) -> None:
-        if self._tells:
+        if self._writes_events:
             await self._events.record(DAEMON_SETS, daemon_set.metadata, "Normal", reason, message)
 
     async def _create(self, key: Key, daemon_set: DaemonSet, names: list[str]) -> None:

@@ -81,7 +81,7 @@ class _Row:
 
 
 def _by_times(pods: Sequence[Pod], now: Instant) -> list[Pod]:
-    # Not a plain key: pods that became ready at different times of one magnitude are told apart by
+    # Not a plain key: pods that became ready at different times of one magnitude are ordered by
     # uid, pods that became ready at the same time by restarts and creation first.
     rows = sorted((_Row(pod, now) for pod in pods), key=cmp_to_key(_compare))
     return [row.pod for row in rows]

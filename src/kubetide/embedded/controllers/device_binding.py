@@ -31,7 +31,7 @@ DELETE_PROTECTION = "resource.kubernetes.io/delete-protection"
 
 
 class DeviceBinder:
-    """Gives claims their devices in the cluster."""
+    """Allocates devices to claims in the cluster."""
 
     def __init__(self, cluster: Cluster, devices: DeviceCache) -> None:
         self._cluster = cluster
@@ -63,7 +63,7 @@ class DeviceBinder:
         return self._devices.objects[RESOURCE_CLAIMS].get(planned.key, planned.claim)
 
     async def _made(self, pod: Pod, planned: PlannedClaim) -> ResourceClaim:
-        """Make the claim that stands for extended resources, and tells the pod of it."""
+        """Make the claim that stands for extended resources, and write its name into the pod's status."""
         if planned.allocation is None:
             return planned.claim
         meta = pod.metadata
@@ -76,8 +76,8 @@ class DeviceBinder:
             "spec": to_json(planned.claim.spec),
         }
         claim = await self._cluster.create(RESOURCE_CLAIMS, body, namespace=meta.namespace)
-        told = {"resourceClaimName": claim.metadata.name, "requestMappings": list(_mappings(pod, claim))}
-        patch: Json = {"metadata": {"uid": meta.uid}, "status": {"extendedResourceClaimStatus": told}}
+        status = {"resourceClaimName": claim.metadata.name, "requestMappings": list(_mappings(pod, claim))}
+        patch: Json = {"metadata": {"uid": meta.uid}, "status": {"extendedResourceClaimStatus": status}}
         await self._cluster.patch(PODS, meta.name, patch, namespace=meta.namespace, subresource="status")
         return claim
 

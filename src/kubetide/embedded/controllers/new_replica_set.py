@@ -38,7 +38,7 @@ def looks_the_same(deployment: Deployment, rs: ReplicaSet) -> bool:
 
 
 def without_hash(template: Json) -> Json:
-    """Return the template without the label that tells a Deployment's ReplicaSets apart, and without empty parts."""
+    """Return the template without the label ``pod-template-hash``, and without empty parts."""
     metadata = {key: value for key, value in (template.get("metadata") or {}).items() if value}
     labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != HASH_LABEL}
     return {"metadata": {**metadata, "labels": labels}, "spec": template.get("spec")}

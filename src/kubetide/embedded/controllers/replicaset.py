@@ -37,7 +37,7 @@ class ReplicaSetController:
     ReplicaSet does not touch pods: so nothing is made twice, however late the cache is.
 
     Args:
-        tells: Whether an event is written for each pod, as upstream does. It doubles the writes, so only
+        writes_events: Whether an event is written for each pod, as upstream does. It doubles the writes, so only
             where people read them.
     """
 
@@ -50,9 +50,9 @@ class ReplicaSetController:
         replica_sets: Informer[ReplicaSet],
         pods: Informer[Pod],
         pod_index: PodIndex,
-        tells: bool = False,
+        writes_events: bool = False,
     ) -> None:
-        self._tells = tells
+        self._writes_events = writes_events
         self._cluster = cluster
         self._clock = clock
         self._seed = seed
@@ -226,7 +226,7 @@ class ReplicaSetController:
                 return
 
     async def _tell(self, rs: ReplicaSet, reason: str, message: str) -> None:
-        if self._tells:
+        if self._writes_events:
             await self._events.record(REPLICA_SETS, rs.metadata, "Normal", reason, message)
 
     async def _delete(self, key: Key, rs: ReplicaSet, surplus: Sequence[Pod]) -> None:

@@ -52,7 +52,7 @@ class Scheduler:
         volumes: Claims and volumes; pods are placed as if they had none without it.
         devices: Claims for devices; pods are placed as if they had none without it.
         chooser: Chooses among nodes; by default with the default profile, without owners of pods.
-        tells: Whether an event is written for each pod that was bound. It doubles the writes, so only
+        writes_events: Whether an event is written for each pod that was bound. It doubles the writes, so only
             where people read them.
     """
 
@@ -67,9 +67,9 @@ class Scheduler:
         volumes: VolumeCache | None = None,
         devices: DeviceCache | None = None,
         chooser: PodChooser | None = None,
-        tells: bool = False,
+        writes_events: bool = False,
     ) -> None:
-        self._tells = tells
+        self._writes_events = writes_events
         self._cluster = cluster
         self._clock = clock
         self._pods = pods
@@ -178,7 +178,7 @@ class Scheduler:
                 self._wake_if_claims_help(pod_class)
 
     def _wake_if_claims_help(self, pod_class: PodClass) -> None:
-        """Wake the class when it fits now, or when other things are wrong with its claims than were told."""
+        """Wake the class when it fits now, or when other things are wrong with its claims than were reported."""
         everywhere = self._snapshot.refused_everywhere(pod_class)
         if everywhere is None:
             self._wake_if_it_fits(pod_class)
@@ -366,7 +366,7 @@ class Scheduler:
                 return
             raise
         self._queue.remove(entry.key)
-        if self._tells:
+        if self._writes_events:
             message = f"Successfully assigned {namespace}/{name} to {node}"
             await self._events.record(PODS, pod.metadata, "Normal", "Scheduled", message)
 

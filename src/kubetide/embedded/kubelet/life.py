@@ -69,5 +69,5 @@ class Life:
     parked: Step | None = None
 
     def lives(self, now: Instant) -> Lives:
-        """Return what a status tells of its containers; ``now`` for those that have not started."""
+        """Return what a status says of its containers; ``now`` for those that have not started."""
         return Lives(self.started or now, self.restarts, self.ended)

@@ -57,7 +57,7 @@ class KubeletPool:
         settled: Settled | None = None,
         heartbeat: Duration = HEARTBEAT,
         lease_renewal: Duration = ZERO,
-        tells_resources: bool = False,
+        reports_resources: bool = False,
     ) -> None:
         """Follow the informers from now on; writes nothing before ``run``.
 
@@ -73,7 +73,7 @@ class KubeletPool:
             settled: Pods that count as ready from the beginning.
             heartbeat: How often node statuses are confirmed; 0 is never.
             lease_renewal: How often node leases are renewed; 0 is never, as nothing here reads them.
-            tells_resources: Whether statuses say the resources of containers from the start, as those of real
+            reports_resources: Whether statuses say the resources of containers from the start, as those of real
                 kubelets do; on a cluster behind a connection they always do.
         """
         self._cluster = cluster
@@ -97,7 +97,7 @@ class KubeletPool:
             keeper=self._keeper,
             lives=self._lives,
             on_node=self._on_node,
-            tells_always=tells_resources or as_remote(cluster) is not None,
+            always_reports=reports_resources or as_remote(cluster) is not None,
         )
         for node_key, node in nodes.objects.items():
             self._node_changed(node_key, None, node)
@@ -175,7 +175,7 @@ class KubeletPool:
                 life.parked = None
                 self._collect_later(pod_key, life)
         elif old is None:
-            # Its pods may have been heard of first.
+            # Its pods may have come first.
             for pod_key in list(self._on_node.get(name, ())):
                 pod = self._pods.objects.get(pod_key)
                 if pod is not None:

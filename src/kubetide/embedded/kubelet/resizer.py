@@ -45,11 +45,11 @@ class Resizer:
         keeper: NodeKeeper,
         lives: Mapping[Key, Life],
         on_node: Mapping[str, Mapping[Key, None]],
-        tells_always: bool,
+        always_reports: bool,
     ) -> None:
         self._cluster = cluster
-        # kube-apiserver resizes only pods whose statuses tell of resources; where nobody reads them they say nothing new.
-        self._tells_always = tells_always
+        # kube-apiserver resizes only pods whose statuses have resources; where nobody reads them they say nothing new.
+        self._always_reports = always_reports
         self._clock = clock
         self._agenda = agenda
         self._pods = pods
@@ -62,9 +62,9 @@ class Resizer:
         """Grant a pod that is new here what it asks for, and one that runs already what it has."""
         life.generation = pod.metadata.generation
         life.allocated = pod.spec
-        if self._tells_always:
+        if self._always_reports:
             life.actual = pod.spec
-        if pod.status.phase == "Running" and _tells_resources(pod):
+        if pod.status.phase == "Running" and _reports_resources(pod):
             life.allocated, life.actual = granted_before(pod)
             self.look(key, life, pod)
 
@@ -161,14 +161,14 @@ class Resizer:
         await self._cluster.patch(
             PODS,
             meta.name,
-            {"status": told(life, pod, {**_statuses(raw), **status})},
+            {"status": with_reported_resources(life, pod, {**_statuses(raw), **status})},
             namespace=meta.namespace,
             subresource="status",
         )
 
 
-def told(life: Life, pod: Pod, status: Json) -> Json:
-    """Return a status that tells of resources, where the pod has ever been resized."""
+def with_reported_resources(life: Life, pod: Pod, status: Json) -> Json:
+    """Return a status with resources, where the pod has ever been resized."""
     if life.actual is None:
         return status
     status = {"observedGeneration": pod.metadata.generation, **status}
@@ -190,8 +190,8 @@ def _requests(pod: Pod, spec: PodSpec) -> dict[str, int]:
     return pod_requests(msgspec.structs.replace(pod, spec=spec))
 
 
-def _tells_resources(pod: Pod) -> bool:
-    """Return whether any status tells resources, whatever it says of them."""
+def _reports_resources(pod: Pod) -> bool:
+    """Return whether any status has resources, whatever they are."""
     status = pod.status
     containers = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
     return status.resources is not None or any(one.resources is not None for one in containers)

@@ -101,7 +101,7 @@ def conditions(
 
 
 def with_resources(statuses: list[Json], allocated: PodSpec, actual: PodSpec) -> list[Json]:
-    """Return container statuses that tell what each was granted, and what it runs with."""
+    """Return container statuses with what each was granted, and what it runs with."""
     granted, running = _by_name(allocated), _by_name(actual)
     result = []
     for status in statuses:
@@ -119,7 +119,7 @@ def _by_name(spec: PodSpec) -> dict[str, Container]:
 
 
 def granted_before(pod: Pod) -> tuple[PodSpec, PodSpec]:
-    """Return what a running pod was granted and what it runs with, as its status tells."""
+    """Return what a running pod was granted and what it runs with, by its status."""
     statuses = {
         status.name: status
         for status in (*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ()))

@@ -64,7 +64,7 @@ class Timing:
         self._images: dict[str, dict[str, Instant]] = {}
 
     def draw(self, pod: Pod, step: Step, count: int = 0) -> Duration:
-        """Return the time of the pod's step; ``count`` tells steps apart that occur more than once."""
+        """Return the time of the pod's step; ``count`` distinguishes steps that occur more than once."""
         times = self._times_of(pod) if self._times_of is not None else None
         delay: Delay = getattr(times or self._times, step)
         return delay.draw(self._seed, pod.metadata.uid, step, count)

@@ -24,7 +24,7 @@ class ExternalSeries:
     Attributes:
         metric: Its name.
         trace: Its values over time.
-        labels: What tells it from other series of the metric.
+        labels: Unique among the series of the metric.
         namespace: Where it can be asked for; empty for everywhere.
     """
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ NO_NODE = 0
 
 _FIRST_ROWS = 64
 _MOST_LABELS = 4096
-"""Different sets of labels whose service is kept: those of StatefulSets' pods are each their own."""
+"""Different sets of labels whose service is cached: those of StatefulSets' pods are each their own."""
 _NEVER = np.iinfo(np.int64).max
 
 
@@ -62,6 +62,16 @@ class Shape:
     side_cpu: float
     nano: tuple[int, ...]
     memory: tuple[int, ...]
+
+
+class _Facts(NamedTuple):
+    """What of a pod changes with its status."""
+
+    node: str
+    started_ns: int
+    running: bool
+    exists: bool
+    serving: bool
 
 
 class PodRows:
@@ -115,6 +125,7 @@ class PodRows:
         self.namespaces: NDArray[np.object_]
         self.node_names: NDArray[np.object_]
         self.containers: NDArray[np.object_]
+        self._facts: NDArray[np.object_]
         self.container_count: NDArray[np.int64]
         self.worker: NDArray[np.int64]
         grown("service", np.int64, dummy)
@@ -132,19 +143,19 @@ class PodRows:
         grown("memory_request", np.float64, 0.0)
         grown("memory_limit", np.float64, np.inf)
         grown("side_cpu", np.float64, 0.0)
-        for name in ("pods", "shapes", "names", "namespaces", "node_names", "containers"):
+        for name in ("pods", "shapes", "names", "namespaces", "node_names", "containers", "_facts"):
             grown(name, np.object_, None)
         grown("container_count", np.int64, 0)
         grown("worker", np.int64, -1)
 
     def set_pod(self, key: Key, pod: Pod) -> None:
         """Take in a pod or its change."""
-        self.changes += 1
         row = self._row_of.get(key)
         if row is None:
             row = self._new_row(key)
         old: Pod | None = self.pods[row]
         shape: Shape | None = self.shapes[row]
+        self.pods[row] = pod
         if (
             shape is None
             or old is None
@@ -152,39 +163,41 @@ class PodRows:
             or acting_containers(old) != acting_containers(pod)
         ):
             shape = self._shape(key, pod)
-            self.version += 1
-            self.shapes[row] = shape
-            self.service[row] = shape.service
-            self.request[row] = shape.request
-            self.limit[row] = shape.limit
-            self.memory_request[row] = shape.memory_request
-            self.memory_limit[row] = shape.memory_limit
-            self.leak[row] = shape.leak
-            self.namespaces[row], self.names[row] = key
-            self.containers[row] = shape.containers
-            self.container_count[row] = len(shape.containers)
-            self.worker[row] = shape.worker
-        self.pods[row] = pod
-        self.node_names[row] = pod.spec.node_name
-        at = pod.status.start_time
-        running = pod.status.phase == "Running"
-        if running and shape.worker >= 0:
-            running, at = _worker_runs(pod, shape.containers[shape.worker])
-        started = parse_rfc3339(at) if running and at else _NEVER
+            self._put_shape(row, key, shape)
+        facts = _facts_of(pod, shape)
+        if facts == self._facts[row]:
+            return
+        self.changes += 1
+        self._facts[row] = facts
+        running, started = facts.running, facts.started_ns
         if started != self.started_ns[row] and running and shape.service < len(self._services):
             self.startup[row] = self._services[shape.service].startup_cpu_seconds * 1000.0
         if running != self.running[row] or started != self.started_ns[row]:
             self.version += 1
-        deleting = pod.metadata.deletion_timestamp is not None
-        ready = pod_condition(pod, "Ready")
-        self.node[row] = self._number(pod.spec.node_name)
+        self.node_names[row] = facts.node
+        self.node[row] = self._number(facts.node)
         self.started_ns[row] = started
         self.running[row] = running
-        self.exists[row] = not is_finished(pod) and not deleting
-        self.serving[row] = running and not deleting and ready is not None and ready.status == "True"
+        self.exists[row] = facts.exists
+        self.serving[row] = facts.serving
         self.base_cpu[row] = shape.base_cpu if running else 0.0
         self.side_cpu[row] = shape.side_cpu if running else 0.0
         self.base_memory[row] = shape.base_memory if running else 0.0
+
+    def _put_shape(self, row: int, key: Key, shape: Shape) -> None:
+        self.version += 1
+        self._facts[row] = None
+        self.shapes[row] = shape
+        self.service[row] = shape.service
+        self.request[row] = shape.request
+        self.limit[row] = shape.limit
+        self.memory_request[row] = shape.memory_request
+        self.memory_limit[row] = shape.memory_limit
+        self.leak[row] = shape.leak
+        self.namespaces[row], self.names[row] = key
+        self.containers[row] = shape.containers
+        self.container_count[row] = len(shape.containers)
+        self.worker[row] = shape.worker
 
     def remove_pod(self, key: Key) -> None:
         """Free the pod's row."""
@@ -196,6 +209,7 @@ class PodRows:
         self.version += 1
         self.pods[row] = None
         self.shapes[row] = None
+        self._facts[row] = None
         self.service[row] = len(self._services)
         self.node[row] = NO_NODE
         self.started_ns[row] = _NEVER
@@ -311,8 +325,24 @@ class PodRows:
         return 0 if containers else -1
 
 
+def _facts_of(pod: Pod, shape: Shape) -> _Facts:
+    at = pod.status.start_time
+    running = pod.status.phase == "Running"
+    if running and shape.worker >= 0:
+        running, at = _worker_runs(pod, shape.containers[shape.worker])
+    deleting = pod.metadata.deletion_timestamp is not None
+    ready = pod_condition(pod, "Ready")
+    return _Facts(
+        node=pod.spec.node_name,
+        started_ns=parse_rfc3339(at) if running and at else _NEVER,
+        running=running,
+        exists=not is_finished(pod) and not deleting,
+        serving=running and not deleting and ready is not None and ready.status == "True",
+    )
+
+
 def _worker_runs(pod: Pod, worker: str) -> tuple[bool, str | None]:
-    """Return whether the working container runs, and since when; a pod that does not tell runs since its start."""
+    """Return whether the working container runs, and since when; a pod whose status does not say runs since its start."""
     for status in pod.status.container_statuses or ():
         if status.name == worker and status.state is not None:
             if status.state.running is not None:

@@ -88,7 +88,7 @@ class _Reader:
     hold: bool
 
     def read(self, lines: Sequence[str], until: Instant | None) -> SeriesTrace:
-        """Read all lines, or those before ``until`` where times tell."""
+        """Read all lines, or where they have times those before ``until``."""
         rows = ((number, line.strip()) for number, line in enumerate(lines, 1))
         filled = [(number, line) for number, line in rows if line]
         if not filled:

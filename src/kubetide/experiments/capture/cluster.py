@@ -107,7 +107,7 @@ def read_cluster(folder: Path) -> Cluster:
     found = Cluster(Settings())
     reading = _Reading()
     for record in read_records(folder, LOOP):
-        delta = decode_delta(bytes(record.state))
+        delta = decode_delta(record.state)
         if record.full:
             reading.nodes.clear()
         _take_nodes(reading, delta)

@@ -11,7 +11,8 @@ import numpy as np
 from kubetide.experiments.capture.cluster import Cluster
 from kubetide.experiments.capture.manifests import limit_of
 from kubetide.experiments.capture.seen import Seen
-from kubetide.experiments.capture.services import Tick, Workload
+from kubetide.experiments.capture.services import Workload
+from kubetide.experiments.capture.ticks import Tick
 from kubetide.experiments.capture.vertical import Key, Vertical
 from kubetide.objects.base import Json
 from kubetide.units.quantity import bytes_to_text

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
-import numpy as np
 
-from kubetide.horizontal.core import HorizontalCore
-from kubetide.horizontal.facts.pods import IGNORED
+from kubetide.experiments.capture.demand import Demand
+from kubetide.experiments.capture.ticks import Tick, Ticks
+from kubetide.horizontal.core import decode_delta
 from kubetide.horizontal.facts.views import HpaView, Key, PodView
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import State
@@ -20,25 +19,6 @@ from kubetide.units.time import Duration, Instant
 LOOP = "horizontal"
 Workload = tuple[str, str, str]
 """(kind, namespace, name)"""
-_CPU = "cpu"
-
-
-class Tick(NamedTuple):
-    """One HPA's target at one tick.
-
-    Attributes:
-        replicas: What its scale asks for; None where the scale could not be read.
-        serving: Pods that are Running and Ready.
-        used: Milli-CPU of those of these that were Ready at ``middle``: the sum of the samples, and their mean for each
-            that lacks one. None where no sample tells.
-        middle: The middle of the time that the samples cover.
-    """
-
-    at: Instant
-    replicas: int | None
-    serving: int
-    used: float | None
-    middle: Instant
 
 
 class HpaHistory(msgspec.Struct):
@@ -50,7 +30,7 @@ class HpaHistory(msgspec.Struct):
     """
 
     view: HpaView
-    ticks: list[Tick] = msgspec.field(default_factory=list)
+    ticks: Sequence[Tick] = msgspec.field(default_factory=Ticks)
     changed: Instant | None = None
 
 
@@ -81,77 +61,37 @@ class Services(msgspec.Struct):
 
 def read_services(folder: Path) -> Services:
     """Read the HPA loop's records of a run, to their end. Raises RecordError."""
-    core = HorizontalCore()
-    found = Services(core.state.settings)
+    state = State()
+    demand = Demand()
+    found = Services(state.settings)
+    ticks: dict[Key, Ticks] = {}
     started: dict[Key, int] = {}
     for record in read_records(folder, LOOP):
+        delta = decode_delta(record.state)
         if record.full:
-            core = HorizontalCore()
-        core.apply(bytes(record.state), full=record.full)
-        state = core.state
+            state = State.from_full(delta)
+        else:
+            state.apply(delta)
         if not found.first:
             found.first, found.settings = record.now, state.settings
         else:
             found.longest_gap = max(found.longest_gap, Duration(record.now - found.last))
         found.last = record.now
-        for key in state.hpas:
+        for view in delta.hpas:
+            key = view.namespace, view.name
             history = found.hpas.get(key)
             if history is None:
-                history = found.hpas[key] = HpaHistory(state.views[key])
-            elif history.changed is None and state.views[key] != history.view:
+                ticks[key] = Ticks()
+                found.hpas[key] = HpaHistory(view, ticks[key])
+            elif history.changed is None and view != history.view:
                 history.changed = record.now
-            history.ticks.append(_tick(state, key, record.now))
-        found.ready_after += _new_ready(msgspec.json.decode(record.state, type=_Pods).pods, started)
+        for key, tick in zip(state.hpas, demand.ticks(state, record.now), strict=True):
+            ticks[key].append(tick)
+        found.ready_after += _new_ready(delta.pods, started)
     return found
 
 
-def _tick(state: State, key: Key, now: Instant) -> Tick:
-    scale = state.scales.get(key)
-    replicas = None if scale is None or scale.error else scale.spec_replicas
-    rows = state.table.members_of(key)
-    rows = rows[state.table.serving[rows]]
-    there, milli = _cpu_of(state, rows)
-    sampled = rows[there]
-    if not len(sampled):
-        return Tick(now, replicas, len(rows), None, now)
-    end, window = _median(state.samples.times[sampled]), _median(state.samples.windows[sampled])
-    middle = Instant(end - window // 2)
-    # Pods that have become Ready since then had no part in what was measured.
-    took_part = state.table.ready_since[rows] <= middle
-    # Nor have pods that are being deleted any more; what others ask of them goes to those that stay.
-    took_part &= state.table.standing[rows] != IGNORED
-    lacking = int(np.count_nonzero(took_part & ~there))
-    served = int(np.count_nonzero(state.table.ready_since[sampled] <= middle)) or len(sampled)
-    return Tick(now, replicas, len(rows), milli * (served + lacking) / served, middle)
-
-
-def _cpu_of(state: State, rows: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return whether each pod has samples of its CPU, and their sum; of a pod's single containers where need be."""
-    samples = state.samples
-    whole = (_CPU, "")
-    keys = [whole] if whole in samples.milli else [key for key in samples.milli if key[0] == _CPU]
-    if not keys:
-        return np.zeros(len(rows), np.bool_), 0.0
-    there = np.ones(len(rows), np.bool_)
-    for key in keys:
-        there &= samples.has[key][rows]
-    sampled = rows[there]
-    return there, float(sum(samples.milli[key][sampled].sum() for key in keys))
-
-
-def _median(values: np.ndarray) -> int:
-    """Return the median; of samples that were taken together all are the same."""
-    least = values.min()
-    return int(float(least)) if least == values.max() else int(np.median(values))
-
-
-class _Pods(msgspec.Struct):
-    """Of a delta the pods that are new or have changed."""
-
-    pods: tuple[PodView, ...] = ()
-
-
-def _new_ready(pods: tuple[PodView, ...], started: dict[Key, int]) -> Iterator[float]:
+def _new_ready(pods: Sequence[PodView], started: dict[Key, int]) -> Iterator[float]:
     """Yield the seconds from start to Ready of the pods that are Ready for the first time."""
     for pod in pods:
         key = pod.namespace, pod.name

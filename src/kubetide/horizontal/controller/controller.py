@@ -43,7 +43,7 @@ from kubetide.ports.cluster import Cluster, as_remote
 from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, MetricSource
 from kubetide.units.steps import AT_ONCE, Steps
 from kubetide.units.time import ZERO, Duration, Instant
-from kubetide.watching import Caches, Informer, shrunken, too_old
+from kubetide.watching import Caches, Informer, holds_of
 
 LOOP = "horizontal"
 
@@ -100,7 +100,6 @@ class HorizontalController(BaseLoop):
         self._hpas, self._pods = hpas, pods
         self._feed = pods.feed()
         self._anew = False
-        # A cache of the same process is never old, however quiet the cluster is.
         self._remote = as_remote(cluster) is not None
         values = ValueReader(custom, external, clock)
         self._gatherer = Gatherer(
@@ -206,12 +205,7 @@ class HorizontalController(BaseLoop):
         return encoded
 
     def _holds(self, settings: Settings) -> Sequence[str]:
-        now = self._clock.now()
-        old = too_old(self._pods, now, max_cache_age=settings.max_cache_age) if self._remote else ""
-        lacking = shrunken(
-            self._pods, now, max_relist_loss=settings.max_relist_loss, relist_hold=settings.relist_hold
-        )
-        return tuple(why for why in (old, lacking) if why)
+        return holds_of(self._pods, self._clock.now(), settings, may_be_old=self._remote)
 
     def _slim_hpa(self, hpa: HorizontalPodAutoscaler) -> HorizontalPodAutoscaler:
         key = hpa.metadata.namespace, hpa.metadata.name
@@ -224,7 +218,7 @@ class HorizontalController(BaseLoop):
     # ── the board ──
 
     def _announce(self, result: Result, gone: Sequence[Key], now: Instant) -> None:
-        """Tell the other loops how many replicas are wanted, as soon as they are."""
+        """Announce the desired replicas on the board, before there are pods."""
         if self._board is None:
             return
         for key in gone:
@@ -252,10 +246,10 @@ class HorizontalController(BaseLoop):
             self._board.announce(Intent(workload=workload, replicas=settlement.wanted, due=now, source=LOOP))
 
     def _announce_forecasts(self, now: Instant) -> None:
-        """Tell the other loops what is foretold: nodes take longer to come than pods."""
+        """Announce forecasts on the board: nodes take longer to come than pods."""
         assert self._board is not None
-        told = (*intents(self._state, now), *of_targets(self._state, self._board.intents()))
-        found = {(intent.workload, intent.source): intent for intent in told}
+        coming = (*intents(self._state, now), *of_targets(self._state, self._board.intents()))
+        found = {(intent.workload, intent.source): intent for intent in coming}
         for workload, source in sorted(self._foretold - found.keys()):
             self._board.withdraw(workload, source)
         for intent in found.values():

@@ -46,7 +46,7 @@ class Targets:
         cluster: Where the scales are, and the kinds that are not known beforehand.
         kinds: What a reference may mean without asking the cluster.
         workloads: What caches hold.
-        clock: Tells when the cluster was asked for its kinds.
+        clock: For when the cluster was asked for its kinds.
     """
 
     def __init__(

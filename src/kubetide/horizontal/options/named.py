@@ -10,11 +10,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple, Protocol
 
-from kubetide.ports.plugins import Plugin, PluginNotUsable, load_plugin
+from kubetide.ports.plugins import Plugin, PluginGroup, PluginNotUsable
 from kubetide.units.time import Instant
-
-GROUP: Final = "kubetide.hpa-options"
-SETTING: Final = "--horizontal-pod-autoscaler-options"
 
 
 class Situation(NamedTuple):
@@ -55,24 +52,25 @@ class Named(NamedTuple):
     value: Any
 
 
+PLUGINS: Final = PluginGroup[Option](
+    name="kubetide.hpa-options",
+    setting="--horizontal-pod-autoscaler-options",
+    noun="option",
+    must="have `read(text)` and `adjust(value, situation)`",
+    fits=lambda offered: all(callable(getattr(offered, method, None)) for method in ("read", "adjust")),
+    of_class=True,
+)
+
+
 @cache
 def named_options(names: tuple[str, ...]) -> dict[str, tuple[Plugin, Option]]:
     """Return the options by the names of their annotations. Raises PluginNotUsable."""
     found: dict[str, tuple[Plugin, Option]] = {}
     for name in names:
-        plugin, offered = load_plugin(GROUP, name, SETTING)
-        try:
-            option = offered() if isinstance(offered, type) else offered
-        except TypeError as error:
-            raise PluginNotUsable(f"{SETTING}: {name!r} cannot be loaded: {error}") from error
-        if not all(callable(getattr(option, method, None)) for method in ("read", "adjust")):
-            raise PluginNotUsable(
-                f"{SETTING}: {name!r} is no option: it needs `read(text)` and `adjust(value, situation)`"
-            )
         short = name.rpartition(":")[2] if ":" in name else name
         if short in found:
-            raise PluginNotUsable(f"{SETTING}: two options are called {short!r}; name one of them")
-        found[short] = plugin, option
+            raise PluginNotUsable(f"{PLUGINS.setting}: two options are called {short!r}; name one of them")
+        found[short] = PLUGINS.load(name)
     return found
 
 

@@ -46,7 +46,7 @@ _NO_MEMORY = OptionMemory()
 
 
 class Number(NamedTuple):
-    """The number of replicas that is wanted, and how it came about: fields of ``Verdict``."""
+    """The desired replicas, and how they were computed: fields of ``Verdict``."""
 
     desired: int
     why: str = ""
@@ -201,7 +201,7 @@ def _crossed_bounds(spec: Autoscaler) -> Problem:
 
 
 def _pods_uncertain(state: State, spec: Autoscaler, scale: ScaleView) -> Problem | None:
-    """Return why the pods of the target cannot be told from those of other HPAs' targets; None where they can."""
+    """Return why the pods of the target cannot be distinguished from those of other HPAs' targets; None where they can."""
     if not scale.selector:
         text = "selector is required"
         event = events.EventNote(events.WARNING, "SelectorRequired", text)

@@ -50,7 +50,7 @@ _SKIPPED = Outcome("skipped")
 
 
 class Actor:
-    """Does what was decided. Errors become outcomes; of those that no port raises ``bugs`` tells besides."""
+    """Does what was decided. Errors become outcomes; those that no port raises are in ``bugs``, too."""
 
     def __init__(self, cluster: Cluster, cloud: Cloud, clock: Clock, ask: Ask | None = None) -> None:
         """``ask`` puts a question to the expander in a process of its own."""

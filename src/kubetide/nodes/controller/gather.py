@@ -61,7 +61,7 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud, GroupCandidate, NodeGroup
 from kubetide.ports.cluster import Cluster
 from kubetide.scheduling.pods.volume_use import claims_of
-from kubetide.watching import Caches, Feed, Informer, Key, shrunken, too_old
+from kubetide.watching import Caches, Feed, Informer, Key, holds_of
 
 T = TypeVar("T")
 
@@ -100,7 +100,7 @@ class Gatherer:
         self._midway = False
         self.config_maps = ConfigMapReader(cluster)
         self.on_new_demand: Callable[[], None] | None = None
-        """Is told of each pod that has become unschedulable just now."""
+        """Called for each pod that has become unschedulable just now."""
         self.anew = False
         """Whether the last delta holds all that the caches have, for a state that knows nothing."""
         kinds: tuple[Kind[Any], ...] = (
@@ -120,7 +120,7 @@ class Gatherer:
         self.nodes: Informer[Node] = self._sources[NODES.plural].informer
 
     def _pod_changed(self, _key: Key, old: Pod | None, new: Pod | None) -> None:
-        """Tell of a pod that has just become unschedulable; what the first list holds is not new."""
+        """Announce a pod that has just become unschedulable; what the first list holds is not new."""
         if self.on_new_demand is None or new is None or not self._sources[PODS.plural].informer.has_synced:
             return
         settings = self._known.settings
@@ -340,12 +340,15 @@ class Gatherer:
     ) -> tuple[tuple[Key, ...], tuple[T, ...], tuple[Key, ...]]:
         """Return what ``_take`` gives, and first the keys of what changed."""
         source = self._sources[name]
+        drained = source.feed.drain()
+        if not drained:
+            return (), (), ()
         # Of a kind that nobody reads whole the cache has them slim.
         slimmed = source.informer.keep is not None
         keys: list[Key] = []
         changed: list[T] = []
         gone: list[Key] = []
-        for key, item in sorted(source.feed.drain().items(), key=_first):
+        for key, item in sorted(drained.items(), key=_first):
             if item is None:
                 if key in known:
                     gone.append(key)
@@ -363,19 +366,8 @@ class Gatherer:
     def _holds(self) -> tuple[str, ...]:
         """Say why nothing may be removed on what is cached now."""
         now, settings = self._clock.now(), self._known.settings
-        found: list[str] = []
-        for name in ("pods", "nodes"):
-            informer = self._sources[name].informer
-            found.append(too_old(informer, now, max_cache_age=settings.max_cache_age))
-            found.append(
-                shrunken(
-                    informer,
-                    now,
-                    max_relist_loss=settings.max_relist_loss,
-                    relist_hold=settings.relist_hold,
-                )
-            )
-        return tuple(why for why in found if why)
+        caches = [self._sources[name].informer for name in ("pods", "nodes")]
+        return tuple(why for informer in caches for why in holds_of(informer, now, settings))
 
 
 def _has_replication_controller(pod: Pod) -> bool:

@@ -1,4 +1,4 @@
-"""Tells of objects that the loop cannot understand, and goes on without what they say."""
+"""Reports objects that the loop cannot understand, and goes on without what they say."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class NotUnderstood:
         self._ledger: Ledger | None = None
 
     async def look(self, delta: Delta, state: State, *, anew: bool = False) -> None:
-        """Note what is wrong with the objects of a delta that has been applied, and tell of it.
+        """Note what is wrong with the objects of a delta that has been applied, and report it.
 
         ``anew``: the delta is of all objects, and does not say which of those known before are gone.
         """

@@ -1,4 +1,4 @@
-"""What the last tick was decided on, as ``/snapshotz`` tells it: nodes with their pods, pods that fit, templates.
+"""What the last tick was decided on, as ``/snapshotz`` shows it: nodes with their pods, pods that fit, templates.
 
 Source: Cluster Autoscaler, debuggingsnapshot. Objects have the fields that the loop reads.
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import msgspec
@@ -27,8 +27,10 @@ def key_of(item: ApiObject) -> tuple[str, str]:
 
 def put_all(held: dict[tuple[str, str], A], items: Sequence[A]) -> bool:
     """Take over objects by their key; return whether there were any."""
+    if not items:
+        return False
     held.update((key_of(item), item) for item in items)
-    return bool(items)
+    return True
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -69,9 +71,10 @@ class KnownObjects(Generic[H]):
         """Return the objects of a kind by (namespace, name)."""
         return self._objects[kind]
 
-    def apply(self, changes: Changes | None, gone: Iterable[KnownKey], unread: tuple[str, ...]) -> bool:
+    def apply(self, changes: Changes | None, gone: Sequence[KnownKey], unread: tuple[str, ...]) -> bool:
         """Take over what changed, and says whether anything did; ``unread`` may name other kinds too."""
-        gone = tuple(gone)
+        if changes is None and not gone and not unread and not self.unread:
+            return False
         unread = tuple(name for name in unread if name in self._kinds)
         if changes is None and not gone and unread == self.unread:
             return False

@@ -92,7 +92,7 @@ def book(state: State, tick: RequestsTick, placed: Iterable[tuple[Pod, str]], no
 
     Args:
         state: The snapshot is added to.
-        tick: Is told how many pods are booked for.
+        tick: Takes the number of pods that are booked for.
         placed: Pods that were given room in this tick, with the node's name.
         now: The time.
     """

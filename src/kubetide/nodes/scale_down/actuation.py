@@ -58,7 +58,7 @@ FRESH: Duration = seconds(5)
 """How old the last reading of a node's pods may be when its machine is deleted."""
 
 CALL_LOST: Duration = minutes(10)
-"""Long after any write's deadline: reached only when the outcome of a call was never told."""
+"""Long after any write's deadline: reached only when the outcome of a call never came."""
 
 _MAX_READS = 3
 _QUICK_UNTAINTS = 5
@@ -129,7 +129,7 @@ class _Machine:
             case "delaying":
                 return self._await_annotations(deletion, node)
             case "marking" | "deleting":
-                # The call's outcome was never told (the process stopped in between): give the node back.
+                # The call's outcome never came (the process stopped in between): give the node back.
                 return self._fail(deletion, INTERNAL, "the outcome of the last call is unknown")
             case _:
                 return deletion
@@ -363,8 +363,8 @@ class _Machine:
 
     def _fail(self, deletion: Deletion, result: str, error: str) -> Deletion:
         self._failed_groups[deletion.group] = None
-        told, because, given_back = failure(self._state, deletion, result, error, self._now)
-        self.events.append(told)
+        emitted, because, given_back = failure(self._state, deletion, result, error, self._now)
+        self.events.append(emitted)
         self.reasons.append(because)
         return given_back
 

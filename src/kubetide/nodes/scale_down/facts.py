@@ -1,4 +1,4 @@
-"""What is known about each node, kept while the node and its pods stay the same.
+"""What is known about each node, cached while the node and its pods stay the same.
 
 The cache holds nothing that a decision depends on: dropping it changes only the time taken.
 """
@@ -73,7 +73,7 @@ class Refusal(NamedTuple):
 
 
 class _Alike:
-    """What is known of pods that no rule tells apart; the rules are asked when it matters."""
+    """What is known of pods that are the same to every rule; the rules are asked when it matters."""
 
     __slots__ = ("_verdict", "owner", "pod")
 

@@ -29,13 +29,10 @@ from kubetide.objects.meta import ObjectMeta, OwnerReference, controller_of
 from kubetide.objects.pod import Pod, PodSpec, PodStatus
 from kubetide.objects.workload import ReplicaSet
 from kubetide.plan.board import Intent, Workload, missing_replicas, percentile_95
-from kubetide.ports.plugins import Plugin, PluginNotUsable, load_plugin
+from kubetide.ports.plugins import Plugin, PluginGroup, PluginNotUsable
 from kubetide.units.time import Duration, Instant, after, minutes
 
 Key = tuple[str, str]
-
-GROUP: Final = "kubetide.demand-sources"
-SETTING: Final = "--demand-sources"
 
 EXPECTED_BOOT = minutes(3)
 EXPECTED_START = minutes(1)
@@ -98,7 +95,7 @@ def buffer_pods(state: State, now: Instant) -> list[Asked]:
 
 
 def intended_pods(state: State, now: Instant) -> list[Asked]:
-    """Return the replicas that the board says are wanted and that do not exist yet.
+    """Return the replicas that the board announces and that do not exist yet.
 
     Of several intents for a workload the largest that is due holds; one counts as due as early as its
     nodes must be asked for (``lead_of``), until its own end. Replicas that are wanted for long after their
@@ -108,10 +105,10 @@ def intended_pods(state: State, now: Instant) -> list[Asked]:
     """
     wanted: dict[Workload, Intent] = {}
     for intent in state.intents:
-        if intent.workload.kind == "HorizontalPodAutoscaler" or intent.due > after(
-            now, lead_of(state, intent)
-        ):
+        if intent.workload.kind == "HorizontalPodAutoscaler":
             continue  # an autoscaler announces its target itself
+        if intent.due > now and intent.due > after(now, lead_of(state, intent)):
+            continue
         if intent.until is not None and intent.until < now:
             continue
         best = wanted.get(intent.workload)
@@ -160,6 +157,14 @@ def lead_of(state: State, intent: Intent) -> Duration:
 
 Source = Callable[[State, Instant], list[Asked]]
 
+PLUGINS: Final = PluginGroup[Source](
+    name="kubetide.demand-sources",
+    setting="--demand-sources",
+    noun="demand source",
+    must="be a function of a state and a time",
+    fits=callable,
+)
+
 SOURCES: dict[str, Source] = {
     "pending": pending_pods,
     INJECTED: proactive_pods,
@@ -179,7 +184,9 @@ def check_sources(names: Sequence[str]) -> None:
             source_of(name)
         except PluginNotUsable as error:
             known = ", ".join(SOURCES)
-            raise ValueError(f"{SETTING}: there is no source {name!r}; there are {known}; {error}") from error
+            raise ValueError(
+                f"{PLUGINS.setting}: there is no source {name!r}; there are {known}; {error}"
+            ) from error
 
 
 def source_of(name: str) -> Source:
@@ -190,17 +197,11 @@ def source_of(name: str) -> Source:
 @cache
 def named_source(name: str) -> tuple[Plugin, Source]:
     """Return the source of another package. Raises PluginNotUsable."""
-    plugin, offered = load_plugin(GROUP, name, SETTING)
-    if not callable(offered):
-        raise PluginNotUsable(
-            f"{SETTING}: {name!r} is no source: it must be a function of a state and a time"
-        )
-    source: Source = offered
-    return plugin, source
+    return PLUGINS.load(name)
 
 
 def demand(state: State, now: Instant) -> list[Asked]:
-    """Return all that is asked for by the sources that are on. Raises PluginNotUsable for a source that is not installed."""
+    """Return the pods of all sources that are on. Raises PluginNotUsable for a source that is not installed."""
     names = (*_ALWAYS, *(name for name in state.settings.demand_sources if name not in _ALWAYS))
     return [asked for name in names for asked in source_of(name)(state, now)]
 

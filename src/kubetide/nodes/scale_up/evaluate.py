@@ -210,7 +210,7 @@ class _Together:
             evaluated.asked.append((known, these))
 
     def forget_classes(self) -> None:
-        """Leave the templates, which are kept for later calls, as they were."""
+        """Leave the templates, which later calls use again, as they were."""
         self._all.forget_classes()
         for at in self._asked_alone:
             self._templates[at].fresh.forget_classes()
@@ -240,7 +240,7 @@ class _Together:
         return refusal_of
 
     def _at_places(self, keys: tuple[str, ...], passes: BoolVector) -> list[tuple[int, list[int]]]:
-        """Return the templates that pass, by what tells them apart for terms about these labels."""
+        """Return the templates that pass, grouped by these labels as far as a term distinguishes them."""
         known = (keys, passes.tobytes())
         found = self._by_place.get(known)
         if found is None:

@@ -1,4 +1,4 @@
-"""What expanders are given besides their options, and what they have to tell."""
+"""What expanders get besides their options, and what they report."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def on_pod(pod: Pod, reason: str, message: str) -> EventRecord:
 
 
 def triggered(tick: Tick) -> list[EventRecord]:
-    """One for each pod that the new nodes are for: it tells of the groups that grow for this pod."""
+    """One for each pod that the new nodes are for: it names the groups that grow for this pod."""
     found = []
     for option in tick.chosen:
         groups = (option.group.id, *option.similar)

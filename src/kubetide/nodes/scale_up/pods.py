@@ -61,7 +61,7 @@ def demanded_pods(state: State, now: Instant, hints: Mapping[str, str], *, most:
 
 
 def look_on(state: State, wanted: Wanted, now: Instant, most: int | None) -> None:
-    """Look for places for the next pods; once all were looked at, or the time for it is over, tell apart what is left."""
+    """Look for places for the next pods; once all were looked at, or the time for it is over, sort out what is left."""
     search = wanted.search
     assert search is not None, "there are pods that were not looked at"
     late = is_late(state, wanted.begun)

@@ -1,4 +1,4 @@
-"""``cluster_autoscaler_*``: what the node loop tells Prometheus, under upstream's names."""
+"""``cluster_autoscaler_*``: the series of the node loop, under upstream's names."""
 
 from kubetide.nodes.series.ticks import NodesSeries
 

@@ -34,7 +34,7 @@ class BillSeries:
         self._rates = (0.0, 0.0)
         """Cost and bound an hour, as they have been since the last tick."""
 
-    def heard(self, state: State, now: Instant) -> None:
+    def update(self, state: State, now: Instant) -> None:
         """Take in a tick that has seen nodes and groups."""
         prices = {
             name: group.price_per_hour

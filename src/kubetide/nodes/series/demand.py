@@ -45,7 +45,7 @@ class DemandSeries:
         )
         self._counted: tuple[Tick | None, int] = (None, 0)
 
-    def heard(self, state: State) -> None:
+    def update(self, state: State) -> None:
         """Count what the step that is over has found out."""
         tick = state.tick
         if tick is None:

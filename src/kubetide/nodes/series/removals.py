@@ -49,7 +49,7 @@ class RemovalSeries:
         """Nodes that were left out the last time, and when their turn last came."""
         self._looked: Instant | None = None
 
-    def heard(
+    def update(
         self, state: State, actions: Sequence[Action], outcomes: Sequence[Outcome], now: Instant
     ) -> None:
         """Count what came of a scale-down step."""

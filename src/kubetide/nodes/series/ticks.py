@@ -52,14 +52,14 @@ ERRORS = (
     "nodeGroupDoesNotExistError",
     "unexpectedScaleDownStateError",
 )
-"""Upstream's types; the later ones are not told apart here, and stay at 0."""
+"""Upstream's types; the later ones are not distinguished here, and stay at 0."""
 
 _commands = msgspec.json.Decoder(Commands)
 _outcomes = msgspec.json.Decoder(Outcomes)
 
 
 class NodesSeries:
-    """Counts what came of each step; ``heard`` is to be called with each record of the loop."""
+    """Counts what came of each step; ``on_record`` is to be called with each record of the loop."""
 
     def __init__(self, registry: Registry, controller: NodesController, clock: Clock) -> None:
         per_group = controller.state.settings.emit_per_nodegroup_metrics
@@ -118,7 +118,7 @@ class NodesSeries:
         for result in ("succeeded", "failed"):
             self._evicted.add(0, result)
 
-    def heard(self, record: Record) -> None:
+    def on_record(self, record: Record) -> None:
         """Count the step that the record ends."""
         state = self._controller.state
         commands = _commands.decode(record.commands)
@@ -127,12 +127,12 @@ class NodesSeries:
             self._count_action(state, action, outcome)
         if state.step == "update":
             self._count_failures(state)
-            self._bill.heard(state, record.now)
+            self._bill.update(state, record.now)
         given_up = sum(one.kind == "Pod" and one.reason == FAILED for one in commands.events)
         if given_up:
             self._evicted.add(given_up, "failed")
-        self._demand.heard(state)
-        self._removals.heard(state, commands.actions, outcomes, record.now)
+        self._demand.update(state)
+        self._removals.update(state, commands.actions, outcomes, record.now)
         for part, took in self._controller.stopwatch.take():
             self._functions.took(part, took)
         deletions = state.memory.scale_down.deletions

@@ -1,6 +1,6 @@
 """What machines of an instance type have really had, and templates of the cloud corrected by it.
 
-The least value that was seen is the promise. Entries are kept by image where labels tell images apart:
+The least value that was seen is the promise. There is an entry for each image where labels distinguish images:
 what a node can give away depends on its image and on the settings of its kubelet too.
 """
 
@@ -26,7 +26,7 @@ IMAGE_LABELS: Final = (
     "kubernetes.io/os",
     "node.kubernetes.io/windows-build",
 )
-"""Labels that tell one image of a machine from another."""
+"""Labels that distinguish images of a machine."""
 INSTANCE_TYPE_LABELS: Final = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 
 MOST_TYPES: Final = 512
@@ -34,7 +34,7 @@ MOST_TYPES: Final = 512
 MOST_IMAGES: Final = 4
 """So many images of one type."""
 MACHINE_AMOUNTS: Final = ("cpu", "memory")
-"""What the machine alone decides: an amount that was seen stands in the place of a larger or a smaller one."""
+"""What the machine alone decides: an amount that was seen stands in place of a larger or a smaller one."""
 _ADDED: Final = ("cpu", "ephemeral-storage", "memory", "pods")
 """What every node has: added where a template lacks it."""
 
@@ -103,7 +103,7 @@ def merged(own: Learned, earlier: Learned) -> Learned:
 
 
 def take_over(memory: Memory, earlier: Learned) -> None:
-    """Add what an earlier process has learned; where this one knows more already, all of it is to be kept at once."""
+    """Add what an earlier process has learned; where this one knows more already, all of it is to be stored at once."""
     own = memory.learned
     memory.learned = merged(own, earlier)
     if own != Learned():

@@ -1,6 +1,6 @@
 """Where the devices of nodes differ from those that a new node of their group is expected to have.
 
-Told, and nothing is decided by it: what nodes have is in the snapshot, and templates learn from them.
+It is reported, and nothing is decided by it: what nodes have is in the snapshot, and templates learn from them.
 
 Source: Cluster Autoscaler (July 2026), node template resources mismatch. Devices are compared by driver,
 by how many of a pool have the same attributes; names of pools and values of attributes do not count.

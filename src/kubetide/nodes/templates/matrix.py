@@ -14,7 +14,7 @@ from kubetide.scheduling.pods.classes import classify_unbound
 from kubetide.scheduling.pods.node_selection import HOSTNAME
 
 _MOST_PLACES = 64
-"""So many sets of labels are kept; pods have few."""
+"""So many sets of labels are cached; pods have few."""
 
 
 class TemplateMatrix:
@@ -52,7 +52,7 @@ class TemplateMatrix:
         )
 
     def places(self, keys: tuple[str, ...]) -> Int64Vector:
-        """(templates,): numbers that are the same for templates that no term about these labels tells apart."""
+        """(templates,): numbers that are the same for templates that are equal to every term about these labels."""
         places = self._places.get(keys)
         if places is None:
             if len(self._places) >= _MOST_PLACES:

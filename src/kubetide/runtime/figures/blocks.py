@@ -8,7 +8,7 @@ known, or no longer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 from zlib import crc32
@@ -47,12 +47,12 @@ class Block(NamedTuple):
 _decoder = msgspec.msgpack.Decoder(tuple[list[tuple[str, str, str]], bytes, bytes])
 
 
-def encode_block(block: Block) -> bytes:
+def encode_block(
+    now: Instant, new: Sequence[SeriesKey], ids: Sequence[int], values: Sequence[float]
+) -> bytes:
     """Return a block as bytes."""
-    body = msgspec.msgpack.encode(
-        (block.new, block.ids.astype("<u4").tobytes(), block.values.astype("<f8").tobytes())
-    )
-    return _HEAD.pack(_MAGIC, crc32(body), len(body), block.now) + body
+    body = msgspec.msgpack.encode((new, np.array(ids, "<u4").tobytes(), np.array(values, "<f8").tobytes()))
+    return _HEAD.pack(_MAGIC, crc32(body), len(body), now) + body
 
 
 def decode_blocks(data: bytes) -> Iterator[tuple[Block, int]]:

@@ -3,7 +3,7 @@
 Cluster Autoscaler is kept out by its Lease. Upstream's HPA controller has none of its own: its process holds the one
 of kube-controller-manager whether that controller is on or off. What it does leave is its name in the
 ``managedFields`` of each status and scale it writes. It writes a status only when that changes, so that the age of
-the last write tells nothing about whether it is alive: an HPA whose status another manager has written stays its own
+the last write does not show whether it is alive: an HPA whose status another manager has written stays its own
 until a person hands it over.
 
 Source: API concepts, "Field management"; pkg/controller/podautoscaler of kube-controller-manager v1.36 (a status is
@@ -95,7 +95,7 @@ class _Spec(msgspec.Struct, rename=json_name):
 
 
 class ManagedHpa(msgspec.Struct, rename=json_name):
-    """An HPA as far as it tells who serves it."""
+    """What of an HPA shows who serves it."""
 
     api_version: str = ""
     kind: str = ""
@@ -109,7 +109,7 @@ class _WorkloadSpec(msgspec.Struct, rename=json_name):
 
 
 class ManagedWorkload(msgspec.Struct, rename=json_name):
-    """An object with ``scale``, as far as it tells who scales it."""
+    """What of an object with ``scale`` shows who scales it."""
 
     api_version: str = ""
     kind: str = ""
@@ -158,7 +158,7 @@ class View(NamedTuple):
 
 
 class ScaleView(NamedTuple):
-    """Which other controllers an object's ``scale`` tells of, and the replicas that it asks for.
+    """Which other controllers have written an object's ``scale``, and the replicas that it asks for.
 
     The API server notes no time there, so that nothing is known of a write but from the watch. Who changes the number
     takes the field over, and with it the entry of who had it before.
@@ -203,7 +203,7 @@ def is_controller(manager: str, own: str = OWN) -> bool:
 
 
 def view_of(hpa: ManagedHpa, own: str = OWN) -> View:
-    """Return what an HPA tells about who serves it."""
+    """Return what of an HPA shows who serves it."""
     meta, target = hpa.metadata, hpa.spec.scale_target_ref
     entries = [one for one in meta.managed_fields or () if one.subresource == "status"]
     return View(

@@ -29,7 +29,7 @@ async def probe(cluster: Cluster, clock: Clock, keys: Sequence[Key], patience: D
     """Return, by HPA, the manager that put it right in time; an HPA that nobody did is left out, and as it was.
 
     Args:
-        keys: HPAs with a status; those without conditions tell nothing and are left out, too.
+        keys: HPAs with a status; those without conditions show nothing and are left out, too.
         patience: How long to wait: two sync periods.
 
     Raises: ApiError where an HPA's status may not be read or written.
@@ -99,6 +99,6 @@ def _writer_since(before: Json, after: Json) -> str:
 
     known = entries(before)
     found = {name: time for name, time in entries(after).items() if known.get(name) != time}
-    # Within one second of the question the time tells nothing: then the latest of all but the asker.
+    # Within one second of the question the time proves nothing: then the latest of all but the asker.
     others = {name: time for name, time in entries(after).items() if not name.endswith("-handover")}
     return max(found or others, key=lambda name: (found or others)[name], default="")

@@ -33,7 +33,7 @@ _BUILT_IN = {(kind.group, kind.kind.lower()): kind for kind in (*STORED_KINDS, R
 
 
 def managed(kind: Kind[Any]) -> Kind[ManagedWorkload]:
-    """Return a kind whose objects are read as far as they tell who scales them."""
+    """Return a kind of whose objects only what shows who scales them is read."""
     return Kind(kind.group, kind.version, kind.kind, kind.plural, ManagedWorkload, namespaced=kind.namespaced)
 
 
@@ -48,7 +48,7 @@ async def found_kinds(cluster: Cluster, wanted: Iterable[TargetKind]) -> dict[Ta
 
 
 async def scale_views(cluster: Cluster, wanted: Iterable[TargetKind], own: str) -> dict[Target, ScaleView]:
-    """Return who else has scaled each object of the kinds; a kind that may not be listed tells nothing.
+    """Return who else has scaled each object of the kinds; a kind that may not be listed counts as scaled by nobody else.
 
     Raises: ApiError where not even Deployments can be listed.
     """

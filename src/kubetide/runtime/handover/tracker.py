@@ -76,7 +76,7 @@ class HpaOwners:
         self._waiting: set[Key] = set()
         """HPAs without a status that are not ours yet."""
         self._given_up: dict[Key, tuple[Write, Instant | None]] = {}
-        """By whom, and the consent that it ended; seconds are too coarse to tell which of two writes came later."""
+        """By whom, and the consent that it ended; seconds are too coarse to show which of two writes came later."""
         self._cluster_wide: Write | None = None
         self._dirty: set[Key] = set()
         self._changed = asyncio.Event()

@@ -1,4 +1,4 @@
-"""Decisions told to a webhook: which ones, in which form, how often, and how they are sent."""
+"""Decisions sent to a webhook: which ones, in which form, how often, and how."""
 
 from kubetide.runtime.notify.messages import Decision, decisions_of, encoded
 from kubetide.runtime.notify.notifier import Notifier

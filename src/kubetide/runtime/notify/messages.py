@@ -25,7 +25,7 @@ _MOST_CHARACTERS = 500
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """A decision that is to be told; ``place`` tells it from the others of its record."""
+    """A decision to send; ``place`` is its place among those of its record."""
 
     at: Instant
     loop: str
@@ -40,7 +40,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 def decisions_of(record: Record, vocabulary: Vocabulary, reasons: Collection[str]) -> list[Decision]:
-    """Return the decisions of a record that are to be told: those of these codes, or where none is named all that did something."""
+    """Return the decisions of a record to send: those of these codes, or where none is named all that did something."""
     found = []
     for place, action in enumerate(record.reasons):
         if not vocabulary.is_action(action):
@@ -69,13 +69,13 @@ def decisions_of(record: Record, vocabulary: Vocabulary, reasons: Collection[str
 
 
 def encoded(decision: Decision, form: Format, *, source: str, left_out: int = 0) -> bytes:
-    """Return the body of the request that tells a decision.
+    """Return the body of the request that sends a decision.
 
     Args:
-        decision: What to tell.
+        decision: What to send.
         form: ``cloudevents`` is structured JSON of CloudEvents 1.0, ``slack`` that of an incoming webhook.
         source: The API server of the cluster.
-        left_out: Decisions before it that were not told, as there were too many.
+        left_out: Decisions before it that were not sent, as there were too many.
     """
     return _slack(decision, left_out) if form == "slack" else _cloud_event(decision, source, left_out)
 
@@ -107,7 +107,7 @@ def _cloud_event(decision: Decision, source: str, left_out: int) -> bytes:
 def _slack(decision: Decision, left_out: int) -> bytes:
     lines = [f"*{decision.loop}* {_escaped(decision.text)}", *(f"• {_escaped(one)}" for one in decision.why)]
     if left_out:
-        lines.append(f"_{left_out} earlier decisions were not told, as there were too many_")
+        lines.append(f"_{left_out} earlier decisions were not sent, as there were too many_")
     return msgspec.json.encode({"text": "\n".join(lines)})
 
 

@@ -21,7 +21,7 @@ _EVERY = seconds(3)
 """Twenty at once, then one every three seconds: what Slack takes, and what a person reads."""
 
 _AGAIN = minutes(10)
-"""The same decision about the same object is not told again for so long: advice comes anew in each tick."""
+"""The same decision about the same object is not sent again for so long: advice comes anew in each tick."""
 
 _MOST_WAITING = 100
 _TIMEOUT_S = 10
@@ -74,8 +74,8 @@ class Notifier:
         """Take the record's decisions; never raises, and never waits."""
         try:
             self._take(record)
-        except Exception:  # noqa: BLE001  the rim: a loop must not fail of what others are told
-            self._warn_once(f"a decision could not be told: {traceback.format_exc().strip()}")
+        except Exception:  # noqa: BLE001  the rim: a loop must not fail because of a notification
+            self._warn_once(f"a decision could not be sent: {traceback.format_exc().strip()}")
 
     def _take(self, record: Record) -> None:
         """Put the record's decisions in the queue, as far as the budget and the queue allow."""
@@ -124,7 +124,7 @@ class Notifier:
                 return True
             if is_final:
                 break
-        self._warn_once(f"decisions cannot be told to the webhook of notify-url: {problem}")
+        self._warn_once(f"decisions cannot be sent to the webhook of notify-url: {problem}")
         return False
 
     def _warn_once(self, text: str) -> None:

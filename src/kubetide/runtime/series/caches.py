@@ -27,8 +27,8 @@ def show_caches(registry: Registry, caches: Caches, clock: Clock) -> None:
         now = clock.now()
         for informer in caches.all:
             failures.set(informer.failures, informer.kind.resource)
-            if informer.last_heard is not None:
-                ages.set(to_seconds(between(informer.last_heard, now)), informer.kind.resource)
+            if informer.last_received is not None:
+                ages.set(to_seconds(between(informer.last_received, now)), informer.kind.resource)
 
     registry.before_scrape(collect)
 

@@ -13,7 +13,7 @@ _NS = 1_000_000_000
 
 
 def show_loops(registry: Registry, loops: Sequence[RunningLoop]) -> dict[str, Listener]:
-    """Add the series of ticks and decisions; returns, by loop, who is to hear of its records."""
+    """Add the series of ticks and decisions; returns, by loop, what is to be called with its records."""
     last = registry.gauge(
         "kubetide_loop_last_tick_timestamp_seconds",
         "Unix time at which a tick of the loop last ended well.",
@@ -41,9 +41,9 @@ def show_loops(registry: Registry, loops: Sequence[RunningLoop]) -> dict[str, Li
 def _counting(decisions: Numbers, loop: RunningLoop) -> Listener:
     name, vocabulary = loop.entry.name, loop.entry.vocabulary
 
-    def heard(record: Record) -> None:
+    def on_record(record: Record) -> None:
         for reason in record.reasons:
             if vocabulary.is_action(reason):
                 decisions.add(1, name, reason.code)
 
-    return heard
+    return on_record

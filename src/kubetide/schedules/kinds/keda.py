@@ -19,7 +19,7 @@ from kubetide.objects.timetables import KedaTrigger, ScaledObject
 from kubetide.schedules.decision import Change, Notice, Run
 from kubetide.schedules.kinds.base import Mode, created_at, instant_of, to_size
 from kubetide.schedules.plans import Forms
-from kubetide.schedules.reading import FIVE_WITH_ZONE, read_zone
+from kubetide.schedules.reading import FIVE_WITH_ZONE
 from kubetide.schedules.tables import Limits, Mark, Progress, Rule, Table, Target, View
 from kubetide.units.cron import CronError, parse_cron
 from kubetide.units.time import Duration, Instant, format_rfc3339, seconds
@@ -167,14 +167,6 @@ def _take(one: KedaTrigger, index: int, rules: list[Rule], refused: list[str]) -
         rules.append(read_trigger(one.metadata or {}, one.metric_type, index))
     except TriggerError as error:
         refused.append(f"triggers[{index}]: {error}")
-
-
-def check_zone(rule: Rule, local: str) -> None:
-    """Raise CronError for a zone that does not exist; KEDA finds out at each poll."""
-    try:
-        read_zone(rule.zone, local)
-    except CronError as error:
-        raise CronError(f"unable to load timezone: {error}") from error
 
 
 def _change(table: Table, rule: Rule, view: View) -> Change:

@@ -61,7 +61,7 @@ class NodeRows:
         return column
 
     def free_of(self, key: ColumnKey, row: int) -> int:
-        """Return what is left of a resource on a node; a resource that nobody has heard of is 0."""
+        """Return what is left of a resource on a node; a resource that no node has is 0."""
         column = self.columns.get(key)
         return 0 if column is None else int(column.cells[row])
 

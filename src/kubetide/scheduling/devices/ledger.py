@@ -48,7 +48,7 @@ class Held(NamedTuple):
 
 
 class PoolSet(NamedTuple):
-    """The pools of one node, or why they cannot be told; ``key`` is equal where the pools are the same."""
+    """The pools of one node, or why they are not known; ``key`` is equal where the pools are the same."""
 
     key: tuple[int, ...]
     pools: tuple[Pool, ...]
@@ -124,7 +124,7 @@ class Ledger:
         return found
 
     def state_of(self, pools: PoolSet) -> tuple[int, ...]:
-        """Tell whether anything has changed in the pools: equal while nothing has."""
+        """Return a value that stays equal while nothing changes in the pools."""
         return tuple([self.versions.get(one, 0) for one in pools.ids])
 
     # ── Changing ──
@@ -283,16 +283,16 @@ def _amount(value: str | float) -> int:
 
 
 def _failed(claim: ResourceClaim) -> bool:
-    """Return whether a device tells a condition that its driver named as a failure of binding."""
+    """Return whether a device has a condition that its driver named as a failure of binding."""
     allocation = claim.status.allocation
-    told = {
+    reported = {
         (one.driver, one.pool, one.device): one.conditions or ()
         for one in reversed(claim.status.devices or ())
     }
     for result in (allocation.devices.results if allocation else None) or ():
         if not result.binding_conditions:
             continue
-        conditions = told.get((result.driver, result.pool, result.device))
+        conditions = reported.get((result.driver, result.pool, result.device))
         if conditions is None:
             return False
         true = {one.type for one in conditions if one.status == "True"}

@@ -63,7 +63,7 @@ class Offer:
 
     @cached_property
     def kind(self) -> bytes:
-        """All that tells a device that is free from another of its pool but its name and its place."""
+        """All in which a free device may differ from another of its pool, but name and place."""
         return exact_key((self.content, msgspec.structs.replace(self.device, name="")))
 
     @cached_property
@@ -79,7 +79,7 @@ class Slice:
     """A ResourceSlice whose devices are offers.
 
     Attributes:
-        number: Tells it from all others that its ledger ever had.
+        number: Unique among all that its ledger ever had.
 
     Raises: QuantityError for an amount in it that cannot be read.
     """

@@ -114,7 +114,7 @@ def read_requests(
     Args:
         claim: The claim.
         classes: All device classes, by name.
-        settle: Told of each want as soon as it is read, before the next one is.
+        settle: Called with each want as soon as it is read, before the next one is.
 
     Raises: ClaimError with upstream's message about the first thing that is wrong.
     """
@@ -139,7 +139,7 @@ def _all_match(offer: Offer, selectors: tuple[DeviceSelector, ...], whose: str) 
         variables = offer.variables
         try:
             if isinstance(variables, str):
-                raise SelectorError(variables)  # noqa: TRY301  # told like what an expression raises
+                raise SelectorError(variables)  # noqa: TRY301  # reported like what an expression raises
             if not matches(expression, variables):
                 return False
         except SelectorError as error:

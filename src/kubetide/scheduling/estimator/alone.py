@@ -73,7 +73,7 @@ class AlonePacking:
             left -= int(last[-1])
         each = 0
         while left and not nodes.last_is_empty:
-            # One node tells how many pods each copy takes, unless the class tells copies apart.
+            # One node shows how many pods each copy takes, unless the class distinguishes copies.
             wanted = -(-left // each) if each and not pod_class.names_nodes else 1
             allowed = wanted
             if self._max_nodes is not None:

@@ -9,7 +9,7 @@ arithmetic is exact:
 - Spreading by hostname: while the least-filled domain stays as it is, every node has a fixed number
   of places; pods are dealt out up to the point where the minimum may rise.
 
-Anything else (several spreads by hostname, nodes told apart by name, plugins without terms) is
+Anything else (several spreads by hostname, nodes distinguished by name, plugins without terms) is
 placed pod by pod, and pods with claims to devices under their own names.
 
 Source: cluster-autoscaler core (Jul 2026), binpacking estimator, standard path.
@@ -189,7 +189,7 @@ class _Group:
         return self._snapshot.prepare(self.pod_class)
 
     def fill(self, row: int) -> bool:
-        """Put as many pods on one row as it takes; True when it is to be asked again, as pods are told apart."""
+        """Put as many pods on one row as it takes; True when it is to be asked again, as its pods differ."""
         one_by_one = terms_of(self._known) is None
         number = min(self.left, self.capacity_of(row))
         self.put_on(row, number)

@@ -23,7 +23,7 @@ _UNLIMITED = np.iinfo(np.int64).max
 class NewNodes:
     """Copies of a template, all equal but for their names and what is put on them.
 
-    A class that tells names apart (by hostname or metadata.name) is evaluated node by node.
+    A class that reads names (by hostname or metadata.name) is evaluated node by node.
     """
 
     def __init__(self, template: Node, daemon_pods: Sequence[Pod], facts: ClusterFacts) -> None:

@@ -91,7 +91,7 @@ class DeviceJudge:
         return _failed(found.message) if found.fatal else ""
 
     def shortage(self, row: int) -> str:
-        """Say what is short on a node that cannot serve all claims, empty where that cannot be told."""
+        """Say what is short on a node that cannot serve all claims, empty where that is not known."""
         node, ledger = self._rows.nodes[row], self._ledger
         wanting = tuple(key for key, _ in self._claims if ledger.held(key) is None)
         claims = self._unserved(wanting, tuple(self._by_devices(node)))

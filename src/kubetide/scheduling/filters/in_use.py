@@ -87,7 +87,7 @@ def use_filters(filters: FilterSet) -> None:
 
 
 def plugins_told(filters: FilterSet) -> str:
-    """Return the sentence that tells a person which plug-ins take part, and what they cost."""
+    """Return a sentence that says which plug-ins take part, and what they cost."""
     named = ", ".join(str(one) for one in filters.plugins)
     return (
         f"scheduler plug-ins {named}: asked after the built-in filters; like pods do not share verdicts with them, "

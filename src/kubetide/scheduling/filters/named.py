@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
-from kubetide.ports.plugins import Plugin, PluginNotUsable, load_plugin
+from kubetide.ports.plugins import Plugin, PluginGroup, PluginNotUsable
 from kubetide.scheduling.filters.base import CapacityFilter, Filter, MovingFilter, StaticFilter
 
-GROUP = "kubetide.filters"
-SETTING = "scheduler-plugins"
+PLUGINS: Final = PluginGroup[Filter](
+    name="kubetide.filters",
+    setting="scheduler-plugins",
+    noun="filter",
+    must="have name, refuse and failures, and passes, needs or judge",
+    fits=lambda offered: isinstance(offered, (StaticFilter, CapacityFilter, MovingFilter)),
+    of_class=True,
+)
 
 
 def named_filters(names: Iterable[str]) -> list[tuple[Plugin, Filter]]:
@@ -19,15 +26,6 @@ def named_filters(names: Iterable[str]) -> list[tuple[Plugin, Filter]]:
     found: dict[str, tuple[Plugin, Filter]] = {}
     for name in names:
         if name in found:
-            raise PluginNotUsable(f"{SETTING}: {name!r} is named twice; name it once")
-        plugin, offered = load_plugin(GROUP, name, SETTING)
-        try:
-            made = offered()
-        except TypeError as error:
-            raise PluginNotUsable(f"{SETTING}: {name!r} cannot be loaded: {error}") from error
-        if not isinstance(made, (StaticFilter, CapacityFilter, MovingFilter)):
-            raise PluginNotUsable(
-                f"{SETTING}: {name!r} is no filter: it must have name, refuse and failures, and passes, needs or judge"
-            )
-        found[name] = plugin, made
+            raise PluginNotUsable(f"{PLUGINS.setting}: {name!r} is named twice; name it once")
+        found[name] = PLUGINS.load(name)
     return list(found.values())

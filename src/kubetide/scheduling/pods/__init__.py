@@ -1,1 +1,1 @@
-"""Pods as classes: what a pod asks for, compiled once for all pods that no filter tells apart."""
+"""Pods as classes: what a pod asks for, compiled once for all pods that are the same to every filter."""

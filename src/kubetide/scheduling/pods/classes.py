@@ -17,14 +17,14 @@ from kubetide.units.quantity import QuantityError
 from kubetide.units.recent import Recent
 
 _MOST_BYTES = 64 << 20
-"""Of classes that are kept, in each of two halves: ten thousand ordinary ones, or a few huge ones."""
+"""Of classes that are cached, in each of two halves: ten thousand ordinary ones, or a few huge ones."""
 _MOST_OWNERS = 1 << 13
 _LONGEST_OF_OWNER = 1 << 14
-"""Bytes of a class that is kept by its owner too."""
+"""Bytes of a class that its owner holds, too."""
 
 
 def _size_by(key: bytes) -> int:
-    """About how many bytes it takes to keep a class: what tells it apart is there as bytes, as read and as compiled."""
+    """About how many bytes it takes to keep a class: its key is there as bytes, as read and as compiled."""
     return 4096 + 4 * len(key)
 
 
@@ -53,7 +53,7 @@ def classify_unbound(pod: Pod) -> PodClass:
         return last[2]
     found = _class_of(pod, "")
     if len(found.key) > _LONGEST_OF_OWNER or (found.claims and any(one.owner for one in found.claims)):
-        return found  # a volume is made for this very pod, or what would be kept is huge
+        return found  # a volume is made for this very pod, or what would be cached is huge
     if len(_last_of) >= _MOST_OWNERS:
         _last_of.clear()
     _last_of[uid] = (meta, spec, found)
@@ -181,6 +181,6 @@ def _key(pod: Pod, node_name: str) -> bytes:
 
 
 def _volume_key(pod: Pod) -> object:
-    """Return what tells pods apart by their volumes; None for most. Claims of ephemeral volumes are the pod's own."""
+    """Return what of a pod's volumes is part of its class; None for most. Claims of ephemeral volumes are the pod's own."""
     claims, disks = claims_of(pod), disks_of(pod)
     return (claims, disks) if claims or disks else None

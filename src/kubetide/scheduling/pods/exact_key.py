@@ -1,4 +1,4 @@
-"""Bytes that are equal when values are: what classes of pods are told apart by."""
+"""Bytes that are equal when values are: the keys of pod classes."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Use(msgspec.Struct, frozen=True):
 
 
 class PodClass:
-    """What the filters read of a pod; equal for pods that they cannot tell apart.
+    """What the filters read of a pod; equal for pods that are the same to them.
 
     Attributes:
         key: Exact content; two classes are equal when their keys are.

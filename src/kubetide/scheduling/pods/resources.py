@@ -61,7 +61,7 @@ def pod_requests(pod: Pod) -> dict[str, int]:
 def pod_requests_on_node(pod: Pod) -> dict[str, int]:
     """Return what a pod on a node takes: as ``pod_requests``, but resizes in flight count.
 
-    A container whose status tells its resources takes the largest of spec, actual and allocated; the
+    A container whose status has resources takes the largest of spec, actual and allocated; the
     spec is left out when the resize was found infeasible.
 
     Raises: QuantityError, naming the pod, for an amount that cannot be read.
@@ -100,7 +100,7 @@ def scored_requests(pod: Pod, requests: Mapping[str, int]) -> tuple[tuple[int, .
 
 
 def is_resized(pod: Pod) -> bool:
-    """Return whether ``pod_requests_on_node`` may differ from the spec: a status tells other resources than it asks for.
+    """Return whether ``pod_requests_on_node`` may differ from the spec: a status has other resources than it asks for.
 
     Where nothing is being resized, statuses repeat the spec.
     """
@@ -192,7 +192,7 @@ def node_allocatable(node: Node) -> dict[str, int]:
     offered: dict[str, int] = {}
     for name, text in (node.status.allocatable or {}).items():
         if name == PODS or is_checked(name):
-            # What is too long to be an amount may be megabytes: nothing of it is kept.
+            # What is too long to be an amount may be megabytes: it is not cached.
             kept = len(name) + len(str(text)) <= _KEPT
             offered[name] = _offered(name, text) if kept else _offered.__wrapped__(name, text)
     return offered

@@ -28,7 +28,7 @@ class Disk(msgspec.Struct, frozen=True):
 
     Attributes:
         kind: ``gce``, ``aws``, ``iscsi`` or ``rbd``.
-        name: What tells it apart: disk, volume id, IQN, or pool and image.
+        name: Its identity: disk, volume id, IQN, or pool and image.
         monitors: Of RBD: two uses are of the same image when they share one.
         shareable: Whether two such uses may be on one node (both read-only).
     """

@@ -22,7 +22,7 @@ class Profile(msgspec.Struct, frozen=True):
     plugins: tuple[tuple[Scorer, int], ...]
 
     def total(self, pod: Incoming, cluster: ScoredSnapshot, feasible: Int64Vector) -> Int64Vector:
-        """Return what tells feasible rows apart: the weighted sum of the scores in which nodes may differ.
+        """Return in what feasible rows differ: the weighted sum of the scores in which nodes may differ.
 
         Raises: ScoreError when a plugin cannot score the pod.
         """

@@ -95,7 +95,7 @@ class Snapshot:
     def add_pod(
         self, pod: Pod, node_name: str, pod_class: PodClass | None = None, key: PodKey | None = None
     ) -> bool:
-        """Put a pod on a node, in place of the pod of its key, wherever that is; return whether other pods can tell.
+        """Put a pod on a node, in place of the pod of its key, wherever that is; return whether other pods may be affected.
 
         The class, as ``classify_unbound`` returns it, and the key are computed where they are not given.
         """
@@ -341,9 +341,9 @@ class Snapshot:
         return self._verdicts.know(pod_class, rows)
 
     def forget_classes(self) -> None:
-        """Drop what was found out about classes; what is asked for is found anew.
+        """Drop what was computed about classes; what is needed is computed anew.
 
-        For a snapshot that is kept long and asked about ever new classes. Raises RuntimeError on a fork.
+        For a snapshot that lives long and is asked about ever new classes. Raises RuntimeError on a fork.
         """
         if self._log.is_forked:
             raise RuntimeError(

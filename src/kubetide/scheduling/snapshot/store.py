@@ -138,7 +138,7 @@ class SnapshotStore:
     def add_pod(
         self, pod: Pod, node_name: str, pod_class: PodClass | None = None, key: PodKey | None = None
     ) -> bool:
-        """Put a pod on a node, in place of the pod of its key, wherever that is; return whether other pods can tell."""
+        """Put a pod on a node, in place of the pod of its key, wherever that is; return whether other pods may be affected."""
         if key is None:
             key = (pod.metadata.namespace, pod.metadata.name)
         use = self._use_of(pod, pod_class)
@@ -243,7 +243,7 @@ class SnapshotStore:
     # ── Inside ──
 
     def _put_instead(self, there: NodePods, at: int, pod: Pod, use: Use) -> bool:
-        """Put a pod in the place of one that takes the same; return whether other pods can tell."""
+        """Put a pod in place of one that takes the same; return whether other pods may be affected."""
         before, pod_before = there.uses[at], there.pods[at]
         changes = before is not use and before != use
         if changes:

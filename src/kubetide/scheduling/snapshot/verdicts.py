@@ -84,7 +84,7 @@ class Known:
         static: Per row, whether the node object passes.
         static_cells: The same as Python bools.
         gates: Columns with what must be left in them.
-        impossible: Whether the class asks for something that no node has heard of.
+        impossible: Whether the class asks for something that no node has.
         fits: The last whole answer.
     """
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kubetide.explain.reasons import Vocabulary
 from kubetide.loop import Listener, LoopEntry, Parts
 from kubetide.objects.kinds import CRON_JOBS, JOBS, LIMIT_RANGES, REPLICATION_CONTROLLERS
 from kubetide.ports.clock import Clock
 from kubetide.units.exposition import Registry
 from kubetide.vertical.admission.controller import LOOP, AdmissionController
 from kubetide.vertical.admission.controller.roles import ADMISSION
+from kubetide.vertical.admission.explaining import EXPLAINING
 from kubetide.vertical.admission.series import AdmissionSeries
 from kubetide.vertical.admission.settings import Settings
 from kubetide.vertical.flag_tables import flag_table, read_feature_gates
@@ -43,9 +43,8 @@ ENTRY: Final[LoopEntry[Any]] = LoopEntry(
     ),
     make=_make,
     series=_series,
-    # What it answers stands in the pods themselves.
-    core=None,
-    vocabulary=Vocabulary({}),
+    core=EXPLAINING.core,
+    vocabulary=EXPLAINING.vocabulary,
     roles=(ADMISSION,),
     # All replicas answer; the lease that the updater looks at is no lock.
     lease="",

@@ -1,4 +1,4 @@
-"""``vpa_admission_controller_*``: what upstream's admission controller tells Prometheus.
+"""``vpa_admission_controller_*``: the series of upstream's admission controller.
 
 Source: VPA 1.8.1, pkg/utils/metrics/admission; names, labels and buckets are its own.
 """

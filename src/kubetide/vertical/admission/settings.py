@@ -26,7 +26,7 @@ class Settings(msgspec.Struct, frozen=True):
         webhook_failure_policy_fail: Whether pods are refused while the webhook does not answer.
         register_webhook: Whether the webhook configuration is written.
         webhook_labels: ``key:value`` pairs of it, separated by commas.
-        status_lease_name, status_lease_namespace, status_lease_update_interval: The lease that tells the updater
+        status_lease_name, status_lease_namespace, status_lease_update_interval: The lease that shows the updater
             that pods are answered for.
         max_allowed_cpu_boost: Cap of a boosted CPU request, ``0`` for none.
         vpa_object_namespace: Only VPA objects of this namespace count; empty for all.

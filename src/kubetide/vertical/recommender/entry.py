@@ -13,7 +13,7 @@ from kubetide.vertical.recommender.controller import LOOP, RecommenderController
 from kubetide.vertical.recommender.controller.history import HistoryReader
 from kubetide.vertical.recommender.controller.roles import RECOMMENDER
 from kubetide.vertical.recommender.explaining import EXPLAINING
-from kubetide.vertical.recommender.series import RecommenderSeries
+from kubetide.vertical.recommender.series.recommendations import RecommenderSeries
 from kubetide.vertical.recommender.settings import Settings
 
 
@@ -42,7 +42,7 @@ def _make(parts: Parts, settings: Settings) -> RecommenderController:
 
 
 def _series(registry: Registry, loop: RecommenderController, clock: Clock) -> Listener:
-    return RecommenderSeries(registry, loop, clock).heard
+    return RecommenderSeries(registry, loop, clock).on_record
 
 
 ENTRY: Final[LoopEntry[Any]] = LoopEntry(

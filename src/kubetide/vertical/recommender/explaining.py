@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
+from kubetide.explain.algorithm import StepCore
 from kubetide.loop import Explainer, Explaining
 from kubetide.units.time import Instant
-from kubetide.vertical.recommender.core import RecommenderCore
+from kubetide.vertical.recommender.core import ALGORITHM
 from kubetide.vertical.recommender.explain import explain_vpa
 from kubetide.vertical.recommender.reasons import VOCABULARY
+from kubetide.vertical.recommender.state import State
 
 
-def _lines(core: RecommenderCore, subject: str, now: Instant, view: str) -> list[str]:
+def _lines(core: StepCore[State], subject: str, now: Instant, view: str) -> list[str]:
     del now, view
     namespace, _, name = subject.partition("/")
     return explain_vpa(core.state, namespace, name)
@@ -19,7 +21,7 @@ def _lines(core: RecommenderCore, subject: str, now: Instant, view: str) -> list
 
 EXPLAINING: Final = Explaining(
     "recommender",
-    RecommenderCore,
+    ALGORITHM.core,
     VOCABULARY,
     (
         Explainer(

@@ -86,10 +86,10 @@ class VpaCounts(msgspec.Struct):
 
 
 class Result(msgspec.Struct):
-    """What one loop came to; the loop's memory is already that of after it.
+    """The result of one loop; the loop's memory is already that of after it.
 
     Attributes:
-        events: In the order of the actions that they tell of.
+        events: In the order of the actions that they report.
         skipped: Why the loop did nothing: ``error`` or ``invalid`` for want of the admission controller's lease,
             ``held`` for caches that may not be believed.
         next_unboost: When the next start-up boost ends, None if none is waited for.

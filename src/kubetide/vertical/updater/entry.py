@@ -22,7 +22,7 @@ def _make(parts: Parts, settings: Settings) -> UpdaterController:
 
 def _series(registry: Registry, loop: UpdaterController, clock: Clock) -> Listener:
     del clock  # the controller times its loops
-    return UpdaterSeries(registry, loop).heard
+    return UpdaterSeries(registry, loop).on_record
 
 
 ENTRY: Final[LoopEntry[Any]] = LoopEntry(

@@ -1,4 +1,4 @@
-"""``vpa_updater_*``: what upstream's updater tells Prometheus.
+"""``vpa_updater_*``: the series of upstream's updater.
 
 Source: VPA 1.8.1, pkg/utils/metrics/updater; names, labels and buckets are its own.
 """
@@ -26,7 +26,7 @@ _Value = Callable[[VpaCounts], int]
 
 
 class UpdaterSeries:
-    """Counts what came of each loop; ``heard`` is to be called with each record of the loop."""
+    """Counts what came of each loop; ``on_record`` is to be called with each record of the loop."""
 
     def __init__(self, registry: Registry, controller: UpdaterController) -> None:
         self._controller = controller
@@ -104,7 +104,7 @@ class UpdaterSeries:
             buckets=EXECUTION_SECONDS,
         )
 
-    def heard(self, record: Record) -> None:
+    def on_record(self, record: Record) -> None:
         """Count the loop that the record ends; one that is not its last ends nothing."""
         del record  # the controller shows more than is recorded
         controller = self._controller

@@ -39,7 +39,7 @@ class Settings(msgspec.Struct, frozen=True):
         gates: The feature gates.
         compatibility: ``1.8.1``, or ``1.8.0`` for what that did otherwise: a DaemonSet counts its ready pods, an OOM
             kill of any age counts, and boosts end in the loop.
-        max_cache_age, max_relist_loss, relist_hold: Nothing is changed on a cache of pods that has heard nothing for
+        max_cache_age, max_relist_loss, relist_hold: Nothing is changed on a cache of pods that has got nothing for
             longer, or for so long after a new list that lost more than this share; as in the other loops.
     """
 

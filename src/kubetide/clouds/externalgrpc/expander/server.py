@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any
 
 import grpc
-from grpc import aio
 
-from kubetide.clouds.common.ini import CloudConfigError
 from kubetide.clouds.externalgrpc.expander.messages import MESSAGES, METHOD, METHODS, SERVICE, node_of, pod_of
+from kubetide.clouds.externalgrpc.listening import listening
 from kubetide.clouds.externalgrpc.messages import encode
 from kubetide.objects.node import Node
 from kubetide.ports.errors import CloudError
@@ -18,8 +17,6 @@ from kubetide.ports.expander import Offer
 
 Choose = Callable[[Sequence[Offer], Mapping[str, Node]], Sequence[str]]
 """Returns the groups of the best offers."""
-
-_GRACE_S: Final = 5.0
 
 
 @asynccontextmanager
@@ -55,18 +52,9 @@ async def serving(
         request_deserializer=MESSAGES[METHODS[METHOD][0]].FromString,
         response_serializer=encode,
     )
-    server = aio.server()
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, {METHOD: handler}),))
-    try:
-        if certificate is None:
-            port: int = server.add_insecure_port(address)
-        else:
-            given, key = certificate
-            port = server.add_secure_port(address, grpc.ssl_server_credentials([(key, given)]))
-    except RuntimeError as error:
-        raise CloudConfigError(f"cannot listen on {address}: {error}") from error
-    await server.start()
-    try:
+    credentials = None
+    if certificate is not None:
+        given, key = certificate
+        credentials = grpc.ssl_server_credentials([(key, given)])
+    async with listening(address, SERVICE, {METHOD: handler}, credentials) as port:
         yield port
-    finally:
-        await server.stop(_GRACE_S)

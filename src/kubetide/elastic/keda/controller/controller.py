@@ -1,7 +1,8 @@
-"""The controller of ScaledObjects with external triggers: a tick gathers, decides, acts, absorbs and records."""
+"""The controller of ScaledObjects with external triggers."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -10,12 +11,13 @@ import msgspec
 from kubetide.acting import EventWriter, in_parallel
 from kubetide.elastic.controller.shown import ShownCaches, ShownCluster, ShownOwners
 from kubetide.elastic.keda.controller.owning import QueueHpas, QueueMetrics
-from kubetide.elastic.keda.decide import Notice, Outcome, Write, absorb, decide
+from kubetide.elastic.keda.core import ALGORITHM
+from kubetide.elastic.keda.decide import Commands, Notice, Outcome, Result, Write
 from kubetide.elastic.keda.servers import Servers
 from kubetide.elastic.keda.sources import Asked, Key, Source, Trigger, hpa_name, is_ours, read_source
 from kubetide.elastic.keda.state import Answer, Delta, State
-from kubetide.explain.records import Record
-from kubetide.loop import BaseLoop, Parts
+from kubetide.explain.reasons import Reason
+from kubetide.loop import NoSettings, OneStepLoop, Parts
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, REPLICA_SETS, SCALED_OBJECTS, STATEFUL_SETS, Kind
 from kubetide.objects.meta import ObjectMeta
 from kubetide.ports.errors import ApiError, MetricsError, NotFound, Withheld
@@ -31,14 +33,13 @@ def _name_only(found: Any) -> Any:
     return ObjectMeta(namespace=found.metadata.namespace, name=found.metadata.name)
 
 
-class ScaledObjectsController(BaseLoop):
+class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome], Result]):
     """Asks each object's servers every ``pollingInterval``."""
 
     name = "scaledobjects"
 
-    def __init__(self, parts: Parts) -> None:
-        super().__init__()
-        self._parts = parts
+    def __init__(self, parts: Parts, _settings: NoSettings) -> None:
+        super().__init__(parts, ALGORITHM)
         self._informer = parts.caches.of(SCALED_OBJECTS)
         self._hpas = parts.caches.of(HPAS, keep=_name_only)
         self._feed = self._informer.feed()
@@ -46,10 +47,8 @@ class ScaledObjectsController(BaseLoop):
         self._kinds: dict[tuple[str, str], Kind[Any]] = {
             (kind.group, kind.kind): kind for kind in (DEPLOYMENTS, STATEFUL_SETS, REPLICA_SETS)
         }
-        self._ticks = 0
         self.servers = Servers(parts.clock)
         self.shows = QueueHpas(self._informer)
-        self.state = State()
 
     @property
     def period(self) -> Duration:
@@ -71,7 +70,7 @@ class ScaledObjectsController(BaseLoop):
 
     def start_anew(self) -> None:
         """Forget what was derived."""
-        self.state = State()
+        super().start_anew()
         self._informer.close_feed(self._feed)
         self._feed = self._informer.feed()
 
@@ -94,41 +93,16 @@ class ScaledObjectsController(BaseLoop):
             owners=None if parts.owners is None else ShownOwners(parts.owners, shown),
         )
 
-    async def tick(self) -> None:
-        """Gather, decide, act, absorb and record once."""
-        now = self._parts.clock.now()
-        self._ticks += 1
-        full = self._ticks == 1 or self._parts.recorder.wants_full(self.name)
+    # ── gather ──
+
+    async def gather(self, now: Instant) -> Delta:
+        """Take over what changed, and what the servers of the objects whose turn has come answer."""
         changes = self._changes()
         self.state.apply(changes)
         due = [key for key in self.state.due(now) if self.state.follows(key)]
         answers = tuple(await in_parallel(due, self._ask, limit=_LIMIT))
-        changes = msgspec.structs.replace(changes, answers=answers)
         self.state.apply(Delta(served=changes.served, answers=answers))
-        given = msgspec.json.encode(self.state.dump() if full else changes)
-        commands = decide(self.state, now)
-        outcomes = await in_parallel(commands.writes, self._write, limit=_LIMIT)
-        result = absorb(self.state, commands, outcomes)
-        self._show(answers)
-        self._parts.recorder.write(
-            Record(
-                loop=self.name,
-                tick=self._ticks,
-                now=now,
-                full=full,
-                state=msgspec.Raw(given),
-                commands=msgspec.Raw(msgspec.json.encode(commands)),
-                outcomes=msgspec.Raw(msgspec.json.encode(outcomes)),
-                result=msgspec.Raw(msgspec.json.encode(result)),
-                reasons=(*commands.reasons, *result.reasons),
-            )
-        )
-        for key, status in commands.statuses:
-            await self._put_status(key, msgspec.json.decode(status))
-        for notice in (*commands.notices, *result.notices):
-            await self._tell(notice)
-
-    # ── gather ──
+        return msgspec.structs.replace(changes, answers=answers)
 
     def _changes(self) -> Delta:
         changed = sorted(self._feed.drain().items())
@@ -147,7 +121,7 @@ class ScaledObjectsController(BaseLoop):
         error = "; ".join(text for _, _, text in found if text)
         try:
             kind = await self._kind_of(source)
-            scale = await self._parts.cluster.get_scale(kind, source.target.name, namespace=source.namespace)
+            scale = await self.parts.cluster.get_scale(kind, source.target.name, namespace=source.namespace)
         except ApiError as problem:
             return Answer(key, active=False, error=str(problem), metrics=metrics, replicas=1)
         version = scale.metadata.resource_version
@@ -166,7 +140,7 @@ class ScaledObjectsController(BaseLoop):
         """Return the kind of a target. Raises NotFound."""
         wanted = source.target.api_version.rpartition("/")[0], source.target.kind
         if wanted not in self._kinds:
-            found = {(kind.group, kind.kind): kind for kind in await self._parts.cluster.kinds()}
+            found = {(kind.group, kind.kind): kind for kind in await self.parts.cluster.kinds()}
             self._kinds = found | self._kinds
         if wanted not in self._kinds:
             raise NotFound(f'no matches for kind "{wanted[1]}" in group "{wanted[0]}"')
@@ -174,11 +148,27 @@ class ScaledObjectsController(BaseLoop):
 
     # ── act ──
 
+    async def act(self, commands: Commands) -> list[Outcome]:
+        """Start and stop targets."""
+        return await in_parallel(commands.writes, self._write, limit=_LIMIT)
+
+    def reasons(self, commands: Commands, result: Result) -> tuple[Reason, ...]:
+        """Return why: of what was decided, and of what came of the writes."""
+        return *commands.reasons, *result.reasons
+
+    async def report(self, commands: Commands, result: Result) -> None:
+        """Show the HPAs of the objects that were asked; write statuses and events."""
+        self._show(self.state.answers.values())
+        for key, status in commands.statuses:
+            await self._put_status(key, msgspec.json.decode(status))
+        for notice in (*commands.notices, *result.notices):
+            await self._emit(notice)
+
     async def _write(self, write: Write) -> Outcome:
         source = self.state.sources[write.key]
         try:
             kind = await self._kind_of(source)
-            await self._parts.cluster.replace_scale(
+            await self.parts.cluster.replace_scale(
                 kind,
                 source.target.name,
                 write.replicas,
@@ -191,7 +181,7 @@ class ScaledObjectsController(BaseLoop):
             return Outcome(str(error))
         return Outcome()
 
-    def _show(self, answers: tuple[Answer, ...]) -> None:
+    def _show(self, answers: Iterable[Answer]) -> None:
         for answer in answers:
             self.shows.show(self.state.sources[answer.key], answer.metrics)
         for key in [*self.shows.sources]:
@@ -200,13 +190,13 @@ class ScaledObjectsController(BaseLoop):
 
     async def _put_status(self, key: Key, status: Any) -> None:
         try:
-            await self._parts.cluster.patch(
+            await self.parts.cluster.patch(
                 SCALED_OBJECTS, key[1], {"status": status}, namespace=key[0], subresource="status"
             )
         except ApiError:
             return  # the next change says it
 
-    async def _tell(self, notice: Notice) -> None:
+    async def _emit(self, notice: Notice) -> None:
         found = self._informer.objects.get(notice.key)
         if found is not None:
             meta = found.metadata

@@ -47,7 +47,7 @@ class View(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UserInfo:
-    """Who asks, as a review tells it."""
+    """Who asks, as it stands in a review."""
 
     name: str
     groups: tuple[str, ...] = ()

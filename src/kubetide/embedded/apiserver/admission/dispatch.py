@@ -39,7 +39,7 @@ _NO_CALLER = "no webhook caller in this run: webhooks are called in real time on
 
 
 class _Failed(Exception):
-    """A call that came to nothing; the text goes behind the name of the webhook."""
+    """A call that failed; the text goes behind the name of the webhook."""
 
 
 class Dispatcher:
@@ -175,7 +175,7 @@ class Dispatcher:
 
 
 def _timed(url: str, timeout_s: int) -> str:
-    """Return the URL that is called, which tells the webhook how long it is waited for."""
+    """Return the URL that is called, with the timeout of the call as a parameter."""
     path = "" if urlsplit(url).path else "/"
     return f"{url}{path}?timeout={timeout_s}s"
 

@@ -35,7 +35,7 @@ class Hook:
     """One webhook.
 
     Attributes:
-        identity: Tells it from all others.
+        identity: Unique among all.
         url: Where it listens; empty when it names a Service.
         fails_closed: A call that fails refuses the request.
         conditions: Expressions of which every one must hold of a request.

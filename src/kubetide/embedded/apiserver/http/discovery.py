@@ -1,4 +1,4 @@
-"""What is served, told in both forms of discovery.
+"""What is served, in both forms of discovery.
 
 Source: API concepts v1.36, "Discovery": ``/api``, ``/apis`` and the resource lists below them, and
 the aggregated ``apidiscovery.k8s.io/v2`` at the two roots.

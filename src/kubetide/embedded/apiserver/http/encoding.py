@@ -86,7 +86,7 @@ def list_bytes(view: View, items: Sequence[Revision], page: Page) -> Iterator[by
 
 
 class EventEncoder:
-    """Encodes each revision once, however many watches tell of it."""
+    """Encodes each revision once, however many watches send it."""
 
     def __init__(self) -> None:
         self._objects: dict[tuple[str, str, int], bytes] = {}

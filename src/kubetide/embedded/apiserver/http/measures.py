@@ -67,7 +67,7 @@ class Measures:
         self._rest = rest
 
     def entries(self) -> list[Entry]:
-        """Return what discovery tells: a metric of pods is the resource ``pods/NAME``."""
+        """Return what discovery lists: a metric of pods is the resource ``pods/NAME``."""
         found = [
             Entry(
                 CUSTOM_GROUP,

@@ -365,7 +365,7 @@ def _is_other(kind: Kind[Any], value: Json) -> bool:
 
 
 def _undeclared(kind: Kind[Any], value: Json, paths: list[str]) -> ApiError:
-    """Return what an apply is told of fields that its type does not have, whatever ``fieldValidation`` says."""
+    """Return the error of an apply with fields that its type does not have, whatever ``fieldValidation`` says."""
     meta = value.get("metadata")
     meta = meta if isinstance(meta, dict) else {}
     group, _, version = kind.api_version.rpartition("/")

@@ -45,7 +45,7 @@ def unknown_patch_type() -> UnsupportedMediaType:
 
 
 def unrecognized(what: str, why: str, shown: str) -> BadRequest:
-    """Return what a body is told that is not even an object of some type; ``shown`` is how it begins."""
+    """Return the error for a body that is not even an object of some type; ``shown`` is how it begins."""
     return BadRequest(f"the object provided is unrecognized (must be of type {what}): {why} ({shown})")
 
 

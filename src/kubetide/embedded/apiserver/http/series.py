@@ -1,4 +1,4 @@
-"""What the server tells of itself at ``/metrics``. Names, labels and buckets are kube-apiserver v1.36.2's."""
+"""The series that the server exposes at ``/metrics``. Names, labels and buckets are kube-apiserver v1.36.2's."""
 
 from __future__ import annotations
 

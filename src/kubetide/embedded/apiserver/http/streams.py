@@ -79,7 +79,7 @@ async def send_watch(
     """Send a watch until it times out, falls behind, or the client goes.
 
     Args:
-        bookmarks: Whether the client wants to hear how far a quiet watch has come.
+        bookmarks: Whether the client wants bookmarks of a quiet watch.
         initial_end: The version to name after the objects that the watch begins with; None for no such mark.
         timeout_s: After how many seconds it ends; None for never.
     """

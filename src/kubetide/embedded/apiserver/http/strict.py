@@ -1,7 +1,7 @@
 """What a body holds that its type does not: unknown and duplicate fields, and values of another type.
 
 Source: API concepts v1.36, "Validation for unrecognized or duplicate fields"; the words about types
-are those of Go's encoding/json. What a custom kind holds is told by its schema.
+are those of Go's encoding/json. The schema of a custom kind says what it holds.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def findings(kind: Kind[Any], body: Any) -> Findings:
 
 
 def _walk_custom(found: Findings, kind: CustomKind, body: Json) -> None:
-    """Upstream tells of metadata first and then of the rest in order."""
+    """Upstream reports metadata first and then the rest in order."""
     _walk(found, body.get("metadata"), OBJECT_META, _Place("metadata", "metadata", kind.kind, "metadata"))
     found.unknown += unknown_paths(body, kind.schema)
     for path, metadata in embedded_metadata(body, kind.schema):

@@ -59,7 +59,7 @@ def struct(**fields: Shape) -> Shape:
 
 
 def keyed(key: str, item: Shape = PLAIN, *more: str, defaults: Mapping[str, Any] | None = None) -> Shape:
-    """Return a list merged by ``key``; server-side apply tells items apart by the keys ``more`` as well."""
+    """Return a list merged by ``key``; for server-side apply the keys ``more`` are part of an item's identity."""
     return Shape(
         items=item,
         merge=True,

@@ -62,7 +62,7 @@ class Manager:
 
     @property
     def identity(self) -> Manager:
-        """What tells managers apart: one that applies is the same in every version."""
+        """The identity of a manager: one that applies is the same in every version."""
         return replace(self, api_version="") if self.operation == "Apply" else self
 
 

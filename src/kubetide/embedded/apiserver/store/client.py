@@ -50,7 +50,7 @@ class EmbeddedCluster:
         seed: What uids and generated names are drawn from.
         faults: What may go wrong; None for nothing.
         webhooks: Calls admission webhooks; without it such a call fails, and its policy decides.
-        user: Who webhooks are told asks.
+        user: The user in webhooks' reviews.
 
     Attributes:
         rest: The REST semantics, for an HTTP face over the same cluster.
@@ -83,7 +83,7 @@ class EmbeddedCluster:
         Args:
             faults: What may go wrong for it.
             gives_bodies: Its users never change a body that they have sent, so none is copied.
-            user: Who webhooks are told asks; None for whoever this client says.
+            user: The user in webhooks' reviews; None for this client's own.
         """
         other = copy(self)
         other._user = user or self._user  # noqa: SLF001  its own copy
@@ -239,7 +239,7 @@ class EmbeddedCluster:
 
 
 class _Bookmarks:
-    """Tells a quiet watch once in a while which version it has reached."""
+    """Send a quiet watch once in a while the version that it has reached."""
 
     def __init__(self, watcher: Watcher, store: Store) -> None:
         self._watcher = watcher

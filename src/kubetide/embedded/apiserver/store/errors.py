@@ -70,7 +70,7 @@ def conflict(
 
 
 def apply_conflict(conflicts: Sequence[tuple[str, str]]) -> Conflict:
-    """Return what an apply is told that would change fields of others: pairs of a manager and a field."""
+    """Return the error of an apply that would change fields of others: pairs of a manager and a field."""
     causes = tuple(
         {"reason": "FieldManagerConflict", "message": f"conflict with {manager}", "field": field}
         for manager, field in conflicts
@@ -98,7 +98,7 @@ def expired(version: int, oldest: int) -> Expired:
 
 
 def too_large_version(version: int, current: int) -> GatewayTimeout:
-    """Return what a read is told that asks for a version which this store has not come to."""
+    """Return the error of a read that asks for a version which this store has not reached."""
     text = "Too large resource version"
     return GatewayTimeout(
         f"Timeout: {text}: {version}, current: {current}",
@@ -114,7 +114,7 @@ def invalid(kind: Kind[Any], name: str, faults: Sequence[Fault]) -> Invalid:
 
 
 def version_required(kind: Kind[Any], name: str) -> Invalid:
-    """Return what an update is told that names no version, of a kind that wants one. Upstream names the resource here."""
+    """Return the error of an update that names no version, of a kind that requires one. Upstream names the resource here."""
     text = "Invalid value: 0: must be specified for an update"
     field = "metadata.resourceVersion"
     return Invalid(
@@ -136,7 +136,7 @@ def invalid_options(options: str, faults: Sequence[Fault]) -> Invalid:
 
 
 def invalid_patch(value: str, why: str) -> Invalid:
-    """Return what a patch is told whose result, or which itself, cannot be read."""
+    """Return the error of a patch that cannot be read, or whose result cannot."""
     text = f"Invalid value: {json.dumps(value, ensure_ascii=False)}: {why}"
     causes = ({"reason": "FieldValueInvalid", "message": text, "field": "patch"},)
     return Invalid(f' "" is invalid: patch: {text}', causes=causes)

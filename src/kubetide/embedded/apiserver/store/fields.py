@@ -26,7 +26,7 @@ _ITEM = object()
 
 
 class FieldsError(ValueError):
-    """An object whose lists cannot be told apart by their keys; ``str()`` names the place."""
+    """An object with list items whose keys are not unique; ``str()`` names the place."""
 
 
 def values_in(obj: Json, shape: Shape) -> dict[Path, Any]:

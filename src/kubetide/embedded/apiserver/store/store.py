@@ -1,7 +1,7 @@
 """The versioned store: objects by kind and key, their indexes, a bounded history, watches.
 
 It knows nothing of REST: what may be written is the business of ``rest``. One counter numbers all
-writes of all kinds, as etcd's revision does. History is kept per kind, so that a kind that is
+writes of all kinds, as etcd's revision does. There is a history per kind, so that a kind that is
 written rarely can be watched from far back however busy the others are.
 """
 
@@ -24,7 +24,7 @@ Place = tuple[Kind[Any], Key]
 
 
 class BeforeWrite(Protocol):
-    """Hears of a write of a resource before it is done: the new revision, or the last one of a removal."""
+    """Called with a write of a resource before it is done: the new revision, or the last one of a removal."""
 
     def __call__(self, resource: str, new: Revision, /, *, removed: bool) -> None: ...
 
@@ -69,9 +69,9 @@ class Store:
         self._places: dict[str, Place] = {}
         self._dependents: dict[str, dict[tuple[str, Key], None]] = {}
         self.before_write: BeforeWrite | None = None
-        """Told of every write before it is done; what it raises refuses the write."""
+        """Called for every write before it is done; what it raises refuses the write."""
         self.before_version: Callable[[int], None] | None = None
-        """Told of a version that comes of no write, before it is given to anybody."""
+        """Called with a version that comes of no write, before anybody gets it."""
 
     @property
     def kinds(self) -> tuple[Kind[Any], ...]:

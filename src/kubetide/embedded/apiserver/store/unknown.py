@@ -1,7 +1,7 @@
 """What an object of a custom kind says that its schema does not know.
 
 Source: apiextensions-apiserver v1.36, pkg/apiserver/schema/pruning: paths are joined by dots
-whatever the names hold, and told in order of text.
+whatever the names hold, and reported in order of text.
 """
 
 from __future__ import annotations

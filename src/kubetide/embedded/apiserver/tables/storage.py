@@ -1,4 +1,4 @@
-"""Volumes, claims, storage classes and what CSI drivers tell."""
+"""Volumes, claims, storage classes and what CSI drivers report."""
 
 from __future__ import annotations
 

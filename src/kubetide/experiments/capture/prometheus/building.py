@@ -29,7 +29,8 @@ from kubetide.experiments.capture.prometheus.workloads import (
     tolerations_of,
     workload_object,
 )
-from kubetide.experiments.capture.services import HpaHistory, Services, Tick, Workload
+from kubetide.experiments.capture.services import HpaHistory, Services, Workload
+from kubetide.experiments.capture.ticks import Tick
 from kubetide.horizontal.settings import Settings as HorizontalSettings
 from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.units.time import Duration, Instant

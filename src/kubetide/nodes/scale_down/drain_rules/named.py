@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Final
 
-from kubetide.nodes.scale_down.drain_rules.base import Rule
+from kubetide.nodes.scale_down.drain_rules.base import Answer, DrainContext, Rule
 from kubetide.nodes.scale_down.drain_rules.registry import RULES
-from kubetide.ports.plugins import Plugin, PluginNotUsable, load_plugin
+from kubetide.objects.pod import Pod
+from kubetide.ports.plugins import Plugin, PluginGroup
 
-GROUP: Final = "kubetide.drain-rules"
-SETTING: Final = "--drain-rules"
+PLUGINS: Final = PluginGroup[Rule | Callable[[Pod, DrainContext], Answer | None]](
+    name="kubetide.drain-rules",
+    setting="--drain-rules",
+    noun="drain rule",
+    must="be a function of a pod and a context, or a Rule",
+    fits=lambda offered: callable(offered) or isinstance(offered, Rule),
+)
 
 
 @cache
 def named_rules(names: tuple[str, ...]) -> tuple[tuple[Plugin, Rule], ...]:
     """Return the plug-ins; each offers a ``Rule``, or a function of a pod and a ``DrainContext``. Raises PluginNotUsable."""
-    found = []
-    for name in names:
-        plugin, offered = load_plugin(GROUP, name, SETTING)
-        if not callable(offered) and not isinstance(offered, Rule):
-            raise PluginNotUsable(
-                f"{SETTING}: {name!r} is no drain rule: it must be a function of a pod and a context, or a Rule"
-            )
-        found.append((plugin, offered if isinstance(offered, Rule) else Rule(name, offered)))
-    return tuple(found)
+    loaded = [(name, *PLUGINS.load(name)) for name in names]
+    return tuple((plugin, one if isinstance(one, Rule) else Rule(name, one)) for name, plugin, one in loaded)
 
 
 @cache

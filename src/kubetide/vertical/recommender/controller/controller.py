@@ -17,7 +17,6 @@ from kubetide.ports.errors import MetricsError
 from kubetide.ports.metrics import ExternalMetricSource, MetricSource
 from kubetide.units.time import Duration, Instant
 from kubetide.vertical.controller.scales import WORKLOAD_KINDS
-from kubetide.vertical.recommender.conditions import PROVIDED, is_true
 from kubetide.vertical.recommender.controller.act import Actor
 from kubetide.vertical.recommender.controller.external import ExternalUsage
 from kubetide.vertical.recommender.controller.gather import Gatherer
@@ -28,23 +27,14 @@ from kubetide.vertical.recommender.controller.slimming import (
     slim_pod_with_resources,
 )
 from kubetide.vertical.recommender.controller.targets import TargetReader
-from kubetide.vertical.recommender.core import (
-    encode_commands,
-    encode_delta,
-    encode_outcomes,
-    encode_result,
-)
+from kubetide.vertical.recommender.core import ALGORITHM
 from kubetide.vertical.recommender.decide import absorb, checkpoints, decide
 from kubetide.vertical.recommender.decision import Commands, Outcomes, Result
-from kubetide.vertical.recommender.delta import Delta
 from kubetide.vertical.recommender.dump import dump
-from kubetide.vertical.recommender.history import HistoryError
-from kubetide.vertical.recommender.hpas import hpa_view
-from kubetide.vertical.recommender.new_targets import NewTargets
-from kubetide.vertical.recommender.ooms import EVICTED
-from kubetide.vertical.recommender.settings import Settings
-from kubetide.vertical.recommender.state import State
-from kubetide.vertical.recommender.views import (
+from kubetide.vertical.recommender.facts.history import HistoryError
+from kubetide.vertical.recommender.facts.hpas import hpa_view
+from kubetide.vertical.recommender.facts.ooms import EVICTED
+from kubetide.vertical.recommender.facts.views import (
     CheckpointView,
     History,
     Key,
@@ -53,6 +43,10 @@ from kubetide.vertical.recommender.views import (
     checkpoint_view,
     time_of,
 )
+from kubetide.vertical.recommender.settings import Settings
+from kubetide.vertical.recommender.state import State
+from kubetide.vertical.recommender.targets.conditions import PROVIDED, is_true
+from kubetide.vertical.recommender.targets.new_targets import NewTargets
 from kubetide.vertical.series import Steps
 from kubetide.watching import Caches, Informer
 
@@ -93,7 +87,7 @@ class RecommenderController(BaseLoop):
             caches: Shared with other loops, and kept up to date by whoever made them.
             board: Where the node loop says what new nodes have left.
             history: Asks for what containers have used before, once at the start; with it no checkpoints are read.
-            external: Where usage comes from, in the place of ``metrics``, if the settings say so.
+            external: Where usage comes from, in place of ``metrics``, if the settings say so.
             warn: Takes a sentence that a person must see.
         """
         super().__init__()
@@ -147,8 +141,6 @@ class RecommenderController(BaseLoop):
         """How long the parts of the last pass took."""
         self.first_recommended: Sequence[Instant] = ()
         """When the VPA objects were created that the last pass gave their first recommendation."""
-        self.history_error = ""
-        """Why there is no history; empty where there is, or where none was asked for."""
 
     @property
     def period(self) -> Duration:
@@ -193,7 +185,7 @@ class RecommenderController(BaseLoop):
         self._tick += 1
         full = self._recorder.wants_full(LOOP) or self._whole
         self._whole = False
-        gathered = self._gathered(delta, full=full)
+        gathered = ALGORITHM.encode(dump(self._state) if full else delta)
         self.commands = commands = decide(self._state, now)
         without = self._without_recommendation(commands)
         contents = checkpoints(self._state, commands.checkpoints, now)
@@ -225,17 +217,12 @@ class RecommenderController(BaseLoop):
             try:
                 return (), await self._history()
             except (HistoryError, MetricsError) as error:
-                self.history_error = str(error)
                 self._warn(f"recommender: no history from Prometheus, usage is counted from now on: {error}")
                 return (), ()
         if not self._state.settings.uses_checkpoints:
             return (), ()
         listing = await self._cluster.list(VPA_CHECKPOINTS)
         return [checkpoint_view(one) for one in listing.items], ()
-
-    def _gathered(self, delta: Delta, *, full: bool) -> bytes:
-        """Return what was gathered as JSON, or everything; either is what the pass is decided from."""
-        return encode_delta(dump(self._state) if full else delta)
 
     def _record(self, now: Instant, gathered: bytes, commands: Commands, *, full: bool) -> None:
         reasons, repeated = self._targets.of(commands, full=full)
@@ -246,9 +233,9 @@ class RecommenderController(BaseLoop):
                 now=now,
                 full=full,
                 state=msgspec.Raw(gathered),
-                commands=msgspec.Raw(encode_commands(commands)),
-                outcomes=msgspec.Raw(encode_outcomes(self.outcomes)),
-                result=msgspec.Raw(encode_result(self.result)),
+                commands=msgspec.Raw(ALGORITHM.encode(commands)),
+                outcomes=msgspec.Raw(ALGORITHM.encode(self.outcomes)),
+                result=msgspec.Raw(ALGORITHM.encode(self.result)),
                 reasons=reasons,
                 repeated=repeated,
             )

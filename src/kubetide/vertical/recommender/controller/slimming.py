@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kubetide.objects.meta import ApiObject, ObjectMeta
 from kubetide.objects.pod import Container, Pod, PodSpec, PodStatus, PodTemplate, ResourceRequirements
 from kubetide.objects.vpa import VerticalPodAutoscalerCheckpoint
-from kubetide.vertical.recommender.views import CheckpointView
+from kubetide.vertical.recommender.facts.views import CheckpointView
 
 
 def slim_pod(pod: Pod) -> Pod:
@@ -59,7 +59,7 @@ def slim_controller(controller: ApiObject) -> ApiObject:
 
 
 def slim_checkpoint(checkpoint: VerticalPodAutoscalerCheckpoint) -> CheckpointView:
-    """Return what tells whose checkpoint it is."""
+    """Return what says whose checkpoint it is."""
     meta = checkpoint.metadata
     return CheckpointView(meta.namespace, meta.name, checkpoint.spec.vpa_object_name)
 

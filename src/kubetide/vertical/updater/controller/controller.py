@@ -30,7 +30,7 @@ from kubetide.vertical.updater.decision import Command, Key, Outcome, Result
 from kubetide.vertical.updater.events import COMPONENT
 from kubetide.vertical.updater.settings import Settings
 from kubetide.vertical.updater.state import State
-from kubetide.watching import Caches, Informer, shrunken, too_old
+from kubetide.watching import Caches, Informer, holds_of
 
 LOOP = "updater"
 
@@ -64,7 +64,6 @@ class UpdaterController(BaseLoop):
         super().__init__()
         self._clock, self._recorder = clock, recorder
         self._state = State(settings)
-        # A cache of the same process is never old, however quiet the cluster is.
         self._remote = as_remote(cluster) is not None
         self._gatherer = Gatherer(cluster, clock, caches, settings, holds=self._holds)
         events = EventWriter(cluster, clock, COMPONENT)
@@ -201,12 +200,7 @@ class UpdaterController(BaseLoop):
         )
 
     def _holds(self, pods: Informer[Any]) -> Sequence[str]:
-        now, settings = self._clock.now(), self._state.settings
-        old = too_old(pods, now, max_cache_age=settings.max_cache_age) if self._remote else ""
-        lacking = shrunken(
-            pods, now, max_relist_loss=settings.max_relist_loss, relist_hold=settings.relist_hold
-        )
-        return tuple(why for why in (old, lacking) if why)
+        return holds_of(pods, self._clock.now(), self._state.settings, may_be_old=self._remote)
 
     def _uid_of(self, kind: str, key: Key) -> str:
         known: Pod | Any = self._state.pods.get(key) if kind == "Pod" else self._state.vpas.get(key)

@@ -1,0 +1,317 @@
+"""``vpa_quality_*``: how far usage is from what was recommended, and how much recommendations change.
+
+A sample is held against the uncapped target that the pass before it came to. All samples of a pass are counted
+together, in columns. Source: VPA 1.8.1, pkg/utils/metrics/quality; names, labels and buckets are its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kubetide.objects.base import ApiStruct, Quantities
+from kubetide.objects.vpa import CONTAINER_OFF
+from kubetide.ports.metrics import Int64Vector
+from kubetide.units.exposition import Histogram, Registry, exponential_buckets
+from kubetide.units.quantity import Quantity, QuantityError
+from kubetide.vertical.policies import container_policy
+from kubetide.vertical.recommender.controller import RecommenderController
+from kubetide.vertical.recommender.facts.members import Vpa
+from kubetide.vertical.recommender.facts.views import Key
+from kubetide.vertical.recommender.state import State
+from kubetide.vertical.recommender.usage.histograms import NEVER
+from kubetide.vertical.series import size_label
+
+Float64Vector = NDArray[np.float64]
+
+PREFIX: Final = "vpa_quality_"
+
+_CPU_BUCKETS: Final = exponential_buckets(0.01, 2.0, 17)
+_MEMORY_BUCKETS: Final = exponential_buckets(1e6, 2.0, 17)
+_RISES: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
+_RELATIVE_BUCKETS: Final = (
+    *(-one for one in reversed(_RISES)),
+    0.0,
+    *_RISES,
+    2.5,
+    5.0,
+    10.0,
+    25.0,
+    50.0,
+    100.0,
+)
+_RESOURCES: Final = ("cpu", "memory")
+_UNOBSERVED: Final = -1
+_TRUTHS: Final = ("false", "true")
+
+
+_Amounts = dict[str, tuple[float, float]]
+"""Cores and bytes by container; 0 for nothing."""
+
+_NOTHING: Final = (0.0, 0.0)
+
+
+class _Observed(NamedTuple):
+    """What a VPA was last seen to recommend, for which aggregates, and of how many containers by resource."""
+
+    status: bytes
+    cells: object
+    mode: str
+    amounts: _Amounts
+    rows: tuple[int, ...]
+    counts: tuple[tuple[str, int], ...]
+
+
+class _Rows:
+    """Aggregates that something new is recommended, and what: put into the columns together."""
+
+    def __init__(self) -> None:
+        self.rows: list[int] = []
+        self.modes: list[int] = []
+        self.amounts: list[tuple[float, float]] = []
+
+
+class QualitySeries:
+    """Counts the samples and the recommendations of each pass."""
+
+    def __init__(self, registry: Registry) -> None:
+        def histogram(name: str, text: str, labels: tuple[str, ...], buckets: tuple[float, ...]) -> Histogram:
+            return registry.histogram(f"{PREFIX}{name}", text, labels, buckets=buckets)
+
+        usage = ("is_oom", "resource", "update_mode")
+        missing = ("recommendation_missing", "update_mode")
+        self._relative = histogram(
+            "usage_recommendation_relative_diffs",
+            "Usage less its recommendation, as a share of the recommendation.",
+            usage,
+            _RELATIVE_BUCKETS,
+        )
+        self._missing = registry.counter(
+            f"{PREFIX}usage_sample_missing_recommendation_count",
+            "Samples of usage of containers that should have a recommendation and have none.",
+            usage,
+        )
+        text = "Difference of usage and a recommendation that is {}."
+        greater, other = text.format("greater"), text.format("not greater; without one all of the usage")
+        oom = ("is_oom", *missing)
+        self._over = {
+            "cpu": histogram("cpu_recommendation_over_usage_diffs_cores", greater, missing, _CPU_BUCKETS),
+            "memory": histogram("mem_recommendation_over_usage_diffs_bytes", greater, oom, _MEMORY_BUCKETS),
+        }
+        self._under = {
+            "cpu": histogram(
+                "cpu_recommendation_lower_equal_usage_diffs_cores", other, missing, _CPU_BUCKETS
+            ),
+            "memory": histogram(
+                "mem_recommendation_lower_equal_usage_diffs_bytes", other, oom, _MEMORY_BUCKETS
+            ),
+        }
+        help_text = "Recommendation of a container, once a sample of its usage."
+        self._recommended = {
+            "cpu": histogram("cpu_recommendations_cores", help_text, ("update_mode",), _CPU_BUCKETS),
+            "memory": histogram(
+                "mem_recommendations_bytes", help_text, ("is_oom", "update_mode"), _MEMORY_BUCKETS
+            ),
+        }
+        self._changes = histogram(
+            "relative_recommendation_changes",
+            "Change of a recommendation from one pass to the next, as a share of the one before.",
+            ("resource", "update_mode", "vpa_size_log2"),
+            _RELATIVE_BUCKETS,
+        )
+        self._observed: dict[Key, _Observed] = {}
+        self._modes: list[str] = []
+        # By aggregate: the number of the mode of its VPA, and what was recommended, 0 for nothing.
+        self._mode = np.empty(0, np.int64)
+        self._amounts = {resource: np.empty(0) for resource in _RESOURCES}
+        # By container: when its last sample was taken.
+        self._seen = {resource: np.empty(0, np.int64) for resource in _RESOURCES}
+
+    def count(self, controller: RecommenderController) -> None:
+        """Count the pass that the controller has just ended."""
+        self._link(controller.state)
+        self._count_samples(controller)
+        self._take_over(controller)
+
+    # ── samples ──
+
+    def _count_samples(self, controller: RecommenderController) -> None:
+        state, samples = controller.state, controller.samples
+        if samples is not None:
+            rows = state.sample_rows.of(state.pods, samples)
+            known = rows >= 0
+            at = np.repeat(samples.times, np.diff(samples.first))[known]
+            for resource, amounts in (("cpu", samples.cpu), ("memory", samples.memory)):
+                self._count_usage(state, resource, rows[known], amounts[known], at)
+        for oom in controller.ooms:
+            pod = state.pods.get((oom.namespace, oom.pod))
+            row = None if pod is None else pod.containers.get(oom.container)
+            # What the kill made of the need: the sample that upstream adds.
+            if row is not None and (needed := float(state.containers.oom_peak[row])):
+                self._observe(state, "memory", np.array([row]), np.array([needed]), oom=True)
+
+    def _count_usage(
+        self, state: State, resource: str, rows: Int64Vector, amounts: Int64Vector, at: Int64Vector
+    ) -> None:
+        """Count the samples that the recommender took: CPU later than the last one, memory not earlier."""
+        size = len(state.containers.aggregate)
+        seen = self._seen[resource]
+        if len(seen) < size:
+            seen = np.concatenate([seen, np.full(size - len(seen), NEVER, np.int64)])
+            self._seen[resource] = seen
+        good = (amounts >= 0) & (at > seen[rows] if resource == "cpu" else at >= seen[rows])
+        seen[rows[good]] = at[good]
+        usage = amounts[good].astype(np.float64) / (1000.0 if resource == "cpu" else 1.0)
+        self._observe(state, resource, rows[good], usage, oom=False)
+
+    def _observe(
+        self, state: State, resource: str, rows: Int64Vector, usage: Float64Vector, *, oom: bool
+    ) -> None:
+        aggregate = state.containers.aggregate[rows]
+        served = (aggregate >= 0) & (aggregate < len(self._mode))
+        aggregate, usage = aggregate[served], usage[served]
+        modes, recommended = self._mode[aggregate], self._amounts[resource][aggregate]
+        for number, mode in enumerate(self._modes):
+            here = modes == number
+            if here.any():
+                self._observe_mode(resource, mode, usage[here], recommended[here], _TRUTHS[oom])
+
+    def _observe_mode(
+        self, resource: str, mode: str, usage: Float64Vector, recommended: Float64Vector, oom: str
+    ) -> None:
+        labels = () if resource == "cpu" else (oom,)
+        some = recommended > 0
+        lacking = int(np.count_nonzero(~some))
+        if lacking:
+            self._missing.add(lacking, oom, resource, mode)
+            _observe(self._under[resource], usage[~some], *labels, "true", mode)
+        usage, recommended = usage[some], recommended[some]
+        if len(usage):
+            over = recommended > usage
+            diffs = np.abs(usage - recommended)
+            _observe(self._recommended[resource], recommended, *labels, mode)
+            _observe(self._over[resource], diffs[over], *labels, "false", mode)
+            _observe(self._under[resource], diffs[~over], *labels, "false", mode)
+            relative = (usage - recommended) / recommended
+            _observe(self._relative, relative, oom, resource, mode)
+
+    # ── recommendations ──
+
+    def _link(self, state: State) -> None:
+        """Note which aggregates are whose by now; where several VPAs share one, the last by name counts."""
+        size = len(state.aggregates.count)
+        if len(self._mode) < size:
+            more = size - len(self._mode)
+            self._mode = np.concatenate([self._mode, np.full(more, _UNOBSERVED, np.int64)])
+            for resource, known in self._amounts.items():
+                self._amounts[resource] = np.concatenate([known, np.zeros(more)])
+        for key in self._observed.keys() - state.vpas.keys():
+            self._mode[list(self._observed.pop(key).rows)] = _UNOBSERVED
+        changed = []
+        for key, vpa in state.vpas.items():
+            old, mode, cells = self._observed.get(key), vpa.view.mode or "", state.cells_of(vpa)
+            if old is None or old.cells is not cells or old.mode != mode:
+                changed.append(vpa)
+                if old is not None:
+                    self._mode[list(old.rows)] = _UNOBSERVED
+        observed = _Rows()
+        for vpa in sorted(changed, key=lambda vpa: vpa.key):
+            before = self._observed.get(vpa.key)
+            amounts, status = ({}, b"") if before is None else (before.amounts, before.status)
+            self._note(state, vpa, status, amounts, observed)
+        self._put(observed)
+
+    def _take_over(self, controller: RecommenderController) -> None:
+        """Hold what is recommended by now against what was before, and the next samples against it."""
+        state, observed = controller.state, _Rows()
+        made = {(one.namespace, one.name): bytes(one.status) for one in controller.commands.statuses}
+        same: Counter[tuple[str, str, str]] = Counter()
+        for key in sorted(state.vpas):
+            vpa, old = state.vpas[key], self._observed[key]
+            status, size = made.get(key, vpa.stored.encoded), size_label(state.pod_count(vpa))
+            if status == old.status:
+                for resource, count in old.counts:
+                    same[resource, old.mode, size] += count
+                continue
+            found = _decoder.decode(status).recommendation
+            amounts = {
+                one.container_name: one.amounts() for one in (found and found.container_recommendations) or ()
+            }
+            for container, now in amounts.items():
+                before = old.amounts.get(container, _NOTHING)
+                for resource, new, known in zip(_RESOURCES, now, before, strict=True):
+                    if new and known:
+                        self._changes.observe(new / known - 1.0, resource, old.mode, size)
+            self._note(state, vpa, status, amounts, observed)
+        self._put(observed)
+        for labels, times in same.items():
+            self._changes.observe(0.0, *labels, times=times)
+
+    def _note(self, state: State, vpa: Vpa, status: bytes, amounts: _Amounts, observed: _Rows) -> None:
+        """Note what the aggregates of a VPA are recommended; those of containers that it leaves out are none of it."""
+        mode = vpa.view.mode or ""
+        if mode not in self._modes:
+            self._modes.append(mode)
+        number, cells, first = self._modes.index(mode), state.cells_of(vpa), len(observed.rows)
+        for container, rows in cells:
+            policy = container_policy(vpa.view.policy, container)
+            if policy is None or policy.mode != CONTAINER_OFF:
+                observed.rows += rows
+                observed.modes += [number] * len(rows)
+                observed.amounts += [amounts.get(container, _NOTHING)] * len(rows)
+        counts = tuple(
+            (resource, count)
+            for place, resource in enumerate(_RESOURCES)
+            if (count := sum(one[place] > 0 for one in amounts.values()))
+        )
+        self._observed[vpa.key] = _Observed(
+            status, cells, mode, amounts, tuple(observed.rows[first:]), counts
+        )
+
+    def _put(self, observed: _Rows) -> None:
+        if observed.rows:
+            self._mode[observed.rows] = observed.modes
+            for resource, column in zip(_RESOURCES, np.array(observed.amounts).T, strict=True):
+                self._amounts[resource][observed.rows] = column
+
+
+class _Container(ApiStruct):
+    container_name: str = ""
+    uncapped_target: Quantities | None = None
+
+    def amounts(self) -> tuple[float, float]:
+        """Return what is recommended of each resource, in cores and bytes; 0 for nothing."""
+        found = self.uncapped_target or {}
+        return _amount("cpu", str(found.get("cpu", "0"))), _amount("memory", str(found.get("memory", "0")))
+
+
+class _Recommendation(ApiStruct):
+    container_recommendations: tuple[_Container, ...] | None = None
+
+
+class _Status(ApiStruct):
+    recommendation: _Recommendation | None = None
+
+
+_decoder = msgspec.json.Decoder(_Status)
+
+
+def _observe(histogram: Histogram, values: Float64Vector, *labels: str) -> None:
+    if len(values):
+        buckets = np.searchsorted(np.array(histogram.bounds), values, side="left")
+        counts = np.bincount(buckets, minlength=len(histogram.bounds))
+        histogram.add(counts.tolist(), float(values.sum()), *labels)
+
+
+@lru_cache(maxsize=1 << 12)
+def _amount(resource: str, text: str) -> float:
+    try:
+        parsed = Quantity.parse(text)
+    except QuantityError:
+        return 0.0
+    return parsed.milli_value() / 1000.0 if resource == "cpu" else float(parsed.value())
