@@ -95,8 +95,7 @@ class State:
         self.elapsed = ZERO
         self.live_pods: Mapping[str, tuple[Pod, ...]] = MappingProxyType({})
         self.snapshot = Snapshot()
-        self.version = 0
-        self.nodes_version = self.owners_version = 0
+        self.version = self.nodes_version = self.owners_version = 0
         self.scale_down_cache = Cache()
         self.view: ClusterView | None = None
         self.tick: Tick | None = None
@@ -396,5 +395,6 @@ class State:
         return "" if expendable else pod.spec.node_name or pod.status.nominated_node_name
 
     def _drop_pod(self, key: Key) -> None:
-        if self.held_pods.drop(key):
+        if pod := self.held_pods.drop(key):
             self.version += 1
+            self.memory.consolidation.note_gone(pod, self.settings)
