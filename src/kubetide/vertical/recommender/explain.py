@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from kubetide.units.quantity import bytes_to_text, milli_to_text, readable
-from kubetide.vertical.recommender.buckets import CPU_BUCKETS, MEMORY_BUCKETS
-from kubetide.vertical.recommender.cells import summed
-from kubetide.vertical.recommender.estimate import percentiles
 from kubetide.vertical.recommender.reasons import VOCABULARY, reasons_of
 from kubetide.vertical.recommender.state import State
+from kubetide.vertical.recommender.targets.estimate import percentiles
+from kubetide.vertical.recommender.usage.buckets import CPU_BUCKETS, MEMORY_BUCKETS
+from kubetide.vertical.recommender.usage.cells import summed
 
 _WIDTH = 40
 _NAMES = ("target", "lower", "upper")

@@ -20,11 +20,10 @@ from kubetide.vertical.recommender.controller.external import ExternalUsage
 from kubetide.vertical.recommender.controller.slimming import slim_checkpoint
 from kubetide.vertical.recommender.controller.targets import TargetReader
 from kubetide.vertical.recommender.delta import Delta
-from kubetide.vertical.recommender.hpas import HpaView, hpa_view, left_by_target, target_key
-from kubetide.vertical.recommender.members import Stored
-from kubetide.vertical.recommender.ooms import ooms_of_event, ooms_of_update
-from kubetide.vertical.recommender.state import State
-from kubetide.vertical.recommender.views import (
+from kubetide.vertical.recommender.facts.hpas import HpaView, hpa_view, left_by_target, target_key
+from kubetide.vertical.recommender.facts.members import Stored
+from kubetide.vertical.recommender.facts.ooms import ooms_of_event, ooms_of_update
+from kubetide.vertical.recommender.facts.views import (
     CheckpointView,
     History,
     Oom,
@@ -35,6 +34,7 @@ from kubetide.vertical.recommender.views import (
     samples_view,
     vpa_view,
 )
+from kubetide.vertical.recommender.state import State
 from kubetide.vertical.series import Steps
 from kubetide.watching import Informer
 

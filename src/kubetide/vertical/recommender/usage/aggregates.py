@@ -13,10 +13,9 @@ import numpy as np
 from kubetide.objects.vpa import ContainerPolicy
 from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.units.time import Instant
-from kubetide.units.vectors import BoolVector, Int64Vector
-from kubetide.vertical.recommender.buckets import CPU_BUCKETS, MAX_AMOUNT, MEMORY_BUCKETS
-from kubetide.vertical.recommender.histograms import NEVER, Histograms
 from kubetide.vertical.recommender.settings import Settings
+from kubetide.vertical.recommender.usage.buckets import CPU_BUCKETS, MAX_AMOUNT, MEMORY_BUCKETS
+from kubetide.vertical.recommender.usage.histograms import NEVER, Histograms
 
 _NS = 1_000_000_000
 

@@ -8,14 +8,13 @@ import numpy as np
 
 from kubetide.objects.meta import Key
 from kubetide.units.time import Instant
-from kubetide.units.vectors import Int64Vector
-from kubetide.vertical.recommender.aggregates import Aggregates
-from kubetide.vertical.recommender.buckets import MAX_AMOUNT
-from kubetide.vertical.recommender.containers import Containers
-from kubetide.vertical.recommender.floors import Floor
-from kubetide.vertical.recommender.histograms import first_of_each
-from kubetide.vertical.recommender.members import PodEntry
-from kubetide.vertical.recommender.views import Oom, Samples, Usage
+from kubetide.vertical.recommender.facts.members import PodEntry
+from kubetide.vertical.recommender.facts.views import Key, Oom, Samples, Usage
+from kubetide.vertical.recommender.targets.floors import Floor
+from kubetide.vertical.recommender.usage.aggregates import Aggregates
+from kubetide.vertical.recommender.usage.buckets import MAX_AMOUNT
+from kubetide.vertical.recommender.usage.containers import Containers
+from kubetide.vertical.recommender.usage.histograms import first_of_each
 
 _UNKNOWN = -1
 
