@@ -10,6 +10,7 @@ import numpy as np
 from kubetide.advise.workloads import WorkloadKey
 from kubetide.ports.metrics import PodSamples
 from kubetide.units.time import Duration
+from kubetide.units.vectors import Int64Vector
 from kubetide.vertical.recommender.facts.views import History, Usage, samples_view
 
 WorkloadOf = Callable[[str, str], WorkloadKey | None]

@@ -6,7 +6,6 @@ import msgspec
 
 from kubetide.objects.meta import Key
 from kubetide.units.time import Instant
-from kubetide.vertical.recommender.facts.views import Key
 
 
 class StatusWrite(msgspec.Struct, frozen=True):

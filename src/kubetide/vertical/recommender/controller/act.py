@@ -16,7 +16,7 @@ from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, NotFound, Withheld
 from kubetide.units.time import Duration
 from kubetide.vertical.recommender.decision import Commands, Failure, Outcomes, StatusWrite
-from kubetide.vertical.recommender.facts.views import CheckpointView, Key
+from kubetide.vertical.recommender.facts.views import CheckpointView
 from kubetide.vertical.recommender.settings import Settings
 from kubetide.vertical.series import Steps
 

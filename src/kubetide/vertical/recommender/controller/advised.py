@@ -12,7 +12,6 @@ from kubetide.objects.hpa import CrossVersionObjectReference
 from kubetide.objects.meta import ApiObject, Key, ObjectMeta, controller_of
 from kubetide.objects.vpa import OFF, UpdatePolicy, VerticalPodAutoscaler, VpaSpec
 from kubetide.units.selectors import Selector
-from kubetide.vertical.recommender.facts.views import Key
 
 _KINDS = ("DaemonSet", "Deployment", "StatefulSet")
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from kubetide.objects.meta import Key
 from kubetide.units.selectors import Selector
-from kubetide.vertical.recommender.facts.views import Key
 
 
 class Links:

@@ -22,7 +22,6 @@ from kubetide.units.vectors import Float64Vector, Int64Vector
 from kubetide.vertical.policies import container_policy
 from kubetide.vertical.recommender.controller import RecommenderController
 from kubetide.vertical.recommender.facts.members import Vpa
-from kubetide.vertical.recommender.facts.views import Key
 from kubetide.vertical.recommender.state import State
 from kubetide.vertical.recommender.usage.histograms import NEVER
 from kubetide.vertical.series import size_label

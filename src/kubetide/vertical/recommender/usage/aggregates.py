@@ -13,6 +13,7 @@ import numpy as np
 from kubetide.objects.vpa import ContainerPolicy
 from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.units.time import Instant
+from kubetide.units.vectors import BoolVector, Int64Vector
 from kubetide.vertical.recommender.settings import Settings
 from kubetide.vertical.recommender.usage.buckets import CPU_BUCKETS, MAX_AMOUNT, MEMORY_BUCKETS
 from kubetide.vertical.recommender.usage.histograms import NEVER, Histograms
