@@ -11,10 +11,10 @@ import msgspec
 
 from kubetide.loop import RECORDED, Cell, LoopEntry, Table, loop_entry, loop_names
 from kubetide.objects.base import json_name
+from kubetide.runtime.folder import is_running
 from kubetide.runtime.index_lines import Entry
 from kubetide.runtime.indexed_records import read_reasons
 from kubetide.runtime.permissions import with_hint
-from kubetide.runtime.folder import is_running
 from kubetide.runtime.records import Ending, RecordError, ending, recorded_loops
 from kubetide.simulate.marks import marks_of
 from kubetide.simulate.moments import Moments, NotBegun
