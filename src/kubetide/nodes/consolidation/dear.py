@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import numpy as np
+
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.template import Template
 from kubetide.objects.pod import Pod
@@ -48,21 +50,19 @@ def _cheaper(state: State, templates: Mapping[str, Template | None]) -> dict[str
     """Return of each dear group those that have as much of all that pods ask for."""
     requested = state.snapshot.requested
     asked = [name for name, column in requested.items() if name != PODS and column.any()]
-    known = {
-        group.id: (group.price_per_hour, template)
+    known = [
+        (group.id, group.price_per_hour, template)
         for group in state.groups.values()
         if group.price_per_hour and (template := templates.get(group.id)) is not None
-    }
+    ]
+    prices = np.array([price for _, price, _ in known])
+    share = np.ones((len(known), len(known)))
+    for number, name in enumerate(asked):
+        stock = np.array([template.stock.get(name, 0) for *_, template in known], np.float64)
+        of_other = stock[:, None] / np.maximum(stock[None, :], 1e-9)
+        share = np.maximum(share, of_other) if number else of_other
     found: dict[str, list[tuple[str, Template]]] = {}
-    for group, (price, template) in known.items():
-        for other, (other_price, other_template) in known.items():
-            share = max(
-                (
-                    template.stock.get(name, 0) / max(other_template.stock.get(name, 0), 1e-9)
-                    for name in asked
-                ),
-                default=1.0,
-            )
-            if other_price * share <= price * _DEAR:
-                found.setdefault(group, []).append((other, other_template))
+    for group, other in zip(*np.nonzero(prices[None, :] * share <= prices[:, None] * _DEAR), strict=True):
+        other_name, _, template = known[other]
+        found.setdefault(known[group][0], []).append((other_name, template))
     return found
