@@ -196,7 +196,7 @@ async def cloud(_config: str, clock: Clock) -> AsyncIterator[EmbeddedCloud]:
         },
     }
     cluster = EmbeddedCluster(Store(), clock, seed=1)  # nothing is bought in a run that advises
-    yield EmbeddedCloud(cluster, clock, seed=1, groups=groups(), kept=kept)
+    yield EmbeddedCloud(cluster, clock, seed=1, groups=groups(), stored=kept)
 
 
 async def inform(clock: Clock, config: Path) -> dict[str, Any]:

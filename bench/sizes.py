@@ -35,10 +35,10 @@ from numpy.typing import NDArray
 from kubetide.units.quantity import milli, whole
 from kubetide.units.time import Instant, hours, parse_rfc3339
 from kubetide.vertical.recommender.delta import Delta
+from kubetide.vertical.recommender.facts.views import Oom, PodView, Requested, Samples, VpaView
 from kubetide.vertical.recommender.settings import Settings
 from kubetide.vertical.recommender.state import State
-from kubetide.vertical.recommender.statuses import recommendations
-from kubetide.vertical.recommender.views import Oom, PodView, Requested, Samples, VpaView
+from kubetide.vertical.recommender.targets.statuses import recommendations
 from kubetide.vertical.targets import Target
 
 Floats = NDArray[np.float64]

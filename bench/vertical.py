@@ -26,9 +26,9 @@ from kubetide.units.time import Instant, minutes, parse_rfc3339
 from kubetide.vertical.recommender.decide import absorb, checkpoints, decide
 from kubetide.vertical.recommender.decision import Commands, Outcomes
 from kubetide.vertical.recommender.delta import Delta
+from kubetide.vertical.recommender.facts.views import CheckpointView, PodView, Samples, VpaView
 from kubetide.vertical.recommender.settings import Settings
 from kubetide.vertical.recommender.state import State
-from kubetide.vertical.recommender.views import CheckpointView, PodView, Samples, VpaView
 from kubetide.vertical.targets import Target
 
 START = parse_rfc3339("2026-03-02T08:00:00Z")

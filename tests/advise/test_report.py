@@ -18,8 +18,8 @@ from kubetide.objects.pod import Pod
 from kubetide.ports.metrics import PodSamples, ResourceUsage
 from kubetide.testing import builders
 from kubetide.units.time import Instant, hours, minutes
+from kubetide.vertical.recommender.facts.views import History, Usage
 from kubetide.vertical.recommender.settings import Settings
-from kubetide.vertical.recommender.views import History, Usage
 
 MIB = 1 << 20
 GIB = 1 << 30

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 from click.testing import CliRunner
+from tests.cli.test_run import line_with
 from tests.cluster.served import TOKEN, served
 
 from kubetide.cli.main import cli
@@ -102,15 +103,6 @@ async def running(tmp_path, config, *flags):
     finally:
         if process.returncode is None:
             process.kill()
-
-
-async def line_with(process, text):
-    """Read lines until one holds the text."""
-    while True:
-        line = (await asyncio.wait_for(process.stdout.readline(), PATIENCE_S)).decode()
-        assert line, (await process.stderr.read()).decode()
-        if text in line:
-            return line
 
 
 async def a_waiting_pod(cluster, clock):

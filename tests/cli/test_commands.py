@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import msgspec
@@ -194,6 +195,7 @@ def test_ctrl_c_ends_a_simulation_with_its_results(tmp_path, number):
     ) as run:
         while not is_running(tmp_path) or not list(tmp_path.glob("records/nodes-*.jsonl")):
             assert run.poll() is None
+            time.sleep(0.05)
         second = call("simulate", EXAMPLE, "--out", tmp_path)
         run.send_signal(number)
         out, err = run.communicate(timeout=PATIENCE_S)

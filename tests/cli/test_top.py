@@ -24,7 +24,7 @@ from kubetide.cli.top_text import screen_text, trend_text
 from kubetide.loop import Table
 from kubetide.runtime.records import RecordWriter, read_records
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.top import Fact, RecordsTop, Said, Screen, by_need
+from kubetide.simulate.run_screen import Fact, RecordsTop, Said, Screen, by_need
 
 PATIENCE_S = 60
 MOST_LOOKS = 200
@@ -113,7 +113,7 @@ def test_one_screen_for_scripts(folder):
     """`--once` prints facts, tables and decisions as plain text."""
     result = CliRunner().invoke(cli, ["top", "--once", "--out", str(folder)])
     assert result.exit_code == 0, result.output
-    assert "over  2026-03-02T00:19:50Z" in result.output.splitlines()[0]
+    assert "ended  2026-03-02T00:19:50Z" in result.output.splitlines()[0]
     assert re.match(r"nodes ready 1  pods \d+  waiting 0  cost/h 0\.096", result.output.splitlines()[1])
     assert "default/web  Deployment/default/web" in result.output
     assert "scaled from" in result.output

@@ -19,7 +19,7 @@ from kubetide.vertical.recommender.controller.history import HistoryReader
 from kubetide.vertical.recommender.decide import absorb, decide
 from kubetide.vertical.recommender.decision import Outcomes
 from kubetide.vertical.recommender.delta import Delta
-from kubetide.vertical.recommender.history import HistoryError
+from kubetide.vertical.recommender.facts.history import HistoryError
 from kubetide.vertical.recommender.settings import Settings
 from kubetide.vertical.recommender.state import State
 

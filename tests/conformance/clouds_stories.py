@@ -207,7 +207,7 @@ class Story:
 
 
 def _with_names(found: Answer, step: Answer) -> Answer:
-    """Put nodes' names, which upstream's texts have, in the place of provider ids."""
+    """Put nodes' names, which upstream's texts have, in place of provider ids."""
     if "error" in found:
         for one in step["nodes"]:
             if found["error"].startswith(one["provider_id"]):

@@ -1,7 +1,7 @@
 """The suite of time tables: what is written, reported and held at which instant.
 
 Differences on purpose are rules (``RULES``): each has a name, a reason, a predicate on the input and what is
-expected in the place of the recording.
+expected in place of the recording.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import pytest
 from tests.conformance import vertical
 from tests.conformance.cases import Selection, case_files, read_document, selected_cases
 
-from kubetide.vertical.recommender.buckets import CPU_BUCKETS, MEMORY_BUCKETS
+from kubetide.vertical.recommender.usage.buckets import CPU_BUCKETS, MEMORY_BUCKETS
 
 DATA = Path(__file__).parent / "data" / "vertical"
 QUICK = ("histogram-systematic.json.gz", "histogram-random.json.gz", "recommender-release-1.7.json.gz")

@@ -9,8 +9,8 @@ import numpy as np
 from tests.conformance.cases import Case, difference
 
 from kubetide.units.time import Duration, Instant, format_rfc3339, parse_duration, parse_rfc3339
-from kubetide.vertical.recommender.buckets import BucketError, Buckets
-from kubetide.vertical.recommender.histograms import NEVER, CheckpointError, Histograms
+from kubetide.vertical.recommender.usage.buckets import BucketError, Buckets
+from kubetide.vertical.recommender.usage.histograms import NEVER, CheckpointError, Histograms
 
 ROW = np.zeros(1, np.int64)
 

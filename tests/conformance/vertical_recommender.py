@@ -21,11 +21,15 @@ from kubetide.units.time import Instant, format_rfc3339, parse_duration, parse_r
 from kubetide.vertical.recommender.decide import absorb, checkpoints, decide
 from kubetide.vertical.recommender.decision import Commands, Outcomes
 from kubetide.vertical.recommender.delta import Delta
-from kubetide.vertical.recommender.history import HistoryError, HistorySettings, Series, queries, read_history
-from kubetide.vertical.recommender.ooms import ooms_of_event, ooms_of_update
-from kubetide.vertical.recommender.settings import Settings
-from kubetide.vertical.recommender.state import State
-from kubetide.vertical.recommender.views import (
+from kubetide.vertical.recommender.facts.history import (
+    HistoryError,
+    HistorySettings,
+    Series,
+    queries,
+    read_history,
+)
+from kubetide.vertical.recommender.facts.ooms import ooms_of_event, ooms_of_update
+from kubetide.vertical.recommender.facts.views import (
     CheckpointView,
     Oom,
     Samples,
@@ -34,6 +38,8 @@ from kubetide.vertical.recommender.views import (
     pod_view,
     vpa_view,
 )
+from kubetide.vertical.recommender.settings import Settings
+from kubetide.vertical.recommender.state import State
 from kubetide.vertical.targets import ControllerKey, Controllers, TargetError, read_target
 from kubetide.vertical.workloads import WELL_KNOWN
 

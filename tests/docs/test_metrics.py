@@ -32,7 +32,7 @@ from kubetide.units.exposition import Registry
 from kubetide.vertical.admission.controller import AdmissionController
 from kubetide.vertical.admission.series import AdmissionSeries
 from kubetide.vertical.admission.settings import Settings as Admission
-from kubetide.vertical.recommender.series import RecommenderSeries
+from kubetide.vertical.recommender.series.recommendations import RecommenderSeries
 from kubetide.vertical.updater.series import UpdaterSeries
 from kubetide.watching import Caches
 

@@ -69,6 +69,7 @@ def until(folder, monkeypatch, holds):
         time.sleep(0.2)
 
 
+@pytest.mark.slow
 def test_the_lesson(folder, monkeypatch):
     """Every command of the page runs in its order; replicas follow the load, the stock-out shows, all comes down."""
     page = PAGE.read_text(encoding="utf-8")

@@ -133,7 +133,7 @@ def test_the_text_has_each_fix_once_and_the_cost():
     )
     assert text.count("fix: let go") == 1
     assert "and 2 more; -o json shows all" in text
-    assert findings_text([]) == "nothing found"
+    assert findings_text([]) == "nothing found that keeps it from scaling well"
 
 
 SCENARIO = {
@@ -167,7 +167,10 @@ def test_a_healthy_scenario_has_exit_status_0(tmp_path):
     well = builders.deployment("well", namespace="default", replicas=1)
     path = tmp_path / "well.yaml"
     path.write_text(yaml.safe_dump({**SCENARIO, "name": "well", "manifests": [yaml.safe_dump(well)]}))
-    for form, said in (("text", "nothing found\n"), ("yaml", "findings: []\n")):
+    for form, said in (
+        ("text", "nothing found that keeps it from scaling well\n"),
+        ("yaml", "findings: []\n"),
+    ):
         result = CliRunner().invoke(cli, ["doctor", str(path), "--after", "1m", "-o", form])
         assert (result.exit_code, result.stdout) == (0, said)
 

@@ -110,7 +110,7 @@ def test_nothing_is_said_twice():
         "after stabilization: 4",
         "at most double, or 4, at once: 4",
         "after limits, bounds 1 to 100: 4 (DesiredWithinRange)",
-        "without stabilization or policies or tolerance: the same",
+        "without stabilization, policies or tolerance: the same",
         "default/web: to be scaled from 2 to 4",
     ]
 

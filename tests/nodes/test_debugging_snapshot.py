@@ -32,5 +32,5 @@ def test_the_shape_is_upstreams():
 
 
 def test_a_failure_says_why():
-    """Without a tick there is an error in the place of nodes."""
+    """Without a tick there is an error in place of nodes."""
     assert msgspec.json.decode(failed_snapshot("no tick yet", START))["Error"] == "no tick yet"

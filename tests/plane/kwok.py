@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import urllib.error
-import urllib.request
 from contextlib import ExitStack, contextmanager
 
 import pytest
-from tests.plane.running import Plane, Programs, free_ports
+from tests.plane.running import Plane, Programs, free_ports, is_healthy
 from tools.plane.build import STAGES, find
 
 VERSION = "kwok-0.8.0"
@@ -42,13 +40,5 @@ def kwok(plane: Plane):
                 f"--node-lease-duration-seconds={_LEASE_S}",
             ),
         )
-        programs.wait("kwok is healthy", lambda: _is_healthy(port))
+        programs.wait("kwok is healthy", lambda: is_healthy(port))
         yield
-
-
-def _is_healthy(port: int) -> bool:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=5) as answer:
-            return answer.status == 200
-    except (urllib.error.URLError, OSError):
-        return False

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import urllib.error
-import urllib.request
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 import pytest
 from tests.cluster.prometheus_server import Exporter
-from tests.plane.running import Plane, Programs, free_ports
+from tests.plane.running import Plane, Programs, free_ports, is_healthy
 from tests.plane.towns import Town
 from tools.plane.build import find
 
@@ -51,16 +49,8 @@ def state_metrics(plane: Plane):
                 "--metric-labels-allowlist=nodes=[*]",
             ),
         )
-        programs.wait("kube-state-metrics answers", lambda: _is_healthy(port))
+        programs.wait("kube-state-metrics answers", lambda: is_healthy(port))
         yield StateMetrics(port)
-
-
-def _is_healthy(port: int) -> bool:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=5) as answer:
-            return answer.status == 200
-    except (urllib.error.URLError, OSError):
-        return False
 
 
 async def count_usage(place: Town, told: Exporter) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.plane.defined import Defined
 from tests.plane.towns import MEDIUM, SOON, kubetide_run, town
 
 from kubetide.nodes.buffers.names import template_name
@@ -13,16 +14,13 @@ from kubetide.objects.capacity import is_true
 from kubetide.objects.kinds import (
     CAPACITY_BUFFERS,
     CAPACITY_QUOTAS,
-    CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
     POD_TEMPLATES,
     PROVISIONING_REQUESTS,
 )
-from kubetide.ports.errors import ApiError, Invalid, NotFound
+from kubetide.ports.errors import ApiError, Invalid
 from kubetide.runtime.clock import run_real
-from kubetide.runtime.install import put_definition
 from kubetide.testing import builders
-from kubetide.testing.cluster_cases.ground import goes
 
 pytestmark = pytest.mark.slow
 
@@ -44,36 +42,11 @@ GANG = {
 CONSUMES = {"autoscaling.x-k8s.io/consume-provisioning-request": "gang"}
 
 
-class Kinds:
+class Kinds(Defined):
     """The kinds on a plane, and what a test asks of them."""
 
     def __init__(self, place):
-        self.place, self.cluster, self.home = place, place.cluster, place.home
-
-    async def define(self):
-        for body in definitions():
-            await put_definition(self.cluster, body)
-        for kind in (PROVISIONING_REQUESTS, CAPACITY_BUFFERS, CAPACITY_QUOTAS):
-            await self.waits(f"{kind.plural} are served", self._served, kind)
-
-    async def _served(self, kind):
-        try:
-            await self.cluster.list(kind)
-        except NotFound:
-            return False
-        return True
-
-    async def forget(self):
-        for body in definitions():
-            name = body["metadata"]["name"]
-            await self.cluster.delete(CUSTOM_RESOURCE_DEFINITIONS, name)
-            await goes(self.cluster, self.place.clock, CUSTOM_RESOURCE_DEFINITIONS, name, "")
-
-    async def waits(self, what, holds, *given):
-        deadline = self.place.deadline()
-        while not await holds(*given):
-            assert self.place.clock.monotonic() < deadline, f"waited in vain: {what}\n{self.place}"
-            await self.place.pause()
+        super().__init__(place, definitions(), (PROVISIONING_REQUESTS, CAPACITY_BUFFERS, CAPACITY_QUOTAS))
 
     async def says(self, kind, name, condition):
         namespace = self.home if kind.namespaced else ""

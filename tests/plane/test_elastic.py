@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests.plane.defined import Defined
 from tests.plane.towns import ROOMY, kubetide_run, town
 
 from kubetide.cli.convert import objects_of
@@ -13,18 +14,15 @@ from kubetide.elastic.convert.forward import to_elastic
 from kubetide.elastic.definitions import definitions
 from kubetide.objects.elastic import is_accepted
 from kubetide.objects.kinds import (
-    CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
     ELASTIC_WORKLOADS,
     EVENTS,
     HPAS,
     VPAS,
 )
-from kubetide.ports.errors import Invalid, NotFound
+from kubetide.ports.errors import Invalid
 from kubetide.runtime.clock import run_real
-from kubetide.runtime.install import put_definition
 from kubetide.testing import builders
-from kubetide.testing.cluster_cases.ground import goes
 from kubetide.vertical.definitions import definitions as vpa_definitions
 
 pytestmark = pytest.mark.slow
@@ -61,37 +59,11 @@ REFUSED = (
 )
 
 
-class Kinds:
+class Kinds(Defined):
     """The kinds on a plane."""
 
     def __init__(self, place):
-        self.place, self.cluster, self.home = place, place.cluster, place.home
-        self.bodies = (*definitions(), *vpa_definitions())
-
-    async def define(self):
-        for body in self.bodies:
-            await put_definition(self.cluster, body)
-        for kind in (ELASTIC_WORKLOADS, VPAS):
-            await self.waits(f"{kind.plural} are served", self._served, kind)
-
-    async def _served(self, kind):
-        try:
-            await self.cluster.list(kind)
-        except NotFound:
-            return False
-        return True
-
-    async def forget(self):
-        for body in self.bodies:
-            name = body["metadata"]["name"]
-            await self.cluster.delete(CUSTOM_RESOURCE_DEFINITIONS, name)
-            await goes(self.cluster, self.place.clock, CUSTOM_RESOURCE_DEFINITIONS, name, "")
-
-    async def waits(self, what, holds, *given):
-        deadline = self.place.deadline()
-        while not await holds(*given):
-            assert self.place.clock.monotonic() < deadline, f"waited in vain: {what}\n{self.place}"
-            await self.place.pause()
+        super().__init__(place, (*definitions(), *vpa_definitions()), (ELASTIC_WORKLOADS, VPAS))
 
     async def add(self, name, spec):
         body = {"metadata": {"name": name}, "spec": spec}

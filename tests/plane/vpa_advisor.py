@@ -22,9 +22,9 @@ from kubetide.vertical.admission.settings import Settings as AdmissionSettings
 from kubetide.vertical.flags import read_flags
 from kubetide.vertical.recommender.controller import RecommenderController
 from kubetide.vertical.recommender.decide import decide
-from kubetide.vertical.recommender.quality import QualitySeries
+from kubetide.vertical.recommender.series.quality import QualitySeries
 from kubetide.vertical.recommender.settings import Settings as RecommenderSettings
-from kubetide.vertical.recommender.statuses import recommendations
+from kubetide.vertical.recommender.targets.statuses import recommendations
 from kubetide.vertical.updater.controller import UpdaterController
 from kubetide.vertical.updater.decision import Command
 from kubetide.vertical.updater.settings import Settings as UpdaterSettings

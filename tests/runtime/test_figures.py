@@ -101,6 +101,16 @@ def test_what_is_read_is_what_was_given(tmp_path_factory, ticks, cut):
         assert {key.name for key in history.series()} >= named
 
 
+@pytest.mark.parametrize("new", [[5, 5, 9], [8] * 4 + [2, 3] * 40], ids=["shorter", "longer"])
+def test_a_new_run_is_read_from_its_beginning(tmp_path, new):
+    """Of a file that another run writes anew nothing is left of what was read before."""
+    written(tmp_path, [(table(a=value),) for value in [1, 2] * 20]).close()
+    follower = read(tmp_path)
+    written(tmp_path, [(table(a=value),) for value in new]).close()
+    follower.follow()
+    assert points(follower) == points(read(tmp_path))
+
+
 def test_records_do_not_hold_them(tmp_path):
     """A line of a record is the same with figures and without."""
     written(tmp_path / "with", [(table(a=1),)]).close()

@@ -143,7 +143,7 @@ def test_a_folder_belongs_to_one_scenario_and_a_run_that_goes_on(tmp_path):
     journal.close()
     with pytest.raises(ScenarioError, match="holds scenario shop, not bank; use another folder"):
         PersistedRun(tmp_path, "bank", noon)
-    with pytest.raises(ScenarioError, match="the kept run is at 2026-03-02T12:00:00Z, and its end is"):
+    with pytest.raises(ScenarioError, match="the stored run is at 2026-03-02T12:00:00Z, and its end is"):
         PersistedRun(tmp_path, "shop", noon)
     with PersistedRun(tmp_path, "shop", parse_rfc3339("2026-03-02T13:00:00Z")) as kept:
         assert not kept.is_new

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import itertools
 import random
+from functools import partial
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.simulate.worlds import small
+from tests.simulate.worlds import MANIFEST, small
 
+from kubetide.horizontal.one_hpa import OneHpaCore
 from kubetide.loop import loop_entry
 from kubetide.runtime.records import read_records, recorded_loops, segments
 from kubetide.simulate.ahead import plan_ahead
 from kubetide.simulate.moments import Moments, NotBegun
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import load_scenario
+from kubetide.simulate.scenario import DailySpec, LoadSpec, load_scenario
 from kubetide.simulate.status import status_of
 from kubetide.simulate.when import Moment, read_moment, start_of_records
 from kubetide.simulate.why import answer_about, objects_of, scalers_of
@@ -68,6 +70,39 @@ def test_answers_do_not_depend_on_what_was_asked_before(run, seed):
         question = random_of.choice((*KINDS, "status", "plan", "scalers"))
         moment = random_of.choice(at)
         assert asked(kept, question, moment) == asked(run, question, moment)
+
+
+def test_one_hpa_is_followed_alone(tmp_path):
+    """What a core comes to that follows one HPA is what all of them come to; with a forecast it is left to the whole core."""
+    api, jobs = (MANIFEST.replace("web", name) for name in ("api", "jobs"))
+    hpas = [
+        MANIFEST.partition("---\n")[2].replace("name: web}\nspec", "name: second}\nspec"),
+        api
+        + "  behavior: {scaleUp: {stabilizationWindowSeconds: 60, policies: [{type: Pods, value: 1, periodSeconds: 45}]}}\n",
+        jobs.replace(
+            "{name: jobs}\nspec:\n  scaleT",
+            "{name: jobs, annotations: {horizontal.kubetide.io/forecast: calendar}}\nspec:\n  scaleT",
+        ),
+    ]
+    scenario = small(duration="12m")
+    (service,) = scenario.services
+    more = [
+        replace(service, deployment=name, load=LoadSpec(daily=DailySpec(low=10, peak=60)))
+        for name in ("api", "jobs")
+    ]
+    scenario = replace(scenario, services=(service, *more), manifests=(MANIFEST, *hpas))
+    run_simulation(scenario, base=tmp_path, out=tmp_path, seed=2, warn=lambda _: None)
+    whole, start = Moments(tmp_path), start_of_records(tmp_path)
+    for moment in (None, *(read_moment(text, start) for text in ("20s", "4m", "7m30s"))):
+        for name in ("web", "second", "api", "jobs"):
+            asked_alone, asked_of_all = (
+                answer_about(one, "hpa", name, namespace="default", at=moment) for one in (tmp_path, whole)
+            )
+            assert asked_alone == asked_of_all
+            alone = partial(OneHpaCore, ("default", name))
+            with Moments(tmp_path).state("horizontal", moment, alone=alone) as state:
+                assert isinstance(state.core, OneHpaCore) == (name != "jobs")
+        assert asked(tmp_path, "scalers", moment) == asked(whole, "scalers", moment)
 
 
 def test_asking_changes_nothing(run):

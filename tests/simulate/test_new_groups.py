@@ -15,6 +15,7 @@ from kubetide.simulate.variants import variant_of
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
+@pytest.mark.slow
 def test_created_groups_cost_less_than_one_for_all(tmp_path):
     """Jobs of three shapes run on groups of their own, which go again; all is replayed, and the bill is smaller."""
     scenario = load_scenario(EXAMPLES / "new-groups.yaml")

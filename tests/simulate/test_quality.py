@@ -19,6 +19,7 @@ def files(tmp_path):
     return [series, "--pods", f"{tmp_path}/pods.csv", "--types", f"{tmp_path}/types.csv", "--jobs", "1"]
 
 
+@pytest.mark.slow
 def test_both_tables_by_one_command(files, capsys, tmp_path):
     """The figures are those of the two benchmarks, in Markdown, and as JSON in the last line; what has run is not run again."""
     kept = ["--results", f"{tmp_path}/results.jsonl"]

@@ -99,6 +99,7 @@ def test_an_oom_kill_as_a_lower_bound_ends_the_kills_sooner(run):
     assert 0 < played(vpa_oom_lower_bound=True) < played()
 
 
+@pytest.mark.slow
 def test_a_rollback_ends_throttling(run):
     """Requests that are lowered lower the limits with them; without the option the pods stay throttled."""
 

@@ -15,6 +15,7 @@ from kubetide.units.quantity import (
     milli,
     milli_to_text,
     quantity_error,
+    readable,
     whole,
 )
 
@@ -236,3 +237,25 @@ def test_bytes_print_binary_when_a_multiple_of_1024(n, expected):
     """A multiple of 1024 prints in binary form, any other number in decimal form."""
     assert bytes_to_text(n) == expected
     assert whole(expected) == n
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("442809964", "422Mi"),
+        ("97656250000Ki", "90.9Ti"),
+        ("1100000000", "1.02Gi"),
+        ("1Gi", "1Gi"),
+        ("100Gi", "100Gi"),
+        ("250Mi", "250Mi"),
+        ("195m", "195m"),
+        ("100G", "100G"),
+        ("2", "2"),
+        ("1048575", "1048575"),
+        ("none at all", "none at all"),
+        ("", ""),
+    ],
+)
+def test_large_amounts_are_shown_with_three_digits(text, shown):
+    """Bytes from a MiB on get a unit and three digits; what is smaller, cores, or no quantity, stays."""
+    assert readable(text) == shown

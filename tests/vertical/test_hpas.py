@@ -7,8 +7,8 @@ import pytest
 
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.units.time import Instant
-from kubetide.vertical.recommender.conditions import LEFT_TO_HPA, conditions_of
-from kubetide.vertical.recommender.hpas import LeftResource, hpa_view, left_by_target, message
+from kubetide.vertical.recommender.facts.hpas import LeftResource, hpa_view, left_by_target, message
+from kubetide.vertical.recommender.targets.conditions import LEFT_TO_HPA, conditions_of
 
 
 def view(*metrics, kind="Deployment", version="apps/v1", name="web"):

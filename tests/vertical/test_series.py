@@ -18,8 +18,8 @@ from kubetide.units.time import minutes, seconds
 from kubetide.vertical.admission.controller import AdmissionController
 from kubetide.vertical.admission.series import AdmissionSeries
 from kubetide.vertical.admission.settings import Settings as AdmissionSettings
-from kubetide.vertical.recommender import series as recommender_series
-from kubetide.vertical.recommender.series import RecommenderSeries
+from kubetide.vertical.recommender.series import recommendations as recommender_series
+from kubetide.vertical.recommender.series.recommendations import RecommenderSeries
 from kubetide.vertical.series import size_label
 from kubetide.vertical.updater.series import UpdaterSeries
 from kubetide.watching import Caches

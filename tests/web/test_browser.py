@@ -6,6 +6,8 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import pytest
@@ -24,33 +26,50 @@ WILD = "<img src=x onerror=alert(1)>"
 PATIENCE_S = 60
 
 
+class Site(NamedTuple):
+    """A dashboard: its address, its folder, the records of its run, the writers of its folder, and what begins it anew."""
+
+    address: str
+    out: Path
+    records: list
+    last: object
+    writers: list
+    filled: object
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The address of a dashboard over a run's records, of which the last is held back."""
+    """A dashboard over a run's records, of which the last is held back."""
     full, out = tmp_path_factory.mktemp("full"), tmp_path_factory.mktemp("run")
     run_simulation(small(), base=full, out=full, seed=3, warn=lambda _: None)
-    writer = RecordWriter(out, warn=pytest.fail)
-    writer.start()
     records = sorted(
         (one for loop in ("horizontal", "nodes") for one in read_records(full, loop)),
         key=lambda one: (one.now, one.loop, one.tick, one.phase),
     )
     *most, last = records
-    for record in most:
-        writer.write(record)
-    for figures in (full / "records").glob("*.figures"):
-        shutil.copy(figures, out / "records")
+
+    def filled():
+        """Begin a run in the folder, and return what writes it."""
+        writer = RecordWriter(out, warn=pytest.fail)
+        writer.start()
+        for record in most:
+            writer.write(record)
+        for figures in (full / "records").glob("*.figures"):
+            shutil.copy(figures, out / "records")
+        return writer
+
+    writers = [filled()]
     command = [sys.executable, "-m", "kubetide", "ui", "--out", str(out)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         address = process.stdout.readline().split()[1]
-        yield address, out, writer, last
+        yield Site(address, out, most, last, writers, filled)
         process.terminate()
 
 
 @pytest.fixture(scope="module")
 def browser(site, tmp_path_factory):
     for started in chromium(tmp_path_factory.mktemp("profile")):
-        started.get(site[0])
+        started.get(site.address)
         yield started
 
 
@@ -65,7 +84,7 @@ def element(browser, selector):
 
 def go(browser, site, path):
     """Open a page by its address, and wait until it stands."""
-    browser.get(site[0].partition("?")[0].rstrip("/") + path)
+    browser.get(site.address.partition("?")[0].rstrip("/") + path)
     shown(browser, lambda one: one.find_elements("css selector", "main h1"))
 
 
@@ -121,7 +140,7 @@ def test_the_past_is_plotted(browser, site):
     lines = browser.find_elements("css selector", ".plot path.line")
     assert all(one.get_attribute("d").startswith("M") for one in lines)
     titles = [one.text for one in browser.find_elements("css selector", ".plot h3")]
-    assert titles == ["Replicas", "cpu utilization"]
+    assert titles == ["Replicas", "cpu utilization, % (once a minute)"]
     frame = element(browser, "#plot-Replicas")
     frame.send_keys(Keys.HOME)
     assert frame.get_attribute("aria-valuetext").startswith("2026-03-02 00:00:00: ")
@@ -143,13 +162,15 @@ def test_plots_of_other_pages(browser, site):
         "Pods waiting for a node",
         "Nodes ready by group",
         "Cost an hour",
-        "Load",
+        "Load, requests/s",
         "CPU cores",
         "SLO minutes lost",
         "Spent since the start",
     ]
     Select(element(browser, "#window")).select_by_visible_text("1h")
     shown(browser, lambda one: "window=1h" in one.current_url)
+    go(browser, site, "/services")
+    assert "null" not in element(browser, "main").text
     go(browser, site, "/nodegroup/general")
     text = element(browser, ".legend").text
     assert text.splitlines() == ["ready 1", "target 1", "upcoming 0", "max 4", "min 1"]
@@ -177,14 +198,33 @@ def test_wild_names_are_text(browser, site):
 
 def test_what_is_recorded_appears(browser, site):
     """A tick that is written while the page is open moves its time, without a reload."""
-    _, _, writer, last = site
+    last = site.last
     go(browser, site, "/")
     before = element(browser, "#at").text
     browser.execute_script("window.stayed = true")
     later = msgspec.structs.replace(last, now=last.now + 5_000_000_000)
-    writer.write(later)
+    site.writers[-1].write(later)
     shown(browser, lambda one: one.find_element("css selector", "#at").text > before)
     assert browser.execute_script("return window.stayed")
+
+
+def test_a_new_run_is_shown_and_told(browser, site):
+    """When another run begins in the folder the page leaves the time of the old one, and says why."""
+    go(browser, site, "/hpa/default/web?at=2026-03-02T00:05:00Z&window=all")
+    assert element(browser, "#at").text.startswith("2026-03-02 00:05:00")
+    writer = RecordWriter(site.out, warn=pytest.fail)
+    writer.start()
+    try:
+        for record in site.records[:200]:
+            writer.write(msgspec.structs.replace(record, now=record.now + 86_400 * 10**9))
+        shown(browser, lambda one: "A new run has begun" in one.find_element("css selector", "#note").text)
+        assert element(browser, "#at").text.startswith("2026-03-03 00:")
+        assert browser.current_url.endswith("/hpa/default/web?window=all")
+        writer.close()
+    finally:
+        site.writers.append(site.filled())
+    go(browser, site, "/hpa/default/web?at=2026-03-02T00:05:00Z")
+    assert element(browser, "#note").text == ""
 
 
 def test_it_fits_a_small_screen_and_the_keyboard(browser, site):
@@ -214,7 +254,7 @@ def test_a_page_is_light_and_asks_nobody_else(browser, site):
     loaded = browser.execute_script(
         "return performance.getEntries().filter((one) => one.decodedBodySize !== undefined).map((one) => [one.name, one.decodedBodySize])"
     )
-    home = site[0].partition("?")[0]
+    home = site.address.partition("?")[0]
     assert {name.startswith(home) for name, _ in loaded} == {True}
     own = {name: size for name, size in loaded if "/api/" not in name}
     assert {home + name for name in ("services", "app.js", "style.css")} <= set(own)

@@ -13,18 +13,22 @@ import msgspec
 import pytest
 from tests.simulate.worlds import small
 
+from kubetide.explain.reasons import Reason
+from kubetide.explain.records import Record
 from kubetide.runtime.clock import run_real
 from kubetide.runtime.record_tail import RecordTail
 from kubetide.runtime.records import RecordError, RecordWriter, read_records
 from kubetide.serving.listener import Listener
 from kubetide.simulate.run import run_simulation
 from kubetide.simulate.status import status_of
+from kubetide.units.time import Instant
 from kubetide.web.access import OwnToken
 from kubetide.web.history import BUCKETS, History
 from kubetide.web.server import API, MOST_WAITING, ROUTES, Dashboard
 
 TOKEN = "a-token-of-the-tests"
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
+ALL_DECISIONS = {"words": "", "loop": "", "subject": "", "until": "", "limit": 500}
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +146,78 @@ def test_decisions_are_filtered(folder):
     assert words["found"] == sum("scaled" in found["text"] for found in whole["decisions"])
     assert early["found"] == sum(found["at"] <= "2026-03-02T00:05:00Z" for found in whole["decisions"])
     assert one["decisions"] == whole["decisions"][:1]
+
+
+def test_decisions_are_told_in_parts(folder):
+    """What a part before has shown is skipped, also where many decisions share one second."""
+    whole, *parts = answers(
+        folder, "decisions?limit=500", *(f"decisions?limit=2&skip={skip}" for skip in (0, 2, 4, 500))
+    )
+    told = [one for part in parts for one in part["decisions"]]
+    assert told == whole["decisions"][:6]
+    assert {part["found"] for part in parts} == {whole["found"]}
+
+
+def test_decisions_about_a_vpa_are_not_those_of_an_hpa_of_its_name(tmp_path):
+    """A loop's decisions about an object are also those about its parts; amounts of memory have few digits."""
+    scaled = Reason("Rescaled", "default/web", {"current": 2, "desired": 3})
+    bounds = {"resource": "memory", "target": "442809964", "lower": "250Mi", "upper": "97656250000Ki"}
+    sized = Reason("Recommended", "default/web/main", bounds)
+    _written(
+        tmp_path,
+        [
+            Record(loop, 1, Instant(10**18), full=True, reasons=(reason,))
+            for loop, reason in (("horizontal", scaled), ("recommender", sized))
+        ],
+    )
+    history = History(tmp_path)
+    found = {
+        loop: [
+            one.text
+            for one in history.decisions(
+                **{**ALL_DECISIONS, "loop": loop, "subject": "default/web"}
+            ).decisions
+        ]
+        for loop in ("", "recommender")
+    }
+    assert found == {
+        "": ["default/web: scaled from 2 to 3"],
+        "recommender": ["default/web/main: memory: target 422Mi, from 250Mi to 90.9Ti"],
+    }
+
+
+def _written(out, records):
+    writer = RecordWriter(out, warn=pytest.fail)
+    writer.start()
+    for record in records:
+        writer.write(record)
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        pytest.param(lambda run, _: run[:5], id="shorter"),
+        pytest.param(
+            lambda run, later: [*run[:300], *later[300:400]], id="other records behind the same ones"
+        ),
+        pytest.param(lambda _, later: later, id="of another day, and longer"),
+        pytest.param(lambda run, _: [one for one in run if one.loop == "nodes"], id="without a loop"),
+    ],
+)
+def test_a_new_run_takes_the_place_of_the_old_one(folder, tmp_path, new):
+    """Of a folder that another run writes to anew, nothing of the run before is told; runs are counted."""
+    of_both = (read_records(folder, loop) for loop in ("horizontal", "nodes"))
+    run = sorted((one for loop in of_both for one in loop), key=lambda one: (one.now, one.loop, one.tick))
+    _written(tmp_path, run[:400])
+    followed = History(tmp_path)
+    assert followed.span().run == 1
+    _written(tmp_path, new(run, [msgspec.structs.replace(one, now=one.now + 86_400 * 10**9) for one in run]))
+    fresh = History(tmp_path)
+    assert followed.span() == msgspec.structs.replace(fresh.span(), run=2)
+    assert followed.span().run == 2, "one that is seen again is the same"
+    assert followed.decisions(**ALL_DECISIONS) == fresh.decisions(**ALL_DECISIONS)
+    assert followed.status("") == fresh.status("")
 
 
 def test_the_past_is_as_it_was(folder):

@@ -72,10 +72,10 @@ class Person:
 
         def attempt():
             before = self.read("#at")
-            frame = self._browser.find_element("css selector", f".frame[aria-label='{title}: time']")
-            ends = frame.find_element("xpath", "..").find_element("css selector", ".ends").text.split("\n")
-            since, until = (datetime.fromisoformat(one) for one in ends)
-            at = datetime.fromisoformat(f"{ends[0][:10]} {time}")
+            frame = self._browser.find_element("css selector", f".frame[aria-label^='{title}']")
+            ends = frame.find_element("xpath", "..").find_elements("css selector", ".ends time")
+            since, until = (datetime.fromisoformat(one.get_attribute("datetime")) for one in ends)
+            at = datetime.fromisoformat(f"{since:%Y-%m-%d}T{time}Z")
             share = (at - since) / (until - since) - 0.5
             self._browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", frame)
             ActionChains(self._browser).move_to_element_with_offset(
@@ -89,7 +89,7 @@ class Person:
     def fact(self, label):
         """Return the number over a label."""
         *_, number = self.read("main .facts > div", label).split("\n")
-        return float(number.replace(",", ""))
+        return float(number.partition(" ")[0].replace(",", ""))
 
     def recorded(self, kind, figure):
         """Return what the records say of the time that the page shows."""
@@ -196,7 +196,7 @@ def test_why_a_node_was_bought(person):
     person.click(".decisions summary", "group general was increased from 2 to 3", on=".loop")
     assert "would hold" in person.read(".decisions details[open]", "increased from 2 to 3")
     person.click(".decisions details[open] summary a", "^general$")
-    person.read("h1", "^nodegroup general$")
+    person.read("h1", "^node group general$")
 
 
 def test_why_there_are_no_more_pods(person):
@@ -227,7 +227,7 @@ def test_how_many_pods_waited_in_the_burst(person):
 def test_what_the_group_may_grow_to(person):
     """A node group's row leads to its page: bounds, size and what it did."""
     person.click("main tr a", "^general$")
-    person.read("h1", "^nodegroup general$")
+    person.read("h1", "^node group general$")
     assert person.read(".plot .legend", r"(?s)ready 3\b.*max 6\b.*min 1\b")
     assert "increased from 1 to 2" in person.read(".decisions", "increased")
 
@@ -235,4 +235,4 @@ def test_what_the_group_may_grow_to(person):
 def test_what_is_to_come(person):
     """The page ahead says what the loops foresee, or that it is nothing."""
     person.click("nav a", "Ahead")
-    assert person.read("main", "nothing until .* as far as .*horizontal.* know")
+    assert person.read("main", "(?s)Nothing is known to come until .* loops know of them: .*horizontal")

@@ -25,7 +25,7 @@ class LeaseLost(KubetideError):
 
 
 class Fence:
-    """Says whether this process still leads, by its own clock alone: before anybody else can."""
+    """Whether this process still leads, by its own clock alone: it ends before anybody else can lead."""
 
     def __init__(self, clock: Clock, name: str) -> None:
         self._clock = clock

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 async def in_turns(steps: Steps[T], clock: Clock) -> T:
-    """Do the work, with a turn for others wherever it pauses; return what it comes to."""
+    """Do the work, with a turn for others wherever it pauses; return its result."""
     while True:
         try:
             next(steps)

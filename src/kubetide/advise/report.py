@@ -20,11 +20,11 @@ from kubetide.ports.metrics import Int64Vector
 from kubetide.units.quantity import Quantity, QuantityError, bytes_to_text, milli_to_text
 from kubetide.units.time import Duration, Instant, format_duration, hours, whole_seconds
 from kubetide.vertical.recommender.delta import Delta
-from kubetide.vertical.recommender.hpas import LeftResource, hpa_view, left_by_target
+from kubetide.vertical.recommender.facts.hpas import LeftResource, hpa_view, left_by_target
+from kubetide.vertical.recommender.facts.views import History, VpaView
 from kubetide.vertical.recommender.settings import Settings
 from kubetide.vertical.recommender.state import State
-from kubetide.vertical.recommender.statuses import recommendations
-from kubetide.vertical.recommender.views import History, VpaView
+from kubetide.vertical.recommender.targets.statuses import recommendations
 from kubetide.vertical.targets import Target
 
 Risk = Literal["low", "medium", "high"]

@@ -44,9 +44,9 @@ from kubetide.simulate.scenario import Scenario, start_of
 from kubetide.simulate.world import World
 from kubetide.units.time import Duration, Instant, after, before, format_duration, parse_duration, seconds
 from kubetide.vertical.recommender.controller.history import HistoryReader
-from kubetide.vertical.recommender.history import HistoryError
+from kubetide.vertical.recommender.facts.history import HistoryError
+from kubetide.vertical.recommender.facts.views import History
 from kubetide.vertical.recommender.settings import Settings
-from kubetide.vertical.recommender.views import History
 
 _OWNERS: Final[tuple[Kind[Any], ...]] = (
     *(DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS, CRON_JOBS, REPLICATION_CONTROLLERS),

@@ -10,7 +10,7 @@ import numpy as np
 from kubetide.advise.workloads import WorkloadKey
 from kubetide.ports.metrics import Int64Vector, PodSamples
 from kubetide.units.time import Duration
-from kubetide.vertical.recommender.views import History, Usage, samples_view
+from kubetide.vertical.recommender.facts.views import History, Usage, samples_view
 
 WorkloadOf = Callable[[str, str], WorkloadKey | None]
 """Returns the workload of a pod by namespace and name; None for one that is passed over."""

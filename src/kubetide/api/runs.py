@@ -78,7 +78,7 @@ def run_scenario(
         scenario: A file, or the name of a shipped example.
         changes: As of ``kubetide what-if --set``, such as ``"hpa/web.target=75"``.
         patches: Files, as of ``--patch``.
-        out: Where the decision records go; without it they are not kept.
+        out: Where the decision records go; without it none are written.
         warn: Takes a sentence for what the run leaves out.
 
     Raises: ScenarioError, FlagError, TraceError, RecordError.

@@ -69,7 +69,7 @@ def command(
 
     FOLDER is what `kubetide run`, also in advice mode, `up` or `simulate` wrote. The scenario has the workloads, HPAs,
     VPAs, time tables and disruption budgets of the beginning, node groups with prices and measured boot times, and for each HPA's target a
-    load from the CPU usage of its pods. With --prometheus-url, Prometheus tells the time before the records, or without
+    load from the CPU usage of its pods. With --prometheus-url, Prometheus covers the time before the records, or without
     FOLDER everything: by the series of kube-state-metrics and cAdvisor. What was assumed, and what cannot be seen, is
     printed and stands in the scenario. Then the scenario is simulated and set beside what happened: a score card. Writes
     into --out:

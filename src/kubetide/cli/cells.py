@@ -36,5 +36,5 @@ def resumable() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        click.echo("interrupted; the cells that are done are kept: go on with --resume", err=True)
+        click.echo("interrupted; the results of finished cells are saved: go on with --resume", err=True)
         sys.exit(INTERRUPTED)

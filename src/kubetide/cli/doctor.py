@@ -37,8 +37,8 @@ def command(output: str, config: Path | None, after: str, seed: int, arguments: 
     example, it looks at the embedded cluster of that scenario when it has run for --after in virtual time.
 
     Settings are those of `kubetide run`: --kubeconfig, --context, and for node groups with their prices and
-    templates --controllers=nodes --cloud-provider=NAME. Without a cloud, groups are known as far as the status
-    ConfigMap of the node autoscaler tells.
+    templates --controllers=nodes --cloud-provider=NAME. Without a cloud, only the groups in the status ConfigMap
+    of the node autoscaler are known.
 
     Exit status: 0 where nothing critical and no warning was found, 1 where there is, or where it failed.
 

@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from kubetide.cli.completing import complete_kind, complete_object, names_known
+from kubetide.cli.quick import without_threads
 from kubetide.cli.structured import TABLE, WIDE, output_option
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def command(
       kubetide explain no/general-7xcr6 -o json
       kubetide explain nodegroup burst --at 2026-03-02T12:30:00Z
     """  # noqa: D301  click marks paragraphs with the character, not with two
+    without_threads()
     from kubetide.cli.kinds import WORKLOADS, kind_of
     from kubetide.cli.structured import structured
     from kubetide.simulate.when import read_moment, start_of_records
@@ -106,7 +108,7 @@ def command(
     view = "nodes" if nodes else ""
     if view and view not in views_of(kind, records):
         raise click.UsageError(f"--nodes is about pods; leave it out, or ask about a pod and not a {kind}")
-    answer = answer_about(out, kind, name, namespace=namespace, at=moment, view=view)
+    answer = answer_about(out, kind, name, namespace=namespace, at=moment, view=view, whole=output != TABLE)
     click.echo(
         answer_text(answer, whole=output == WIDE) if output in (TABLE, WIDE) else structured(answer, output)
     )

@@ -45,7 +45,7 @@ def command(
     """Show who serves which HPA, and move HPAs between kubetide and another controller.
 
     An HPA whose status another controller has written is left alone by `kubetide run --act` until it is
-    handed over. That is kept in the annotation kubetide.dev/handover of the HPA, so a restart remembers it.
+    handed over. The annotation kubetide.dev/handover of the HPA records that, so it survives a restart.
     Whether the other controller still runs is found out by changing a condition of up to three HPAs:
     whoever serves them puts it right within two sync periods. Any write of another controller takes
     an HPA away from kubetide at once.

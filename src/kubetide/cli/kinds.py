@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection
 
 import click
@@ -45,6 +44,8 @@ def kind_of(word: str, kinds: Collection[str]) -> str:
     kind = SHORT.get(lower, lower)
     if kind in kinds:
         return kind
+    import difflib
+
     near = difflib.get_close_matches(lower, [*kinds, *SHORT, *WORKLOADS], n=1)
     hint = f"; did you mean {near[0]}?" if near else ""
     raise click.BadParameter(f"{word!r} is not one of {', '.join(kinds)}{hint}", param_hint="KIND")

@@ -30,7 +30,7 @@ class ConsoleLog:
         self._clock = clock
 
     def recording(self, inner: Recorder) -> Recorder:
-        """Return a recorder that tells of each decision and hands all records on."""
+        """Return a recorder that prints each decision and hands all records on."""
         return MarkingRecorder(inner, self._decision)
 
     def tell(self, text: str) -> None:

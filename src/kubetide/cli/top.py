@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from kubetide.ports.clock import Clock
-    from kubetide.simulate.top import Screen
+    from kubetide.simulate.run_screen import Screen
 
     Look = Callable[[], Screen | str]
     Source = Callable[[Clock], AbstractAsyncContextManager[Look]]
@@ -81,7 +81,7 @@ def command(once: bool, out: Path, kubeconfig: str, context_name: str) -> None:
 def _records(out: Path, *, once: bool) -> Source:
     from kubetide.runtime.folder import is_running
     from kubetide.runtime.records import RecordError
-    from kubetide.simulate.top import RecordsTop
+    from kubetide.simulate.run_screen import RecordsTop
 
     top = RecordsTop(out)
 
@@ -105,7 +105,7 @@ def _cluster(kubeconfig: str, context: str) -> Source:
     import os
 
     from kubetide.cluster import HttpCluster, find_connection
-    from kubetide.doctor.top import ClusterTop
+    from kubetide.doctor.cluster_screen import ClusterTop
 
     @asynccontextmanager
     async def opened(clock: Clock) -> AsyncIterator[Look]:

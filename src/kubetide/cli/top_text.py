@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kubetide.loop import Cell, Table
+from kubetide.simulate.run_screen import Screen
 from kubetide.simulate.table import printable
-from kubetide.simulate.top import Screen
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 _MOST_ROWS = 15

@@ -15,8 +15,8 @@ from rich.text import Text
 from kubetide.cli.live import panel, table_of
 from kubetide.cli.top_text import cell_text, is_number, trend_text
 from kubetide.loop import Table
+from kubetide.simulate.run_screen import Screen
 from kubetide.simulate.table import printable
-from kubetide.simulate.top import Screen
 
 _LEAST_SAID = 5
 
@@ -44,7 +44,7 @@ class TopView:
         self._live.stop()
 
     def show(self, screen: Screen) -> None:
-        """Draw a screen in the place of the last one."""
+        """Draw a screen over the last one."""
         console = self._live.console
         self._shown = drawn(screen, console.height)
         self._live.refresh()

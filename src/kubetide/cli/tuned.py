@@ -107,7 +107,7 @@ def _show_judged(found: Found, minimize: str, constraints: Sequence[Constraint])
     click.echo(aligned(judged_table(found.before, found.after)))
     if is_within_spread(minimize, found.before, found.after):
         click.echo(
-            f"\nthe change of {minimize} is within its spread between these runs: more --seeds tell whether it is chance"
+            f"\nthe change of {minimize} is within its spread between these runs: more --seeds show whether it is chance"
         )
     broken = found.broken(constraints)
     if broken:

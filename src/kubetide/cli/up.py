@@ -144,7 +144,7 @@ def command(
 
     Load and faults of a run that is served can be changed while it goes on: `kubetide load`, `kubetide fault`.
 
-    With --state every write to the cluster and every machine is kept in a folder: a run that was
+    With --state every write to the cluster and every machine is stored in a folder: a run that was
     ended in any way, kill -9 too, goes on from there with the same command.
 
     \b

@@ -109,7 +109,7 @@ class Connection:
         return replace(self, **found)
 
     def tls(self, certificate: str = "", key: str = "") -> ssl.SSLContext | None:
-        """Return the TLS context, None for plain HTTP; a certificate given here is shown in the place of its own.
+        """Return the TLS context, None for plain HTTP; a certificate given here is shown in place of its own.
 
         Raises: ConfigError that names the field whose PEM cannot be used.
         """

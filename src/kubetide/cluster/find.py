@@ -30,7 +30,7 @@ def find_connection(
         environ: The process's environment: KUBECONFIG, KUBERNETES_SERVICE_*, HTTPS_PROXY, NO_PROXY.
         home: The user's folder.
         kubeconfig: A file that must be there; the environment's are then not looked at.
-        context: A context to use in the place of the current one.
+        context: A context to use in place of the current one.
         service_account: Where a pod finds its service account.
 
     Raises: ConfigError.

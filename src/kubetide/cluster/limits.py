@@ -44,7 +44,7 @@ class Limits:
 
 
 class TokenBucket:
-    """Says how long each request has to wait; requests go in the order in which they ask."""
+    """A rate limit: how long each request has to wait; they go in the order in which they come."""
 
     def __init__(self, qps: float, burst: int) -> None:
         self._step = round(1e9 / qps) if qps else 0

@@ -10,8 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from decimal import ROUND_UP, Decimal, InvalidOperation
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import aiohttp
 import msgspec
@@ -26,7 +25,7 @@ from kubetide.cluster.transport import user_agent
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import ApiError, MetricsError
 from kubetide.ports.metrics import ExternalMetricSource, ExternalValues, SeriesQuery, TimeSeries
-from kubetide.serving import make_connector
+from kubetide.serving import OwnsSession, make_connector
 from kubetide.units.quantity import bytes_to_text
 from kubetide.units.time import Duration, Instant, seconds, to_seconds
 
@@ -63,7 +62,7 @@ class Series(NamedTuple):
     values: Sequence[str]
 
 
-class PrometheusClient:
+class PrometheusClient(OwnsSession):
     """Asks a Prometheus server, or what speaks its API; an async context manager.
 
     Args:
@@ -87,22 +86,14 @@ class PrometheusClient:
         self._basic = basic
         self._patience = patience
         self._warn = warn
-        self._session: aiohttp.ClientSession | None = None
 
-    async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(
+    def _open(self) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
             connector=make_connector(),
             headers={"User-Agent": user_agent()},
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=to_seconds(self._patience)),
         )
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._session is not None:
-            await self._session.close()
 
     async def instant(self, query: str, at: Instant) -> list[Series]:
         """Return the series of an instant query, or of a scalar one. Raises: MetricsError."""

@@ -50,14 +50,14 @@ class _NotStreamedError(Exception):
 
 
 class _Form(NamedTuple):
-    """How a stream is read: cut into events, each event decoded, and something kept of its object."""
+    """How a stream is read: cut into events, each event decoded, and its object reduced."""
 
     cut: Cut
     event: Callable[[bytes, Kind[Any]], tuple[WatchEvent[Any], bool]]
     keep: Callable[[Any], Any] | None
 
     def kept(self, one: bytes, kind: Kind[Any]) -> WatchEvent[Any]:
-        """Read an event with what is kept of its object."""
+        """Read an event with its object reduced."""
         event = self.event(one, kind)[0]
         if self.keep is None or event.object is None:
             return event

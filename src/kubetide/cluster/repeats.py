@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from kubetide.ports.errors import ApiError
 from kubetide.units.time import Duration, milliseconds, seconds
 
-_MOST_AS_TOLD = 10
+_MOST_AS_ASKED = 10
 _MOST_UNTOLD = 3
 _FIRST_PAUSE = milliseconds(250)
 _TRANSIENT = frozenset({502, 503, 504})
@@ -44,16 +44,16 @@ def pause_before_repeat(method: str, failure: Failure, repeats: int, draw: float
         repeats: How often it was repeated already.
         draw: Of the jitter, from [0, 1).
     """
-    told = failure.error.retry_after_s
+    asked = failure.error.retry_after_s
     if failure.stage == "answered":
         if failure.code == 429:
-            if told is None or repeats >= _MOST_AS_TOLD or _is_budget(failure.error):
+            if asked is None or repeats >= _MOST_AS_ASKED or _is_budget(failure.error):
                 return None
-            return _spread(seconds(told), 0.5, draw)
+            return _spread(seconds(asked), 0.5, draw)
         if method != "GET" or failure.code < 500:
             return None
-        if told is not None:
-            return _spread(seconds(told), 0.5, draw) if repeats < _MOST_AS_TOLD else None
+        if asked is not None:
+            return _spread(seconds(asked), 0.5, draw) if repeats < _MOST_AS_ASKED else None
         if failure.code not in _TRANSIENT:
             return None
     elif failure.stage == "refused" or (failure.stage == "broken" and method != "GET"):

@@ -11,7 +11,7 @@ import aiohttp
 from kubetide.units.time import Duration, milliseconds, to_seconds
 
 _MOMENT = milliseconds(20)
-"""How long bytes may be kept back that are too few."""
+"""How long bytes may be held back that are too few."""
 
 
 def give_up(answer: aiohttp.ClientResponse) -> None:

@@ -291,8 +291,8 @@ def _stage_of(error: Exception) -> Stage:
 def _with_pause(error: ApiError, answer: aiohttp.ClientResponse) -> ApiError:
     """Note the pause that the header asks for, where the body names none."""
     said = answer.headers.get("Retry-After", "")
-    told = said.isascii() and said.isdecimal() and len(said) <= _LONGEST_PAUSE_DIGITS
-    if error.retry_after_s is None and told:
+    is_seconds = said.isascii() and said.isdecimal() and len(said) <= _LONGEST_PAUSE_DIGITS
+    if error.retry_after_s is None and is_seconds:
         error.retry_after_s = int(said)
     return error
 

@@ -1,7 +1,7 @@
 """The MetricSource port over HTTP: usage of pods from metrics.k8s.io.
 
 An answer for a big cluster has tens of megabytes. It is read in pieces between which other tasks run, and
-of each only columns are kept.
+each is reduced to columns.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def _piece(items: Sequence[msgspec.Raw], known: _Rows) -> _Piece:
         try:
             plain = decoder_of(_PlainList).decode(body).items
         except UNREADABLE:
-            # Other resources, numbers in the place of texts, or what cannot be read at all.
+            # Other resources, numbers in place of texts, or what cannot be read at all.
             piece = _any_piece(decode(_PodList, body).items or ())
         else:
             piece = _plain_piece(plain)

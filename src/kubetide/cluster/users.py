@@ -153,16 +153,16 @@ def _told_of(cluster: _Entry) -> Json:
         "certificate-authority-data",
         "proxy-url",
     )
-    told = {name: body[name] for name in kept if body.get(name)}
+    kept_fields = {name: body[name] for name in kept if body.get(name)}
     authority = cluster.path("certificate-authority")
-    if authority is not None and "certificate-authority-data" not in told:
-        told["certificate-authority-data"] = base64.b64encode(
+    if authority is not None and "certificate-authority-data" not in kept_fields:
+        kept_fields["certificate-authority-data"] = base64.b64encode(
             cluster.pem("certificate-authority").encode()
         ).decode()
     for extension in body.get("extensions") or ():
         if isinstance(extension, dict) and extension.get("name") == _EXEC_EXTENSION:
-            told["config"] = extension.get("extension")
-    return told
+            kept_fields["config"] = extension.get("extension")
+    return kept_fields
 
 
 def _all_text(values: Any) -> bool:

@@ -21,7 +21,7 @@ def findings_text(findings: Sequence[Finding], currency: str = "") -> str:
         currency: Of prices; empty for none.
     """
     if not findings:
-        return "nothing found"
+        return "nothing found that keeps it from scaling well"
     blocks = [_summary(findings, currency)]
     for severity, of_severity in groupby(findings, key=lambda one: one.severity):
         some = list(of_severity)

@@ -10,12 +10,12 @@ from kubetide.units.time import Instant
 
 
 def names(core: StepCore[State]) -> list[str]:
-    """Return the subjects that can be asked about."""
+    """Return the names of all ElasticWorkloads."""
     return ["/".join(key) for key in sorted(core.state.scene.workloads)]
 
 
 def lines(core: StepCore[State], subject: str, now: Instant, view: str) -> list[str]:
-    """Return what each section comes to, and which command shows more. Raises KeyError for none of that name."""
+    """Return what each section asks for, and which command shows more. Raises KeyError for none of that name."""
     del now, view
     namespace, _, name = subject.partition("/")
     scene = core.state.scene

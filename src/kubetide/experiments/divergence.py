@@ -99,8 +99,10 @@ def _said(folder: Path, at: Instant, marks: Sequence[Mark]) -> list[str]:
         for record in read_records(folder, loop):
             if record.now > at:
                 break
-            told = [reason for reason in record.reasons if reason.subject in subjects]
-            if told:
-                last = [f"{format_rfc3339(record.now)[11:19]} {vocabulary.text(reason)}" for reason in told]
+            concerned = [reason for reason in record.reasons if reason.subject in subjects]
+            if concerned:
+                last = [
+                    f"{format_rfc3339(record.now)[11:19]} {vocabulary.text(reason)}" for reason in concerned
+                ]
         found += last
     return found[:_MOST_REASONS]

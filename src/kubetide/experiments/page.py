@@ -61,6 +61,7 @@ def comparison_data(
             start=format_rfc3339(first),
             end=format_rfc3339(last),
             running=False,
+            run=1,
             decisions=histogram(sorted({mark.loop for mark in marks}), marks, first, last),
             kinds={},
         ),

@@ -49,7 +49,7 @@ def split_name(rest: str, known: Iterable[str], what: str) -> tuple[str, str]:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return what to offer in the place of a name that nothing has."""
+    """Return what to offer in place of a name that nothing has."""
     names = sorted(set(known))
     near = difflib.get_close_matches(name, names, n=3)
     if near:

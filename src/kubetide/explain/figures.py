@@ -1,4 +1,4 @@
-"""Figures of a tick: the numbers that a loop keeps a history of, beside what it decides."""
+"""Figures of a tick: the numbers of which there is a history, beside what it decides."""
 
 from __future__ import annotations
 

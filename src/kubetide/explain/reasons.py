@@ -11,6 +11,8 @@ from types import MappingProxyType
 
 import msgspec
 
+from kubetide.units.quantity import readable
+
 Field = str | int | float | bool | None
 
 
@@ -36,6 +38,7 @@ class Vocabulary:
             value to another's.
         alternatives: By code of an action, the codes that say why other subjects were not chosen.
         telling: Returns, of the reasons for an action, those that a person learns something from.
+        quantities: The fields that hold quantities; the sentence has them with few digits.
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class Vocabulary:
         changes: Mapping[str, int | tuple[str, str]] = MappingProxyType({}),
         alternatives: Mapping[str, Collection[str]] = MappingProxyType({}),
         telling: Callable[[Sequence[Reason]], Sequence[Reason]] = lambda reasons: reasons,
+        quantities: Collection[str] = (),
     ) -> None:
         self._sentences = dict(sentences)
         self._actions = frozenset(actions)
@@ -54,6 +58,7 @@ class Vocabulary:
         self._changes = dict(changes)
         self._alternatives = dict(alternatives)
         self.telling = telling
+        self._quantities = frozenset(quantities)
         if unknown := self._actions - self._sentences.keys():
             raise ValueError(f"actions without a sentence: {sorted(unknown)}")
         if unknown := (self._fruitless | self._changes.keys() | self._alternatives.keys()) - self._actions:
@@ -80,6 +85,10 @@ class Vocabulary:
         old, new = (action.fields.get(name) for name in change)
         return new - old if isinstance(old, int) and isinstance(new, int) else 0
 
+    def has_alternatives(self, action: Reason) -> bool:
+        """Return whether reasons about others may say why these were not chosen."""
+        return action.code in self._alternatives
+
     def alternatives(self, action: Reason, reasons: Sequence[Reason]) -> list[Reason]:
         """Return the reasons why another subject was not chosen."""
         codes = self._alternatives.get(action.code, ())
@@ -97,6 +106,8 @@ class Vocabulary:
         if sentence is None:
             return f"{reason.code} {reason.subject} {reason.fields}".strip()
         values = {name: _shown(value) for name, value in reason.fields.items()}
+        for name in self._quantities & values.keys():
+            values[name] = readable(str(values[name]))
         return sentence.format_map(_Fields(subject=reason.subject, **values))
 
 

@@ -90,3 +90,13 @@ class Core(Protocol):
     def absorb(self, outcomes: bytes, now: Instant) -> bytes:
         """Take in what came of the last commands; return statuses, events and such."""
         ...
+
+
+class LoneCore(Core, Protocol):
+    """A core that follows one object, and takes over of the others only what it needs for that.
+
+    Attributes:
+        stands_alone: Whether it could; if not, the whole core must be asked.
+    """
+
+    stands_alone: bool

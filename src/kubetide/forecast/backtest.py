@@ -55,15 +55,15 @@ def backtest(forecaster: Forecaster, history: History, ahead: int, quantile: flo
     for origin in range(ORIGINS):
         at = steps - (ORIGINS - origin) * ahead
         before = History(history.loads[:at], history.step, Instant(history.end - (steps - at) * history.step))
-        told = checked(forecaster, before, ahead, quantile)
+        predicted = checked(forecaster, before, ahead, quantile)
         came = history.loads[at : at + ahead]
         held = np.broadcast_to(_level(history.loads[at - 10 : at]) * factors, came.shape)
         known = ~np.isnan(came) & ~np.isnan(held)
         # Where nothing is foretold the level stands.
-        told = np.where(np.isnan(told), held, told)
-        own += np.where(known, _pinball(came, told, quantile), 0).sum(axis=0)
+        predicted = np.where(np.isnan(predicted), held, predicted)
+        own += np.where(known, _pinball(came, predicted, quantile), 0).sum(axis=0)
         level += np.where(known, _pinball(came, held, quantile), 0).sum(axis=0)
-        covered += (known & (came <= told)).sum(axis=0)
+        covered += (known & (came <= predicted)).sum(axis=0)
         seen += known.sum(axis=0)
     enough = 2 * seen >= ORIGINS * ahead
     divisor = np.where(enough, np.maximum(seen, 1), np.nan)
@@ -72,16 +72,16 @@ def backtest(forecaster: Forecaster, history: History, ahead: int, quantile: flo
 
 def checked(forecaster: Forecaster, history: History, ahead: int, quantile: float) -> Loads:
     """Return (steps ahead, workloads) what a forecaster answers. Raises ValueError for an answer of another shape."""
-    told = np.asarray(forecaster.forecast(history, ahead, (quantile,)), np.float32)
+    predicted = np.asarray(forecaster.forecast(history, ahead, (quantile,)), np.float32)
     expected = (1, ahead, history.loads.shape[1])
-    if told.shape != expected:
-        raise ValueError(f"an answer of the shape {told.shape}, not {expected}")
-    found: Loads = told[0]
+    if predicted.shape != expected:
+        raise ValueError(f"an answer of the shape {predicted.shape}, not {expected}")
+    found: Loads = predicted[0]
     return found
 
 
-def _pinball(came: Loads, told: Loads, quantile: float) -> Loads:
-    error = np.nan_to_num(came - told)
+def _pinball(came: Loads, predicted: Loads, quantile: float) -> Loads:
+    error = np.nan_to_num(came - predicted)
     found: Loads = np.maximum(quantile * error, (quantile - 1) * error)
     return found
 

@@ -183,8 +183,8 @@ class Calendar:
         by = np.zeros(self._size, np.int8)
         for number, steps in enumerate(self.period_steps):
             expected = self._recurring(at, steps, number)
-            told = self.believed(number) & (expected > best) & (expected >= RISE * level)
-            best[told], by[told] = expected[told], number
+            onset = self.believed(number) & (expected > best) & (expected >= RISE * level)
+            best[onset], by[onset] = expected[onset], number
         self.foretold[at % self.recent], self.period_of[at % self.recent] = best, by
 
     def believed(self, number: int) -> BoolVector:
@@ -235,7 +235,7 @@ class Calendar:
         return self._most(-n.pods_after, n.pods_before)
 
     def nodes_ahead(self) -> tuple[Float32Vector, Int64Vector]:
-        """Return (slots,) likewise of nodes, which take longer to come and are held longer."""
+        """Return (slots,) the same for nodes, which take longer to come and are held longer."""
         n = self.lengths
         return self._most(-n.nodes_after, n.nodes_before - 1)
 
@@ -263,14 +263,17 @@ class Calendar:
         if self.index is None:
             return []
         n, at = self.lengths, self.index - self.lengths.size - self.lengths.near
-        told = self.foretold[at % self.recent]
-        begun = (told > 0) & (self.foretold[(at - 1) % self.recent] == 0)
+        onset = self.foretold[at % self.recent]
+        begun = (onset > 0) & (self.foretold[(at - 1) % self.recent] == 0)
         slots = np.flatnonzero(begun)
         if not len(slots):
             return []
         came = self._highest(at - n.near, at + n.size)
         return [
-            (slot, Episode(at, float(told[slot]), float(np.nan_to_num(came[slot])), self.period_at(at, slot)))
+            (
+                slot,
+                Episode(at, float(onset[slot]), float(np.nan_to_num(came[slot])), self.period_at(at, slot)),
+            )
             for slot in slots.tolist()
         ]
 
@@ -288,12 +291,12 @@ class Calendar:
                     expected = float(self._recurring(at, back, number)[slot])
                     if expected > best:
                         best, by = expected, number
-            told = best >= RISE * level and best > 0
-            if told and not going:
+            onset = best >= RISE * level and best > 0
+            if onset and not going:
                 found.append(Episode(at, best, 0.0, self.periods[by]))
-            elif told and best > found[-1].foretold:
+            elif onset and best > found[-1].foretold:
                 found[-1] = found[-1]._replace(foretold=best)
-            going = told
+            going = onset
         return found
 
     def foretold_next(self, steps: int) -> Float32Matrix:
@@ -307,8 +310,8 @@ class Calendar:
             at = self.index + 1 + ahead
             for number, back in enumerate(self.period_steps):
                 expected = self._recurring(at, back, number)
-                told = believed[number] & (expected > found[ahead]) & (expected >= RISE * level)
-                found[ahead][told] = expected[told]
+                onset = believed[number] & (expected > found[ahead]) & (expected >= RISE * level)
+                found[ahead][onset] = expected[onset]
         return found
 
     def instant_of(self, at: int) -> Instant:

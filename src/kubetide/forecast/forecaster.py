@@ -66,8 +66,8 @@ class CalendarForecaster:
             row[:workloads] = history.loads[at]
             calendar.advance(first + at, row, row, learns)
         found = np.full((len(quantiles), ahead, workloads), np.nan, np.float32)
-        told = calendar.foretold_next(ahead)[:, :workloads]
-        found[:] = np.where(told > 0, told, np.nan)
+        predicted = calendar.foretold_next(ahead)[:, :workloads]
+        found[:] = np.where(predicted > 0, predicted, np.nan)
         return found
 
 

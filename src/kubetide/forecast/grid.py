@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from kubetide.units.time import Duration, hours, minutes, seconds
 
 STEP: Final = minutes(1)
-"""Length of a step. What lies within one is kept as its mean and its peak."""
+"""Length of a step. What lies within one is reduced to its mean and its peak."""
 
 PERIODS: Final = (
     minutes(30), hours(1), hours(2), hours(3), hours(4), hours(6), hours(8), hours(12), hours(24), hours(168),

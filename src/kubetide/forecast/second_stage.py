@@ -51,7 +51,7 @@ class SecondStage:
         self.problem = ""
         self.base = 0
         self.history: Float32Matrix = np.full((self.rows, size), np.nan, np.float32)
-        self.told: Float32Matrix = np.full((self.ahead, size), np.nan, np.float32)
+        self.predicted: Float32Matrix = np.full((self.ahead, size), np.nan, np.float32)
         self.used: BoolVector = np.zeros(size, np.bool_)
 
     def grow(self, size: int) -> None:
@@ -59,12 +59,12 @@ class SecondStage:
         more = size - len(self.used)
         if more > 0:
             self.history = np.pad(self.history, ((0, 0), (0, more)), constant_values=np.nan)
-            self.told = np.pad(self.told, ((0, 0), (0, more)), constant_values=np.nan)
+            self.predicted = np.pad(self.predicted, ((0, 0), (0, more)), constant_values=np.nan)
             self.used = np.pad(self.used, (0, more))
 
     def clear(self, slot: int) -> None:
         """Forget a workload."""
-        self.history[:, slot] = self.told[:, slot] = np.nan
+        self.history[:, slot] = self.predicted[:, slot] = np.nan
         self.used[slot] = False
 
     def advance(self, index: int, mean: Float32Vector) -> None:
@@ -79,7 +79,7 @@ class SecondStage:
     def most(self, steps: int) -> tuple[Float32Vector, Int64Vector]:
         """Return (slots,) the most that is foretold for the next steps, 0 where it is not used, and for which step."""
         first = self.index + 1 - self.base
-        rows = self.told[max(first, 0) : max(first + steps, 0)]
+        rows = self.predicted[max(first, 0) : max(first + steps, 0)]
         if not len(rows):
             return np.zeros(len(self.used), np.float32), np.zeros(len(self.used), np.int64)
         rows = np.where(np.isnan(rows) | ~self.used, np.float32(0), rows)
@@ -95,21 +95,21 @@ class SecondStage:
         history = History(loads[known[0] :], self.step, Instant((self.index + 1) * self.step))
         self.base, self.problem = self.index + 1, ""
         try:
-            self.told = checked(self.forecaster, history, self.ahead, QUANTILE)
+            self.predicted = checked(self.forecaster, history, self.ahead, QUANTILE)
             self.used = backtest(self.forecaster, history, self.ahead, QUANTILE).is_better
         # Another package's code; whatever it does, the HPA goes on alone.
         except Exception as error:  # noqa: BLE001
             self.problem = f"the forecaster {self.forecaster.name} is not used: {error!r}"
-            self.told[:] = np.nan
+            self.predicted[:] = np.nan
             self.used[:] = False
 
     # ── records ──
 
     def dump(self, slot: int) -> SecondStageMemory:
         """Return what is remembered of a slot."""
-        column, told = self.history[:, slot], self.told[:, slot]
+        column, predicted = self.history[:, slot], self.predicted[:, slot]
         return SecondStageMemory(
-            self.index, self.base, column.tobytes(), told.tobytes(), bool(self.used[slot])
+            self.index, self.base, column.tobytes(), predicted.tobytes(), bool(self.used[slot])
         )
 
     def restore(self, slot: int, memory: SecondStageMemory) -> None:
@@ -120,5 +120,5 @@ class SecondStage:
             return
         self.index, self.base = memory.index, memory.base
         self.history[:, slot] = np.frombuffer(memory.history, np.float32)
-        self.told[:, slot] = np.frombuffer(memory.told, np.float32)
+        self.predicted[:, slot] = np.frombuffer(memory.told, np.float32)
         self.used[slot] = memory.used

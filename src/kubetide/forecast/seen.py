@@ -98,7 +98,7 @@ class Limit:
 
     @property
     def hides_more(self) -> bool:
-        """Return whether what is seen at the limit is likely to be less than what is asked for, and to last."""
+        """Return whether what is seen at the limit is likely to be less than the demand, and to last."""
         return (self.hits + 1.0) / (self.trials + 2.0) > BELIEVED
 
     def take(self, load: float, *, saturated: bool, weight: float) -> None:

@@ -63,15 +63,20 @@ class HorizontalCore:
 
     def apply(self, delta: bytes, *, full: bool) -> None:
         """Take over gathered state: everything, or what changed."""
-        read = decode_delta(delta)
+        self._take(decode_delta(delta), full=full)
+
+    def _take(self, delta: Delta, *, full: bool) -> None:
         if full:
-            self.state = State.from_full(read)
+            self.state = State.from_full(delta)
         else:
-            self.state.apply(read)
+            self.state.apply(delta)
+
+    def _decided(self, now: Instant) -> Commands:
+        return decide(self.state, now)
 
     def decide(self, now: Instant) -> bytes:
         """Return the scale writes."""
-        self._commands = decide(self.state, now)
+        self._commands = self._decided(now)
         return encode_commands(self._commands)
 
     def absorb(self, outcomes: bytes, now: Instant) -> bytes:  # noqa: ARG002  # each outcome says when it came

@@ -20,13 +20,14 @@ from __future__ import annotations
 
 from kubetide.horizontal.batch.decide_all import evaluate_all
 from kubetide.horizontal.decision import Commands, ScaleWrite, Verdict
+from kubetide.horizontal.facts.views import Key
 from kubetide.horizontal.rules.evaluate import evaluate
 from kubetide.horizontal.state import State
 from kubetide.horizontal.status.absorb import absorb, absorbing
 from kubetide.units.steps import Steps, finish
 from kubetide.units.time import Instant
 
-__all__ = ["absorb", "absorbing", "decide", "deciding"]
+__all__ = ["absorb", "absorbing", "decide", "decide_one", "deciding"]
 
 # Below so many pods, walking over them costs less than a pass in columns.
 COLUMNS_FROM = 200
@@ -35,6 +36,12 @@ COLUMNS_FROM = 200
 def decide(state: State, now: Instant, *, columns_from: int = COLUMNS_FROM) -> Commands:
     """Do ``deciding`` at one go."""
     return finish(deciding(state, now, columns_from=columns_from))
+
+
+def decide_one(state: State, key: Key, now: Instant) -> Commands:
+    """Return what ``decide`` answers about one HPA, and nothing of the others."""
+    verdict = evaluate(state, key, now)
+    return Commands(now, (_write(state, verdict),) if verdict.rescale else (), (verdict,))
 
 
 def deciding(state: State, now: Instant, *, columns_from: int = COLUMNS_FROM) -> Steps[Commands]:

@@ -91,7 +91,7 @@ class Verdict(msgspec.Struct, eq=False):
         load: In pods at full use, of HPAs with forecasts; None where no metric shows it.
         saturated: Whether CPU limits hide a part of it; ``rolling`` whether the target is being rolled out.
         beyond: What is proposed with the part that is hidden; None where nothing is added.
-        headroom: What learned headroom proposes in the place of the target; None where it is not used or changes nothing.
+        headroom: What learned headroom proposes in place of the target; None where it is not used or changes nothing.
         reactive: What would be desired without the forecast; None where there is none.
         ahead: What is foretold.
         came: What has come of what was foretold.

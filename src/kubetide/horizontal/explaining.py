@@ -6,6 +6,7 @@ from typing import Final
 
 from kubetide.horizontal.core import HorizontalCore
 from kubetide.horizontal.explain.answers import explain
+from kubetide.horizontal.one_hpa import OneHpaCore
 from kubetide.horizontal.options.forecasting import score_lines
 from kubetide.horizontal.reasons import VOCABULARY
 from kubetide.loop import Explainer, Explaining
@@ -27,9 +28,18 @@ def _targets(core: HorizontalCore) -> dict[str, str]:
     return {"/".join(key): f"{one.kind}/{key[0]}/{one.target}" for key, one in core.state.specs.items()}
 
 
+def _alone(subject: str) -> OneHpaCore:
+    namespace, _, name = subject.partition("/")
+    return OneHpaCore((namespace, name))
+
+
 EXPLAINING: Final = Explaining(
     "horizontal",
     HorizontalCore,
     VOCABULARY,
-    (Explainer("hpa", _lines, _names, namespaced=True, after_decision=False, targets=_targets),),
+    (
+        Explainer(
+            "hpa", _lines, _names, namespaced=True, after_decision=False, targets=_targets, alone=_alone
+        ),
+    ),
 )

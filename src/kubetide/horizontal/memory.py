@@ -1,6 +1,6 @@
 """What the loop remembers of an HPA between ticks: recommendations and scale events.
 
-Both are kept in slots. A slot whose entry is outdated is used again, the last such one first; else
+Both stand in slots. A slot whose entry is outdated is used again, the last such one first; else
 the list grows and never shrinks. Source: horizontal controller v1.36. Recommendations come every
 tick, so they are held in columns; scale events are rare, so they are lists.
 """

@@ -99,10 +99,10 @@ class LastPass:
 class State:
     """Everything that decisions are made from. Only ``apply`` and ``absorb`` change it."""
 
-    def __init__(self, settings: Settings | None = None) -> None:
+    def __init__(self, settings: Settings | None = None, *, only: Key | None = None) -> None:
         self.settings = settings or Settings()
         self.table = PodTable()
-        self.samples = SampleTable()
+        self.samples = SampleTable(only)
         self.values: dict[Question, Reply] = {}
         self.views: dict[Key, HpaView] = {}
         self.specs: dict[Key, Autoscaler] = {}
@@ -132,9 +132,9 @@ class State:
     # ── the only way in ──
 
     @classmethod
-    def from_full(cls, delta: Delta) -> State:
-        """Make the state that a full delta holds."""
-        state = cls(delta.settings)
+    def from_full(cls, delta: Delta, *, only: Key | None = None) -> State:
+        """Make the state that a full delta holds; ``only``: to decide about this HPA alone."""
+        state = cls(delta.settings, only=only)
         state.apply(delta)
         return state
 
@@ -263,7 +263,7 @@ class State:
         return self._columns
 
     def cells(self) -> Sequence[tuple[int, SampleKey]]:
-        """Return the places in the specs' metrics and what is asked for there, ordered."""
+        """Return the places in the specs' metrics and the samples that they need, ordered."""
         self.columns()
         return self._cells
 

@@ -17,7 +17,7 @@ from kubetide.loop.status import Overview
 
 if TYPE_CHECKING:
     from kubetide.explain.reasons import Vocabulary
-    from kubetide.explain.records import Core
+    from kubetide.explain.records import Core, LoneCore
     from kubetide.loop.protocol import Loop, Parts
     from kubetide.objects.kinds import Kind
     from kubetide.ports.clock import Clock
@@ -43,6 +43,7 @@ class Explainer(NamedTuple):
         views: Other answers about the same object, by the option that asks for them; ``lines`` gets its name.
         after_decision: Whether the answer is made of the core as it is after the decision of that time.
         targets: Returns, by subject, the workload that it scales, ``KIND/NAMESPACE/NAME``; None for kinds that scale none.
+        alone: Makes a core that follows one subject alone and comes to the same sooner; None where there is none.
     """
 
     kind: str
@@ -52,6 +53,7 @@ class Explainer(NamedTuple):
     views: tuple[str, ...] = ()
     after_decision: bool = True
     targets: Callable[[Any], dict[str, str]] | None = None
+    alone: Callable[[str], LoneCore] | None = None
 
 
 class Explaining(NamedTuple):

@@ -91,7 +91,7 @@ NO_FLAGS: Final = FlagTable(NoSettings, {})
 
 
 def read_value(name: str, value: Value, wanted: Any, *, checked: bool = True) -> Any:
-    """Return a flag's value as the type that is wanted. Raises FlagError."""
+    """Return a flag's value as that type. Raises FlagError."""
     try:
         if wanted is Duration:
             return parse_duration(str(value))

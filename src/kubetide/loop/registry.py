@@ -86,7 +86,7 @@ def loop_names() -> tuple[str, ...]:
 
 
 def spelled_out(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of loops, each once, with the loops in the place of a word that stands for several."""
+    """Return the names of loops, each once; a word that stands for several is replaced by them."""
     return tuple(dict.fromkeys(loop for name in names for loop in _TOGETHER.get(name, (name,))))
 
 

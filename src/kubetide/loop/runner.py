@@ -81,7 +81,7 @@ class Runner:
             health.cloud_failures += isinstance(error, CloudError)
             health.last_excused = self._clock.now()
             health.last_failure = str(error)
-        except Exception:  # noqa: BLE001  # the rim of the loop: counted, kept, and the next tick is tried
+        except Exception:  # noqa: BLE001  # the rim of the loop: counted, noted, and the next tick is tried
             health.failures += 1
             health.bugs += 1
             health.last_failure = traceback.format_exc()

@@ -69,7 +69,7 @@ class AskExpander(msgspec.Struct, frozen=True, tag_field="op", tag="askExpander"
 
 
 class AddTaint(msgspec.Struct, frozen=True, tag_field="op", tag="addTaint", omit_defaults=True):
-    """Put a taint on a node, in the place of one with the same key; with ``cordon`` also ``spec.unschedulable``."""
+    """Put a taint on a node, in place of one with the same key; with ``cordon`` also ``spec.unschedulable``."""
 
     node: str
     key: str
@@ -245,7 +245,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a step reports: events, the status document, reasons.
 
     ``status`` is the YAML of the status ConfigMap, made at the end of a tick; None otherwise.
-    ``replan`` says that scale-up is to be decided again in the same tick, in the place of the step that would follow.
+    ``replan`` says that scale-up is to be decided again in the same tick, in place of the step that would follow.
     ``learned`` is what was learned of machines, at the end of a tick that is to keep it; None otherwise.
     """
 

@@ -220,7 +220,7 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     templates: dict[str, SeenTemplate] = {}
     learned: Learned = Learned()
     learned_changed: bool = False
-    """Whether ``learned`` has changed since it was last handed out to be kept."""
+    """Whether ``learned`` has changed since it was last handed out to be stored."""
     learned_written: Instant | None = None
     joining: dict[str, Joining] = {}
     """By name of node."""

@@ -28,7 +28,7 @@ class Phases(Protocol):
         """Note that the part begins."""
 
     def end(self, part: Part) -> None:
-        """Note that the part is over; of one that has not begun nothing is kept."""
+        """Note that the part is over; one that has not begun is ignored."""
 
 
 class NoPhases:

@@ -154,8 +154,10 @@ reason = VOCABULARY.reason
 
 def worded_as_advice(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
     """Leave out that a node goes where the same step says that it would go."""
-    told = tuple(reasons)
-    advised = {one.subject for one in told if one.code == "RemovalAdvised"}
+    given = tuple(reasons)
+    advised = {one.subject for one in given if one.code == "RemovalAdvised"}
     return tuple(
-        one for one in told if one.code not in {"EmptyNodeChosen", "NodeChosen"} or one.subject not in advised
+        one
+        for one in given
+        if one.code not in {"EmptyNodeChosen", "NodeChosen"} or one.subject not in advised
     )

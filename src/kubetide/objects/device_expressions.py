@@ -7,30 +7,33 @@ DRAListTypeAttributes off, as in v1.36 by default.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from kubetide.cel import FUNCTIONS, CelError, Program, compile_expression
-from kubetide.cel.kubernetes import QUANTITY
-from kubetide.cel.types import ANY, BOOL, STRING, Type, map_of
+if TYPE_CHECKING:
+    from kubetide.cel import Program
+    from kubetide.cel.types import Type
 
-_DEVICE = Type("kubernetes.DRADevice")
-_FIELDS = {
-    "driver": STRING,
-    "allowMultipleAllocations": BOOL,
-    "attributes": map_of(STRING, map_of(STRING, ANY)),
-    "capacity": map_of(STRING, map_of(STRING, QUANTITY)),
-}
 _PRINTED = {"any": "google.protobuf.Any"}
 
 
 @lru_cache(maxsize=1024)
 def compiled(expression: str) -> Program | str:
     """Return the program, or upstream's error."""
+    # CEL is loaded when an expression is met.
+    from kubetide.cel import FUNCTIONS, CelError, compile_expression  # noqa: PLC0415
+    from kubetide.cel.kubernetes import QUANTITY  # noqa: PLC0415
+    from kubetide.cel.types import ANY, BOOL, STRING, Type, map_of  # noqa: PLC0415
+
+    device = Type("kubernetes.DRADevice")
+    fields = {
+        "driver": STRING,
+        "allowMultipleAllocations": BOOL,
+        "attributes": map_of(STRING, map_of(STRING, ANY)),
+        "capacity": map_of(STRING, map_of(STRING, QUANTITY)),
+    }
     try:
         program = compile_expression(
-            expression,
-            variables={"device": _DEVICE},
-            objects={_DEVICE.name: _FIELDS},
-            functions=FUNCTIONS,
+            expression, variables={"device": device}, objects={device.name: fields}, functions=FUNCTIONS
         )
     except CelError as error:
         return str(error)

@@ -279,12 +279,12 @@ def is_finished(pod: Pod) -> bool:
 
 def acting_containers(pod: Pod) -> tuple[Container, ...] | None:
     """Return the containers with the resources they run with: those of the spec, unless the status has others."""
-    told = {
+    reported = {
         status.name: status.resources
         for status in pod.status.container_statuses or ()
         if status.resources is not None
     }
     containers = pod.spec.containers
-    if not told or containers is None:
+    if not reported or containers is None:
         return containers
-    return tuple(structs.replace(c, resources=told.get(c.name, c.resources)) for c in containers)
+    return tuple(structs.replace(c, resources=reported.get(c.name, c.resources)) for c in containers)

@@ -93,7 +93,7 @@ def _share_of_hpa(hpa: HorizontalPodAutoscaler) -> None:
 
 
 def _share_of_pod(pod: Pod) -> None:
-    """Put what a pod has in common with one of the same owner in the place of its own."""
+    """Put what a pod has in common with one of the same owner in place of its own."""
     _share_times(pod)
     owners = pod.metadata.owner_references
     if not owners:
@@ -142,7 +142,7 @@ def _each_takes_over(
 
 
 def take_over(mine: msgspec.Struct, theirs: msgspec.Struct, fields: tuple[str, ...]) -> None:
-    """Put what is equal in one in the place of what the other has; of that one nobody else knows yet."""
+    """Put what is equal in one in place of what the other has; of that one nobody else knows yet."""
     for field in fields:
         own = getattr(mine, field)
         if own is not None:

@@ -23,7 +23,7 @@ class Workload(msgspec.Struct, frozen=True, order=True):
 
 
 class Intent(msgspec.Struct, frozen=True, omit_defaults=True):
-    """So many replicas are wanted of a workload from ``due`` on; ``source`` names who says so.
+    """The replicas that ``source`` wants of a workload from ``due`` on.
 
     Attributes:
         until: When nothing is wanted any longer of what has not come by then; None for no end.
@@ -68,7 +68,7 @@ class Board:
         """Of the node groups that may grow, ordered, each once."""
 
     def announce(self, intent: Intent) -> None:
-        """Put up an intent in the place of the same source's earlier one."""
+        """Put up an intent in place of the same source's earlier one."""
         self._intents[intent.workload, intent.source] = intent
 
     def withdraw(self, workload: Workload, source: str) -> None:
@@ -84,7 +84,7 @@ class Board:
         self._capacity[capacity.workload] = capacity
 
     def clear_answer(self, workload: Workload) -> None:
-        """Take an answer down: everything wanted has its place."""
+        """Remove an answer: all replicas have a place."""
         self._capacity.pop(workload, None)
 
     def answers(self) -> tuple[Capacity, ...]:

@@ -6,7 +6,7 @@ battery in ``kubetide.testing.cluster_battery``. Semantics are those of the Kube
 
 Objects come back as the type of the ``Kind`` they were asked by: ``PODS`` gives ``Pod`` structs,
 ``PODS.untyped`` plain JSON with every field. Both are shared and must not be changed.
-Bodies and patches go in as plain JSON and are not kept or changed by the callee.
+Bodies and patches go in as plain JSON; the callee neither holds on to them nor changes them.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class Cluster(Protocol):
 
 
 class RemoteCluster(Cluster, Protocol):
-    """A cluster behind a network, which many clients share: what a cache of it is kept by."""
+    """A cluster behind a network, which many clients share: what a cache of it needs."""
 
     def watch(
         self,
@@ -159,7 +159,7 @@ class RemoteCluster(Cluster, Protocol):
         fields: str = "",
         keep: Callable[[T], Any] | None = None,
     ) -> AsyncGenerator[Sequence[WatchEvent[Any]], None]:
-        """As ``Cluster.watch``; ``keep`` as in ``list_and_watch``."""
+        """Like ``Cluster.watch``; ``keep`` as in ``list_and_watch``."""
         ...
 
     def list_and_watch(
@@ -174,7 +174,7 @@ class RemoteCluster(Cluster, Protocol):
         """Stream what ``list`` gives as its first item, then what ``watch`` gives from that version on.
 
         Args:
-            keep: What comes in the place of each object, made as soon as that is read: so a long list is never
+            keep: What comes in place of each object, made as soon as that is read: so a long list is never
                 held as it was sent. Nobody else has the object. Must not raise.
         """
         ...

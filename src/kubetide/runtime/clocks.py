@@ -16,7 +16,7 @@ AGREED = "the clocks of this process and of the API server agree again"
 
 
 class SkewReport:
-    """Says what a person must know of the skew; the same sentence while it stays about the same."""
+    """Returns a warning about the skew; the same sentence while it stays about the same."""
 
     def __init__(self) -> None:
         self._told = ZERO

@@ -21,7 +21,7 @@ Check = Callable[[], str]
 
 
 class Checks(NamedTuple):
-    """What is asked of the process; see ``runtime.health`` for the first and the last."""
+    """The checks of the process; see ``runtime.health`` for the first and the last."""
 
     alive: Check
     ready: Check

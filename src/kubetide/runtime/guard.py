@@ -48,7 +48,7 @@ class Advice:
 
 
 class AllOf:
-    """The guard of a program that acts: it may as long as each of these says so, and always where there are none."""
+    """The guard of a program that acts: it may write while each of these allows it, and always where there are none."""
 
     def __init__(self, guards: Sequence[Guard]) -> None:
         self._guards = tuple(guards)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from io import FileIO
 from pathlib import Path
@@ -33,6 +33,17 @@ class _End(msgspec.Struct, frozen=True):
 
     reasons: tuple[Reason, ...]
     repeated: int = 0
+
+
+class _RawEnd(msgspec.Struct, frozen=True):
+    """The same, each reason as its JSON."""
+
+    reasons: tuple[msgspec.Raw, ...]
+    repeated: int = 0
+
+
+Picks = Callable[[Sequence[bytes]], tuple[Reason, ...]]
+"""Returns those reasons of a record, each given as its JSON, that are of use. Raises msgspec.DecodeError."""
 
 
 _Version = tuple[int, int, int]
@@ -119,12 +130,14 @@ def read_entries(chosen: Iterable[Entry]) -> Iterator[Record]:
                 ) from error
 
 
-def read_reasons(loop: str, chosen: Iterable[Entry]) -> Iterator[Record]:
+def read_reasons(loop: str, chosen: Iterable[Entry], picks: Picks | None = None) -> Iterator[Record]:
     """Return of the records at these places time, tick and reasons, and nothing else. Raises RecordError.
+
+    ``picks``: of the reasons only these; a record of a tick has those of all its objects.
 
     Only the ends of the records are read, as long as they can be: a day is looked through in no time.
     """
-    decoder = msgspec.json.Decoder(_End)
+    read = msgspec.json.Decoder(_End).decode if picks is None else _picking(picks)
     with ExitStack() as stack:
         files: dict[Path, FileIO] = {}
         for entry in chosen:
@@ -135,14 +148,19 @@ def read_reasons(loop: str, chosen: Iterable[Entry]) -> Iterator[Record]:
             if file is None:
                 # Unbuffered: of each record only its end is read.
                 file = files[entry.path] = stack.enter_context(entry.path.open("rb", buffering=0))
-            reasons = _reasons_at(file, entry, decoder)
+            reasons = _reasons_at(file, entry, read)
             if reasons is None:
                 (whole,) = read_entries((entry,))
                 reasons = whole.reasons
             yield Record(loop, entry.tick, entry.now, full=entry.full, reasons=reasons)
 
 
-def _reasons_at(file: FileIO, entry: Entry, decoder: msgspec.json.Decoder[_End]) -> tuple[Reason, ...] | None:
+def _picking(picks: Picks) -> Callable[[bytes], _End]:
+    decoder = msgspec.json.Decoder(_RawEnd)
+    return lambda data: _End(picks(list(map(bytes, decoder.decode(data).reasons))))
+
+
+def _reasons_at(file: FileIO, entry: Entry, read: Callable[[bytes], _End]) -> tuple[Reason, ...] | None:
     """Return the reasons at the end of a record; None where they do not stand alone there."""
     length = min(_TAIL, entry.length)
     while True:
@@ -151,7 +169,7 @@ def _reasons_at(file: FileIO, entry: Entry, decoder: msgspec.json.Decoder[_End])
         begin = data.find(_REASONS)
         if begin >= 0:
             try:
-                return decoder.decode(b"{" + data[begin + 1 :]).reasons
+                return read(b"{" + data[begin + 1 :]).reasons
             except msgspec.DecodeError:
                 return None  # the words stand in what comes before
         if length == entry.length:

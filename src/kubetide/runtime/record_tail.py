@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
 from kubetide.explain.records import Record
+from kubetide.runtime.read_before import ReadBefore
 from kubetide.runtime.records import RecordError, checked_header, is_end, segments
 
 
@@ -23,10 +25,26 @@ class RecordTail:
         self._decoder = msgspec.json.Decoder(Record)
         self._segment: Path | None = None
         self._offset = 0
+        self._before = ReadBefore()
 
     def skip_to(self, segment: Path, offset: int) -> None:
         """Begin behind what was read otherwise: at a record's end in a segment."""
         self._segment, self._offset = segment, offset
+        with segment.open("rb") as file:
+            self._before.note(file, offset)
+
+    def is_of_another_run(self) -> bool:
+        """Return whether the files are no longer those that were read, but of a run that began anew in the folder.
+
+        Raises RecordError where there are none.
+        """
+        there = segments(self._folder, self._loop)
+        if self._segment is None:
+            return False
+        if self._segment in there:
+            return not self._before.is_in(self._segment)
+        # The writer takes the oldest away; that of the newest one is the work of a new run.
+        return there[-1].name < self._segment.name
 
     def read(self) -> Iterator[Record]:
         """Return the records since the last call. Raises RecordError naming the file."""
@@ -35,26 +53,27 @@ class RecordTail:
                 continue
             if path != self._segment:
                 self._segment, self._offset = path, 0
-            yield from self._lines(path)
+            with path.open("rb") as file:
+                yield from self._lines(path, file)
+                self._before.note(file, self._offset)
 
-    def _lines(self, path: Path) -> Iterator[Record]:
-        with path.open("rb") as file:
-            if self._offset == 0:
-                header = file.readline()
-                if not header.endswith(b"\n"):
-                    return
-                checked_header(path, header)
-                self._offset = len(header)
-            file.seek(self._offset)
-            for line in file:
-                if not line.endswith(b"\n"):
-                    return
-                self._offset += len(line)
-                if is_end(line):
-                    return
-                try:
-                    yield self._decoder.decode(line)
-                except msgspec.DecodeError as error:
-                    raise RecordError(
-                        f"{path.name} byte {self._offset}: not a decision record: {error}"
-                    ) from error
+    def _lines(self, path: Path, file: BinaryIO) -> Iterator[Record]:
+        if self._offset == 0:
+            header = file.readline()
+            if not header.endswith(b"\n"):
+                return
+            checked_header(path, header)
+            self._offset = len(header)
+        file.seek(self._offset)
+        for line in file:
+            if not line.endswith(b"\n"):
+                return
+            self._offset += len(line)
+            if is_end(line):
+                return
+            try:
+                yield self._decoder.decode(line)
+            except msgspec.DecodeError as error:
+                raise RecordError(
+                    f"{path.name} byte {self._offset}: not a decision record: {error}"
+                ) from error

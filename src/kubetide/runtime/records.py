@@ -111,7 +111,7 @@ class RecordWriter:
         """Make the folder, and clears the records of an earlier run that it does not go on behind.
 
         Args:
-            origin: What is recorded; segments that name the same one are kept. Empty keeps none.
+            origin: What is recorded; segments that name the same one stay. With an empty one none do.
             plugins: Of other packages, that take part.
         Raises: RecordError if it cannot.
         """

@@ -120,7 +120,7 @@ class Service:
             listening.listen(name, listener)
 
     def begin(self) -> None:
-        """Say that the run's turn has come: from now on it is asked whether it is ready and alive."""
+        """Note that the run begins: from now on the probes ask whether it is ready and alive."""
         self._started = self._started or self._clock.now()
 
     async def run(self) -> None:
@@ -210,10 +210,10 @@ class Service:
             for name, problem in failing_sources(loop.sources, self._clock.now()).items():
                 self._tell(f"metrics {name}", problem, f"{name} can be read again")
             for source in loop.sources:
-                told = with_hint(source.last_error, (entry.name,))
-                hint = told.removeprefix(source.last_error)
+                problem = with_hint(source.last_error, (entry.name,))
+                hint = problem.removeprefix(source.last_error)
                 if hint and f"{source.name}{hint}" not in self._told:
-                    self._tell(f"{source.name}{hint}", f"cannot read {source.name}: {told}", "")
+                    self._tell(f"{source.name}{hint}", f"cannot read {source.name}: {problem}", "")
 
     def _tell(self, about: str, problem: str, end: str) -> None:
         if problem != self._told.get(about, ""):

@@ -90,8 +90,8 @@ def absorb(state: State, commands: Commands, outcomes: Sequence[Outcome], now: I
             progress[run.table] = _touched(replace(known, last=now), run.rule, "only advised", now)
             continue
         error = run.change.error or outcome.error
-        mark, told = mode.report(table, run.rule, run, error, bool(error), now)
-        notices += told
+        mark, more = mode.report(table, run.rule, run, error, bool(error), now)
+        notices += more
         reasons.append(_reason(run, error))
         if error:
             unread = bool(run.change.error)
@@ -198,8 +198,8 @@ class _Commands:
             rule = table.rules[lost.rule]
             change = Change(table.target, error=lost.error if lost.unread else "")
             run = Run(table.key, lost.rule, rule, lost.due, lost.count, table.target, change)
-            lost_mark, told = mode.report(table, rule, run, lost.error, False, self.now)
-            self._notices += told
+            lost_mark, more = mode.report(table, rule, run, lost.error, False, self.now)
+            self._notices += more
             if lost_mark is not None:
                 progress = _marked(progress, lost_mark)
         for one in due.tries:

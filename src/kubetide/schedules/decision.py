@@ -21,7 +21,7 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
         replicas: New size of ``workload``; None leaves it.
         current: Its size before.
         error: Why it cannot be tried at all.
-        note: What is said in the place of the change of size.
+        note: What is said in place of the change of size.
     """
 
     workload: Target

@@ -118,7 +118,7 @@ def lines(core: StepCore[State], subject: str, now: Instant, view: str) -> list[
 
 
 def names(core: StepCore[State]) -> list[str]:
-    """Return the subjects that can be asked about."""
+    """Return the names of all time tables."""
     return sorted({f"{namespace}/{name}" for _, namespace, name in core.state.tables})
 
 

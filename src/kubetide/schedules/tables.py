@@ -1,7 +1,7 @@
 """Time tables and what has happened to them: the values of the state, and the format of the records.
 
 A time table is an object of any kind that changes a target by the clock, read into one shape. What has
-happened to it so far (``Progress``) is read from its status when it is first seen and kept from then on.
+happened to it so far (``Progress``) is read from its status when it is first seen and is part of the state from then on.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ def deployments_of(manifests: Manifests) -> Deployments:
 
 
 def no_deployment(service: ServiceSpec, deployments: Deployments) -> str:
-    """Return what to tell of a service whose Deployment is not among the manifests."""
+    """Return the warning about a service whose Deployment is not among the manifests."""
     known = ", ".join(f"{namespace}/{name}" for namespace, name in sorted(deployments)) or "none"
     return f"no Deployment {service.namespace}/{service.deployment} in manifests; there are: {known}"
 

@@ -45,7 +45,7 @@ class ApiFaults:
         return cls(windows, clock, seed) if windows or may_change else None
 
     def inject(self, windows: _Windows) -> None:
-        """Have these beside those that the scenario states, in the place of what was injected before."""
+        """Have these beside those that the scenario states, instead of what was injected before."""
         self._windows = (*self._stated, *windows)
 
     async def before(self, request: Request) -> None:

@@ -40,7 +40,7 @@ def catalogue_of(scenario: Scenario) -> dict[str, InstanceType]:
 
 
 def no_instance_type(name: str, own: Mapping[str, InstanceTypeSpec]) -> str:
-    """Return what to tell of a node group whose instance type nobody knows."""
+    """Return the warning about a node group of an unknown instance type."""
     near = difflib.get_close_matches(name, [*own, *CATALOGUE], n=1)
     hint = f"did you mean `{near[0]}`?" if near else f"shipped are {', '.join(sorted(CATALOGUE))}"
     return f"`{name}` is neither a shipped instance type nor under instanceTypes; {hint}"

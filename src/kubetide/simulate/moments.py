@@ -7,13 +7,13 @@ kept, so that the next question about the moment finds it there, and one about a
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from kubetide.explain.records import Core, Record
+from kubetide.explain.records import Core, LoneCore, Record
 from kubetide.loop import explaining
 from kubetide.ports.errors import KubetideError
 from kubetide.runtime.index_lines import Entries, Entry, index_of
@@ -91,12 +91,20 @@ class Moments:
         return index.entries()
 
     @contextmanager
-    def state(self, loop: str, at: Moment | None, *, decided: bool = True) -> Iterator[StateAt]:
+    def state(
+        self,
+        loop: str,
+        at: Moment | None,
+        *,
+        decided: bool = True,
+        alone: Callable[[], LoneCore] | None = None,
+    ) -> Iterator[StateAt]:
         """Return a loop as it was at a moment; inside, the plug-ins are in use that its records were decided with.
 
         Args:
             at: The moment; None is the end of the records. After that end the state is that of the end.
             decided: Whether the last tick is decided as well, and not only what it was decided from.
+            alone: Makes a core that follows one object; its state is for this question alone.
         Raises: RecordError; NotBegun where the loop had not begun.
         """
         entries = self.entries(loop)
@@ -112,7 +120,9 @@ class Moments:
             header = header_of(last.path)
             plugins.take_up(header)
             since_whole = _unbroken(entries[begin:end])
-            found = self._brought(loop, since_whole, decided=decided, keeps=not header.plugins)
+            found = None if alone is None else _moved_alone(alone(), since_whole, decided=decided)
+            if found is None:
+                found = self._brought(loop, since_whole, decided=decided, keeps=not header.plugins)
             yield StateAt(found.core, found.last, entries[:end], end < len(entries), is_over)
 
     def _brought(self, loop: str, since_whole: Sequence[Entry], *, decided: bool, keeps: bool) -> _Kept:
@@ -122,7 +132,7 @@ class Moments:
         if found is not None:
             # It moves on, or is there: either way it is the one that was asked last.
             kept.remove(found)
-        moved = _moved(loop, found, rest, decided=decided)
+        moved = _moved(found or _fresh(loop), rest, decided=decided)
         if keeps:
             kept.append(moved)
             del kept[:-_MOST_KEPT]
@@ -191,15 +201,19 @@ def _nearest(
     return (None, since_whole) if best is None else (best[2], since_whole[best[0] + 1 :])
 
 
-def _moved(loop: str, kept: _Kept | None, rest: Sequence[Entry], *, decided: bool) -> _Kept:
+def _fresh(loop: str) -> Core:
+    make = explaining(loop).core
+    assert make is not None, "a loop that records has a core"
+    return make()
+
+
+def _moved(begin: _Kept | Core, rest: Sequence[Entry], *, decided: bool) -> _Kept:
     """Return a core that these records were applied to, all but the last one decided; ``decided``: that one, too."""
-    if kept is None:
-        make = explaining(loop).core
-        assert make is not None, "a loop that records has a core"
-        core, last, is_decided = make(), None, True
-        place = None
-    else:
-        core, last, place, is_decided = kept.core, kept.last, kept.place, kept.is_decided
+    core, last, place, is_decided = (
+        (begin.core, begin.last, begin.place, begin.is_decided)
+        if isinstance(begin, _Kept)
+        else (begin, None, None, True)
+    )
     for entry, record in zip(rest, read_entries(rest), strict=True):
         if last is not None and not is_decided:
             _finish(core, last)
@@ -211,6 +225,12 @@ def _moved(loop: str, kept: _Kept | None, rest: Sequence[Entry], *, decided: boo
         _finish(core, last)
         is_decided = True
     return _Kept(core, last, place, is_decided)
+
+
+def _moved_alone(core: LoneCore, rest: Sequence[Entry], *, decided: bool) -> _Kept | None:
+    """Return a core that follows one object as ``_moved``; None where it cannot."""
+    moved = _moved(core, rest, decided=decided)
+    return moved if core.stands_alone else None
 
 
 def _finish(core: Core, record: Record) -> None:

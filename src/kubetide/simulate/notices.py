@@ -194,7 +194,7 @@ def twice_in(manifests: Manifests) -> Iterator[str]:
 
 
 def targets_missing(manifests: Manifests) -> Iterator[tuple[str, str]]:
-    """Return each HPA whose target is not among the objects, and what to tell of it."""
+    """Return each HPA whose target is not among the objects, and the warning about it."""
     there = {
         (kind.api_version, kind.kind, _namespace(json), json["metadata"].get("name"))
         for kind, json in manifests

@@ -1,4 +1,4 @@
-"""The kept state of a live run: the cluster's store and its cloud's machines, in one folder."""
+"""The persisted state of a live run: the cluster's store and its cloud's machines, in one folder."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _PLAYGROUND = "playground"
 
 
 class PersistedRun:
-    """One folder of kept state, for one scenario; a context manager that closes it.
+    """One folder of persisted state, for one scenario; a context manager that closes it.
 
     Args:
-        folder: Where the state is kept; made if it is not there.
+        folder: Where the state is stored; made if it is not there.
         scenario: The name of the scenario; a folder belongs to one.
         end: When the run is to end.
 
@@ -47,7 +47,7 @@ class PersistedRun:
         if restored.now is not None and restored.now >= end:
             self._journal.close()
             raise ScenarioError(
-                f"{folder}: the kept run is at {format_rfc3339(restored.now)}, and its end is "
+                f"{folder}: the stored run is at {format_rfc3339(restored.now)}, and its end is "
                 f"{format_rfc3339(end)}; give a later --until, or another folder"
             )
 
@@ -66,7 +66,7 @@ class PersistedRun:
 
     @property
     def resumes_at(self) -> Instant | None:
-        """When the kept state was last written, None for a run that begins."""
+        """When the state was last written, None for a run that begins."""
         return self._journal.restored.now
 
     @property
@@ -79,7 +79,7 @@ class PersistedRun:
         return seed + (self._journal.restored.starts << 32)
 
     def attach(self, store: Store, clock: Clock) -> None:
-        """Put back what was kept, and keep what is written from now on. Raises JournalError."""
+        """Put back what was stored, and store what is written from now on. Raises JournalError."""
         self._journal.attach(store, clock.now)
 
     def keep_machines(self, machines: Json) -> None:
@@ -96,7 +96,7 @@ class PersistedRun:
         self._journal.keep(_PLAYGROUND, changed)
 
     def note_begun(self) -> None:
-        """Note that the cluster stands: from now on a start goes on from what is kept."""
+        """Note that the cluster stands: from now on a start goes on from what is stored."""
         self._journal.keep(_RUN, {"scenario": self._scenario})
 
     def mark_time(self) -> None:

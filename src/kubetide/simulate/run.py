@@ -98,7 +98,7 @@ class _Run:
 
     @property
     def warm_up_start(self) -> Instant:
-        """When the run begins: with the warm-up, or where the kept state is."""
+        """When the run begins: with the warm-up, or at the time of the stored state."""
         first = before(start_of(self._scenario), parse_duration(self._scenario.warm_up))
         return first if self._kept is None else self._kept.resumes_at or first
 

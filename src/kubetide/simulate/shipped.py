@@ -21,7 +21,7 @@ def shipped() -> dict[str, Path]:
 def scenario_path(given: Path) -> Path:
     """Return the file that is meant: a path, a folder with a scenario, or else an example's name.
 
-    A copy of an example in a folder of its name is so played in the place of the example.
+    A copy of an example in a folder of its name is so played instead of the example.
 
     Raises: ScenarioError for a bare name that is none of them.
     """

@@ -180,7 +180,7 @@ class FaultSpec(Part, frozen=True, kw_only=True):
 
 
 class ShowSpec(Part, frozen=True, kw_only=True):
-    """What `kubetide up` plays when it is not told otherwise."""
+    """What `kubetide up` plays by default."""
 
     start: str | None = None
     until: str | None = None

@@ -38,7 +38,7 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
         state: ``ended`` where the run ended cleanly; ``open`` for one that goes on, or was cut; ``went on`` where the
             time that is asked about is before its end.
         decisions: How many decisions the last hour has.
-        failures: How many of these came to nothing: refused, failed, or only advised.
+        failures: How many of these failed: refused, failed, or only advised.
         last_failure: The last of them.
         holds: Why the loop takes nothing away.
     """

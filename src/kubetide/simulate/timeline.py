@@ -173,7 +173,7 @@ class GroupSummary(msgspec.Struct, frozen=True):
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """What a run came to.
+    """The result of a run.
 
     Attributes:
         start: When the run began.

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from kubetide.runtime.indexed_records import first_time
 from kubetide.runtime.records import recorded_loops
-from kubetide.simulate.spec import parse_time_of_day
 from kubetide.units.time import (
     Duration,
     Instant,
@@ -73,6 +72,8 @@ def read_moment(text: str, start: Instant) -> Moment:
         return _as_said(parse_rfc3339(text), text)
     if not re.fullmatch(r"\d{1,2}(:\d\d){1,2}", text):
         return _as_said(after(start, parse_duration(text)), text)
+    from kubetide.simulate.spec import parse_time_of_day  # noqa: PLC0415  an answer about the end needs no scenarios
+
     with_seconds = text.count(":") == 2
     length = _SECOND if with_seconds else _MINUTE
     at = after(Instant(start - start % _DAY), parse_time_of_day(text))

@@ -7,13 +7,11 @@ decided about the object before is listed with it.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
-from kubetide.explain.reasons import Reason
-from kubetide.explain.records import Record
 from kubetide.loop import (
     BUILT_IN,
     EXPLAINED,
@@ -24,10 +22,9 @@ from kubetide.loop import (
     explaining,
     loop_names,
 )
-from kubetide.runtime.indexed_records import read_reasons
 from kubetide.runtime.permissions import with_hint
 from kubetide.runtime.records import recorded_loops
-from kubetide.simulate.marks import marks_for
+from kubetide.simulate.decided import DecidedAbout, decided_until
 from kubetide.simulate.moments import Moments, NotBegun, StateAt, WhyError
 from kubetide.simulate.when import Moment
 from kubetide.units.time import Instant, format_rfc3339
@@ -62,7 +59,7 @@ class Decided(msgspec.Struct, frozen=True, omit_defaults=True):
     why: tuple[str, ...] = ()
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why an object is as it is.
 
     Attributes:
@@ -71,6 +68,7 @@ class Answer(msgspec.Struct, frozen=True):
         over: Whether a time after the end of the records was asked for.
         lines: The explanation, a sentence each.
         now, before: What was decided about it in that tick, and earlier.
+        is_cut: Whether more was decided earlier than ``before`` has.
     """
 
     kind: str
@@ -80,26 +78,25 @@ class Answer(msgspec.Struct, frozen=True):
     lines: tuple[str, ...]
     now: tuple[Decided, ...]
     before: tuple[Decided, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Decided:
-    """Something that was decided about the object, and why."""
-
-    record: Record
-    text: str
-    why: tuple[str, ...] = ()
+    is_cut: bool = False
 
 
 def explain_object(
     run: Path | Moments, kind: str, name: str, *, namespace: str, at: Moment | None, view: str = ""
 ) -> str:
     """Return in plain words why an object is as it is. Arguments and errors are those of ``answer_about``."""
-    return answer_text(answer_about(run, kind, name, namespace=namespace, at=at, view=view))
+    return answer_text(answer_about(run, kind, name, namespace=namespace, at=at, view=view, whole=False))
 
 
 def answer_about(
-    run: Path | Moments, kind: str, name: str, *, namespace: str, at: Moment | None, view: str = ""
+    run: Path | Moments,
+    kind: str,
+    name: str,
+    *,
+    namespace: str,
+    at: Moment | None,
+    view: str = "",
+    whole: bool = True,
 ) -> Answer:
     """Return why an object is as it is.
 
@@ -110,18 +107,22 @@ def answer_about(
         at: The moment asked about; None is the end of the records. After that end the answer is that of
             the end, and says so.
         view: Another answer about the same object, one of its explainer's ``views``.
+        whole: With all that was decided before, and not only the last.
     Raises: RecordError; WhyError where there is no such object or kind, or the run had not begun.
     """
     moments = Moments.of(run)
     loop, explainer = _explainer_of(kind, moments.folder)
     subject = f"{namespace}/{name}" if explainer.namespaced else name
-    with moments.state(loop.name, at, decided=explainer.after_decision) as state:
-        decided = _decided_until(loop.name, state, subject)
+    # Moments that are kept answer the next question too, and follow all objects.
+    alone = None if explainer.alone is None or moments is run else partial(explainer.alone, subject)
+    with moments.state(loop.name, at, decided=explainer.after_decision, alone=alone) as state:
+        decided = decided_until(loop.name, state, subject, None if whole else _HISTORY)
         lines = _answer(explainer, state, subject, view, is_known=bool(decided))
     # Which role lacks a right is ours to say: the text of a refusal stays upstream's in conditions and events.
     explained = [with_hint(line, (loop.name,)) for line in lines]
     now = [one for one in decided if one.record.now == state.last.now]
     before = [one for one in decided if one.record.now != state.last.now]
+    shown = before if whole else before[-_HISTORY:]
     return Answer(
         kind=kind,
         name=subject,
@@ -129,11 +130,12 @@ def answer_about(
         over=state.is_over,
         lines=tuple(explained),
         now=tuple(map(_told, now)),
-        before=tuple(map(_told, before)),
+        before=tuple(map(_told, shown)),
+        is_cut=len(shown) < len(before),
     )
 
 
-def _told(one: _Decided) -> Decided:
+def _told(one: DecidedAbout) -> Decided:
     return Decided(format_rfc3339(one.record.now), one.text, one.why)
 
 
@@ -181,25 +183,28 @@ def objects_of(
 
 def scalers_of(run: Path | Moments, target: str, at: Moment | None) -> list[tuple[str, str]]:
     """Return kind and name of what scales a workload, ``KIND/NAMESPACE/NAME``, at a moment. Raises RecordError."""
-    return [(kind, name) for kind, name, said in _scaled(Moments.of(run), at) if said == target]
+    return [(kind, name) for kind, name, said in _scaled(run, at) if said == target]
 
 
 def targets_of(run: Path | Moments, kind: str) -> list[str]:
     """Return the workloads of a kind that something scales at the end of the records, as ``namespace/name``."""
-    scaled = _scaled(Moments.of(run), None)
+    scaled = _scaled(run, None)
     return sorted({said.removeprefix(f"{kind}/") for *_, said in scaled if said.startswith(f"{kind}/")})
 
 
-def _scaled(moments: Moments, at: Moment | None) -> list[tuple[str, str, str]]:
+def _scaled(run: Path | Moments, at: Moment | None) -> list[tuple[str, str, str]]:
     """Return kind and name of all that scales a workload, and that workload."""
+    moments = Moments.of(run)
     found: list[tuple[str, str, str]] = []
     recorded = recorded_loops(moments.folder)
     for entry in (explaining(name) for name in recorded if name in SCALING):
         for explainer in entry.explainers:
             if entry.core is None or explainer.targets is None:
                 continue
+            # What scales what is known without a decision about any.
+            alone = None if explainer.alone is None or moments is run else partial(explainer.alone, "")
             try:
-                with moments.state(entry.name, at, decided=explainer.after_decision) as state:
+                with moments.state(entry.name, at, decided=explainer.after_decision, alone=alone) as state:
                     targets = sorted(explainer.targets(state.core).items())
             except NotBegun:
                 continue
@@ -243,44 +248,6 @@ def _explainer_of(kind: str, folder: Path | None) -> tuple[Explaining, Explainer
     raise WhyError(f"nothing is known of a {kind!r}; ask about {', '.join(kinds_of(folder))}")
 
 
-def _decided_until(loop: str, state: StateAt, subject: str) -> tuple[_Decided, ...]:
-    """Return what was decided about an object until a moment."""
-    said = read_reasons(loop, state.until.about(subject))
-    return _without_repeats([one for record in said for one in _decided_about(record, subject)])
-
-
-def _decided_about(record: Record, subject: str) -> list[_Decided]:
-    """Return what the record says was done about the object (for a group: about its nodes too), and what names the pod."""
-    vocabulary = explaining(record.loop).vocabulary
-    found = []
-    for reason in record.reasons:
-        if _names(reason, subject):
-            found.append(_Decided(record, vocabulary.text(reason)))
-        elif _is_about(reason, subject) and vocabulary.is_action(reason):
-            found += [_Decided(record, mark.title, mark.why) for mark in marks_for(record, (reason,))]
-    return found
-
-
-def _is_about(reason: Reason, subject: str) -> bool:
-    if subject in {reason.subject, reason.fields.get("group"), reason.fields.get("pod")}:
-        return True
-    # A container of a VPA.
-    return "/" in subject and reason.subject.startswith(f"{subject}/")
-
-
-def _names(reason: Reason, subject: str) -> bool:
-    return reason.fields.get("pod") == subject
-
-
-def _without_repeats(decided: Sequence[_Decided]) -> tuple[_Decided, ...]:
-    """Leave out what only says again what was said before."""
-    kept: list[_Decided] = []
-    for one in decided:
-        if not kept or kept[-1].text != one.text:
-            kept.append(one)
-    return tuple(kept)
-
-
 def _nothing(kind: str, subject: str, there: list[str], at: Instant) -> WhyError:
     import difflib  # noqa: PLC0415  only where there is nothing to explain
 
@@ -303,8 +270,8 @@ def answer_text(answer: Answer, *, whole: bool = False) -> str:
     if answer.before:
         shown = answer.before if whole else answer.before[-_HISTORY:]
         text += ["", "What was decided before:"]
-        if len(answer.before) > len(shown):
-            text.append(f"  ... and {len(answer.before) - len(shown)} earlier")
+        if answer.is_cut or len(answer.before) > len(shown):
+            text.append("  ... and more, earlier; -o wide shows all")
         text += _decided_lines(shown, with_reasons=len(shown) if whole else _WITH_REASONS)
     return "\n".join(text)
 

@@ -188,7 +188,7 @@ class World:
             catalogue=catalogue_of(scenario),
             faults=cloud_faults_of(scenario),
             keep=None if kept is None else kept.keep_machines,
-            kept=None if kept is None else kept.machines,
+            stored=None if kept is None else kept.machines,
         )
         self.load = ServiceLoad(
             services,

@@ -22,7 +22,7 @@ _SUBDOMAIN_RE = re.compile(_SUBDOMAIN)
 _LABEL_VALUE_RE = re.compile(_LABEL_VALUE)
 
 _KEPT = 512
-"""What is found out about longer texts is not kept: they may be megabytes."""
+"""Longer texts are not cached: they may be megabytes."""
 
 _ENDS = "and must start and end with an alphanumeric character"
 _QUALIFIED_TEXT = f"must consist of alphanumeric characters, '-', '_' or '.', {_ENDS}"

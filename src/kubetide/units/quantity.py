@@ -195,6 +195,26 @@ def bytes_to_text(n: int) -> str:
     return str(Quantity(n, 0, Format.DECIMAL_SI if n % 1024 else Format.BINARY_SI))
 
 
+def readable(text: str) -> str:
+    """Return a number of bytes from a MiB on with three digits, as ``422Mi`` or ``1.24Gi``; any other text as it is.
+
+    Bytes are whole numbers, plain or with a binary suffix.
+    """
+    if not (text.isdecimal() or text.endswith("i")):
+        return text
+    try:
+        amount = float(Quantity.parse(text).value())
+    except QuantityError:
+        return text
+    for unit, size in (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20)):
+        if amount >= size:
+            shown = amount / size
+            digits = 0 if shown >= 100 else 1 if shown >= 10 else 2
+            number = f"{shown:.{digits}f}"
+            return f"{number.rstrip('0').rstrip('.') if digits else number}{unit}"
+    return text
+
+
 # ── Reading ─────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -21,7 +21,7 @@ class Recent(Generic[K, V]):
     __slots__ = ("_old", "_size", "_weigh", "_weight", "newest")
 
     def __init__(self, size: int, weigh: Callable[[K], int] | None = None) -> None:
-        """Take how much is kept: so many keys, or keys of so much weight together."""
+        """Take how much is held: so many keys, or keys of so much weight together."""
         self._size = size
         self._weigh = weigh
         self._weight = 0
@@ -41,7 +41,7 @@ class Recent(Generic[K, V]):
         return found
 
     def put(self, key: K, value: V) -> None:
-        """Take a value over, in the place of one of the same key."""
+        """Take a value over, in place of one of the same key."""
         if key not in self.newest:
             weight = 1 if self._weigh is None else self._weigh(key)
             if self._weight + weight > self._size and self.newest:

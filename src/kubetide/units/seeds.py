@@ -8,21 +8,31 @@ an integer that looks like it are different keys. Not for secrets.
 from __future__ import annotations
 
 from collections.abc import Callable
-from hashlib import blake2b
-from statistics import NormalDist
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from statistics import NormalDist
 
 # Kubernetes leaves out vowels and look-alikes, so that no suffix spells a word.
 _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-_STANDARD_NORMAL = NormalDist()
-
 
 Draw = Callable[[int, str, int], float]
 """A draw from [0, 1) by seed, purpose and time, as ``unit_interval`` gives it."""
 
 
 def _digest(seed: int, keys: tuple[str | int, ...], size: int) -> bytes:
+    from hashlib import blake2b  # noqa: PLC0415  it loads OpenSSL, and answers from records draw nothing
+
     # repr keeps ("ab", "c") and ("a", "bc") apart, and 1 and "1".
     return blake2b(repr((seed, keys)).encode(), digest_size=size).digest()
+
+
+@cache
+def _standard_normal() -> NormalDist:
+    from statistics import NormalDist  # noqa: PLC0415  as above
+
+    return NormalDist()
 
 
 def unit_interval(seed: int, *keys: str | int) -> float:
@@ -38,7 +48,7 @@ def uniform(seed: int, low: float, high: float, *keys: str | int) -> float:
 def normal(seed: int, mean: float, sigma: float, *keys: str | int) -> float:
     """Return a draw from the normal distribution; ``sigma`` is its standard deviation."""
     # The middle of the drawn step, as the inverse is infinite at 0 and 1.
-    return mean + sigma * _STANDARD_NORMAL.inv_cdf(unit_interval(seed, *keys) + 0.5 / (1 << 53))
+    return mean + sigma * _standard_normal().inv_cdf(unit_interval(seed, *keys) + 0.5 / (1 << 53))
 
 
 def uuid_of(seed: int, *keys: str | int) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["EVERYTHING", "NOTHING", "Requirement", "Selector", "SelectorError"]
 
 _SYMBOLS = {"gt": ">", "lt": "<", "in": " in ", "notin": " notin "}
-# Selectors that are longer, or name more values, are read each time: thousands of them must not be kept.
+# Selectors that are longer, or name more values, are read each time: thousands of them must not be cached.
 _LONG = 4096
 _MANY = 256
 _OBJECT_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}

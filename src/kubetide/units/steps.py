@@ -1,4 +1,4 @@
-"""Long work in steps: a generator that pauses where others may have a turn, and ends with what it came to.
+"""Long work in steps: a generator that pauses where others may have a turn, and returns its result.
 
 What is worked out is the same whether it is done at one go or with pauses.
 """

@@ -1,7 +1,7 @@
-"""A typed cache of one kind, kept by list and watch over the Cluster port.
+"""A typed cache of one kind, by list and watch over the Cluster port.
 
 What it promises: after ``synced``, ``objects`` is the state of the cluster at some version, and it
-moves forward only; every change of an object reaches each feed (of what is kept of it, where that is less),
+moves forward only; every change of an object reaches each feed (of what the cache holds of it, where that is less),
 though changes that come close together may arrive as one. What it does not promise: any order between objects.
 """
 
@@ -40,10 +40,10 @@ class Informer(Generic[T]):
         """Prepare the informer; nothing is asked before ``run``.
 
         Args:
-            keep: What is held and handed out in the place of each object: something with its ``metadata``,
+            keep: What is held and handed out in place of each object: something with its ``metadata``,
                 or with ``namespace`` and ``name`` of its own. Only behind a network: a cluster of the same
                 process holds the objects anyway. Nobody but the ``keep`` of other readers gets the object, so equal
-                parts of it may be put in the place of its own; what it says must stay. Must not raise.
+                parts of it may be put in place of its own; what it says must stay. Must not raise.
             beside: An informer of the same, whose list and watch this one shares: each object is sent and decoded
                 once, and each of the two has what it keeps of it. Where one of them holds whole objects both do.
         Raises: RuntimeError where the other one runs already, and nobody keeps the same.

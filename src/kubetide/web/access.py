@@ -42,7 +42,7 @@ class OwnToken:
         self._token = token.encode()
 
     async def refusal(self, token: str) -> Refusal | None:
-        """Compare the tokens in a time that tells nothing of them."""
+        """Compare the tokens in constant time."""
         if hmac.compare_digest(token.encode(errors="surrogateescape"), self._token):
             return None
         return Refusal(401, "no token, or a wrong one: open the address that `kubetide ui` printed")
@@ -64,5 +64,5 @@ def keep_token(request: web.Request, response: web.StreamResponse, token: str) -
 
 
 def _cookie(request: web.Request) -> str:
-    # Browsers do not tell the ports of a host apart; two dashboards of one machine must.
+    # Browsers share cookies between the ports of a host; two dashboards of one machine must not.
     return f"kubetide-{request.url.port}"

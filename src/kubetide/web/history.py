@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -45,6 +46,7 @@ class Span(_Api, frozen=True, kw_only=True):
     Attributes:
         start, end: Of the first and the last tick (RFC 3339).
         running: Whether the run goes on.
+        run: Counts the runs that were seen in the folder: a later one writes in the place of the one before.
         decisions: How many each of equal parts of the time between has, by loop.
         kinds: What can be explained, and the views of each.
     """
@@ -52,6 +54,7 @@ class Span(_Api, frozen=True, kw_only=True):
     start: str
     end: str
     running: bool
+    run: int
     decisions: dict[str, list[int]]
     kinds: dict[str, tuple[str, ...]]
 
@@ -92,19 +95,31 @@ class History:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._moments = Moments(folder)
+        self._run = 0
+        self._version: tuple[int, ...] = ()
+        self._answers: dict[tuple[Any, ...], Any] = {}
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Forget all that was read: what is in the folder now is another run."""
+        self._run += 1
+        self._moments = Moments(self._folder)
         self._tails: dict[str, RecordTail] = {}
-        self._figures = Figures(folder)
+        self._figures = Figures(self._folder)
         self._marks: list[Mark] = []
         self._first: Instant | None = None
         self._last: Instant | None = None
-        self._version: tuple[int, ...] = ()
-        self._answers: dict[tuple[Any, ...], Any] = {}
+        self._answers.clear()
 
     def version(self) -> tuple[int, ...]:
-        """Return the sizes of the record files: what changes when something is recorded, or the run ends."""
-        files = sorted((self._folder / "records").glob("*.jsonl"))
-        return (*(path.stat().st_size for path in files), int((self._folder / SUMMARY).exists()))
+        """Return sizes and times of the record files: what changes when something is recorded, or the run ends."""
+        written: list[int] = []
+        for path in sorted((self._folder / "records").glob("*.jsonl")):
+            # A run that begins takes away the files of the one before.
+            with suppress(FileNotFoundError):
+                found = path.stat()
+                written += found.st_size, found.st_mtime_ns
+        return (*written, int((self._folder / SUMMARY).exists()))
 
     def span(self) -> Span:
         """Return what the records hold."""
@@ -115,6 +130,7 @@ class History:
             start=format_rfc3339(self._first),
             end=format_rfc3339(self._last),
             running=is_running(self._folder),
+            run=self._run,
             decisions=histogram(self._tails, self._marks, self._first, self._last),
             kinds=explained_kinds(self._folder),
         )
@@ -186,8 +202,15 @@ class History:
         self._follow()
         return self._figures.whole(self._first or Instant(0), self._last or Instant(0), values)
 
-    def decisions(self, *, words: str, loop: str, subject: str, until: str, limit: int) -> Decisions:
-        """Return the newest decisions: of a loop, about a subject, with all the words, until a time."""
+    def decisions(
+        self, *, words: str, loop: str, subject: str, until: str, limit: int, skip: int = 0
+    ) -> Decisions:
+        """Return the newest decisions: of a loop, about a subject, with all the words, until a time.
+
+        Args:
+            subject: With a loop also parts of it, such as the containers of a VPA.
+            skip: So many of the newest are left out: those that a page before has shown.
+        """
         self._follow()
         moment = self._moment(until)
         parts = words.lower().split()
@@ -196,10 +219,10 @@ class History:
             for mark in self._marks
             if (not loop or mark.loop == loop)
             and (moment is None or mark.at < moment.end)
-            and (not subject or _is_about(mark, subject))
+            and (not subject or _is_about(mark, subject, with_parts=bool(loop)))
             and (not parts or _has(mark, parts))
         ]
-        newest = found[: -limit - 1 : -1]
+        newest = found[::-1][skip : skip + limit]
         return Decisions(found=len(found), decisions=tuple(map(marked, newest)))
 
     def _moment(self, at: str) -> Moment | None:
@@ -210,9 +233,12 @@ class History:
         return read_moment(at, self._first or Instant(0))
 
     def _follow(self) -> None:
-        """Take in what was recorded since the last time."""
+        """Take in what was recorded since the last time; where another run has begun, what it has recorded."""
+        loops = recorded_loops(self._folder)
+        if any(loop not in loops or tail.is_of_another_run() for loop, tail in self._tails.items()):
+            self._begin_anew()
         new: list[Mark] = []
-        for loop in recorded_loops(self._folder):
+        for loop in loops:
             for record in self._new_records(loop):
                 new += marks_of(record)
                 self._first = record.now if self._first is None else min(self._first, record.now)
@@ -259,7 +285,9 @@ def marked(mark: Mark) -> MarkedDecision:
     return MarkedDecision(**msgspec.structs.asdict(decision_of(mark)), change=mark.change)
 
 
-def _is_about(mark: Mark, subject: str) -> bool:
+def _is_about(mark: Mark, subject: str, *, with_parts: bool) -> bool:
+    if with_parts and "/" in subject and mark.subject.startswith(f"{subject}/"):
+        return True
     return subject == mark.subject or subject in mark.title.replace(",", " ").replace(":", " ").split()
 
 

@@ -43,7 +43,7 @@ class _Known(NamedTuple):
 class ReviewedAccess:
     """Lets in whoever the API server knows by their token and allows ``get`` on ``PATH``.
 
-    Answers are kept for half a minute by a digest of the token; what the API server did not answer is not.
+    Answers are cached for half a minute by a digest of the token; what the API server did not answer is not.
     """
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:

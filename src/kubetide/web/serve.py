@@ -49,7 +49,7 @@ def serve(
         token_file: Holds the token; without one it is made up.
         say: Takes the line with the address.
         visit: Opens an address.
-        api_server: Is asked who may look, in the place of a token of our own; a folder without records is then
+        api_server: Is asked who may look, instead of a token of our own; a folder without records is then
             waited for.
 
     Raises: DashboardError; RecordError where the folder holds no records.

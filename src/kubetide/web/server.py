@@ -86,9 +86,12 @@ ROUTES: Final = (
         (
             Parameter("q", "words that must stand in the decision or its reasons"),
             Parameter("loop", "of this loop only"),
-            Parameter("subject", "about this object only"),
+            Parameter(
+                "subject", "about this object only; with a loop also about parts of it, such as containers"
+            ),
             Parameter("until", "not after this time"),
             Parameter("limit", "at most so many", is_number=True),
+            Parameter("skip", "without so many of the newest that fit", is_number=True),
         ),
     ),
     Route(
@@ -198,6 +201,7 @@ class Dashboard:
     async def _decisions(self, request: web.Request) -> web.Response:
         query = request.query
         limit = min(_number(query, "limit", 100), MOST_DECISIONS)
+        skip = _number(query, "skip", 0)
         return _json(
             await self._ask(
                 lambda: self._known.decisions(
@@ -206,6 +210,7 @@ class Dashboard:
                     subject=query.get("subject", ""),
                     until=query.get("until", ""),
                     limit=limit,
+                    skip=skip,
                 )
             )
         )

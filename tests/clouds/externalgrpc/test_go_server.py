@@ -7,7 +7,7 @@ import base64
 import json
 import os
 import subprocess
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -19,11 +19,11 @@ from importlib.resources import files
 import grpc_tools
 import trustme
 from grpc_tools import protoc
+from tests.clouds.externalgrpc.test_grpc import connected
 from tools.plane.build import find
 
-from kubetide.clouds.externalgrpc.client import GrpcClient
 from kubetide.clouds.externalgrpc.cloud import open_cloud
-from kubetide.clouds.externalgrpc.config import Certificates, GrpcConfig
+from kubetide.clouds.externalgrpc.config import Certificates
 from kubetide.clouds.externalgrpc.messages import proto_text
 from kubetide.clouds.externalgrpc.server import serving
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
@@ -32,7 +32,7 @@ from kubetide.ports.cloud import GroupOptions
 from kubetide.ports.errors import CloudError
 from kubetide.runtime.clock import Pace, run_paced
 from kubetide.testing.cloud_battery import CASES, CloudUnderTest
-from kubetide.units.time import minutes, parse_rfc3339, seconds
+from kubetide.units.time import minutes, parse_rfc3339
 
 pytestmark = pytest.mark.slow
 START = parse_rfc3339("2026-03-02T00:00:00Z")
@@ -81,15 +81,6 @@ def in_go(test, *arguments, tls=None):
     with ExitStack() as stack:
         address = stack.enter_context(go_server(*arguments))
         run_paced(main, start=START, pace=Pace(50))
-
-
-@asynccontextmanager
-async def connected(address, tls):
-    client = GrpcClient(GrpcConfig(address, seconds(5), tls))
-    try:
-        yield client
-    finally:
-        await client.close()
 
 
 @pytest.mark.parametrize(

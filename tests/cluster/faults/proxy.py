@@ -200,7 +200,7 @@ class Proxy:
         self._transports.clear()
 
     def set(self, *faults: Fault) -> None:
-        """Put these faults in force, in the place of those before."""
+        """Put these faults in force, in place of those before."""
         self.faults, self.hits = list(faults), 0
 
     @asynccontextmanager

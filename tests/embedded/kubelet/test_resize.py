@@ -68,6 +68,15 @@ async def raw(world, name="p"):
     return await world.cluster.get(PODS.untyped, name, namespace="default")
 
 
+async def begin(world, **others):
+    """Have a pod of one core run on a node, beside others by their cores, until second 20."""
+    await world.add_node()
+    await world.add_pod(containers=container("1"))
+    for name, cores in others.items():
+        await world.add_pod(name, containers=container(cores))
+    await world.at(20)
+
+
 async def told(world, name="p"):
     """Return what a pod was granted, what it runs with, and its conditions about resizes."""
     status = (await raw(world, name))["status"]
@@ -85,9 +94,7 @@ def test_a_resize_is_granted_at_once_and_takes_effect_a_moment_later():
     """PodResizeInProgress stands until the container has what it was granted; nothing is restarted."""
 
     async def body(world):
-        await world.add_node()
-        await world.add_pod(containers=container("1"))
-        await world.at(20)
+        await begin(world)
         assert await told(world) == (None, None, [])
         await resize(world, cpu="2")
         await world.at(20.5)
@@ -106,10 +113,7 @@ def test_a_deferred_resize_is_granted_when_room_comes():
     """Without room the pod keeps what it has; the end of a neighbour lets it grow."""
 
     async def body(world):
-        await world.add_node()
-        await world.add_pod(containers=container("1"))
-        await world.add_pod("q", containers=container("2"))
-        await world.at(20)
+        await begin(world, q="2")
         await resize(world, cpu="3")
         await world.at(30)
         assert await told(world) == ("1", "1", [("PodResizePending", "Deferred")])
@@ -130,10 +134,7 @@ def test_a_neighbour_that_shrinks_and_a_node_that_grows_give_room():
     """Room comes from resizes of others and from what the node says of itself."""
 
     async def body(world):
-        await world.add_node()
-        await world.add_pod(containers=container("1"))
-        await world.add_pod("q", containers=container("2"))
-        await world.at(20)
+        await begin(world, q="2")
         await resize(world, cpu="2500m")
         await world.at(25)
         assert (await told(world))[2] == [("PodResizePending", "Deferred")]
@@ -155,10 +156,7 @@ def test_a_wish_that_is_taken_back_leaves_nothing():
     """A pod that asks for what it has again waits for nothing."""
 
     async def body(world):
-        await world.add_node()
-        await world.add_pod(containers=container("1"))
-        await world.add_pod("q", containers=container("2"))
-        await world.at(20)
+        await begin(world, q="2")
         await resize(world, cpu="3")
         await world.at(25)
         await resize(world, cpu="1")
@@ -172,10 +170,7 @@ def test_a_node_that_has_shrunk_makes_a_resize_infeasible():
     """What the node can never hold is Infeasible, although the request was taken."""
 
     async def body(world):
-        await world.add_node()
-        await world.add_pod(containers=container("1"))
-        await world.add_pod("q", containers=container("2"))
-        await world.at(20)
+        await begin(world, q="2")
         await resize(world, cpu="3")
         await world.at(25)
         allocatable = {"cpu": "2500m", "memory": "8Gi", "pods": "110"}
@@ -215,9 +210,7 @@ def test_a_crash_keeps_what_was_granted():
     """Statuses that are written after a resize go on telling of resources."""
 
     async def body(world):
-        await world.add_node()
-        await world.add_pod(containers=container("1"))
-        await world.at(20)
+        await begin(world)
         await resize(world, cpu="2")
         await world.at(25)
         world.pool.crash(("default", "p"))
@@ -234,9 +227,7 @@ def test_a_failing_node_resizes_when_it_is_well_again():
     """What is asked of a node whose kubelet is silent is done after its recovery."""
 
     async def body(world):
-        await world.add_node()
-        await world.add_pod(containers=container("1"))
-        await world.at(20)
+        await begin(world)
         await world.pool.fail_node("n1")
         await resize(world, cpu="2")
         await world.at(30)

@@ -29,7 +29,7 @@ from kubetide.units.time import minutes, seconds, to_seconds
 from kubetide.vertical.recommender.controller import RecommenderController
 from kubetide.vertical.recommender.controller.history import HistoryReader
 from kubetide.vertical.recommender.core import ALGORITHM
-from kubetide.vertical.recommender.history import HistoryError, HistorySettings, Series
+from kubetide.vertical.recommender.facts.history import HistoryError, HistorySettings, Series
 from kubetide.vertical.recommender.settings import Settings
 from kubetide.watching import Caches
 

@@ -13,7 +13,7 @@ from kubetide.vertical.recommender.core import ALGORITHM
 from kubetide.vertical.recommender.delta import Delta
 from kubetide.vertical.recommender.dump import dump
 from kubetide.vertical.recommender.explain import explain
-from kubetide.vertical.recommender.fitting import fit_of
+from kubetide.vertical.recommender.targets.fitting import fit_of
 
 GIB = 1 << 30
 SMALL, BIG = NodeSize(1900, 6 * GIB), NodeSize(3800, 14 * GIB)

@@ -13,8 +13,8 @@ from kubetide.vertical.recommender.decision import Outcomes
 from kubetide.vertical.recommender.delta import Delta
 from kubetide.vertical.recommender.dump import dump
 from kubetide.vertical.recommender.explain import explain
+from kubetide.vertical.recommender.facts.views import Oom, Requested
 from kubetide.vertical.recommender.settings import Settings
-from kubetide.vertical.recommender.views import Oom, Requested
 
 MIB = 1 << 20
 BOUNDED = Settings(oom_lower_bound=True)

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubetide.units.time import hours
-from kubetide.vertical.recommender.buckets import CPU_BUCKETS
-from kubetide.vertical.recommender.histograms import Histograms
-from kubetide.vertical.recommender.powers import exp2, power
+from kubetide.vertical.recommender.usage.buckets import CPU_BUCKETS
+from kubetide.vertical.recommender.usage.histograms import Histograms
+from kubetide.vertical.recommender.usage.powers import exp2, power
 
 DAY = hours(24)
 SAMPLES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 175), st.integers(0, 96)), max_size=60)

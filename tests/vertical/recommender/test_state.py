@@ -21,9 +21,9 @@ from kubetide.vertical.recommender.decision import Failure, Outcomes
 from kubetide.vertical.recommender.delta import Delta
 from kubetide.vertical.recommender.dump import dump
 from kubetide.vertical.recommender.explain import explain
+from kubetide.vertical.recommender.facts.views import CheckpointView, Oom, StatusView
 from kubetide.vertical.recommender.settings import Settings
 from kubetide.vertical.recommender.state import State
-from kubetide.vertical.recommender.views import CheckpointView, Oom, StatusView
 
 MIB = 1 << 20
 

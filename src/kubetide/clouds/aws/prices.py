@@ -40,6 +40,6 @@ class SpotPrices:
             key = each.get("InstanceType", ""), each.get("AvailabilityZone", "")
             with suppress(NumberError):
                 # Times of one answer are of one form, so their texts are in their order.
-                told = str(each.get("Timestamp", "")), parse_float(each.get("SpotPrice", ""))
-                newest[key] = max(newest.get(key, told), told)
+                price = str(each.get("Timestamp", "")), parse_float(each.get("SpotPrice", ""))
+                newest[key] = max(newest.get(key, price), price)
         self.by_place = {key: price for key, (_, price) in newest.items()}

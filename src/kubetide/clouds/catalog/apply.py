@@ -32,14 +32,14 @@ def ways_of(group: NodeGroup) -> tuple[Offering, ...]:
 
 
 def _applied(group: NodeGroup, catalog: Catalog, left: Mapping[str, int]) -> NodeGroup:
-    told = ways_of(group)
-    priced = [_priced(way, catalog) for way in told]
-    committed = _committed(told, catalog, left)
+    ways = ways_of(group)
+    priced = [_priced(way, catalog) for way in ways]
+    committed = _committed(ways, catalog, left)
     changed = group
-    if committed or any(one is not way for one, way in zip(priced, told, strict=True)):
-        ways = (*committed, *priced)
-        changed = replace(group, offerings=ways, price_per_hour=_price(ways))
-    types = list(dict.fromkeys(way.instance_type for way in told))
+    if committed or any(one is not way for one, way in zip(priced, ways, strict=True)):
+        offered = (*committed, *priced)
+        changed = replace(group, offerings=offered, price_per_hour=_price(offered))
+    types = list(dict.fromkeys(way.instance_type for way in ways))
     if changed.template is not None and types:
         changed = replace(changed, template=_shaped(changed.template, types, catalog))
     return changed

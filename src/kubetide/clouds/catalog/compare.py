@@ -58,7 +58,7 @@ def compare(catalog: Catalog, groups: Iterable[NodeGroup], nodes: Iterable[Node]
     sums = _Sums()
     groups = tuple(groups)
     seen = _least_by_type(nodes)
-    told: dict[str, dict[str, int]] = {
+    offered: dict[str, dict[str, int]] = {
         way.instance_type: {} for group in groups for way in ways_of(group) if way.instance_type
     }
     for group in groups:
@@ -67,11 +67,11 @@ def compare(catalog: Catalog, groups: Iterable[NodeGroup], nodes: Iterable[Node]
         types = {way.instance_type for way in ways_of(group)}
         if len(types) == 1 and group.template is not None:
             status = group.template.node.status
-            told[types.pop()] = {
+            offered[types.pop()] = {
                 **_named("capacity", status.capacity),
                 **_named("allocatable", status.allocatable),
             }
-    used = sorted(told.keys() | seen.keys())
+    used = sorted(offered.keys() | seen.keys())
     for type_ in used:
         shape = catalog.shape(type_)
         if shape is None:
@@ -81,7 +81,9 @@ def compare(catalog: Catalog, groups: Iterable[NodeGroup], nodes: Iterable[Node]
             **{f"allocatable {name}": amount for name, amount in shape.allocatable().items()},
         }
         for what, amount in said.items():
-            sums.compared(type_, what, amount, told.get(type_, {}).get(what), seen.get(type_, {}).get(what))
+            sums.compared(
+                type_, what, amount, offered.get(type_, {}).get(what), seen.get(type_, {}).get(what)
+            )
     return Comparison(
         differences=tuple(
             sorted(sums.differences, key=lambda one: (one.type, not one.what.startswith("price")))

@@ -7,14 +7,13 @@ a scripted world, is one function ``Send``.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import aiohttp
 
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import CloudError
-from kubetide.serving.connector import make_connector
+from kubetide.serving import OwnsSession, make_connector
 from kubetide.units.seeds import unit_interval
 from kubetide.units.time import Duration, milliseconds, seconds
 
@@ -147,7 +146,7 @@ def retry_after(headers: Mapping[str, str]) -> Duration | None:
     return Duration(int(text) * _SECOND) if text.isascii() and text.isdigit() else None
 
 
-class HttpSender:
+class HttpSender(OwnsSession):
     """Sends over real connections; an async context manager.
 
     Args:
@@ -156,17 +155,9 @@ class HttpSender:
 
     def __init__(self, timeout: Duration = _TIMEOUT) -> None:
         self._timeout = aiohttp.ClientTimeout(total=timeout / _SECOND)
-        self._session: aiohttp.ClientSession | None = None
 
-    async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(connector=make_connector(limit=16), timeout=self._timeout)
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._session is not None:
-            await self._session.close()
+    def _open(self) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(connector=make_connector(limit=16), timeout=self._timeout)
 
     async def __call__(self, request: Request) -> Response:
         assert self._session is not None, "used outside of its context"

@@ -85,23 +85,23 @@ class ExternalGrpcCloud(Cloud):
         self._group_of_node.clear()
         await self._call("Refresh", MESSAGES["RefreshRequest"]())
         answer = await self._call("NodeGroups", MESSAGES["NodeGroupsRequest"]())
-        told = sorted({one.id: one for one in answer.nodeGroups}.values(), key=lambda one: str(one.id))
-        views = await in_parallel(told, self._view, limit=_AT_ONCE)
+        reported = sorted({one.id: one for one in answer.nodeGroups}.values(), key=lambda one: str(one.id))
+        views = await in_parallel(reported, self._view, limit=_AT_ONCE)
         self._groups = {view.id: view for view in views}
         return views
 
-    async def _view(self, told: Any) -> NodeGroup:
-        bounds = {"min_size": told.minSize, "max_size": told.maxSize, "debug": told.debug}
+    async def _view(self, reported: Any) -> NodeGroup:
+        bounds = {"min_size": reported.minSize, "max_size": reported.maxSize, "debug": reported.debug}
         try:
-            size = await self._target(told.id)
-            nodes = await self._call("NodeGroupNodes", MESSAGES["NodeGroupNodesRequest"](id=told.id))
-            options = await self.options(told.id)
+            size = await self._target(reported.id)
+            nodes = await self._call("NodeGroupNodes", MESSAGES["NodeGroupNodesRequest"](id=reported.id))
+            options = await self.options(reported.id)
         except CloudError as error:
-            held = self._groups.get(told.id, NodeGroup(id=told.id, target_size=0))
-            return replace(held, stale=f"node group {told.id}: {error}", **bounds)
-        template, refusal = await self._template(told.id)
+            held = self._groups.get(reported.id, NodeGroup(id=reported.id, target_size=0))
+            return replace(held, stale=f"node group {reported.id}: {error}", **bounds)
+        template, refusal = await self._template(reported.id)
         return NodeGroup(
-            id=told.id,
+            id=reported.id,
             target_size=size,
             instances=tuple(map(instance_of, nodes.instances)),
             template=template,
@@ -143,14 +143,14 @@ class ExternalGrpcCloud(Cloud):
         key = (node.metadata.name, node.spec.provider_id)
         if key in self._group_of_node:
             return self._group_of_node[key]
-        told = node_message(
+        reported = node_message(
             node.metadata.name,
             node.spec.provider_id,
             node.metadata.labels or {},
             node.metadata.annotations or {},
         )
         answer = (
-            await self._call("NodeGroupForNode", MESSAGES["NodeGroupForNodeRequest"](node=told))
+            await self._call("NodeGroupForNode", MESSAGES["NodeGroupForNodeRequest"](node=reported))
         ).nodeGroup
         if not answer.id:
             return None

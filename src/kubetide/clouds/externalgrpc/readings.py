@@ -104,11 +104,11 @@ def options_of(message: Any) -> GroupOptions | None:
     """Return the options of an answer; None where it has none. A duration that is absent keeps the flag."""
     if not message.HasField("nodeGroupAutoscalingOptions"):
         return None
-    told = message.nodeGroupAutoscalingOptions
-    found: dict[str, Any] = {own: getattr(told, name) for name, own in _VALUES}
+    options = message.nodeGroupAutoscalingOptions
+    found: dict[str, Any] = {own: getattr(options, name) for name, own in _VALUES}
     for name, own in _DURATIONS:
-        if told.HasField(name):
-            time = getattr(told, name)
+        if options.HasField(name):
+            time = getattr(options, name)
             found[own] = format_duration(Duration(time.seconds * _NS + time.nanos))
     return GroupOptions(**found)
 

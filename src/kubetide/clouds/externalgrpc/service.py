@@ -78,8 +78,8 @@ class ProviderService:
 
     async def _group_for_node(self, request: Any) -> Any:
         group = await self._of_node(request.node)
-        told = MESSAGES["NodeGroup"]() if group is None else _group_message(group)
-        return MESSAGES["NodeGroupForNodeResponse"](nodeGroup=told)
+        message = MESSAGES["NodeGroup"]() if group is None else _group_message(group)
+        return MESSAGES["NodeGroupForNodeResponse"](nodeGroup=message)
 
     async def _node_price(self, request: Any) -> Any:
         group = await self._of_node(request.node)
@@ -122,8 +122,8 @@ class ProviderService:
         options = (await self._group(request.id)).options
         if options is None:
             return MESSAGES["NodeGroupAutoscalingOptionsResponse"]()
-        told = options_message(options, request.defaults)
-        return MESSAGES["NodeGroupAutoscalingOptionsResponse"](nodeGroupAutoscalingOptions=told)
+        message = options_message(options, request.defaults)
+        return MESSAGES["NodeGroupAutoscalingOptionsResponse"](nodeGroupAutoscalingOptions=message)
 
     # ── commands ────────────────────────────────────────────────────────────────────────────────
 

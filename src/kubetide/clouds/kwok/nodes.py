@@ -19,7 +19,7 @@ _NEVER_SEEN = "NodeStatusNeverUpdated"
 
 
 class FakeNode(NamedTuple):
-    """What is kept of a node: its group (empty for one that is not of kwok), and its state."""
+    """What the cache holds of a node: its group (empty for one that is not of kwok), and its state."""
 
     name: str
     group: str
@@ -36,7 +36,7 @@ class FakeNode(NamedTuple):
 
 
 def fake_node(node: Node) -> FakeNode:
-    """Return what is kept of a node. It is being created until kwok has written a status."""
+    """Return what the cache holds of a node. It is being created until kwok has written a status."""
     meta = node.metadata
     notes = meta.annotations or {}
     ready = node_condition(node, "Ready")

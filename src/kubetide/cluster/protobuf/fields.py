@@ -42,7 +42,7 @@ class Wanted(NamedTuple):
         number: Of the message's field.
         form: What it holds: a ``number`` or boolean, a ``name`` (a text that no other object has), a
             ``text``, ``time``, ``amount`` (a quantity) or ``json``; a ``struct`` that others may have too, one
-            that is read ``apart`` (much of it is as in other pods), a ``message`` of its own; or ``inlined`` fields, which JSON has in the place of the message.
+            that is read ``apart`` (much of it is as in other pods), a ``message`` of its own; or ``inlined`` fields, which JSON has in place of the message.
         many: One, or a list or map of them.
         type: Of the API: the name of the message's type.
         model: The struct of a ``struct``, ``apart``, ``message`` or ``inlined``, else None.

@@ -29,9 +29,9 @@ _AFFINITY_TAG = b"\x92\x01"
 _ONE_BYTE = 0x80
 """Lengths below it are one byte."""
 _MOST_OWNERS = 1_000
-"""Of which a spec is known; as many again that have not been asked for since then are kept beside them."""
+"""Of which a spec is known; as many again that have not been asked for since then are cached beside them."""
 _LONGEST = 16 << 10
-"""Bytes of a spec that may be kept."""
+"""Bytes of a spec that may be cached."""
 _PATIENCE = 4
 
 

@@ -10,7 +10,7 @@ from kubetide.doctor.snapshot import Snapshot
 
 def find(snapshot: Snapshot) -> Iterator[Finding]:
     """Yield the groups in backoff or unhealthy, by the status ConfigMap, and machines that the cloud could not make."""
-    told = {group.name for group in snapshot.group_statuses if group.scale_up in {"Backoff", "Unhealthy"}}
+    reported = {group.name for group in snapshot.group_statuses if group.scale_up in {"Backoff", "Unhealthy"}}
     for group in snapshot.group_statuses:
         if group.scale_up == "Backoff":
             error = ": ".join(text for text in (group.error_code, group.error_message) if text)
@@ -19,7 +19,7 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
             yield _finding(group.name, "too many of its nodes are missing or not ready")
     for one in snapshot.groups:
         errors = [instance.error for instance in one.instances or () if instance.error is not None]
-        if errors and one.id not in told:
+        if errors and one.id not in reported:
             first = errors[0]
             text = f"{first.error_code}: {first.error_message}" if first.error_message else first.error_code
             yield _finding(one.id, f"{len(errors)} of its machines could not be made: {text}")

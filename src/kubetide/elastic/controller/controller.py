@@ -28,7 +28,7 @@ _LIMIT: Final = 10
 
 
 class ElasticController(OneStepLoop[State, Delta, Commands, list[Outcome], None]):
-    """Says on each object whether it is followed; what its sections do is for the other loops."""
+    """Sets conditions that say whether each object is followed; other loops carry its sections out."""
 
     name = "elastic"
 

@@ -10,7 +10,7 @@ from kubetide.units.time import Instant, after, format_rfc3339
 
 
 def names(core: StepCore[State]) -> list[str]:
-    """Return the subjects that can be asked about."""
+    """Return the names of all ScaledObjects."""
     return ["/".join(key) for key in sorted(core.state.sources)]
 
 

@@ -76,7 +76,7 @@ class InstanceType:
 
 
 def reserved_cpu_milli(cores: int) -> int:
-    """CPU kept for the system: 6 % of the first core, 1 % of the second, 0.5 % of the next two, 0.25 % of the rest.
+    """CPU reserved for the system: 6 % of the first core, 1 % of the second, 0.5 % of the next two, 0.25 % of the rest.
 
     Source: GKE and EKS documentation of node allocatable.
     """
@@ -85,7 +85,7 @@ def reserved_cpu_milli(cores: int) -> int:
 
 
 def reserved_memory_bytes(pods: int) -> int:
-    """Memory kept: 255 MiB, 11 MiB for each possible pod, and 100 MiB that eviction holds free.
+    """Memory reserved for the system: 255 MiB, 11 MiB for each possible pod, and 100 MiB that eviction holds free.
 
     Source: EKS node bootstrap, kubeReserved; kubelet default of evictionHard memory.available.
     """

@@ -11,9 +11,9 @@ from kubetide.embedded.cloud.catalogue import CATALOGUE, InstanceType
 from kubetide.embedded.cloud.faults import NO_FAULTS, Call, CloudFaults
 from kubetide.embedded.cloud.groups import GPU_LABEL, GroupSpec, provider_id
 from kubetide.embedded.cloud.joining import create_node, make_ready
-from kubetide.embedded.cloud.kept import json_of, made_groups, put_back
 from kubetide.embedded.cloud.machines import Do, Group, GroupCounts, Machine
 from kubetide.embedded.cloud.made import candidates_of, made_group
+from kubetide.embedded.cloud.persisted import json_of, made_groups, put_back
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import NODES
 from kubetide.ports.clock import Clock
@@ -49,7 +49,7 @@ class EmbeddedCloud(Cloud):
         catalogue: Mapping[str, InstanceType] = CATALOGUE,
         faults: CloudFaults = NO_FAULTS,
         keep: Callable[[Json], None] | None = None,
-        kept: Json | None = None,
+        stored: Json | None = None,
     ) -> None:
         """Nothing happens before ``start``.
 
@@ -62,9 +62,9 @@ class EmbeddedCloud(Cloud):
             catalogue: The instance types.
             faults: What goes wrong.
             keep: Takes the machines, and what they do next, after each change.
-            kept: What ``keep`` took last: this cloud goes on from there.
+            stored: What ``keep`` took last: this cloud goes on from there.
 
-        Raises: ValueError for two groups of one name, or for kept machines that fit no group.
+        Raises: ValueError for two groups of one name, or for stored machines that fit no group.
         """
         self._cluster = cluster
         self._clock = clock
@@ -80,15 +80,15 @@ class EmbeddedCloud(Cloud):
             self._groups[spec.name] = Group(spec, catalogue.get(spec.instance_type))
         self._agenda: Agenda[_Step] = Agenda(clock)
         self._keep = keep
-        self._goes_on = kept is not None
+        self._goes_on = stored is not None
         self._view: tuple[NodeGroup, ...] | None = None
         self._spent = 0.0
         self._spent_until = clock.now()
-        if kept is not None:
-            for new in made_groups(kept):
+        if stored is not None:
+            for new in made_groups(stored):
                 self._groups[new.id] = made_group(new, catalogue, self._creatable)
             self._groups = dict(sorted(self._groups.items()))
-            self._spent = put_back(kept, self._groups)
+            self._spent = put_back(stored, self._groups)
             for group in self._groups.values():
                 for machine in group.machines.values():
                     if machine.todo is not None:
@@ -207,7 +207,7 @@ class EmbeddedCloud(Cloud):
     # ── what goes wrong ─────────────────────────────────────────────────────────────────────────
 
     def use_faults(self, faults: CloudFaults) -> None:
-        """Let this go wrong from now on, in the place of what did; machines keep what befell them."""
+        """Set the faults from now on; machines that failed stay as they are."""
         self._faults = faults
 
     # ── accounts ────────────────────────────────────────────────────────────────────────────────
@@ -256,13 +256,13 @@ class EmbeddedCloud(Cloud):
         self._agenda.put(due, _Step(machine, do))
 
     def _note(self) -> None:
-        """Have the machines kept as they are now. Raises CloudError when that fails."""
+        """Have the machines stored as they are now. Raises CloudError when that fails."""
         if self._keep is None:
             return
         try:
             self._keep(json_of(self._groups, self._spent))
         except ApiError as error:
-            raise CloudError(f"the machines cannot be kept: {error}") from error
+            raise CloudError(f"the machines cannot be stored: {error}") from error
 
     def _settle(self) -> None:
         """Count the money up to now; called before every change of what is billed."""

@@ -35,7 +35,7 @@ class Held:
 
 
 class ClaimBinder:
-    """Says which volumes the claims of a pod get on its node, and when all have theirs."""
+    """Chooses the volumes that the claims of a pod get on its node, and knows when all have theirs."""
 
     def __init__(self, cluster: Cluster, volumes: VolumeCache) -> None:
         self._cluster = cluster

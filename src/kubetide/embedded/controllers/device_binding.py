@@ -31,7 +31,7 @@ DELETE_PROTECTION = "resource.kubernetes.io/delete-protection"
 
 
 class DeviceBinder:
-    """Gives claims their devices in the cluster."""
+    """Allocates devices to claims in the cluster."""
 
     def __init__(self, cluster: Cluster, devices: DeviceCache) -> None:
         self._cluster = cluster
@@ -76,8 +76,8 @@ class DeviceBinder:
             "spec": to_json(planned.claim.spec),
         }
         claim = await self._cluster.create(RESOURCE_CLAIMS, body, namespace=meta.namespace)
-        told = {"resourceClaimName": claim.metadata.name, "requestMappings": list(_mappings(pod, claim))}
-        patch: Json = {"metadata": {"uid": meta.uid}, "status": {"extendedResourceClaimStatus": told}}
+        status = {"resourceClaimName": claim.metadata.name, "requestMappings": list(_mappings(pod, claim))}
+        patch: Json = {"metadata": {"uid": meta.uid}, "status": {"extendedResourceClaimStatus": status}}
         await self._cluster.patch(PODS, meta.name, patch, namespace=meta.namespace, subresource="status")
         return claim
 

@@ -26,7 +26,7 @@ class DeviceCache(LazyCache):
         self._written: dict[Key, int] = {}
 
     def note(self, claim: ResourceClaim) -> None:
-        """Take over a claim as the cluster has just stored it: news that are older are passed over."""
+        """Take over a claim as the cluster has just stored it: older changes are passed over."""
         key = claim.metadata.namespace, claim.metadata.name
         self._written[key] = int(claim.metadata.resource_version)
         self.objects.put(RESOURCE_CLAIMS, key, claim)

@@ -66,7 +66,7 @@ class DisruptionController:
         self._queue: WorkQueue[Key] = WorkQueue(clock)
         self._selectors = Selectors()
         self._covered: dict[Key, dict[Key, None]] = {}
-        """By budget, the pods that it covers; kept so that a change of a pod costs no walk over all."""
+        """By budget, the pods that it covers; cached so that a change of a pod costs no walk over all."""
 
     async def run(self) -> None:
         """Work until cancelled. The informers are run by whoever made them."""

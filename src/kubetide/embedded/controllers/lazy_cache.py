@@ -57,7 +57,7 @@ class LazyCache:
         await self._wanted.wait()
 
     async def run(self) -> None:
-        """Keep the caches until cancelled, from when they are wanted on."""
+        """Keep the caches up to date until cancelled, from their first use on."""
         await self.wanted()
         async with asyncio.TaskGroup() as tasks:
             for informer in self._informers.values():

@@ -1,6 +1,6 @@
 """Which pods belong to which controller object, with the counts that statuses need.
 
-One index serves all workload controllers. It is kept by the changes of a shared informer, so that
+One index serves all workload controllers. It follows the changes of a shared informer, so that
 a controller's sync costs no walk over pods unless it has pods to make or to remove.
 """
 

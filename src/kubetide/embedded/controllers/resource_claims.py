@@ -104,9 +104,9 @@ class ResourceClaimController:
                 if name:
                     made[one.name] = name
         if made:
-            told = [to_json(one) for one in pod.status.resource_claim_statuses or ()]
-            told += [{"name": name, "resourceClaimName": claim} for name, claim in made.items()]
-            patch: Json = {"metadata": {"uid": pod.metadata.uid}, "status": {"resourceClaimStatuses": told}}
+            listed = [to_json(one) for one in pod.status.resource_claim_statuses or ()]
+            listed += [{"name": name, "resourceClaimName": claim} for name, claim in made.items()]
+            patch: Json = {"metadata": {"uid": pod.metadata.uid}, "status": {"resourceClaimStatuses": listed}}
             with suppress(NotFound):
                 await self._cluster.patch(PODS, key[1], patch, namespace=key[0], subresource="status")
 

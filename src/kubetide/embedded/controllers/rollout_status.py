@@ -84,7 +84,7 @@ def with_progress(
 
 
 def is_complete(deployment: Deployment, status: WorkloadStatus) -> bool:
-    """Return whether all wanted pods are new and available and no old pod is left."""
+    """Return whether all desired pods are new and available and no old pod is left."""
     wanted = wanted_replicas(deployment)
     return (
         status.updated_replicas == wanted

@@ -166,7 +166,7 @@ class _View:
         return self.is_available(pod) and not _is_terminating(pod)
 
     def updates(self, pods: Sequence[Pod]) -> list[Step]:
-        """Return the outdated pods to be replaced now; ``pods`` are those wanted, by ordinal."""
+        """Return the outdated pods to be replaced now; ``pods`` are the desired ones, by ordinal."""
         if self._set.spec.update_strategy.type == "OnDelete":
             return []
         total = len(_wanted(self._set))

@@ -280,7 +280,7 @@ class StatefulSetController:
         return sorted(owned, key=lambda each: (each.revision, each.metadata.name))
 
     async def _bring_revisions(self, found: StatefulSet, spec: Json) -> Revisions:
-        """See to it that the template is kept as a revision, the newest one; return both names."""
+        """Store the template as the newest revision, unless it is; return both names."""
         meta = found.metadata
         template = spec.get("template") or {}
         update = f"{meta.name}-{template_hash(template, found.status.collision_count or 0)}"

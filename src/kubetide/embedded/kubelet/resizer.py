@@ -161,13 +161,13 @@ class Resizer:
         await self._cluster.patch(
             PODS,
             meta.name,
-            {"status": told(life, pod, {**_statuses(raw), **status})},
+            {"status": with_reported_resources(life, pod, {**_statuses(raw), **status})},
             namespace=meta.namespace,
             subresource="status",
         )
 
 
-def told(life: Life, pod: Pod, status: Json) -> Json:
+def with_reported_resources(life: Life, pod: Pod, status: Json) -> Json:
     """Return a status with resources, where the pod has ever been resized."""
     if life.actual is None:
         return status

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from kubetide.embedded.kubelet.life import Life
-from kubetide.embedded.kubelet.resizer import told
+from kubetide.embedded.kubelet.resizer import with_reported_resources
 from kubetide.embedded.kubelet.statuses import stopped_status, termination
 from kubetide.embedded.kubelet.times import Timing
 from kubetide.objects.base import Json
@@ -34,7 +34,7 @@ class Writer:
         meta = pod.metadata
         life = self._lives.get((meta.namespace, meta.name))
         if life is not None:
-            status = told(life, pod, status)
+            status = with_reported_resources(life, pod, status)
         await self._cluster.patch(
             PODS, meta.name, {"status": status}, namespace=meta.namespace, subresource="status"
         )

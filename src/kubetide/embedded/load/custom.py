@@ -208,7 +208,7 @@ class EmbeddedCustomMetrics:
         return usage, numbers, _milli(column.values[numbers])
 
     def _chosen(self, layout: Layout, namespace: str, labels: str) -> Int64Vector:
-        """The pods that match; the answer is kept while the layout stays."""
+        """The pods that match; the answer is cached while the layout stays."""
         held = self._numbers.get((namespace, labels))
         if held is None or held[0] is not layout:
             try:

@@ -66,7 +66,7 @@ class LoadModel(Protocol):
 
     @property
     def services(self) -> Sequence[Service]:
-        """Who gets requests."""
+        """The services that get requests."""
         ...
 
     @property
@@ -186,7 +186,7 @@ class ServiceLoad:
             self._advancing = False
 
     def usage(self, at: Instant) -> Usage | None:
-        """Return the newest kept step that had ended at ``at``; None when there is none."""
+        """Return the newest step held that had ended at ``at``; None when there is none."""
         self.advance(self._clock.now())
         for usage in reversed(self._recent):
             if usage.end <= at:

@@ -27,7 +27,7 @@ NO_NODE = 0
 
 _FIRST_ROWS = 64
 _MOST_LABELS = 4096
-"""Different sets of labels whose service is kept: those of StatefulSets' pods are each their own."""
+"""Different sets of labels whose service is cached: those of StatefulSets' pods are each their own."""
 _NEVER = np.iinfo(np.int64).max
 
 

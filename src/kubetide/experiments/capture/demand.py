@@ -52,7 +52,7 @@ class _Serving(NamedTuple):
         stays = table.standing[rows] != IGNORED
         return cls(_made_of(state), hpas, rows, owner, counts, table.ready_since[rows], stays)
 
-    def count(self, chosen: BoolVector) -> Int64Vector:
+    def chosen_of(self, chosen: BoolVector) -> Int64Vector:
         """Return (H,) how many of the chosen pods each HPA has."""
         return self.counts if chosen.all() else np.bincount(self.owner[chosen], minlength=len(self.hpas))
 
@@ -69,14 +69,14 @@ class Demand:
         if pods is None or pods.made_of != _made_of(state) or pods.hpas is not state.hpas:
             pods = self._serving = _Serving.of(state)
         there, milli = _cpu_of(state, pods.rows)
-        samples = pods.count(there)
+        samples = pods.chosen_of(there)
         middle = _middles(state, pods, there, samples, now)
         # Pods that have become Ready since then had no part in what was measured.
         took_part = pods.ready_since <= middle[pods.owner]
-        served = pods.count(took_part & there)
+        served = pods.chosen_of(took_part & there)
         served = np.where(served > 0, served, samples)
         # Nor have pods that are being deleted any more; what others ask of them goes to those that stay.
-        lacking = pods.count(took_part & ~there & pods.stays)
+        lacking = pods.chosen_of(took_part & ~there & pods.stays)
         amounts = np.bincount(pods.owner, milli * there, len(pods.hpas)).astype(np.float64)
         used = amounts * (served + lacking) / np.maximum(served, 1)
         columns = pods.counts, samples, used, middle

@@ -47,7 +47,7 @@ class Ends:
 
 
 def ready_after(node: Node) -> float | None:
-    """Return the seconds from a node's creation to its being Ready; None while it is not, or where nothing tells."""
+    """Return the seconds from a node's creation to its being Ready; None while it is not, or where it is not known."""
     condition = node_condition(node, "Ready")
     if condition is None or condition.status != "True" or not condition.last_transition_time:
         return None

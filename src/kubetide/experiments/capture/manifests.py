@@ -16,7 +16,7 @@ from kubetide.objects.kinds import VPAS
 from kubetide.objects.meta import ApiObject
 from kubetide.objects.pod import Pod
 from kubetide.units.quantity import milli
-from kubetide.vertical.recommender.views import VpaView
+from kubetide.vertical.recommender.facts.views import VpaView
 
 _CONTAINER = ("name", "image", "resources", "ports", "restartPolicy")
 _POD = (

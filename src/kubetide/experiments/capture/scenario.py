@@ -1,4 +1,4 @@
-"""From what the records tell to a scenario, and sentences on what they do not show."""
+"""From what the records show to a scenario, and sentences on what they do not show."""
 
 from __future__ import annotations
 

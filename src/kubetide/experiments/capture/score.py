@@ -1,4 +1,4 @@
-"""How near a captured scenario, simulated, comes to what happened."""
+"""How close a captured scenario, simulated, comes to what happened."""
 
 from __future__ import annotations
 

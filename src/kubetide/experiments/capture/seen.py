@@ -31,7 +31,7 @@ class Seen(NamedTuple):
 
 
 def seen_in(folder: Path) -> Seen:
-    """Return what a folder's records tell. Raises: CaptureError, RecordError."""
+    """Return what a folder's records show. Raises: CaptureError, RecordError."""
     loops = recorded_loops(folder)
     if NODES not in loops:
         raise CaptureError(

@@ -1,4 +1,4 @@
-"""What the records of the time tables' loop tell: the tables, as objects of their kinds."""
+"""What the records of the time tables' loop show: the tables, as objects of their kinds."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from kubetide.runtime.records import read_records
 from kubetide.units.quantity import milli
 from kubetide.units.selectors import NOTHING, Selector
 from kubetide.units.time import Instant
+from kubetide.vertical.recommender.facts.views import PodView, StatusView, VpaView
 from kubetide.vertical.recommender.settings import Settings as RecommenderSettings
-from kubetide.vertical.recommender.views import PodView, StatusView, VpaView
 from kubetide.vertical.updater.settings import Settings as UpdaterSettings
 from kubetide.vertical.updater.state import Delta as UpdaterDelta
 

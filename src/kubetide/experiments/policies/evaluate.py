@@ -60,19 +60,19 @@ def evaluate(
 
 def _total(rule: Total, timeline: Timeline, summary: Summary, baseline: Summary | None) -> Finding:
     value = total_of(summary, rule.quantity, rule.subject)
-    bound, told = rule.bound, _number(rule.bound)
+    bound, shown = rule.bound, _number(rule.bound)
     if rule.of_baseline:
         assert baseline is not None, "run where an expectation names it"
         before = total_of(baseline, rule.quantity, rule.subject)
         bound = rule.bound * before
-        told = f"{_number(bound)} (baseline {_number(before)})"
+        shown = f"{_number(bound)} (baseline {_number(before)})"
     if OPERATORS[rule.compare](value, bound):
         return Finding(True, _number(value))
     at = _passed(rule, bound, timeline)
     return Finding(
         False,
         f"{rule.quantity}{f'({rule.subject})' if rule.subject else ''} is {_number(value)}, "
-        f"which is not {rule.compare} {told}{_off(value, bound)}",
+        f"which is not {rule.compare} {shown}{_off(value, bound)}",
         at,
         _decision_before(timeline, at, rule.subject),
     )

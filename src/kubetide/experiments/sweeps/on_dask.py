@@ -101,5 +101,5 @@ class DaskWorkers:
             return msgspec.json.encode(Outcome(error=f"{type(error).__name__}: {error}"))
         raise DaskError(
             f"the Dask scheduler at {self._address} has gone ({future.status}); "
-            "the cells that are done are kept: go on with --resume"
+            "the results of finished cells are saved: go on with --resume"
         )

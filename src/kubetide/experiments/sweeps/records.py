@@ -1,4 +1,4 @@
-"""Where the records of cells are kept: a folder, or an object store by fsspec."""
+"""Where the records of cells are written: a folder, or an object store by fsspec."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubetide.ports.errors import KubetideError
 
 
 class RecordsError(KubetideError):
-    """Records that cannot be kept; the text says where and what to do."""
+    """Records that cannot be written; the text says where and what to do."""
 
 
 def keep_records(run: Path, target: str) -> None:

@@ -164,7 +164,7 @@ class Newest:
 
 
 class GroundsAt(msgspec.Struct, frozen=True, gc=False, eq=False):
-    """Gives the grounds of one HPA by the newest pass."""
+    """Returns the grounds of one HPA by the newest pass."""
 
     newest: Newest
     position: int

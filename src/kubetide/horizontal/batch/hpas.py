@@ -114,7 +114,7 @@ class HpaColumns:
 
 
 def cells_of(specs: Sequence[Autoscaler]) -> list[tuple[int, SampleKey]]:
-    """Return the places of the specs' metrics and what is asked for there, ordered: one pass each."""
+    """Return the places of the specs' metrics and the samples that they need, ordered: one pass each."""
     return sorted(
         {
             (at, metric.sample_key)

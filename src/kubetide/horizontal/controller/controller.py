@@ -218,7 +218,7 @@ class HorizontalController(BaseLoop):
     # ── the board ──
 
     def _announce(self, result: Result, gone: Sequence[Key], now: Instant) -> None:
-        """Announce on the board how many replicas are wanted, as soon as they are."""
+        """Announce the desired replicas on the board, before there are pods."""
         if self._board is None:
             return
         for key in gone:
@@ -248,8 +248,8 @@ class HorizontalController(BaseLoop):
     def _announce_forecasts(self, now: Instant) -> None:
         """Announce forecasts on the board: nodes take longer to come than pods."""
         assert self._board is not None
-        told = (*intents(self._state, now), *of_targets(self._state, self._board.intents()))
-        found = {(intent.workload, intent.source): intent for intent in told}
+        coming = (*intents(self._state, now), *of_targets(self._state, self._board.intents()))
+        found = {(intent.workload, intent.source): intent for intent in coming}
         for workload, source in sorted(self._foretold - found.keys()):
             self._board.withdraw(workload, source)
         for intent in found.values():

@@ -39,9 +39,9 @@ class PastChanges:
     ) -> tuple[MemoryEntry, ...]:
         """Return the changed memory of HPAs with behavior; where events may not be read the past is left out."""
         first, self._read = not self._read, True
-        told = await self._told() if first else {}
+        changed = await self._recorded() if first else {}
         found: dict[Key, ScaleEvents] = {}
-        for key, changes in told.items():
+        for key, changes in changed.items():
             _remember(found, key, specs.get(key), changes, ScaleEvents())
         now = self._clock.now()
         for key, scale in scales.items():
@@ -52,7 +52,7 @@ class PastChanges:
             _remember(found, key, specs.get(key), [(now, scale.spec_replicas - before.spec_replicas)], known)
         return tuple(MemoryEntry(*key, events=events) for key, events in sorted(found.items()))
 
-    async def _told(self) -> dict[Key, list[tuple[Instant, int]]]:
+    async def _recorded(self) -> dict[Key, list[tuple[Instant, int]]]:
         try:
             events = (await self._cluster.list(EVENTS, fields=_ASKED)).items
         except ApiError:
@@ -64,7 +64,7 @@ class PastChanges:
             if size is not None and at is not None:
                 about = event.involved_object
                 sizes.setdefault((about.namespace, about.name), []).append((at, int(size[1])))
-        return {key: list(_changes(sorted(told))) for key, told in sizes.items()}
+        return {key: list(_changes(sorted(changed))) for key, changed in sizes.items()}
 
 
 def _changes(sizes: list[tuple[Instant, int]]) -> Iterable[tuple[Instant, int]]:

@@ -1,6 +1,6 @@
 """Explains one HPA at a time: from the pods to the number, with every number on the way.
 
-The HPA is decided about again, from the same state and by the same functions; nothing is kept for
+The HPA is decided about again, from the same state and by the same functions; nothing is stored for
 the purpose. To explain a tick of a record, apply its state and ask before ``absorb``.
 """
 
@@ -17,7 +17,7 @@ from kubetide.horizontal.explain.calculation import (
     target_text,
     value_text,
 )
-from kubetide.horizontal.explain.counterfactual import WhatIf, told, what_ifs
+from kubetide.horizontal.explain.counterfactual import WhatIf, what_if_lines, what_ifs
 from kubetide.horizontal.explain.windows import Window, windows_of
 from kubetide.horizontal.facts.specs import Autoscaler, Policy, Rules
 from kubetide.horizontal.facts.views import Key
@@ -128,7 +128,7 @@ class HpaExplanation(msgspec.Struct, frozen=True):
             lines += [f"  {policy}" for policy in self.policies]
             bounds = f"bounds {self.minimum} to {self.maximum}"
             lines.append(f"after limits, {bounds}: {self.limited} ({self.limit})")
-            lines += told(self.what_ifs, self.limited)
+            lines += what_if_lines(self.what_ifs, self.limited)
         if self.flapping is not None:
             changes, reversals = self.flapping
             lines.append(f"changes in the last hour: {changes}, of these against the one before: {reversals}")

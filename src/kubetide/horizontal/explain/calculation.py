@@ -36,7 +36,7 @@ def proposal_reason(
     subject: str,
     vocabulary: Vocabulary,
 ) -> Reason:
-    """Say how a metric comes to its number, as ``proposal`` and ``shares`` do.
+    """Return how the number of a metric is computed, as ``proposal`` and ``shares`` do.
 
     Args:
         known: What it was proposed from; a proposal is never made from a text.

@@ -36,13 +36,16 @@ class WhatIf(msgspec.Struct, frozen=True):
     desired: int
 
 
-def told(found: Sequence[WhatIf], decided: int) -> list[str]:
+def what_if_lines(found: Sequence[WhatIf], decided: int) -> list[str]:
     """Return a line for each rule that made a difference, and one for those that made none."""
     lines = [
         f"without {one.rule}: {one.desired} instead of {decided}" for one in found if one.desired != decided
     ]
     same = [one.rule for one in found if one.desired == decided]
-    return [*lines, f"without {' or '.join(same)}: the same"] if same else lines
+    if not same:
+        return lines
+    *most, last = same
+    return [*lines, f"without {', '.join(most)}{' or ' if most else ''}{last}: the same"]
 
 
 def what_ifs(state: State, spec: Autoscaler, verdict: Verdict, now: Instant) -> tuple[WhatIf, ...]:

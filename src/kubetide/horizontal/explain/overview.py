@@ -35,9 +35,9 @@ def limited_by(found: HpaExplanation) -> str:
     if found.proposal is None:
         return "; ".join(parts) or "its metrics are not asked"
     if found.stabilized != found.proposal:
-        parts.append(f"stabilization of {found.proposal}")
+        parts.append(f"stabilization ({found.proposal} proposed)")
     if found.limit != _WITHIN and found.limited != found.stabilized:
-        parts.append(f"{found.limit} of {found.stabilized}")
+        parts.append(f"{found.limit} ({found.stabilized} proposed)")
     return "; ".join(parts)
 
 

@@ -47,7 +47,7 @@ def readiness(pod: PodView) -> int:
 
 
 def _share(pod: PodView, old: PodView) -> None:
-    """Put what a changed pod has as before in the place of its own, so that a hundred thousand changes take no memory."""
+    """Put what a changed pod has as before in place of its own, so that a hundred thousand changes take no memory."""
     _set(pod, "name", old.name)
     if pod.containers == old.containers:
         _set(pod, "containers", old.containers)
@@ -202,6 +202,15 @@ class PodTable:
     def members_of(self, hpa: Key) -> Int64Vector:
         """Return the rows of the pods that the HPA's selector takes in, ordered by pod name."""
         return self.members.rows_of(hpa, lambda row: self.view(row).name)
+
+    def rows_in(self, hpa: Key, namespaces: Sequence[str], names: Sequence[str]) -> Int64Vector:
+        """Return (pods,) rows of those pods that the HPA's selector takes in, -1 for the others."""
+        members = {self.view(row).name: row for row in self.members_of(hpa).tolist()}
+        rows = np.full(len(names), -1, np.int64)
+        for place, name in enumerate(names):
+            if name in members and namespaces[place] == hpa[0]:
+                rows[place] = members[name]
+        return rows
 
     def _new_row(self, key: Key) -> int:
         if self._free:

@@ -138,9 +138,13 @@ def _segment_sums(values: Int64Vector | BoolVector, first: Int64Vector) -> Int64
 
 
 class SampleTable:
-    """The samples of this tick by pod row, and the strays and errors by HPA."""
+    """The samples of this tick by pod row, and the strays and errors by HPA.
 
-    def __init__(self) -> None:
+    ``only``: of answers for the whole cluster just the samples of this HPA's pods are taken, where no other is read.
+    """
+
+    def __init__(self, only: Key | None = None) -> None:
+        self._only = only
         self.cluster_error: str | None = None
         self.errors: dict[Key, str] = {}
         self.strays: dict[Key, dict[str, dict[SampleKey, Sample]]] = {}
@@ -154,10 +158,10 @@ class SampleTable:
         self._pods: tuple[Sequence[str], Sequence[str]] = ((), ())
         self._rows: Int64Vector = np.zeros(0, np.int64)
         self._known: Int64Vector | None = None
-        self._rows_version = -1
+        self._rows_version: tuple[int, int] | None = None
 
     def take(self, answers: Sequence[Answer], table: PodTable) -> None:
-        """Put this tick's answers in the place of the last tick's."""
+        """Put this tick's answers in place of the last tick's."""
         size = table.capacity
         if len(self.seen) != size:
             self.seen = np.zeros(size, np.bool_)
@@ -202,7 +206,7 @@ class SampleTable:
     def remember_pods(self, pods: tuple[Sequence[str], Sequence[str]]) -> None:
         """Note the order of the samples, for answers that do not repeat it."""
         self._pods = pods
-        self._rows_version = -1
+        self._rows_version = None
 
     def _take_cluster(self, answer: Answer, table: PodTable) -> None:
         if answer.error:
@@ -210,11 +214,14 @@ class SampleTable:
             return
         if answer.pods is not None:
             self.remember_pods(answer.pods)
-        if self._rows_version != table.version:
-            self._rows = _last_of_each(table.rows.of(*self._pods))
+        version = table.version, 0 if self._only is None else table.members.version
+        if self._rows_version != version:
+            only, pods = self._only, self._pods
+            rows = table.rows.of(*pods) if only is None else table.rows_in(only, *pods)
+            self._rows = _last_of_each(rows)
             known = np.nonzero(self._rows >= 0)[0]
             self._known = None if len(known) == len(self._rows) else known
-            self._rows_version = table.version
+            self._rows_version = version
         self._lay(answer, self._rows, self._known)
 
     def _take_own(self, hpa: Key, answer: Answer, table: PodTable) -> None:

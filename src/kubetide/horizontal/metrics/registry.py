@@ -16,7 +16,7 @@ from kubetide.objects.hpa import MetricSpec
 
 
 class Source(NamedTuple):
-    """How a source type is read from the spec, and how it comes to a proposal."""
+    """How a source type is read from the spec, and how its proposal is computed."""
 
     read: Callable[[MetricSpec], Metric]
     propose: Callable[[Metric, Known, int, Tolerance], Proposal | MetricFailure]

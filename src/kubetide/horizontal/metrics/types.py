@@ -13,7 +13,7 @@ SampleKey = tuple[str, str]
 
 
 class Question(NamedTuple):
-    """What a custom or external metrics API is asked; HPAs with equal questions share the answer.
+    """A query to a custom or external metrics API; HPAs with equal queries share the answer.
 
     Attributes:
         source: What is measured: pods, one object, or something outside the cluster.
@@ -69,7 +69,7 @@ class Metric:
         return self.resource, self.container
 
     def question(self, pods: str) -> Question | None:
-        """Return what a custom or external metrics API is asked; None when neither is.
+        """Return the query to a custom or external metrics API; None where there is none.
 
         Args:
             pods: Label selector of the target's pods.

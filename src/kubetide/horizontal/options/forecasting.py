@@ -237,9 +237,9 @@ def score_lines(state: State, key: Key, now: Instant) -> list[str]:
     if key not in state.forecasts:
         return []
     score = state.forecasts.score(key)
-    told = score.hits + score.misses
+    scored = score.hits + score.misses
     lines = [
-        f"forecast: {score.hits} of {told} foretold onsets came true; {score.pod_minutes:.0f} pod-minutes were held beyond what the load asked for"
+        f"forecast: {score.hits} of {scored} foretold onsets came true; {score.pod_minutes:.0f} pod-minutes were held beyond what the load asked for"
     ]
     limit, asked = state.forecasts.limit(key), state.specs.get(key)
     if not limit.hides_more and asked is not None and asked.options.forecast == CALENDAR:

@@ -46,7 +46,7 @@ _NO_MEMORY = OptionMemory()
 
 
 class Number(NamedTuple):
-    """The number of replicas that is wanted, and how it came about: fields of ``Verdict``."""
+    """The desired replicas, and how they were computed: fields of ``Verdict``."""
 
     desired: int
     why: str = ""

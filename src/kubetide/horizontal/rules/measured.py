@@ -64,7 +64,7 @@ class Proposed(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What the metrics came to, in order of the spec.
+    """The proposals and failures of the metrics, in order of the spec.
 
     Attributes:
         known: What is known of each.
@@ -106,7 +106,7 @@ class Measured(NamedTuple):
 
 @lru_cache(maxsize=64)
 def computation(metric_type: str, action: str) -> Computation:
-    """Return the labels of a computation that came to a proposal."""
+    """Return the labels of a computation that succeeded."""
     return Computation(metric_type, action, "none")
 
 
@@ -118,7 +118,7 @@ def why_of(metric: str, proposal: int, current: int) -> str:
 
 
 def measure(state: State, spec: Autoscaler, scale: ScaleView, now: Instant) -> Measured:
-    """Return what each metric of the HPA comes to."""
+    """Return the proposal or failure of each metric of the HPA."""
     before = state.statuses[spec.key].current_replicas
     known = [known_of(state, spec, metric, scale, now) for metric in spec.metrics]
     proposals, statuses, computations = [], [], []

@@ -78,7 +78,7 @@ def _settle(
     stamp: str,
     last: Settlement | None = None,
 ) -> Settlement:
-    """Settle one HPA; ``last`` is what the tick before came to, where that is known."""
+    """Settle one HPA; ``last`` is its result of the tick before, where that is known."""
     key, spec = verdict.key, state.specs[verdict.key]
     before = state.statuses[key]
     kept = (

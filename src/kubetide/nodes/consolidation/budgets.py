@@ -11,10 +11,12 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from kubetide.units.cron import CronError, Schedule, parse_cron
 from kubetide.units.time import Duration, Instant, before, parse_duration
+
+if TYPE_CHECKING:
+    from kubetide.units.cron import Schedule
 
 REASONS = ("Empty", "Underutilized")
 """Empty nodes that are removed; nodes that are drained, by scale-down or by consolidation."""
@@ -92,6 +94,8 @@ def _parse(text: str) -> Budget:
     number, is_share = int(found[1]), bool(found[2])
     if "schedule" not in said:
         return Budget(number, is_share, reasons)
+    from kubetide.units.cron import CronError, parse_cron  # noqa: PLC0415  few budgets have a schedule
+
     try:
         schedule, duration = parse_cron(said["schedule"]), parse_duration(said["duration"])
     except (CronError, ValueError) as error:

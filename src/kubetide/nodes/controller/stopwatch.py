@@ -26,7 +26,7 @@ class Stopwatch:
         self._begun[part] = self._clock.monotonic()
 
     def end(self, part: Part) -> None:
-        """Note that the part is over; of one that has not begun nothing is kept."""
+        """Note that the part is over; one that has not begun is ignored."""
         begun = self._begun.pop(part, None)
         if begun is not None:
             self._phases.append((part, Duration(self._clock.monotonic() - begun)))

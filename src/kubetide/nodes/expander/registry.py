@@ -94,7 +94,7 @@ def reads_priorities(expander: str) -> bool:
 
 
 class Choice(NamedTuple):
-    """What a chain of expanders came to.
+    """The result of a chain of expanders.
 
     Attributes:
         option: The best; None where no option could be rated.

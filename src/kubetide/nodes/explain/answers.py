@@ -116,8 +116,8 @@ def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
             status="ignored",
             sentence="The scheduler has not said that it is unschedulable, so no node is sought for it.",
         )
-    if told := consumer_sentence(state, pod):
-        return PodExplanation(namespace=namespace, name=name, status="ignored", sentence=told)
+    if sentence := consumer_sentence(state, pod):
+        return PodExplanation(namespace=namespace, name=name, status="ignored", sentence=sentence)
     supposing = Supposing(state, key, now)
     tick = supposing.as_it_is()
     for placed, node in tick.wanted.placed:

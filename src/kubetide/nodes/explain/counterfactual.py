@@ -139,7 +139,7 @@ class Supposing:
         return tick
 
     def _next_change(self, tick: Tick, group_id: str, supposed: _Supposed) -> tuple[Change, ...]:
-        """Change the supposed world by what keeps the group from taking the pod, and says so; empty for nothing known."""
+        """Remove from the supposed world what keeps the group from taking the pod; return the change, empty for nothing known."""
         change = self._limit_change(tick, group_id, supposed)
         if change is not None:
             return (change,)

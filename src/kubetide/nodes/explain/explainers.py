@@ -2,57 +2,68 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kubetide.loop import Explainer
 from kubetide.nodes.core import NodesCore
-from kubetide.nodes.explain.answers import (
-    GroupVerdict,
-    NodeExplanation,
-    PodExplanation,
-    explain_node,
-    explain_pod,
-)
-from kubetide.nodes.explain.buffers import explain_buffer
-from kubetide.nodes.explain.created_groups import would_be_lines
-from kubetide.nodes.explain.group_answers import GroupExplanation, explain_group
-from kubetide.nodes.explain.node_fit import explain_on_nodes
-from kubetide.nodes.explain.node_lines import node_lines
-from kubetide.nodes.explain.requests import explain_request
 from kubetide.units.time import Instant, format_rfc3339
+
+if TYPE_CHECKING:
+    from kubetide.nodes.explain.answers import GroupVerdict, NodeExplanation, PodExplanation
+    from kubetide.nodes.explain.group_answers import GroupExplanation
+
+# What explains one kind is loaded when that kind is asked about: an answer comes sooner.
+# ruff: noqa: PLC0415
 
 BY_NODE = "nodes"
 """The view of a pod that says what each node answers, in place of each group."""
 
 
 def _pod(core: NodesCore, subject: str, now: Instant, view: str) -> list[str]:
+    from kubetide.nodes.explain.answers import explain_pod
+
     namespace, _, name = subject.partition("/")
     if view == BY_NODE:
+        from kubetide.nodes.explain.node_fit import explain_on_nodes
+        from kubetide.nodes.explain.node_lines import node_lines
+
         return node_lines(explain_on_nodes(core.state, (namespace, name)))
     return _pod_lines(explain_pod(core.state, (namespace, name), now))
 
 
 def _request(core: NodesCore, subject: str, now: Instant, view: str) -> list[str]:
+    from kubetide.nodes.explain.requests import explain_request
+
     del view
     namespace, _, name = subject.partition("/")
     return explain_request(core.state, (namespace, name), now)
 
 
 def _buffer(core: NodesCore, subject: str, now: Instant, view: str) -> list[str]:
+    from kubetide.nodes.explain.buffers import explain_buffer
+
     del view
     namespace, _, name = subject.partition("/")
     return explain_buffer(core.state, (namespace, name), now)
 
 
 def _node(core: NodesCore, subject: str, now: Instant, view: str) -> list[str]:
+    from kubetide.nodes.explain.answers import explain_node
+
     del view
     return _node_lines(explain_node(core.state, subject, now))
 
 
 def _group(core: NodesCore, subject: str, now: Instant, view: str) -> list[str]:
+    from kubetide.nodes.explain.group_answers import explain_group
+
     del view
     return _group_lines(explain_group(core.state, subject, now))
 
 
 def _pod_lines(found: PodExplanation) -> list[str]:
+    from kubetide.nodes.explain.created_groups import would_be_lines
+
     lines = [found.sentence]
     if found.cost_summary:
         lines.append(found.cost_summary)

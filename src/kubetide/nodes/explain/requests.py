@@ -47,16 +47,16 @@ def consumer_sentence(state: State, pod: Pod) -> str:
     name = consumed_request(pod)
     if name is None:
         return ""
-    told = (
+    standing = (
         f"Its annotation says that it consumes ProvisioningRequest {pod.metadata.namespace}/{name}, so it buys no "
         "node itself"
     )
     if not state.settings.enable_provisioning_requests:
-        return f"{told}; {_SWITCHED_OFF}."
+        return f"{standing}; {_SWITCHED_OFF}."
     request = state.capacity.of(PROVISIONING_REQUESTS).get((pod.metadata.namespace, name))
     if request is None:
-        return f"{told}, and there is no such request."
-    return f"{told}. {_standing(state, request)}"
+        return f"{standing}, and there is no such request."
+    return f"{standing}. {_standing(state, request)}"
 
 
 def _standing(state: State, request: ProvisioningRequest) -> str:

@@ -60,7 +60,7 @@ class PodSlimmer:
         return small
 
     def keep(self, pod: Pod) -> Pod:
-        """As ``slim``, of a pod that is only made into such forms: what it consists of is shared as well."""
+        """Like ``slim``, for a pod that is only made into such forms: what it consists of is shared as well."""
         like = self._like(pod)
         small = slim_pod(pod, like=like)
         meta, spec = small.metadata, small.spec

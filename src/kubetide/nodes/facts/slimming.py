@@ -59,7 +59,7 @@ def slim_node(node: Node) -> Node:
 
 
 def keep_node(node: Node) -> Node:
-    """As ``slim_node``, of a node that nobody else has: texts of labels that many nodes bear are held once."""
+    """Like ``slim_node``, for a node that nobody else has: label texts that many nodes share are held once."""
     small = slim_node(node)
     meta = small.metadata
     if meta.labels:

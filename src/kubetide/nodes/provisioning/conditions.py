@@ -54,7 +54,7 @@ def has_ended(request: ProvisioningRequest) -> bool:
 
 
 def is_booked(request: ProvisioningRequest, settings: Settings) -> bool:
-    """Return whether room is kept for the request."""
+    """Return whether room is booked for the request."""
     served = is_served(request, settings) and not has_ended(request)
     return served and is_true(request.status.conditions, PROVISIONED)
 

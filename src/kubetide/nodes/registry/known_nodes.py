@@ -1,6 +1,6 @@
 """What follows from nodes and groups alone, found once while these are the same: most ticks only see pods change.
 
-Time plays a part for young nodes only, so nothing is kept of a cluster that has one. Nor is it with devices, as
+Time plays a part for young nodes only, so nothing is cached of a cluster that has one. Nor is it with devices, as
 health depends on pods then.
 """
 

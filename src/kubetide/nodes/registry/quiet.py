@@ -60,7 +60,7 @@ def note_quiet(state: State, view: ClusterView, commands: Commands, now: Instant
 
 
 def quiet_tick(state: State, view: ClusterView) -> Tick:
-    """Open a tick in which nothing is wanted."""
+    """Open a tick without demand."""
     state.snapshot.fork()
     state.tick = Tick(view)
     return state.tick

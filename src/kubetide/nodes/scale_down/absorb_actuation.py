@@ -29,11 +29,11 @@ from kubetide.units.time import Instant, after, before, hours
 def absorb_actuation(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -> Result:
     """Take in evictions, taints taken off and machines deleted."""
     memory = state.memory.scale_down
-    told: list[EventRecord] = []
+    emitted: list[EventRecord] = []
     because: list[Reason] = []
     done = list(zip(commands.actions, outcomes.results, strict=True))
     # Evictions first: the same step may delete the machine of a node whose DaemonSet pods it evicts.
-    accepted = _settle_evictions(state, done, now, told)
+    accepted = _settle_evictions(state, done, now, emitted)
     for action, outcome in done:
         if isinstance(action, RemoveTaint) and outcome.status == "ok":
             memory.deletions.pop(action.node, None)
@@ -42,13 +42,15 @@ def absorb_actuation(state: State, commands: Commands, outcomes: Outcomes, now: 
             # A group that goes as a whole is reported as its last node, which is one that was drained if any was.
             whole = goes_whole(state, action.group) and any(one.drain for one in batch)
             for one in batch:
-                _settle_delete(state, replace(one, drain=True) if whole else one, outcome, now, told, because)
+                _settle_delete(
+                    state, replace(one, drain=True) if whole else one, outcome, now, emitted, because
+                )
     _count(state, now, evictions=accepted)
-    return Result(events=tuple(told), wake_at=next_wake(memory.deletions), reasons=tuple(because))
+    return Result(events=tuple(emitted), wake_at=next_wake(memory.deletions), reasons=tuple(because))
 
 
 def _settle_evictions(
-    state: State, done: list[tuple[Action, Outcome]], now: Instant, told: list[EventRecord]
+    state: State, done: list[tuple[Action, Outcome]], now: Instant, emitted: list[EventRecord]
 ) -> int:
     memory = state.memory.scale_down
     evictions: dict[str, list[tuple[EvictPod, Outcome]]] = {}
@@ -59,7 +61,7 @@ def _settle_evictions(
     for name in sorted(evictions):
         settled, pod_events, gone = settle_evictions(memory.deletions[name], evictions[name], now, RETRY)
         memory.deletions[name] = _after_evictions(settled, now)
-        told.extend(pod_events)
+        emitted.extend(pod_events)
         accepted += gone
     return accepted
 
@@ -77,7 +79,7 @@ def _settle_delete(
     deletion: Deletion,
     outcome: Outcome,
     now: Instant,
-    told: list[EventRecord],
+    emitted: list[EventRecord],
     because: list[Reason],
 ) -> None:
     memory = state.memory.scale_down
@@ -89,14 +91,14 @@ def _settle_delete(
         error = f"failed to delete nodes from group {deletion.group}: {outcome.error}"
         event, why, given_back = failure(state, deletion, "NodeDeleteErrorFailedToDelete", error, now)
         memory.deletions[deletion.node] = given_back
-        told.append(event)
+        emitted.append(event)
         because.append(why)
         return
     del memory.deletions[deletion.node]
     memory.results[deletion.node] = DeleteResult("NodeDeleteOk")
     memory.last_delete_of[deletion.group] = now
     _count(state, now, deletions=1)
-    told.extend(events.removed(deletion, state.settings))
+    emitted.extend(events.removed(deletion, state.settings))
     because.append(reason("NodeDeleted", deletion.node, group=deletion.group))
 
 

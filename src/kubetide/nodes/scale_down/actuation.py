@@ -363,8 +363,8 @@ class _Machine:
 
     def _fail(self, deletion: Deletion, result: str, error: str) -> Deletion:
         self._failed_groups[deletion.group] = None
-        told, because, given_back = failure(self._state, deletion, result, error, self._now)
-        self.events.append(told)
+        emitted, because, given_back = failure(self._state, deletion, result, error, self._now)
+        self.events.append(emitted)
         self.reasons.append(because)
         return given_back
 

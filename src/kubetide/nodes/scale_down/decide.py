@@ -116,7 +116,7 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
     """
     state.phases.end("scaleDown")
     memory = state.memory.scale_down
-    told: list[EventRecord] = []
+    emitted: list[EventRecord] = []
     failed_kinds: dict[bool, str] = {}
     tainted: list[Deletion] = []
     reasons: list[Reason] = []
@@ -136,7 +136,7 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
         del memory.deletions[action.node]
         if outcome.status == "failed":
             failed_kinds.setdefault(deletion.drain, outcome.error)
-            told.append(events.marking_failed(action.node, outcome.error))
+            emitted.append(events.marking_failed(action.node, outcome.error))
             memory.results[action.node] = DeleteResult(_NOT_MARKED, outcome.error)
             reasons.append(
                 reason(
@@ -154,14 +154,14 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
             memory.deletions[deletion.node] = _changed(deletion, phase="untainting", due=now)
             continue
         memory.deletions[deletion.node] = _changed(deletion, phase="waiting", due=after(now, delay))
-        told.extend(events.started(deletion, state.settings))
+        emitted.extend(events.started(deletion, state.settings))
         memory.last_delete = now
     if advised and not tainted:
         memory.status = _with_result(memory.status, "ScaleDownNotTried")
     if failed_kinds:
         memory.last_failure = now
         memory.status = _with_result(memory.status, "ScaleDownError")
-    return Result(events=tuple(told), wake_at=next_wake(memory.deletions), reasons=tuple(reasons))
+    return Result(events=tuple(emitted), wake_at=next_wake(memory.deletions), reasons=tuple(reasons))
 
 
 def forget_unneeded(state: State) -> None:

@@ -28,7 +28,7 @@ class Refused(NamedTuple):
 def candidates(state: State, now: Instant) -> dict[str, NodeGroup]:
     """Return the nodes that may be considered, in name order, with their groups.
 
-    Nodes in groups above their minimum of which the cloud has told anew, that are in the snapshot and not already on their way out; with
+    Nodes in groups above their minimum that the cloud has reported anew, that are in the snapshot and not already on their way out; with
     --scale-down-delay-type-local without those of groups inside a delay of their own.
     """
     memory = state.memory.scale_down

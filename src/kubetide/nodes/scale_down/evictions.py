@@ -91,7 +91,7 @@ def settle_evictions(
 
     A pod that is not there any more counts as evicted. Others are asked again after ``retry``.
     """
-    told: list[EventRecord] = []
+    emitted: list[EventRecord] = []
     accepted = 0
     by_pod = {(action.namespace, action.name, action.uid): outcome for action, outcome in answers}
     pods: list[Eviction] = []
@@ -104,7 +104,7 @@ def settle_evictions(
             pods.append(replace(one, next_try=after(now, retry), error=outcome.error or one.error))
             continue
         if one.tries == 0:
-            told.append(on_pod(one.namespace, one.name, one.uid, "deleting pod for node scale down"))
+            emitted.append(on_pod(one.namespace, one.name, one.uid, "deleting pod for node scale down"))
         gone = outcome.status == "ok" or outcome.error_code in GONE
         accepted += gone
         pods.append(
@@ -116,4 +116,4 @@ def settle_evictions(
                 error="" if gone else outcome.error,
             )
         )
-    return replace(deletion, pods=tuple(pods)), tuple(told), accepted
+    return replace(deletion, pods=tuple(pods)), tuple(emitted), accepted

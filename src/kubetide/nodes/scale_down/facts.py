@@ -1,4 +1,4 @@
-"""What is known about each node, kept while the node and its pods stay the same.
+"""What is known about each node, cached while the node and its pods stay the same.
 
 The cache holds nothing that a decision depends on: dropping it changes only the time taken.
 """

@@ -129,7 +129,7 @@ class ScaledDownNode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 class ScaleDownStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the last evaluation came to, for the status document and for explanations.
+    """The result of the last evaluation, for the status document and for explanations.
 
     ``unneeded`` is None when nothing was evaluated; ``delete_results`` are those since the last report.
     """

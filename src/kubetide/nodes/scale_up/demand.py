@@ -95,7 +95,7 @@ def buffer_pods(state: State, now: Instant) -> list[Asked]:
 
 
 def intended_pods(state: State, now: Instant) -> list[Asked]:
-    """Return the replicas that the board says are wanted and that do not exist yet.
+    """Return the replicas that the board announces and that do not exist yet.
 
     Of several intents for a workload the largest that is due holds; one counts as due as early as its
     nodes must be asked for (``lead_of``), until its own end. Replicas that are wanted for long after their
@@ -201,7 +201,7 @@ def named_source(name: str) -> tuple[Plugin, Source]:
 
 
 def demand(state: State, now: Instant) -> list[Asked]:
-    """Return all that is asked for by the sources that are on. Raises PluginNotUsable for a source that is not installed."""
+    """Return the pods of all sources that are on. Raises PluginNotUsable for a source that is not installed."""
     names = (*_ALWAYS, *(name for name in state.settings.demand_sources if name not in _ALWAYS))
     return [asked for name in names for asked in source_of(name)(state, now)]
 

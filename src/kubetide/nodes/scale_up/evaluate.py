@@ -210,7 +210,7 @@ class _Together:
             evaluated.asked.append((known, these))
 
     def forget_classes(self) -> None:
-        """Leave the templates, which are kept for later calls, as they were."""
+        """Leave the templates, which later calls use again, as they were."""
         self._all.forget_classes()
         for at in self._asked_alone:
             self._templates[at].fresh.forget_classes()

@@ -182,7 +182,7 @@ def pack(state: State, tick: Tick, *, most: int | None) -> None:
 
 
 def keep_whole_options(tick: Tick) -> None:
-    """Keep the options that give all pods a place; of the other groups each verdict says so."""
+    """Keep the options that give all pods a place; the verdicts of the other groups get that as their reason."""
     whole = [one for one in tick.options if len(one.pods) == len(tick.wanted.pods)]
     kept = {one.group.id: None for one in whole}
     for option in tick.options:

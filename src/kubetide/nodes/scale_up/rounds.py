@@ -39,9 +39,9 @@ def round_of(tick: Tick, refused: Sequence[str]) -> Round:
         for verdict in tick.verdicts:
             if verdict.accepted and best in verdict.rejected:
                 awaiting += verdict.pods.pods
-    told = [(_real(tick, verdict.pods.pods), verdict.refused) for verdict in remain]
+    left = [(_real(tick, verdict.pods.pods), verdict.refused) for verdict in remain]
     if tick.result == "ScaleUpLimitedByMaxNodesTotal":
-        told = [(_real(tick, tick.wanted.pods), {})]
+        left = [(_real(tick, tick.wanted.pods), {})]
     return Round(
         result=tick.result,
         error=tick.error,
@@ -52,7 +52,7 @@ def round_of(tick: Tick, refused: Sequence[str]) -> Round:
         increases=tuple(tick.increases) if tick.result == "ScaleUpSuccessful" else (),
         failed=tuple(refused),
         triggered=_real(tick, triggered),
-        remain=tuple(told),
+        remain=tuple(left),
         awaiting=_real(tick, awaiting),
         skipped=dict(tick.skipped),
         considered=considered,

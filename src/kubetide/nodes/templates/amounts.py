@@ -34,7 +34,7 @@ MOST_TYPES: Final = 512
 MOST_IMAGES: Final = 4
 """So many images of one type."""
 MACHINE_AMOUNTS: Final = ("cpu", "memory")
-"""What the machine alone decides: an amount that was seen stands in the place of a larger or a smaller one."""
+"""What the machine alone decides: an amount that was seen stands in place of a larger or a smaller one."""
 _ADDED: Final = ("cpu", "ephemeral-storage", "memory", "pods")
 """What every node has: added where a template lacks it."""
 
@@ -103,7 +103,7 @@ def merged(own: Learned, earlier: Learned) -> Learned:
 
 
 def take_over(memory: Memory, earlier: Learned) -> None:
-    """Add what an earlier process has learned; where this one knows more already, all of it is to be kept at once."""
+    """Add what an earlier process has learned; where this one knows more already, all of it is to be stored at once."""
     own = memory.learned
     memory.learned = merged(own, earlier)
     if own != Learned():

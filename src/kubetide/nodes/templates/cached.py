@@ -1,4 +1,4 @@
-"""Templates that are kept from tick to tick, while what they were made of is the same."""
+"""Templates that are cached from tick to tick, while what they were made of is the same."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from kubetide.scheduling.pods.classes import classify_unbound
 from kubetide.scheduling.pods.node_selection import HOSTNAME
 
 _MOST_PLACES = 64
-"""So many sets of labels are kept; pods have few."""
+"""So many sets of labels are cached; pods have few."""
 
 
 class TemplateMatrix:

@@ -44,7 +44,7 @@ def spread_text(group: NodeGroup) -> str:
 
 
 class Ways:
-    """The nodes that may come in the place of a template, to be asked one by one."""
+    """The nodes that may come in place of a template, to be asked one by one."""
 
     def __init__(self, template: Template, group: NodeGroup, facts: ClusterFacts) -> None:
         zones, types = offered_zones(group), offered_types(group)

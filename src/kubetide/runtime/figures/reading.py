@@ -11,6 +11,7 @@ import numpy as np
 from kubetide.ports.metrics import Int64Vector
 from kubetide.runtime.figures.blocks import Float64Vector, SeriesKey, decode_blocks
 from kubetide.runtime.index_lines import figures_of, index_of
+from kubetide.runtime.read_before import ReadBefore
 from kubetide.runtime.records import recorded_loops, segments
 from kubetide.units.time import Instant, minutes
 
@@ -33,7 +34,7 @@ class Column(NamedTuple):
 
 
 class FigureHistory:
-    """The figures of a folder. What was read is kept; ``follow`` reads what has come since."""
+    """The figures of a folder. What was read is cached; ``follow`` reads what has come since."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -41,8 +42,9 @@ class FigureHistory:
 
     def follow(self) -> None:
         """Take in what was written since the last time. Raises RecordError where there are no records."""
+        before, self._segments = self._segments, {}
         for loop in recorded_loops(self._folder):
-            known = {one.path: one for one in self._segments.get(loop, ())}
+            known = {one.path: one for one in before.get(loop, ()) if one.is_there()}
             there = [known.get(path) or _Segment(path) for path in segments(self._folder, loop)]
             for one in there:
                 one.read()
@@ -50,7 +52,7 @@ class FigureHistory:
 
     @property
     def is_there(self) -> bool:
-        """Whether any figure was kept: older versions kept none."""
+        """Whether any figure was recorded: older versions recorded none."""
         return any(one.series for some in self._segments.values() for one in some)
 
     def series(self) -> list[SeriesKey]:
@@ -82,7 +84,7 @@ class FigureHistory:
         return float("nan") if index < 0 else float(values[index])
 
     def span(self) -> tuple[Instant, Instant] | None:
-        """Return from when to when figures were kept; None for never."""
+        """Return from when to when figures were recorded; None for never."""
         some = [one for every in self._segments.values() for one in every if one.series]
         if not some:
             return None
@@ -107,18 +109,27 @@ class _Segment:
         self.path = path
         self.series: dict[SeriesKey, int] = {}
         self._offset = 0
+        self._before = ReadBefore()
         self._now: list[Int64Vector] = [np.zeros(0, np.int64)]
         self._ids: list[Int64Vector] = [np.zeros(0, np.int64)]
         self._values: list[Float64Vector] = [np.zeros(0, np.float64)]
         self._ordered: tuple[Int64Vector, Float64Vector, Int64Vector] | None = None
+
+    def is_there(self) -> bool:
+        """Return whether the file still holds what was read; a new run writes under the same name."""
+        return self._before.is_in(figures_of(self.path))
 
     def read(self) -> None:
         try:
             with figures_of(self.path).open("rb") as file:
                 file.seek(self._offset)
                 data = file.read()
+                self._take(data)
+                self._before.note(file, self._offset)
         except OSError:
             return  # an older version, a disk that was full, or a segment that has just gone
+
+    def _take(self, data: bytes) -> None:
         begin = self._offset
         for block, end in decode_blocks(data):
             self._offset = begin + end

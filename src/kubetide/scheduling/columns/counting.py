@@ -1,4 +1,4 @@
-"""How many pods of some kind are on each node, and in each domain: columns kept up to date pod by pod.
+"""How many pods of some kind are on each node, and in each domain: columns that are updated pod by pod.
 
 A count key says which pods are meant. Its column is made when somebody first asks, from the pods
 that are there, and from then on every pod that comes or goes changes one cell, and one cell of each
@@ -27,7 +27,7 @@ BoolVector = npt.NDArray[np.bool_]
 
 
 class CountKey(Hashable, Protocol):
-    """Says which pods a column counts. Equal keys count the same pods."""
+    """Which pods a column counts. Equal keys count the same pods."""
 
     def counts(self, pod: PodClass, facts: ClusterFacts, *, terminating: bool) -> bool:
         """Return whether a pod of the class is one of them."""
@@ -105,7 +105,7 @@ READ_INTER_POD_KEY = (SpreadPods, MatchingPods, GuardingPods, AskingPods)
 class Domains:
     """The values of a label over the nodes that take part: the same for all counts.
 
-    Holds until nodes change; nodes that are added at the end and taken away again from there may be told.
+    Holds until nodes change; nodes that are added at the end and taken away again from there may be announced.
 
     Attributes:
         version: Another number after every change.

@@ -68,7 +68,7 @@ class Counts:
         return found
 
     def take_over(self, numbers: Int64Vector) -> None:
-        """Take over numbers that are not used elsewhere, in the place of all that there were."""
+        """Replace all numbers by these, which are not used elsewhere."""
         places = np.flatnonzero(numbers)
         if len(places) > PLACES_IN_DICT:
             self.set_vector(numbers)

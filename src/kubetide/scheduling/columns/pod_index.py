@@ -53,7 +53,7 @@ class ByMark(Generic[_T]):
         self._by_mark: dict[Mark, list[tuple[int, _T]]] = {}
 
     def add(self, asked: Sequence[Choice], item: _T) -> None:
-        """Add an item that only bearers of a mark of each choice are asked about; of none: everybody."""
+        """Add an item for bearers of a mark of each choice; without choices for everybody."""
         entry = (self.number, item)
         self.number += 1
         if not asked:
@@ -65,7 +65,7 @@ class ByMark(Generic[_T]):
             self._by_mark.setdefault(mark, []).append(entry)
 
     def borne(self, marks: Iterable[Mark], since: int = 0) -> list[_T]:
-        """Return the items that a bearer of the marks must be asked about, but for the first ``since`` ever added."""
+        """Return the items that may match a bearer of the marks, without the first ``since`` ever added."""
         found = _tail(self._of_any, since)
         for mark in marks:
             of_mark = self._by_mark.get(mark)
@@ -78,7 +78,7 @@ class ByMark(Generic[_T]):
 class PodKinds:
     """How many pods of each kind are on each row.
 
-    Made in one pass over all pods; later changes are kept beside it, kind by kind.
+    Made in one pass over all pods; later changes are held beside it, kind by kind.
     """
 
     def __init__(self, pods: Iterable[tuple[int, Sequence[Use]]]) -> None:

@@ -53,7 +53,7 @@ class Rows(NodeRows):
         """By ``PodClass.inter_pod_key``, where there is that and only such keys are counted as read no more."""
         self._reads_more = False
         self._counting: dict[int, tuple[Use, int, tuple[CountColumn, ...]]] = {}
-        """The same by the identity of a use, which is kept here so that it stays its own."""
+        """The same by the identity of a use, which is held here so that it stays unique."""
         self._guards_by_mark: ByMark[GuardingPods] = ByMark()
         self._asks_by_mark: ByMark[AskingPods] = ByMark()
         self._counts_by_mark: ByMark[CountKey] = ByMark()
@@ -68,8 +68,8 @@ class Rows(NodeRows):
         capacity = self.capacity
         self.append_copies(nodes)
         domains = self._domains.values()
-        told = self.capacity == capacity and len(domains) <= DOMAINS_EXTENDED_BY_COPIES
-        if told and all(one.append_copies(self.n, template) for one in domains):
+        extends = self.capacity == capacity and len(domains) <= DOMAINS_EXTENDED_BY_COPIES
+        if extends and all(one.append_copies(self.n, template) for one in domains):
             return True
         self.drop_tables()
         return False
@@ -203,7 +203,7 @@ class Rows(NodeRows):
         *,
         copies_differ: bool = False,
     ) -> Domains:
-        """Return the values of a label over the nodes that take part; kept until nodes change."""
+        """Return the values of a label over the nodes that take part; cached until nodes change."""
         domains = self._domains.get((topology_key, eligibility))
         if domains is None:
             label = self.label(topology_key)
@@ -244,7 +244,7 @@ class Rows(NodeRows):
         self.drop_tables()
 
     def forget_counts(self) -> None:
-        """Forget counts that nobody may ask for any more; what is asked for is made anew."""
+        """Drop counts that may no longer be used; what is used again is made anew."""
         self.guards = [key for key in self.guards if self.counts[key].vector(self.n).any()]
         self.asks = [key for key in self.asks if self.counts[key].vector(self.n).any()]
         self._guarded.clear()

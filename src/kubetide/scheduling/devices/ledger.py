@@ -285,14 +285,14 @@ def _amount(value: str | float) -> int:
 def _failed(claim: ResourceClaim) -> bool:
     """Return whether a device has a condition that its driver named as a failure of binding."""
     allocation = claim.status.allocation
-    told = {
+    reported = {
         (one.driver, one.pool, one.device): one.conditions or ()
         for one in reversed(claim.status.devices or ())
     }
     for result in (allocation.devices.results if allocation else None) or ():
         if not result.binding_conditions:
             continue
-        conditions = told.get((result.driver, result.pool, result.device))
+        conditions = reported.get((result.driver, result.pool, result.device))
         if conditions is None:
             return False
         true = {one.type for one in conditions if one.status == "True"}

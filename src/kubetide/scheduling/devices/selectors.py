@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubetide.cel import EvaluationError, OpenMap
-from kubetide.cel.kubernetes import parse_semver
-from kubetide.cel.values import printed_kind
 from kubetide.objects.device_expressions import compile_problem, compiled
 from kubetide.objects.resource import Device, DeviceAttribute
 from kubetide.units.quantity import Quantity, QuantityError
@@ -29,6 +26,9 @@ def matches(expression: str, variables: Variables) -> bool:
 
     Raises: SelectorError when the expression has no value for it, or one that is no bool.
     """
+    from kubetide.cel import EvaluationError  # noqa: PLC0415  CEL is loaded when an expression is met
+    from kubetide.cel.values import printed_kind  # noqa: PLC0415
+
     program = compiled(expression)
     if isinstance(program, str):
         raise SelectorError(program)
@@ -50,6 +50,8 @@ def variables_of(driver: str, device: Device) -> Variables:
 
     Raises: SelectorError for an attribute that has no value or no semantic version.
     """
+    from kubetide.cel import OpenMap  # noqa: PLC0415  as above
+
     attributes: OpenMap = OpenMap()
     for name, attribute in (device.attributes or {}).items():
         domain, identifier = _qualified(name, driver)
@@ -85,6 +87,9 @@ def _value(name: str, attribute: DeviceAttribute) -> Any:
     if attribute.string_value is not None:
         return attribute.string_value
     if attribute.version_value is not None:
+        from kubetide.cel import EvaluationError  # noqa: PLC0415  as above
+        from kubetide.cel.kubernetes import parse_semver  # noqa: PLC0415
+
         try:
             return parse_semver(attribute.version_value)
         except EvaluationError as error:

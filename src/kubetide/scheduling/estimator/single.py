@@ -231,7 +231,7 @@ class SinglePacking:
         return any(self._own[spread.tally].get(at, 0) > self._most(spread) for spread in conditions.skew)
 
     def _open(self, conditions: Conditions) -> _Own | None:
-        """Return what is asked of the pods of a single node, or None when no node takes a pod."""
+        """Return the conditions on the pods of a single node, or None when no node takes a pod."""
         if not conditions.binding:
             return []
         counts = self._counts

@@ -105,7 +105,7 @@ class Judge(Protocol):
 
     @property
     def terms(self) -> Sequence[Term] | None:
-        """Its conditions, all of which must hold; None when it has no such form and is asked pod by pod."""
+        """Its conditions, all of which must hold; None when it has no such form and is evaluated pod by pod."""
         ...
 
     def nodes(self) -> BoolVector:

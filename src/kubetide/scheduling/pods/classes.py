@@ -17,10 +17,10 @@ from kubetide.units.quantity import QuantityError
 from kubetide.units.recent import Recent
 
 _MOST_BYTES = 64 << 20
-"""Of classes that are kept, in each of two halves: ten thousand ordinary ones, or a few huge ones."""
+"""Of classes that are cached, in each of two halves: ten thousand ordinary ones, or a few huge ones."""
 _MOST_OWNERS = 1 << 13
 _LONGEST_OF_OWNER = 1 << 14
-"""Bytes of a class that is kept by its owner too."""
+"""Bytes of a class that its owner holds, too."""
 
 
 def _size_by(key: bytes) -> int:
@@ -53,7 +53,7 @@ def classify_unbound(pod: Pod) -> PodClass:
         return last[2]
     found = _class_of(pod, "")
     if len(found.key) > _LONGEST_OF_OWNER or (found.claims and any(one.owner for one in found.claims)):
-        return found  # a volume is made for this very pod, or what would be kept is huge
+        return found  # a volume is made for this very pod, or what would be cached is huge
     if len(_last_of) >= _MOST_OWNERS:
         _last_of.clear()
     _last_of[uid] = (meta, spec, found)

@@ -90,7 +90,7 @@ class NodeSelection(msgspec.Struct, frozen=True):
     names: tuple[str, ...] | None
 
     def holds(self, labels: Mapping[str, str], name: str) -> bool:
-        """Return whether a node with these labels and this name is asked for (Filter alone, without ``names``)."""
+        """Return whether a node with these labels and this name is selected (Filter alone, without ``names``)."""
         if any(labels.get(key) != value for key, value in self.selector):
             return False
         return self.terms is None or any(term.holds(labels, name) for term in self.terms)

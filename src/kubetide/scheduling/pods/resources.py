@@ -192,7 +192,7 @@ def node_allocatable(node: Node) -> dict[str, int]:
     offered: dict[str, int] = {}
     for name, text in (node.status.allocatable or {}).items():
         if name == PODS or is_checked(name):
-            # What is too long to be an amount may be megabytes: nothing of it is kept.
+            # What is too long to be an amount may be megabytes: it is not cached.
             kept = len(name) + len(str(text)) <= _KEPT
             offered[name] = _offered(name, text) if kept else _offered.__wrapped__(name, text)
     return offered

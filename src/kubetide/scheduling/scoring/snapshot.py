@@ -116,7 +116,7 @@ class ScoredSnapshot(Snapshot):
         return known[1]
 
     def forget_classes(self) -> None:
-        """Drop what was found out about classes; what is asked for is found anew."""
+        """Drop what was computed about classes; what is needed is computed anew."""
         super().forget_classes()
         self._by_nodes = Recent(_MOST_BYTES, self._size_of)
         self._by_counts = Recent(1 << 13)

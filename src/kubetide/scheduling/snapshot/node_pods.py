@@ -53,7 +53,7 @@ class NodePods:
         self.name = name
         self._changes = changes
         self.keys: list[PodKey] = []
-        # Looked at in the place of the keys, each of which lies elsewhere in memory.
+        # Looked at in place of the keys, each of which lies elsewhere in memory.
         self._hashes = array("q")
         self.pods: list[Pod] = []
         self.uses: list[Use] = []
@@ -73,7 +73,7 @@ class NodePods:
         self._note_change()
 
     def insert(self, at: int, key: PodKey, pod: Pod, use: Use) -> None:
-        """Put a pod in the place of that number."""
+        """Put a pod in place of that number."""
         self.keys.insert(at, key)
         self._hashes.insert(at, hash(key))
         self.pods.insert(at, pod)

@@ -341,9 +341,9 @@ class Snapshot:
         return self._verdicts.know(pod_class, rows)
 
     def forget_classes(self) -> None:
-        """Drop what was found out about classes; what is asked for is found anew.
+        """Drop what was computed about classes; what is needed is computed anew.
 
-        For a snapshot that is kept long and asked about ever new classes. Raises RuntimeError on a fork.
+        For a snapshot that lives long and is asked about ever new classes. Raises RuntimeError on a fork.
         """
         if self._log.is_forked:
             raise RuntimeError(

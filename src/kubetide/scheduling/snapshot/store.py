@@ -243,7 +243,7 @@ class SnapshotStore:
     # ── Inside ──
 
     def _put_instead(self, there: NodePods, at: int, pod: Pod, use: Use) -> bool:
-        """Put a pod in the place of one that takes the same; return whether other pods may be affected."""
+        """Put a pod in place of one that takes the same; return whether other pods may be affected."""
         before, pod_before = there.uses[at], there.pods[at]
         changes = before is not use and before != use
         if changes:

@@ -19,14 +19,14 @@ import msgspec
 
 from kubetide.objects.vpa import PodRecommendation, VpaStatus
 from kubetide.units.time import Instant
-from kubetide.vertical.recommender.checkpoints import checkpoints_of
-from kubetide.vertical.recommender.conditions import FETCHING_HISTORY, conditions_of, is_true
 from kubetide.vertical.recommender.decision import Commands, Outcomes, Result, StatusWrite
-from kubetide.vertical.recommender.hpas import message
-from kubetide.vertical.recommender.members import Stored, Vpa, encode_status
+from kubetide.vertical.recommender.facts.hpas import message
+from kubetide.vertical.recommender.facts.members import Stored, Vpa, encode_status
+from kubetide.vertical.recommender.facts.views import CheckpointView, Key
 from kubetide.vertical.recommender.state import State
-from kubetide.vertical.recommender.statuses import recommendations, says_the_same
-from kubetide.vertical.recommender.views import CheckpointView, Key
+from kubetide.vertical.recommender.targets.conditions import FETCHING_HISTORY, conditions_of, is_true
+from kubetide.vertical.recommender.targets.statuses import recommendations, says_the_same
+from kubetide.vertical.recommender.usage.checkpoints import checkpoints_of
 
 __all__ = ["absorb", "checkpoints", "decide"]
 
@@ -49,7 +49,7 @@ def decide(state: State, now: Instant) -> Commands:
         statuses,
         advice,
         _checkpoints([vpa for vpa in vpas if not vpa.view.advised]),
-        tuple(state.garbage()) if collects else (),
+        tuple(_left_over(state)) if collects else (),
         collects,
     )
 
@@ -122,3 +122,12 @@ def _note_written(state: State, commands: Commands, outcomes: Outcomes) -> None:
     for key in commands.deletions:
         if ("deletion", *key) not in failed:
             state.stored.pop(key, None)
+
+
+def _left_over(state: State) -> Iterator[Key]:
+    """Yield the stored checkpoints whose VPA is gone, in namespaces that this recommender looks at, ordered."""
+    only, ignored = state.settings.vpa_object_namespace, state.settings.ignored_vpa_object_namespaces
+    for namespace, name in sorted(state.stored):
+        looked_at = namespace not in ignored and only in {"", namespace}
+        if looked_at and (namespace, state.stored[namespace, name]) not in state.views:
+            yield namespace, name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from kubetide.units.time import Instant
-from kubetide.vertical.recommender.views import Key
+from kubetide.vertical.recommender.facts.views import Key
 
 
 class StatusWrite(msgspec.Struct, frozen=True):

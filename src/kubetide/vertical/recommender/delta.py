@@ -8,10 +8,7 @@ import msgspec
 
 from kubetide.plan.board import NodeSize
 from kubetide.units.time import Instant
-from kubetide.vertical.recommender.floors import Floor, Place
-from kubetide.vertical.recommender.rollback import Past
-from kubetide.vertical.recommender.settings import Settings
-from kubetide.vertical.recommender.views import (
+from kubetide.vertical.recommender.facts.views import (
     CheckpointView,
     History,
     Key,
@@ -21,6 +18,9 @@ from kubetide.vertical.recommender.views import (
     StatusView,
     VpaView,
 )
+from kubetide.vertical.recommender.settings import Settings
+from kubetide.vertical.recommender.targets.floors import Floor, Place
+from kubetide.vertical.recommender.targets.rollback import Past
 
 
 class HistogramRecord(msgspec.Struct, frozen=True, array_like=True):

@@ -8,7 +8,6 @@ from copy import copy
 import numpy as np
 
 from kubetide.units.time import Instant
-from kubetide.vertical.recommender.aggregates import Aggregates
 from kubetide.vertical.recommender.delta import (
     AggregateRecord,
     ContainerRecord,
@@ -16,9 +15,10 @@ from kubetide.vertical.recommender.delta import (
     HistogramRecord,
     Memory,
 )
-from kubetide.vertical.recommender.histograms import Histograms
+from kubetide.vertical.recommender.facts.views import CheckpointView, PodView, StatusView
 from kubetide.vertical.recommender.state import State
-from kubetide.vertical.recommender.views import CheckpointView, PodView, StatusView
+from kubetide.vertical.recommender.usage.aggregates import Aggregates
+from kubetide.vertical.recommender.usage.histograms import Histograms
 
 
 def dump(state: State) -> Delta:

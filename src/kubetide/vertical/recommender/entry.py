@@ -13,7 +13,7 @@ from kubetide.vertical.recommender.controller import LOOP, RecommenderController
 from kubetide.vertical.recommender.controller.history import HistoryReader
 from kubetide.vertical.recommender.controller.roles import RECOMMENDER
 from kubetide.vertical.recommender.explaining import EXPLAINING
-from kubetide.vertical.recommender.series import RecommenderSeries
+from kubetide.vertical.recommender.series.recommendations import RecommenderSeries
 from kubetide.vertical.recommender.settings import Settings
 
 

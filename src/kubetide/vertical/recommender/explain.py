@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kubetide.units.quantity import bytes_to_text, milli_to_text
-from kubetide.vertical.recommender.buckets import CPU_BUCKETS, MEMORY_BUCKETS
-from kubetide.vertical.recommender.cells import summed
-from kubetide.vertical.recommender.estimate import percentiles
+from kubetide.units.quantity import bytes_to_text, milli_to_text, readable
 from kubetide.vertical.recommender.reasons import VOCABULARY, reasons_of
 from kubetide.vertical.recommender.state import State
+from kubetide.vertical.recommender.targets.estimate import percentiles
+from kubetide.vertical.recommender.usage.buckets import CPU_BUCKETS, MEMORY_BUCKETS
+from kubetide.vertical.recommender.usage.cells import summed
 
 _WIDTH = 40
 _NAMES = ("target", "lower", "upper")
@@ -71,4 +71,4 @@ def picture(state: State, rows: tuple[int, ...], resource: str) -> Iterator[str]
         share = float(weights[bucket] / histograms.total[0])
         if bar or bucket in marks:
             mark = "  <- " + ", ".join(marks[bucket]) if bucket in marks else ""
-            yield f"  up to {text(int(buckets.ends[bucket])):>12} {share:6.1%} {bar}{mark}"
+            yield f"  up to {readable(text(int(buckets.ends[bucket]))):>8} {share:6.1%} {bar}{mark}"

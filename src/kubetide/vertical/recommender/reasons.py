@@ -11,8 +11,10 @@ from kubetide.objects.vpa import CONTAINER_OFF
 from kubetide.units.quantity import bytes_to_text, milli_to_text
 from kubetide.units.time import Instant, format_rfc3339
 from kubetide.vertical.policies import container_policy
-from kubetide.vertical.recommender.conditions import NO_PODS_MESSAGE
-from kubetide.vertical.recommender.estimate import (
+from kubetide.vertical.recommender.facts.members import Vpa
+from kubetide.vertical.recommender.state import State
+from kubetide.vertical.recommender.targets.conditions import NO_PODS_MESSAGE
+from kubetide.vertical.recommender.targets.estimate import (
     LOWER,
     TARGET,
     UPPER,
@@ -24,11 +26,9 @@ from kubetide.vertical.recommender.estimate import (
     percentiles,
     usage_of,
 )
-from kubetide.vertical.recommender.histograms import NEVER
-from kubetide.vertical.recommender.members import Vpa
-from kubetide.vertical.recommender.rendering import NO_CAP, caps_of
-from kubetide.vertical.recommender.state import State
-from kubetide.vertical.recommender.statuses import fit_of_vpa
+from kubetide.vertical.recommender.targets.rendering import NO_CAP, caps_of
+from kubetide.vertical.recommender.targets.statuses import fit_of_vpa
+from kubetide.vertical.recommender.usage.histograms import NEVER
 
 VOCABULARY = Vocabulary(
     {
@@ -50,6 +50,10 @@ VOCABULARY = Vocabulary(
         "Recommended": "{subject}: {resource}: target {target}, from {lower} to {upper}",
     },
     actions=("Recommended",),
+    quantities=(
+        *("amount", "wide", "before", "after", "least"),
+        *("bound_amount", "memory", "target", "lower", "upper"),
+    ),
 )
 """What is recommended names its container; the reasons for it are read beside it."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.units.selectors import Selector, SelectorError
 from kubetide.units.time import ZERO, Duration, hours, minutes
-from kubetide.vertical.recommender.history import HistorySettings
+from kubetide.vertical.recommender.facts.history import HistorySettings
 
 DEFAULT_RECOMMENDER = "default"
 DEFAULT_ADDRESS = "http://prometheus.monitoring.svc"

@@ -6,7 +6,7 @@ that are gone, so that the last OOM of a pod still counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,18 +15,18 @@ from kubetide.ports.metrics import Int64Vector
 from kubetide.units.selectors import SelectorError
 from kubetide.units.time import Duration, Instant, hours
 from kubetide.vertical.policies import container_policy
-from kubetide.vertical.recommender.aggregates import Aggregates
-from kubetide.vertical.recommender.alignment import align
-from kubetide.vertical.recommender.checkpoints import load_checkpoints
-from kubetide.vertical.recommender.containers import Containers
 from kubetide.vertical.recommender.delta import Delta
-from kubetide.vertical.recommender.feeding import SampleRows, feed, feed_history, floor_of
-from kubetide.vertical.recommender.floors import Floors, Place
-from kubetide.vertical.recommender.links import Links
-from kubetide.vertical.recommender.members import Group, GroupKey, LabelSets, Members, PodEntry, Stored, Vpa
-from kubetide.vertical.recommender.rollback import Past, Watch
-from kubetide.vertical.recommender.settings import Settings
-from kubetide.vertical.recommender.views import (
+from kubetide.vertical.recommender.facts.links import Links
+from kubetide.vertical.recommender.facts.members import (
+    Group,
+    GroupKey,
+    LabelSets,
+    Members,
+    PodEntry,
+    Stored,
+    Vpa,
+)
+from kubetide.vertical.recommender.facts.views import (
     CheckpointView,
     History,
     Key,
@@ -37,6 +37,14 @@ from kubetide.vertical.recommender.views import (
     Usage,
     VpaView,
 )
+from kubetide.vertical.recommender.settings import Settings
+from kubetide.vertical.recommender.targets.floors import Floors, Place
+from kubetide.vertical.recommender.targets.rollback import Past, Watch
+from kubetide.vertical.recommender.usage.aggregates import Aggregates
+from kubetide.vertical.recommender.usage.alignment import align
+from kubetide.vertical.recommender.usage.checkpoints import load_checkpoints
+from kubetide.vertical.recommender.usage.containers import Containers
+from kubetide.vertical.recommender.usage.feeding import SampleRows, feed, feed_history, floor_of
 
 AGGREGATES_COLLECTED_EVERY: Duration = hours(1)
 
@@ -390,11 +398,3 @@ class State:
     def aggregate_count(self) -> int:
         """Return the number of aggregates in memory, loaded checkpoints left out."""
         return sum(len(group.aggregates) for group in self.groups.values())
-
-    def garbage(self) -> Iterable[Key]:
-        """Yield the stored checkpoints whose VPA is gone, in namespaces that this recommender looks at, ordered."""
-        only, ignored = self.settings.vpa_object_namespace, self.settings.ignored_vpa_object_namespaces
-        for namespace, name in sorted(self.stored):
-            looked_at = namespace not in ignored and only in {"", namespace}
-            if looked_at and (namespace, self.stored[namespace, name]) not in self.views:
-                yield namespace, name

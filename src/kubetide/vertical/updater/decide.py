@@ -37,7 +37,7 @@ def decide(
 
 
 def play(loop: Loop, answer: Callable[[Command], Outcome]) -> tuple[list[Command], Result]:
-    """Play a loop to its end; return its commands and what it came to."""
+    """Play a loop to its end; return its commands and its result."""
     commands: list[Command] = []
     outcome: Outcome | None = None
     while True:

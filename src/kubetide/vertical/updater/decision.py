@@ -86,7 +86,7 @@ class VpaCounts(msgspec.Struct):
 
 
 class Result(msgspec.Struct):
-    """What one loop came to; the loop's memory is already that of after it.
+    """The result of one loop; the loop's memory is already that of after it.
 
     Attributes:
         events: In the order of the actions that they report.

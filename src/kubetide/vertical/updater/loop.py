@@ -23,7 +23,7 @@ _AT_ONCE = 500
 
 
 def deciding(state: State, now: Instant) -> Loop:
-    """Yield the commands of one loop, each for its outcome; return what it came to."""
+    """Yield the commands of one loop, each for its outcome; return the result."""
     settings = state.settings
     turn = Turn(state, now, now, after(now, settings.updater_interval))
     if state.boosts_only:

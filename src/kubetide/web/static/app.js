@@ -29,8 +29,18 @@ function drawHistogram() {
 }
 
 async function refresh() {
+  const before = state.span;
   state.span = await ask("span");
+  if (before && state.span && before.run !== state.span.run) showNewRun();
   if (state.span) state.objects = await ask("objects", { at: state.at });
+}
+
+// Another run writes to the folder: the time that was shown is one of a run that is no more.
+function showNewRun() {
+  const url = here();
+  state.at = "";
+  state.told = "A new run has begun in this folder; what you see is that one.";
+  history.replaceState(null, "", address(url.pathname, asked(url)));
 }
 
 // The frame of the page that is to be shown: its time, and the names that can be found.
@@ -50,27 +60,29 @@ function drawFrame(url) {
   }
 }
 
-let asked = 0;
+let shows = 0;
 async function show({ quiet = false } = {}) {
-  const mine = ++asked;
+  const mine = ++shows;
   const url = here();
   state.at = url.searchParams.get("at") || "";
+  if (!quiet) state.told = "";
   const note = document.getElementById("note");
   try {
     await refresh();
     const [first = "", ...rest] = url.pathname.split("/").filter(Boolean).map(decodeURIComponent);
     const page = await (Object.hasOwn(PAGES, first) ? PAGES[first](url.searchParams) : objectPage(first, rest.join("/"), url.searchParams));
-    if (mine !== asked) return;
+    if (mine !== shows) return;
     drawFrame(url);
     document.title = `${page.title} · kubetide`;
     keepFocus(() => document.getElementById("main").replaceChildren(...page.content));
-    note.textContent = "";
+    note.textContent = state.told;
     if (!quiet) scrollTo(0, 0);
   } catch (error) {
-    if (mine !== asked) return;
+    if (mine !== shows) return;
     drawFrame(url);
-    note.textContent = error.message;
-    if (!quiet) document.getElementById("main").replaceChildren(make("h1", {}, "Nothing to show"), make("p", {}, error.message));
+    note.textContent = quiet ? error.message : "";
+    if (!quiet) document.title = "kubetide";
+    if (!quiet) document.getElementById("main").replaceChildren(make("h1", {}, "Nothing to show"), make("p", {}, ...linked(onPage(error.message))));
   }
   document.documentElement.dataset.ready = String(mine);
 }
@@ -92,8 +104,17 @@ function go(path, parameters) {
 function setTime(at) {
   const url = here();
   state.at = at;
-  history.pushState(null, "", address(url.pathname, { ...Object.fromEntries(url.searchParams), at }));
+  history.pushState(null, "", address(url.pathname, { ...asked(url), at }));
   show({ quiet: true });
+}
+
+// Whether the folder has another run in it than the one that is shown; unknown while none has begun to record.
+async function isAnotherRun() {
+  try {
+    return state.span && (await ask("span")).run !== state.span.run;
+  } catch {
+    return false;
+  }
 }
 
 // Hears of news while the page can be seen: a browser has six connections to a host, and a page in the background or
@@ -102,11 +123,11 @@ function listen() {
   let source = null;
   let waiting = null;
   const grown = () => {
-    // The past does not change; and a page is drawn at most once in two seconds.
-    if (state.at || waiting) return;
-    waiting = setTimeout(() => {
+    // A page is drawn at most once in two seconds; the past does not change, but for a new run in its place.
+    if (waiting) return;
+    waiting = setTimeout(async () => {
       waiting = null;
-      if (!state.at && source) show({ quiet: true });
+      if (source && (!state.at || (await isAnotherRun()))) show({ quiet: true });
     }, 2000);
   };
   const open = () => {

@@ -1,7 +1,7 @@
 // What every page is made of: elements, numbers, times, addresses, and the one way to ask.
 // All scripts are put into one, in the order of web/front.py; a page that is a file has its answers in it.
 const FILE = JSON.parse(document.getElementById("kubetide-data")?.textContent ?? "null");
-const state = { span: null, objects: {}, at: "" };
+const state = { span: null, objects: {}, at: "", told: "" };
 
 // Makes an element; strings become text, never markup.
 function make(tag, attributes = {}, ...children) {
@@ -51,6 +51,12 @@ function here() {
   return new URL(FILE ? location.hash.slice(1) || "/" : location.pathname + location.search, "page:/");
 }
 
+// What the shown address asks for beside its time and a place in a list, which belong together.
+function asked(url) {
+  const { at, skip, open, ...others } = Object.fromEntries(url.searchParams);
+  return others;
+}
+
 // The address of a page at the time that is shown.
 function address(path, parameters = {}) {
   const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== "" && value !== undefined));
@@ -66,15 +72,28 @@ function objectPath(kind, name) {
   return `/${kind}/${name.split("/").map(encodeURIComponent).join("/")}`;
 }
 
+// What kinds are called on a page.
+const KIND_WORDS = { hpa: "HPA", vpa: "VPA", nodegroup: "node group", provisioningrequest: "provisioning request", capacitybuffer: "capacity buffer", elasticworkload: "ElasticWorkload", scaledobject: "ScaledObject" };
+// The loops of kinds whose objects are named as those of other loops.
+const LOOPS = { vpa: "recommender", update: "updater", schedule: "schedules", elasticworkload: "elastic", scaledobject: "scaledobjects" };
+const kindText = (kind) => KIND_WORDS[kind] || kind;
+const kindsText = (kind) => `${kindText(kind)}s`;
+
 // The kind of a name, among some kinds or all.
 function kindOf(name, kinds = Object.keys(state.objects)) {
   return kinds.find((kind) => (state.objects[kind] || []).includes(name));
 }
 
-// Text in which the names of objects lead to their pages.
+// Text in which the names of objects lead to their pages, and commands between backticks stand out.
 function linked(text) {
-  return text.split(/([A-Za-z0-9][A-Za-z0-9._/-]*[A-Za-z0-9])/).map((piece) => {
+  const parts = text.split("`");
+  if (parts.length > 1 && parts.length % 2) return parts.flatMap((part, index) => (index % 2 ? make("code", {}, part) : linked(part)));
+  return text.split(/([A-Za-z0-9][A-Za-z0-9._/-]*[A-Za-z0-9])/).map((piece, index, pieces) => {
     const kind = piece && kindOf(piece);
-    return kind ? link(objectPath(kind, piece), piece) : piece;
+    const isAmount = RESOURCES.has(piece) && pieces[index - 2] !== "group";
+    return kind && !isAmount ? link(objectPath(kind, piece), piece) : piece;
   });
 }
+
+// Words for amounts, which node groups are named with too.
+const RESOURCES = new Set(["cpu", "memory", "pods", "nodes", "storage"]);

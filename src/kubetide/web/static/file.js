@@ -10,26 +10,36 @@ function answerOf(path, parameters) {
   return FILE[name];
 }
 
+// Why at the end of the run is in the file; of any other time there is what was decided last until then.
 function explanationOf(object, { at = "" }) {
   const found = at ? null : FILE.explain[object];
-  if (!found) throw new Error("This page is a file, which says why at the end of the run alone, and of some objects where there are many; `kubetide explain` and `kubetide ui` do at any time, from its records.");
-  if (found.error) throw new Error(found.error);
-  return found;
+  if (found?.error) throw new Error(found.error);
+  const [kind] = object.split("/");
+  return found || { lines: lastDecided(kind, object.slice(kind.length + 1), at) };
+}
+
+function lastDecided(kind, subject, at) {
+  const [last] = decisionsIn(FILE.decisions, { subject, loop: LOOPS[kind], until: at, limit: 1 }).decisions;
+  const until = at ? ` until ${timeText(at)}` : "";
+  const said = last ? [`Decided last${until}, at ${timeText(last.at)}: ${last.text}`, ...last.why.map((line) => `    ${line}`)] : [`Nothing was decided about it${until}.`];
+  const rest = at ? "says in full why at the end of the run alone" : "explains not every object";
+  return ["", ...said, `This page is a file, which ${rest}; \`kubetide ui\` and \`kubetide explain\` say it at any time, from the records.`];
 }
 
 // The end of what a time means: a whole second lasts one.
 const endOf = (at) => epoch(at) + (at.includes(".") ? 1e-6 : 1);
 
-function decisionsIn(all, { q = "", loop = "", subject = "", until = "", limit }) {
+function decisionsIn(all, { q = "", loop = "", subject = "", until = "", limit, skip = 0 }) {
   const words = q.toLowerCase().split(/\s+/).filter(Boolean);
   const end = until ? endOf(until) : Infinity;
   const found = all.decisions.filter((one) => {
     if ((loop && one.loop !== loop) || (until && epoch(one.at) >= end)) return false;
-    if (subject && one.subject !== subject && !one.text.split(/[\s,:]+/).includes(subject)) return false;
+    const isPart = loop && subject.includes("/") && one.subject.startsWith(`${subject}/`);
+    if (subject && one.subject !== subject && !isPart && !one.text.split(/[\s,:]+/).includes(subject)) return false;
     const text = words.length ? [one.text, one.subject, ...one.why].join(" ").toLowerCase() : "";
     return words.every((word) => text.includes(word));
   });
-  return { found: found.length, decisions: found.slice(0, limit) };
+  return { found: found.length, decisions: found.slice(skip, skip + limit) };
 }
 
 function figuresIn(all, { kind = "", name = "", figure = "", at = "", window = "" }) {

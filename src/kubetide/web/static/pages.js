@@ -19,19 +19,21 @@ function table(title, rows) {
   return cellTable(title, { columns, rows: rows.map((row) => columns.map((column) => row[column])) });
 }
 
+const TITLES = { hpas: "HPAs", vpas: "VPAs" };
+
 // A table of cells. A column that is named as a kind leads to the pages of that kind.
 function cellTable(title, { columns, rows }) {
-  const heading = make("h2", {}, title, make("small", {}, ` ${rows.length}`));
-  if (!rows.length) return make("section", {}, heading, make("p", { class: "none" }, "none"));
+  const heading = make("h2", {}, TITLES[title] || title, make("small", {}, ` ${rows.length}`));
+  if (!rows.length) return make("section", {}, heading, make("p", { class: "none" }, "None"));
   const numbers = columns.map((_, index) => index > 0 && areNumbers(rows.map((row) => row[index])));
   const cell = (value, index) => {
     const kind = columns[index].replaceAll(" ", "");
     const text = cellText(value);
     const leads = state.span && kind in state.span.kinds && (!FILE || kindOf(text, [kind]));
-    const content = leads ? link(objectPath(kind, text), text) : typeof value === "string" ? make("span", {}, ...linked(text)) : text;
+    const content = columns[index] === "pods of" ? link("/objects", text, {}, { q: text }) : leads ? link(objectPath(kind, text), text) : typeof value === "string" ? make("span", {}, ...linked(text)) : text;
     return make(index ? "td" : "th", { class: numbers[index] ? "number" : undefined, scope: index ? undefined : "row" }, content);
   };
-  const head = make("tr", {}, ...columns.map((column, index) => make("th", { scope: "col", class: numbers[index] ? "number" : undefined }, column)));
+  const head = make("tr", {}, ...columns.map((column, index) => make("th", { scope: "col", class: numbers[index] ? "number" : undefined }, KIND_WORDS[column] || column)));
   const body = rows.slice(0, MOST_ROWS).map((row) => make("tr", {}, ...row.map(cell)));
   const more = rows.length > MOST_ROWS ? make("p", { class: "none" }, `and ${rows.length - MOST_ROWS} more: find them by name`) : null;
   return make("section", {}, heading, make("div", { class: "wide", tabindex: "0", role: "region", "aria-label": title }, make("table", {}, make("thead", {}, head), make("tbody", {}, ...body))), more);
@@ -39,14 +41,14 @@ function cellTable(title, { columns, rows }) {
 
 function decisionItem(decision, open = "") {
   const head = [make("time", { datetime: decision.at }, atLink(decision.at)), make("span", { class: "loop" }, decision.loop)];
-  const text = make("span", {}, ...linked(decision.text), decision.inVain ? make("em", {}, " in vain") : null);
+  const text = make("span", { class: "said" }, ...linked(decision.text), decision.inVain ? make("em", {}, " in vain") : null);
   if (!decision.why.length) return make("li", {}, make("div", { class: "plain" }, ...head, text));
   const why = make("ul", {}, ...decision.why.map((line) => make("li", {}, ...linked(line))));
   return make("li", {}, make("details", { "data-key": `${decision.at} ${decision.text}`, open: decision.at === open ? "" : undefined }, make("summary", {}, ...head, text), why));
 }
 
 function decisionList(decisions, open) {
-  if (!decisions.length) return make("p", { class: "none" }, "none");
+  if (!decisions.length) return make("p", { class: "none" }, "None");
   return make("ol", { class: "decisions" }, ...decisions.map((one) => decisionItem(one, open)));
 }
 
@@ -57,7 +59,7 @@ function fact(label, value, path) {
 async function overviewPage() {
   const outcome = await outcomeOf();
   if (!state.span) return { title: outcome.title, content: [make("h1", {}, outcome.title), ...outcome.content] };
-  const [status, { past, cluster, ready }] = await Promise.all([ask("status", { at: state.at }), clusterPast()]);
+  const [status, { past, cluster, ready }] = await Promise.all([ask("status", { at: state.at }), clusterPast(outcome.currency)]);
   const groups = status.tables["node groups"] || [];
   const waiting = status.tables["waiting pods"] || [];
   const blocked = status.tables["nodes that go or are blocked"];
@@ -65,35 +67,36 @@ async function overviewPage() {
   const figure = (name) => named(cluster, name).map((line) => valueAt(line, until))[0] ?? null;
   const hourly = figure("cost") ?? groups.reduce((sum, group) => sum + (group["price/h"] || 0) * (group.size || 0), 0);
   const counts = ready.lines.length ? ready.lines.map((line) => valueAt(line, until)) : groups.map((group) => group.ready);
+  const currency = outcome.currency ? ` ${outcome.currency}` : "";
   const facts = [
     fact("nodes ready", numberText(counts.reduce((sum, count) => sum + (count || 0), 0))),
     fact("pods waiting", numberText(figure("pending") ?? waiting.reduce((sum, row) => sum + row.count, 0))),
     fact("nodes blocked or going", blocked ? numberText(blocked.length) : "–"),
-    fact("cost an hour", hourly ? hourly.toFixed(3) : "–"),
-    fact("cost a month (730 h)", hourly ? (hourly * 730).toFixed(0) : "–"),
+    fact("cost an hour", hourly ? `${hourly.toFixed(3)}${currency}` : "–"),
+    fact("cost a month (730 h)", hourly ? `${numberText(Math.round(hourly * 730))}${currency}` : "–"),
   ];
   const loops = status.loops.map((loop) => ({
     loop: loop.name,
     "last tick": timeText(loop.lastTick),
     tick: loop.tick,
-    run: loop.state,
+    run: loop.state === "open" ? (state.span.running ? "goes on" : "was cut") : loop.state,
     "decisions/h": loop.decisions,
     "in vain/h": loop.failures,
     "takes nothing away because": loop.holds.join("; "),
     "last in vain": loop.lastFailure,
   }));
-  const atEnd = FILE && state.at ? make("p", { class: "none" }, "This page is a file: its tables are of the end of the run alone. `kubetide ui` has them at any time.") : null;
+  const atEnd = FILE && state.at ? make("p", { class: "none" }, ...linked("This page is a file: its tables are of the end of the run alone. `kubetide ui` has them at any time.")) : null;
   return {
     title: outcome.title,
     content: [
       make("h1", {}, outcome.title),
       ...outcome.content,
-      make("dl", { class: "facts" }, ...facts),
+      make("section", {}, make("h2", {}, state.at ? `At ${timeText(state.at)} UTC` : state.span.running ? "Now" : "At the end"), make("dl", { class: "facts" }, ...facts)),
       past,
       atEnd,
       ...Object.entries(status.tables).map(([title, rows]) => table(title, rows)),
       loops.length ? table("loops", loops) : null,
-      make("section", {}, make("h2", {}, "last decisions"), decisionList([...status.decisions].reverse()), make("p", {}, link("/decisions", "All decisions"))),
+      make("section", {}, make("h2", {}, "Last decisions"), decisionList([...status.decisions].reverse()), make("p", {}, link("/decisions", "All decisions"))),
       ...outcome.notes,
     ].filter(Boolean),
   };
@@ -101,15 +104,18 @@ async function overviewPage() {
 
 // What a simulation came to, once it has ended.
 async function outcomeOf() {
-  const { cells } = await ask("summary");
+  const { cells, summary } = await ask("summary");
+  const currency = summary?.currency || "";
   if (!cells) return { title: "Overview", content: [], notes: [] };
-  const notices = cells.notices.length ? make("section", {}, make("h2", {}, "notices"), make("ul", { class: "notices" }, ...cells.notices.map((one) => make("li", {}, one)))) : null;
+  const notices = cells.notices.length ? make("section", {}, make("h2", {}, "notices"), make("ul", { class: "notices" }, ...cells.notices.map((one) => make("li", {}, ...linked(one))))) : null;
   const tables = [["services", cells.services], ["node groups over the run", cells.groups]].filter(([, one]) => one.rows.length);
   return {
     title: cells.name,
+    currency,
     content: [
       make("p", { class: "period" }, cells.period),
-      make("dl", { class: "facts outcome" }, ...cells.facts.map(([label, value]) => fact(label, value))),
+      make("h2", {}, "The whole run"),
+      make("dl", { class: "facts outcome" }, ...cells.facts.map(([label, value]) => fact(label, MONEY.has(label) ? `${value} ${currency}` : value))),
       make("div", { class: "outcome" }, ...tables.map(([title, one]) => cellTable(title, one))),
       notices,
     ].filter(Boolean),
@@ -117,17 +123,21 @@ async function outcomeOf() {
   };
 }
 
+// Of a summary, beside its cost: amounts in its currency.
+const MONEY = new Set(["without scaling", "lower bound"]);
+
 const NOTES = [
   "Capacity is what the ready pods can serve. A service's plot is shaded where it missed its objective; an SLO minute is lost when at least one step of it did. At the load's own step, each value of the trace is compared with the capacity: a second of a burst counts that the mean of a step hides.",
   "Pod-minutes count pods from their creation. Unserved is the share of requests above the ready capacity; slack is the share of the CPU that ready pods asked for and that no request needed.",
-  "Without scaling: every node group at its largest size of the run, all the time. Lower bound: the CPU that pods asked for, at the cheapest price per core; no packing of the same pods costs less.",
+  "Without scaling: every node group at its largest size of the run, all the time. Lower bound: at each step the dearest of CPU, memory, GPUs and places for pods, as pods asked for them, at the cheapest price of any group; no packing of the same pods costs less. Cost over bound: the cost, divided by that bound.",
   "Plots have the figures that the records keep, tick by tick; the summary is made from every step. Marks over a plot are decisions: ▲ more, ▼ less, ◆ both, or neither. All times are UTC.",
 ];
 
 async function decisionsPage(parameters) {
   const q = parameters.get("q") || "";
   const loop = parameters.get("loop") || "";
-  const found = await ask("decisions", { q, loop, until: state.at, limit: MOST_ROWS });
+  const skip = Number(parameters.get("skip")) || 0;
+  const found = await ask("decisions", { q, loop, until: state.at, limit: MOST_ROWS, skip });
   const words = make("input", { id: "words", type: "search", value: q, placeholder: "name or reason", autocomplete: "off" });
   const loops = make("select", { id: "of-loop" }, make("option", { value: "" }, "all loops"), ...Object.keys(state.span.decisions).map((name) => make("option", { value: name }, name)));
   loops.value = loop;
@@ -139,11 +149,21 @@ async function decisionsPage(parameters) {
   };
   form.addEventListener("submit", again);
   loops.addEventListener("change", again);
-  const left = found.found - found.decisions.length;
-  const shown = left ? `the newest ${numberText(found.decisions.length)} of ${numberText(found.found)}` : numberText(found.found);
-  const older = left ? make("p", {}, link("/decisions", "Older ones", { id: "older" }, { ...chosen(), at: found.decisions.at(-1).at })) : null;
+  const { length } = found.decisions;
+  const left = found.found - skip - length;
+  const which = skip ? `${numberText(skip + 1)} to ${numberText(skip + length)}, newest first, of` : `the newest ${numberText(length)} of`;
+  const all = `${numberText(found.found)} ${found.found === 1 ? "decision" : "decisions"}`;
+  const shown = left > 0 || skip ? `${which} ${all}` : all;
+  const older = left > 0 ? make("p", {}, link("/decisions", "Older ones", { id: "older" }, { ...chosen(), ...olderThan(found.decisions, skip) })) : null;
   const without = FILE?.leftOut ? make("p", { class: "none" }, `${numberText(FILE.leftOut)} earlier decisions are not in this page; the decision records hold them.`) : null;
   return { title: "Decisions", content: [make("h1", {}, "Decisions"), form, make("p", { class: "none", id: "found" }, shown), decisionList(found.decisions, parameters.get("open")), older, without].filter(Boolean) };
+}
+
+// The place behind these decisions: the second of the last one, and how many of that second were shown.
+function olderThan(decisions, skip) {
+  const { at } = decisions.at(-1);
+  const there = decisions.filter((one) => one.at === at).length;
+  return { at, skip: there === decisions.length && at === state.at ? there + skip : there };
 }
 
 async function aheadPage(parameters) {
@@ -154,7 +174,7 @@ async function aheadPage(parameters) {
   choice.addEventListener("change", () => go("/ahead", { ahead: choice.value }));
   const items = found.entries.map((entry) =>
     decisionItem({ at: entry.at, loop: entry.loop, text: `${entry.subject}: ${entry.text}`, why: entry.why ? [entry.why] : [], inVain: false }));
-  const list = items.length ? make("ol", { class: "decisions" }, ...items) : make("p", { class: "none" }, `nothing until ${timeText(found.until)} UTC, as far as ${found.loops.join(", ")} know`);
+  const list = items.length ? make("ol", { class: "decisions" }, ...items) : make("p", { class: "none" }, `Nothing is known to come until ${timeText(found.until)} UTC. Changes of time tables, foretold load and nodes that were asked for would stand here, as far as these loops know of them: ${found.loops.join(", ")}.`);
   return { title: "Ahead", content: [make("h1", {}, "What is to come"), make("form", { class: "filters" }, make("label", { for: "ahead" }, "Look ahead "), choice), list, past].filter(Boolean) };
 }
 
@@ -164,34 +184,40 @@ async function objectsPage(parameters) {
     const found = names.filter((name) => name.toLowerCase().includes(q));
     const items = found.slice(0, MOST_ROWS).map((name) => make("li", {}, link(objectPath(kind, name), name)));
     const more = found.length > MOST_ROWS ? make("p", { class: "none" }, `and ${found.length - MOST_ROWS} more: find them by name`) : null;
-    return make("section", {}, make("h2", {}, kind, make("small", {}, ` ${found.length}`)), make("ul", { class: "names" }, ...items), more);
-  });
-  return { title: "Objects", content: [make("h1", {}, q ? `Objects with “${q}”` : "Objects"), ...sections] };
+    return found.length ? make("section", {}, make("h2", {}, kindsText(kind), make("small", {}, ` ${numberText(found.length)}`)), make("ul", { class: "names" }, ...items), more) : null;
+  }).filter(Boolean);
+  const none = q ? `No name has “${q}” in it at this time.` : "There are no objects at this time.";
+  return { title: "Objects", content: [make("h1", {}, q ? `Objects with “${q}”` : "Objects"), ...(sections.length ? sections : [make("p", { class: "none" }, none)])] };
 }
 
 async function objectPage(kind, name, parameters) {
   const view = parameters.get("view") || "";
   const views = (!FILE && state.span.kinds[kind]) || [];
   const [answer, decided, past] = await Promise.all([
-    ask(`explain/${encodeURIComponent(kind)}/${name.split("/").map(encodeURIComponent).join("/")}`, { at: state.at, view }).catch((error) => ({ lines: [error.message] })),
-    ask("decisions", { subject: name, until: state.at, limit: 50 }),
+    ask(`explain/${encodeURIComponent(kind)}/${name.split("/").map(encodeURIComponent).join("/")}`, { at: state.at, view }).catch((error) => ({ lines: [onPage(error.message)] })),
+    ask("decisions", { subject: name, loop: LOOPS[kind], until: state.at, limit: 50 }),
     view ? null : pastOf(kind, name),
   ]);
   const toggles = ["", ...views].map((one) => {
     const href = address(objectPath(kind, name), one ? { view: one } : {});
-    return make("a", { href, "data-page": "", "aria-current": one === view ? "true" : undefined }, one || "why");
+    return make("a", { href, "data-page": "", "aria-current": one === view ? "true" : undefined }, VIEWS[one] || one);
   });
   return {
-    title: `${kind} ${name}`,
+    title: `${kindText(kind)} ${name}`,
     content: [
-      make("h1", {}, `${kind} `, make("b", {}, name)),
+      make("h1", { class: "object" }, `${kindText(kind)} `, make("b", {}, name)),
       views.length ? make("p", { class: "views" }, ...toggles) : null,
-      make("section", {}, make("h2", {}, "Why"), explained(answer.lines)),
+      make("section", {}, make("h2", {}, VIEWS[view] || view), explained(answer.lines)),
       past,
       make("section", {}, make("h2", {}, "Decisions about it", make("small", {}, ` ${decided.found}`)), decisionList(decided.decisions)),
     ].filter(Boolean),
   };
 }
+
+// An error that names an option of the command line, in words of the page.
+const onPage = (text) => text.replace("--at chooses another time", "the slider chooses another time").replace("with --at", "with the slider");
+
+const VIEWS = { "": "Why", nodes: "By node" };
 
 // The lines of an explanation, each as far to the right as it was written; its heading is the page's, and what was
 // decided before stands in a list of its own.
@@ -199,7 +225,8 @@ function explained(lines) {
   const end = lines.indexOf("What was decided before:");
   const rows = lines.slice(lines.length > 1 ? 1 : 0, end < 0 ? undefined : end).filter((line) => line.trim()).map((line) => {
     const depth = Math.min(Math.floor(line.search(/\S|$/) / 2), 6);
-    return make("div", { class: `depth-${depth}` }, ...linked(line.trim()));
+    const isBar = line.includes("%") && /^ +up to /.test(line);
+    return make("div", { class: `depth-${depth}${isBar ? " bar" : ""}` }, ...linked(line.trim()));
   });
   return make("div", { class: "why" }, ...rows);
 }

@@ -23,12 +23,14 @@ function windowChoice() {
 function showSpan(at, window) {
   const url = here();
   state.at = at;
-  go(url.pathname, { ...Object.fromEntries(url.searchParams), at, window });
+  go(url.pathname, { ...asked(url), at, window });
 }
 
+// Of a run that goes on all plots end at the time that the page shows, though they are asked for one after another.
 function askPast(parameters) {
   const window = chosenWindow();
-  return ask("history", { ...parameters, at: state.at, window: window === "all" ? "" : window });
+  const at = state.at || (state.span.running ? state.span.end : "");
+  return ask("history", { ...parameters, at, window: window === "all" ? "" : window });
 }
 
 // The decisions to mark on plots, by whether they are about nodes; the newest, where there are many.
@@ -47,7 +49,8 @@ const byName = (past) => past.lines.map((line) => ({ ...line, label: line.name }
 const greatest = (line) => line.values.reduce((most, value) => Math.max(most, value ?? 0), 0);
 
 // The plots of the overview, and the figures of the cluster that they show.
-async function clusterPast() {
+async function clusterPast(currency) {
+  const money = currency ? `, ${currency}` : "";
   const [cluster, ready, run, offered, lost, marks] = await Promise.all([
     askPast({ kind: "cluster" }), askPast({ kind: "nodegroup", figure: "ready" }), askPast({ kind: "run" }),
     askPast({ kind: "service", figure: "offered" }), askPast({ kind: "service", figure: "lost" }), askMarks(),
@@ -57,14 +60,14 @@ async function clusterPast() {
     plot("Pods", named(cluster, "pods"), cluster, { marks: marks.pods }),
     plot("Pods waiting for a node", named(cluster, "pending", "waiting"), cluster, { marks: marks.nodes }),
     plot("Nodes ready by group", groups, ready, { marks: marks.nodes }),
-    plot("Cost an hour", named(cluster, "cost", "cost/h"), cluster, { marks: marks.nodes }),
+    plot(`Cost an hour${money}`, named(cluster, "cost", "cost/h"), cluster, { key: "Cost an hour", marks: marks.nodes }),
   ];
   if (run.lines.length) {
     plots.push(
-      plot("Load", byName(offered), offered, { marks: marks.pods }),
+      plot("Load, requests/s", byName(offered), offered, { marks: marks.pods }),
       plot("CPU cores", [...named(run, "cpuAllocatable", "allocatable"), ...named(run, "cpuRequested", "requested"), ...named(run, "cpuUsed", "used")], run),
       plot("SLO minutes lost", byName(lost), lost),
-      plot("Spent since the start", named(run, "spent"), run, { marks: marks.nodes }),
+      plot(`Spent since the start${money}`, named(run, "spent"), run, { key: "Spent since the start", marks: marks.nodes }),
     );
   }
   const past = section(cluster, plots);
@@ -87,7 +90,7 @@ async function servicesPage(parameters) {
     event.preventDefault();
     go("/services", { q: words.value.trim() });
   });
-  return { title: "Services", content: [make("h1", {}, "Services"), form, none, plots.length ? section(pasts[0], plots) : null, more] };
+  return { title: "Services", content: [make("h1", {}, "Services"), form, none, plots.length ? section(pasts[0], plots) : null, more].filter(Boolean) };
 }
 
 function servicePlots(name, pasts, marks) {
@@ -112,7 +115,8 @@ async function hpaPast(name) {
   const of = [...new Set(metrics.lines.map((line) => line.name))].map((metric) => {
     const lines = metrics.lines.filter((line) => line.name === metric);
     const both = ["value", "target"].flatMap((figure) => lines.filter((line) => line.figure === figure).map((line) => ({ ...line, label: figure })));
-    return plot(metric.slice(name.length + 1), both, metrics, { key: metric });
+    const title = metric.slice(name.length + 1);
+    return plot(title.endsWith("utilization") ? `${title}, % (once a minute)` : `${title} (once a minute)`, both, metrics, { key: metric });
   });
   const foretold = forecasts.lines.length ? [plot("Load in pods", [...named(forecasts, "came"), ...named(forecasts, "foretold")], forecasts)] : [];
   return section(past, [plot("Replicas", replicas, past, { marks: marks.all }), ...of, ...foretold]);

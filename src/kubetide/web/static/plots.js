@@ -58,10 +58,13 @@ function numbersOf(title, lines, since, until) {
   return details;
 }
 
+// The end of a time, without its day where that is the day of its beginning.
+const endText = (since, until) => (clock(since).slice(0, 10) === clock(until).slice(0, 10) ? clock(until).slice(11) : clock(until));
+
 // A time that leads to itself: the page as it was then.
 function atLink(at) {
   const url = here();
-  return link(url.pathname, timeText(at), { class: "at" }, { ...Object.fromEntries(url.searchParams), at });
+  return link(url.pathname, timeText(at), { class: "at" }, { ...asked(url), at });
 }
 
 // One plot of some lines ({label, times, values}); the label of each stands under it with its last value.
@@ -113,7 +116,7 @@ function plot(title, lines, past, { key = title, marks = [], missed = null } = {
   return make("figure", { class: "plot" },
     make("figcaption", {}, make("h3", {}, title), when),
     markLane(title, marks, since, until, (time) => pointAll(since, until, (time - since) / (until - since))), frame,
-    make("div", { class: "ends" }, make("span", {}, clock(since)), make("span", {}, clock(until))),
+    make("div", { class: "ends" }, make("time", { datetime: instant(since) }, clock(since)), make("time", { datetime: instant(until) }, endText(since, until))),
     make("ul", { class: "legend" }, ...legend.map(({ entry }) => entry), missed ? make("li", {}, make("i", { class: "missed" }), "objective missed") : null),
     more, numbersOf(title, lines, since, until));
 }

@@ -39,7 +39,7 @@ _NO_CALLER = "no webhook caller in this run: webhooks are called in real time on
 
 
 class _Failed(Exception):
-    """A call that came to nothing; the text goes behind the name of the webhook."""
+    """A call that failed; the text goes behind the name of the webhook."""
 
 
 class Dispatcher:

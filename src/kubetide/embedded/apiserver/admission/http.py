@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import ssl
 from functools import lru_cache
-from types import TracebackType
-from typing import Self
 
 import aiohttp
 import msgspec
 
 from kubetide.embedded.apiserver.admission.caller import Address, CallError
-from kubetide.serving import make_connector
+from kubetide.serving import OwnsSession, make_connector
 
 _LARGEST = 8 * 1024 * 1024
 """Bytes of an answer; a patch of the largest object that is stored is smaller."""
@@ -45,31 +43,20 @@ _TEXTS = {
 }
 
 
-class HttpCaller:
-    """Posts reviews over connections that are kept; open it in the loop that uses it.
+class HttpCaller(OwnsSession):
+    """Posts reviews over persistent connections; open it in the event loop that uses it.
 
     No redirect is followed, no proxy asked. A webhook that does not answer holds up the calls to its
     own address only.
     """
 
-    def __init__(self) -> None:
-        self._session: aiohttp.ClientSession | None = None
-
-    async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(
+    def _open(self) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
             connector=make_connector(limit=0, limit_per_host=_CALLS_AT_ONCE),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None),  # the dispatcher keeps the time
             headers=_HEADERS,
         )
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
 
     async def call(self, address: Address, body: bytes) -> bytes:
         """Return the body of a good answer. Raises CallError in client-go's words."""

@@ -32,7 +32,7 @@ class Documents:
     def get(self, asked: Hashable, make: Callable[[], bytes | None]) -> bytes | None:
         """Return the answer, made when it is first asked for; None where there is none.
 
-        What is not there is not kept, so that nobody fills the memory by asking for it.
+        What is not there is not cached, so that nobody fills the memory by asking for it.
         """
         found = self._made.get(asked)
         if found is None:

@@ -36,7 +36,7 @@ def kubeconfig(url: str, *, token: str, authority: bytes = b"", namespace: str =
 
 
 def write_kubeconfig(path: Path, config: Json) -> None:
-    """Write a kubeconfig that only its owner can read, in the place of an older one. Raises OSError."""
+    """Write a kubeconfig that only its owner can read, in place of an older one. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.new")
     beside.unlink(missing_ok=True)

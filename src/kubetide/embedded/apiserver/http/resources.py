@@ -281,7 +281,7 @@ def _verb_of(request: web.Request, target: Target) -> Verb:
 
 
 def _wish(verb: str, target: Target, fields: str) -> Wish:
-    """Return what the authorizer is asked.
+    """Return the request as the authorizer checks it.
 
     Source: apiserver v1.36: a namespace is in itself, and who selects one object by its name names it.
     """
@@ -333,7 +333,7 @@ def _on_pod(target: Target, options: Options, value: Any) -> tuple[Target, Optio
 
 
 def _check_list_version(query: reading.Query, version: int) -> None:
-    """Raise for a version that a list cannot be answered at: only the newest state is kept."""
+    """Raise for a version that a list cannot be answered at: only the newest state is there."""
     text = query.get("resourceVersion", "")
     if not text or text == "0" or query.get("continue"):
         return

@@ -67,7 +67,7 @@ class Course:
             attributes = self._attributes(kind, old, new, settle)
             if any(view_for(hook, attributes) for hook in self._mutating):
                 raise ReviewNeeded(attributes, version, mutating=True)
-            # Kept too, as the times in it would be others when the request is handled again.
+            # Stored too, as the times in it would be others when the request is handled again.
             self._mutation = version, new
         return self._mutation[1]
 

@@ -1,4 +1,4 @@
-"""Kept state: a log of every write in a folder, so that a store can be brought back after a crash.
+"""Persisted state: a log of every write in a folder, so that a store can be brought back after a crash.
 
 One file a generation, ``state-N.jsonl``: first everything there was when it was begun, then a line
 that says so, then one line for each write, in order. A line is a CRC-32 and JSON. A generation that
@@ -33,7 +33,7 @@ _encoder = msgspec.json.Encoder()
 
 
 class JournalError(KubetideError):
-    """A folder of kept state that cannot be used; the text names the file and the fix."""
+    """A folder of persisted state that cannot be used; the text names the file and the fix."""
 
 
 class Restored(NamedTuple):
@@ -177,7 +177,7 @@ class Journal:
             raise JournalError(f"{folder}: cannot be used: {error.strerror}; check the path") from error
 
     def forget(self) -> None:
-        """Drop all that was kept, as if the folder were new. Raises OSError."""
+        """Drop all that was persisted, as if the folder were new. Raises OSError."""
         starts = self._contents.starts
         self._contents = _Contents()
         self._contents.starts = starts
@@ -201,7 +201,7 @@ class Journal:
         store.before_version = self._note_version
 
     def keep(self, part: str, value: Json) -> None:
-        """Keep something beside the store, in place of what was kept under that name. Raises InternalError."""
+        """Persist something beside the store, in place of what was stored under that name. Raises InternalError."""
         if self._contents.parts.get(part) != value:
             self._append(_Line(part=part, value=value, at=self._now()))
 
@@ -314,7 +314,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _read(path: Path) -> tuple[_Contents, str]:
-    """Return what a file comes to, and what was cut off its end. Raises JournalError for damage."""
+    """Return the content of a file, and what was cut off its end. Raises JournalError for damage."""
     contents = _Contents()
     lines = path.read_bytes().split(b"\n")
     whole = [_decoded(line) for line in lines[:-1]]

@@ -1,6 +1,6 @@
 """Lists in parts that fit together: all parts show the version of the first.
 
-Nothing is kept between the parts: the token says version and place, and the store's history says
+The server holds nothing between the parts: the token says version and place, and the store's history says
 what was there then. Source: apiserver v1.36, storage (``continue.go``, ``errors.go``).
 """
 

@@ -1,7 +1,7 @@
 """The versioned store: objects by kind and key, their indexes, a bounded history, watches.
 
 It knows nothing of REST: what may be written is the business of ``rest``. One counter numbers all
-writes of all kinds, as etcd's revision does. History is kept per kind, so that a kind that is
+writes of all kinds, as etcd's revision does. There is a history per kind, so that a kind that is
 written rarely can be watched from far back however busy the others are.
 """
 

@@ -314,7 +314,7 @@ class Writer:
 def _check_delete(kind: Kind[Any], old: Revision, options: Options) -> None:
     """Raise Conflict when the preconditions of a delete do not hold."""
     uid, version = options.uid, options.resource_version
-    # Upstream says the kind in the place of the resource here.
+    # Upstream says the kind in place of the resource here.
     resource = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
     if uid and uid != old.uid:
         why = (

@@ -1,1 +1,1 @@
-"""A captured run from Prometheus: what kube-state-metrics and cAdvisor told it, for times that no record covers."""
+"""A captured run from Prometheus: what kube-state-metrics and cAdvisor exposed, for times that no record covers."""

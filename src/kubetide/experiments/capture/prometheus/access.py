@@ -1,4 +1,4 @@
-"""From how Prometheus is reached to what it tells: the only place here that opens a connection."""
+"""From how Prometheus is reached to what it knows: the only place here that opens a connection."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kubetide.runtime.prometheus_settings import PrometheusSettings
 def seen_by_prometheus(
     run: PrometheusSettings, times: tuple[str, str, str], *, records: Seen | None, tell: Callable[[str], None]
 ) -> Seen:
-    """Return what the Prometheus of the settings tells; with records, of the time before them, and then theirs.
+    """Return what the Prometheus of the settings knows; with records, of the time before them, and then theirs.
 
     Args:
         times: Since when, until when, and the step, as a person writes them.

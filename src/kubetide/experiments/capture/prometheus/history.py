@@ -1,4 +1,4 @@
-"""A run from Prometheus: everything is asked, put on one grid of times, and told as records would tell it."""
+"""A run from Prometheus: everything is asked, put on one grid of times, and given the form of records."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ K = TypeVar("K")
 
 
 class History(NamedTuple):
-    """What Prometheus tells of a cluster, and what it does not."""
+    """What Prometheus knows of a cluster, and what it does not."""
 
     cluster: Cluster
     services: Services
@@ -50,7 +50,7 @@ class Span(NamedTuple):
 
 
 async def read_history(asking: Asking, span: Span, tell: Callable[[str], None]) -> History:
-    """Return what Prometheus tells of a cluster within a time.
+    """Return what Prometheus knows of a cluster within a time.
 
     Args:
         tell: Takes a sentence on how far it is.

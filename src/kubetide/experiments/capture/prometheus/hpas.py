@@ -1,4 +1,4 @@
-"""HPAs from kube-state-metrics: bounds, targets, and what of them no series tells."""
+"""HPAs from kube-state-metrics: bounds, targets, and what of them no series shows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RESOURCES = ("cpu", "memory")
 
 
 def hpas_of(facts: Mapping[str, Facts], notes: list[str]) -> dict[Key, HpaView]:
-    """Return the HPAs as they were first; one without a metric that can be told is left out."""
+    """Return the HPAs as they were first; one without a metric that is known is left out."""
     targets: dict[Key, list[tuple[str, str, Seen]]] = {}
     for (namespace, name, metric, kind), seen in sorted(facts["hpa target"].items()):
         targets.setdefault((namespace, name), []).append((metric, kind, seen))

@@ -32,7 +32,7 @@ class Nodes(NamedTuple):
         by_name: Each as it was first.
         group: Of each node, by its name.
         labelled: Whether a label says what their groups are.
-        shapeless: Names of nodes whose capacity nothing tells; they are not in ``by_name``.
+        shapeless: Names of nodes whose capacity no series shows; they are not in ``by_name``.
     """
 
     by_name: dict[str, Node]

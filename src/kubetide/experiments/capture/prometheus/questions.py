@@ -31,7 +31,7 @@ class Fact(NamedTuple):
 
     Attributes:
         metric: With matchers.
-        labels: Which tell one from another.
+        labels: Which distinguish the series.
         over: What of the values within a time counts.
     """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubetide.experiments.capture.errors import CaptureError
 from kubetide.experiments.capture.prometheus.history import Span
 from kubetide.units.time import Duration, Instant, TimeFormatError, parse_rfc3339
-from kubetide.vertical.recommender.history import prometheus_duration
+from kubetide.vertical.recommender.facts.history import prometheus_duration
 
 
 def span_of(since: str, until: str, step: str, *, records: Instant | None, now: Instant) -> Span:
@@ -14,7 +14,7 @@ def span_of(since: str, until: str, step: str, *, records: Instant | None, now: 
     Args:
         until: Empty for now.
         step: Empty for that of the samples.
-        records: When the records begin; then Prometheus tells the time before.
+        records: When the records begin; then Prometheus covers the time before.
     Raises: CaptureError that names the option.
     """
     if records is not None and until:

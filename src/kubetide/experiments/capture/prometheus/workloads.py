@@ -30,7 +30,7 @@ _RESOURCES: Final = {
     "nvidia_com_gpu": "nvidia.com/gpu",
     "amd_com_gpu": "amd.com/gpu",
 }
-"""Resources by what kube-state-metrics calls them; others cannot be told back."""
+"""Resources by what kube-state-metrics calls them; others cannot be read back."""
 
 
 _NOBODY: Final = ("", "<none>")
@@ -54,7 +54,7 @@ class Owners(NamedTuple):
     Attributes:
         of: The workload of a pod; of a kind that is not in ``FIELDS`` its direct owner.
         alone: Pods that have no controller.
-        guessed: How many ReplicaSets' Deployments are told by their names alone.
+        guessed: How many ReplicaSets' Deployments are known by their names alone.
     """
 
     of: dict[Key, Workload]
@@ -150,7 +150,7 @@ def tolerations_of(
 def workload_object(
     workload: Workload, replicas: int, shape: Shape, tolerations: Iterable[Toleration]
 ) -> ApiObject:
-    """Return the object of a Deployment, StatefulSet or DaemonSet; its selector is made up, as no series tells it."""
+    """Return the object of a Deployment, StatefulSet or DaemonSet; its selector is made up, as no series shows it."""
     kind, namespace, name = workload
     labels = {"app": name}
     template = PodTemplate(

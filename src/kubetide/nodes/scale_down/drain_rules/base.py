@@ -3,7 +3,7 @@
 Rules are asked in the order of the registry and the first answer wins. A rule is a pure function of
 the pod and the context; a new rule is one function and one line in ``registry.RULES``, or a plug-in of another
 package (``named``). What rules say
-that read no budgets is kept for all pods with the same namespace, labels, annotations, owners, volumes,
+that read no budgets is cached for all pods with the same namespace, labels, annotations, owners, volumes,
 restart policy and phase (``scale_down.facts``): one that reads more of a pod needs it there too.
 """
 

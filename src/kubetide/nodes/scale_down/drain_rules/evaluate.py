@@ -1,7 +1,7 @@
 """Asking the rules about a pod, and about all pods of a node.
 
 Most rules read only the pod, its owners and the time, so what they say is found once (``prepare``)
-and kept while those stay the same; the rules that read budgets are asked each time (``settle``).
+and cached while those stay the same; the rules that read budgets are asked each time (``settle``).
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ _SCALES_EVERY = minutes(1)
 
 
 class AdmissionController(BaseLoop):
-    """Gives new pods their recommendation and checks VPA objects, as upstream's admission controller does.
+    """Applies recommendations to new pods and checks VPA objects, as upstream's admission controller does.
 
     Reviews are answered as they come; a tick keeps certificate, webhook and lease. A cluster whose guard refuses
     writes is only answered: no webhook, no lease.

@@ -15,8 +15,8 @@ from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, NotFound, Withheld
 from kubetide.units.time import Duration
 from kubetide.vertical.recommender.decision import Commands, Failure, Outcomes, StatusWrite
+from kubetide.vertical.recommender.facts.views import CheckpointView, Key
 from kubetide.vertical.recommender.settings import Settings
-from kubetide.vertical.recommender.views import CheckpointView, Key
 from kubetide.vertical.series import Steps
 
 NO_TIME = "no time was left in this pass"

@@ -12,7 +12,7 @@ from kubetide.objects.hpa import CrossVersionObjectReference
 from kubetide.objects.meta import ApiObject, ObjectMeta, controller_of
 from kubetide.objects.vpa import OFF, UpdatePolicy, VerticalPodAutoscaler, VpaSpec
 from kubetide.units.selectors import Selector
-from kubetide.vertical.recommender.views import Key
+from kubetide.vertical.recommender.facts.views import Key
 
 _KINDS = ("DaemonSet", "Deployment", "StatefulSet")
 

@@ -17,7 +17,6 @@ from kubetide.ports.errors import MetricsError
 from kubetide.ports.metrics import ExternalMetricSource, MetricSource
 from kubetide.units.time import Duration, Instant
 from kubetide.vertical.controller.scales import WORKLOAD_KINDS
-from kubetide.vertical.recommender.conditions import PROVIDED, is_true
 from kubetide.vertical.recommender.controller.act import Actor
 from kubetide.vertical.recommender.controller.external import ExternalUsage
 from kubetide.vertical.recommender.controller.gather import Gatherer
@@ -32,13 +31,10 @@ from kubetide.vertical.recommender.core import ALGORITHM
 from kubetide.vertical.recommender.decide import absorb, checkpoints, decide
 from kubetide.vertical.recommender.decision import Commands, Outcomes, Result
 from kubetide.vertical.recommender.dump import dump
-from kubetide.vertical.recommender.history import HistoryError
-from kubetide.vertical.recommender.hpas import hpa_view
-from kubetide.vertical.recommender.new_targets import NewTargets
-from kubetide.vertical.recommender.ooms import EVICTED
-from kubetide.vertical.recommender.settings import Settings
-from kubetide.vertical.recommender.state import State
-from kubetide.vertical.recommender.views import (
+from kubetide.vertical.recommender.facts.history import HistoryError
+from kubetide.vertical.recommender.facts.hpas import hpa_view
+from kubetide.vertical.recommender.facts.ooms import EVICTED
+from kubetide.vertical.recommender.facts.views import (
     CheckpointView,
     History,
     Key,
@@ -47,6 +43,10 @@ from kubetide.vertical.recommender.views import (
     checkpoint_view,
     time_of,
 )
+from kubetide.vertical.recommender.settings import Settings
+from kubetide.vertical.recommender.state import State
+from kubetide.vertical.recommender.targets.conditions import PROVIDED, is_true
+from kubetide.vertical.recommender.targets.new_targets import NewTargets
 from kubetide.vertical.series import Steps
 from kubetide.watching import Caches, Informer
 
@@ -87,7 +87,7 @@ class RecommenderController(BaseLoop):
             caches: Shared with other loops, and kept up to date by whoever made them.
             board: Where the node loop says what new nodes have left.
             history: Asks for what containers have used before, once at the start; with it no checkpoints are read.
-            external: Where usage comes from, in the place of ``metrics``, if the settings say so.
+            external: Where usage comes from, in place of ``metrics``, if the settings say so.
             warn: Takes a sentence that a person must see.
         """
         super().__init__()

@@ -15,8 +15,8 @@ from kubetide.objects.pod import Pod
 from kubetide.ports.errors import NoSeries
 from kubetide.ports.metrics import ExternalMetricSource, ExternalValues
 from kubetide.units.selectors import SelectorError
+from kubetide.vertical.recommender.facts.views import Samples, VpaView
 from kubetide.vertical.recommender.settings import Settings
-from kubetide.vertical.recommender.views import Samples, VpaView
 
 
 class _Question(NamedTuple):

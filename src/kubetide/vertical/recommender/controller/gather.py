@@ -19,11 +19,10 @@ from kubetide.vertical.recommender.controller.external import ExternalUsage
 from kubetide.vertical.recommender.controller.slimming import slim_checkpoint
 from kubetide.vertical.recommender.controller.targets import TargetReader
 from kubetide.vertical.recommender.delta import Delta
-from kubetide.vertical.recommender.hpas import HpaView, hpa_view, left_by_target, target_key
-from kubetide.vertical.recommender.members import Stored
-from kubetide.vertical.recommender.ooms import ooms_of_event, ooms_of_update
-from kubetide.vertical.recommender.state import State
-from kubetide.vertical.recommender.views import (
+from kubetide.vertical.recommender.facts.hpas import HpaView, hpa_view, left_by_target, target_key
+from kubetide.vertical.recommender.facts.members import Stored
+from kubetide.vertical.recommender.facts.ooms import ooms_of_event, ooms_of_update
+from kubetide.vertical.recommender.facts.views import (
     CheckpointView,
     History,
     Key,
@@ -35,6 +34,7 @@ from kubetide.vertical.recommender.views import (
     samples_view,
     vpa_view,
 )
+from kubetide.vertical.recommender.state import State
 from kubetide.vertical.series import Steps
 from kubetide.watching import Informer
 
@@ -64,7 +64,7 @@ class Gatherer:
         Args:
             hpas: Those that a VPA leaves resources to; None where it does not.
             board: Where the node loop says what new nodes have left; None where targets need not fit them.
-            external: Where samples come from in the place of ``metrics``.
+            external: Where samples come from in place of ``metrics``.
         """
         self._board = board
         self._external = external

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from kubetide.ports.clock import Clock
 from kubetide.ports.metrics import SeriesQuery, SeriesSource
-from kubetide.vertical.recommender.history import HistoryBuilder, HistorySettings, queries
-from kubetide.vertical.recommender.views import History
+from kubetide.vertical.recommender.facts.history import HistoryBuilder, HistorySettings, queries
+from kubetide.vertical.recommender.facts.views import History
 
 
 class HistoryReader:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kubetide.objects.meta import ApiObject, ObjectMeta
 from kubetide.objects.pod import Container, Pod, PodSpec, PodStatus, PodTemplate, ResourceRequirements
 from kubetide.objects.vpa import VerticalPodAutoscalerCheckpoint
-from kubetide.vertical.recommender.views import CheckpointView
+from kubetide.vertical.recommender.facts.views import CheckpointView
 
 
 def slim_pod(pod: Pod) -> Pod:

@@ -17,7 +17,7 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError
 from kubetide.units.time import Duration, minutes
-from kubetide.vertical.recommender.views import Key
+from kubetide.vertical.recommender.facts.views import Key
 from kubetide.vertical.targets import ControllerKey, Controllers, Target, TargetError, read_target
 
 _FRESH = minutes(10)

@@ -14,12 +14,12 @@ import numpy as np
 from kubetide.objects.vpa import CheckpointStatus, HistogramCheckpoint
 from kubetide.ports.metrics import Int64Vector
 from kubetide.units.time import Instant, format_rfc3339
-from kubetide.vertical.recommender.aggregates import Aggregates
-from kubetide.vertical.recommender.buckets import MEMORY_BUCKETS
-from kubetide.vertical.recommender.cells import Sums, summed
-from kubetide.vertical.recommender.containers import Containers
-from kubetide.vertical.recommender.histograms import NEVER, CheckpointError, Histograms
-from kubetide.vertical.recommender.views import CheckpointView, time_of
+from kubetide.vertical.recommender.facts.views import CheckpointView, time_of
+from kubetide.vertical.recommender.usage.aggregates import Aggregates
+from kubetide.vertical.recommender.usage.buckets import MEMORY_BUCKETS
+from kubetide.vertical.recommender.usage.cells import Sums, summed
+from kubetide.vertical.recommender.usage.containers import Containers
+from kubetide.vertical.recommender.usage.histograms import NEVER, CheckpointError, Histograms
 
 VERSION = "v3"
 _AT_ONCE = 2048

@@ -16,10 +16,10 @@ from kubetide.ports.clock import Clock
 from kubetide.units.exposition import Registry
 from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.units.time import Duration, to_seconds
-from kubetide.vertical.recommender.conditions import PROVIDED, UNSUPPORTED, is_true
 from kubetide.vertical.recommender.controller import RecommenderController
-from kubetide.vertical.recommender.quality import QualitySeries
-from kubetide.vertical.recommender.views import Key
+from kubetide.vertical.recommender.facts.views import Key
+from kubetide.vertical.recommender.series.quality import QualitySeries
+from kubetide.vertical.recommender.targets.conditions import PROVIDED, UNSUPPORTED, is_true
 from kubetide.vertical.series import EXECUTION_SECONDS
 
 PREFIX: Final = "vpa_recommender_"

@@ -14,8 +14,8 @@ import numpy as np
 
 from kubetide.ports.metrics import Int64Vector, SeriesQuery, TimeSeries
 from kubetide.units.time import Duration, Instant
-from kubetide.vertical.recommender.buckets import MAX_AMOUNT
-from kubetide.vertical.recommender.views import History, Key, Usage
+from kubetide.vertical.recommender.facts.views import History, Key, Usage
+from kubetide.vertical.recommender.usage.buckets import MAX_AMOUNT
 
 Series = TimeSeries
 

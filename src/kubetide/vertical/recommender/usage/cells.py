@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kubetide.ports.metrics import Int64Vector
-from kubetide.vertical.recommender.aggregates import Aggregates
-from kubetide.vertical.recommender.histograms import NEVER, Histograms
+from kubetide.vertical.recommender.usage.aggregates import Aggregates
+from kubetide.vertical.recommender.usage.histograms import NEVER, Histograms
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kubetide.vertical.recommender.aggregates import Aggregates
-from kubetide.vertical.recommender.histograms import NEVER, Histograms
+from kubetide.vertical.recommender.usage.aggregates import Aggregates
+from kubetide.vertical.recommender.usage.histograms import NEVER, Histograms
 
 
 def align(aggregates: Aggregates, several: Sequence[tuple[int, ...]]) -> None:

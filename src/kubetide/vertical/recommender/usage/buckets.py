@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from kubetide.ports.metrics import Int64Vector
-from kubetide.vertical.recommender.powers import Float64Vector, power
+from kubetide.vertical.recommender.usage.powers import Float64Vector, power
 
 MAX_AMOUNT = 10**14
 """The greatest amount of a resource, in millicores or bytes."""

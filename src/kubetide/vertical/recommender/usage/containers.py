@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from kubetide.ports.metrics import Int64Vector
-from kubetide.vertical.recommender.aggregates import Aggregates
-from kubetide.vertical.recommender.buckets import MAX_AMOUNT, MEMORY_BUCKETS, MIN_SAMPLE_WEIGHT
-from kubetide.vertical.recommender.histograms import NEVER, first_of_each
+from kubetide.vertical.recommender.usage.aggregates import Aggregates
+from kubetide.vertical.recommender.usage.buckets import MAX_AMOUNT, MEMORY_BUCKETS, MIN_SAMPLE_WEIGHT
+from kubetide.vertical.recommender.usage.histograms import NEVER, first_of_each
 
 _TURNS = 64
 """So many containers of one aggregate are taken one after another; more of them at once."""

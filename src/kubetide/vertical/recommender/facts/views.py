@@ -16,7 +16,7 @@ from kubetide.objects.vpa import (
 from kubetide.ports.metrics import Int64Vector, PodSamples
 from kubetide.units.quantity import QuantityError, milli, whole
 from kubetide.units.time import Instant, TimeFormatError, parse_rfc3339
-from kubetide.vertical.recommender.hpas import LeftResource
+from kubetide.vertical.recommender.facts.hpas import LeftResource
 from kubetide.vertical.targets import Target
 
 Key = tuple[str, str]

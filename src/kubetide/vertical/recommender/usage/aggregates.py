@@ -14,9 +14,9 @@ from kubetide.objects.vpa import ContainerPolicy
 from kubetide.ports.metrics import BoolVector, Int64Vector
 from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.units.time import Instant
-from kubetide.vertical.recommender.buckets import CPU_BUCKETS, MAX_AMOUNT, MEMORY_BUCKETS
-from kubetide.vertical.recommender.histograms import NEVER, Histograms
 from kubetide.vertical.recommender.settings import Settings
+from kubetide.vertical.recommender.usage.buckets import CPU_BUCKETS, MAX_AMOUNT, MEMORY_BUCKETS
+from kubetide.vertical.recommender.usage.histograms import NEVER, Histograms
 
 _NS = 1_000_000_000
 

@@ -8,19 +8,19 @@ import numpy as np
 
 from kubetide.ports.metrics import Int64Vector
 from kubetide.units.time import Instant
-from kubetide.vertical.recommender.aggregates import Aggregates
-from kubetide.vertical.recommender.buckets import MAX_AMOUNT
-from kubetide.vertical.recommender.containers import Containers
-from kubetide.vertical.recommender.floors import Floor
-from kubetide.vertical.recommender.histograms import first_of_each
-from kubetide.vertical.recommender.members import PodEntry
-from kubetide.vertical.recommender.views import Key, Oom, Samples, Usage
+from kubetide.vertical.recommender.facts.members import PodEntry
+from kubetide.vertical.recommender.facts.views import Key, Oom, Samples, Usage
+from kubetide.vertical.recommender.targets.floors import Floor
+from kubetide.vertical.recommender.usage.aggregates import Aggregates
+from kubetide.vertical.recommender.usage.buckets import MAX_AMOUNT
+from kubetide.vertical.recommender.usage.containers import Containers
+from kubetide.vertical.recommender.usage.histograms import first_of_each
 
 _UNKNOWN = -1
 
 
 class SampleRows:
-    """The rows that the containers of an answer go to, kept while neither answer nor pods change."""
+    """The rows that the containers of an answer go to, cached while neither answer nor pods change."""
 
     def __init__(self) -> None:
         self._names: tuple[object, ...] = ()

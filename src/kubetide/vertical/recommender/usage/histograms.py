@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from kubetide.ports.metrics import BoolVector, Int64Vector
 from kubetide.units.time import Duration, parse_rfc3339
-from kubetide.vertical.recommender.buckets import Buckets
-from kubetide.vertical.recommender.powers import Float64Vector, exp2
+from kubetide.vertical.recommender.usage.buckets import Buckets
+from kubetide.vertical.recommender.usage.powers import Float64Vector, exp2
 
 Int16Vector = NDArray[np.int16]
 

@@ -21,10 +21,10 @@ from kubetide.units.exposition import Histogram, Registry, exponential_buckets
 from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.vertical.policies import container_policy
 from kubetide.vertical.recommender.controller import RecommenderController
-from kubetide.vertical.recommender.histograms import NEVER
-from kubetide.vertical.recommender.members import Vpa
+from kubetide.vertical.recommender.facts.members import Vpa
+from kubetide.vertical.recommender.facts.views import Key
 from kubetide.vertical.recommender.state import State
-from kubetide.vertical.recommender.views import Key
+from kubetide.vertical.recommender.usage.histograms import NEVER
 from kubetide.vertical.series import size_label
 
 Float64Vector = NDArray[np.float64]
@@ -46,7 +46,7 @@ _RELATIVE_BUCKETS: Final = (
     100.0,
 )
 _RESOURCES: Final = ("cpu", "memory")
-_UNTOLD: Final = -1
+_UNOBSERVED: Final = -1
 _TRUTHS: Final = ("false", "true")
 
 
@@ -56,7 +56,7 @@ _Amounts = dict[str, tuple[float, float]]
 _NOTHING: Final = (0.0, 0.0)
 
 
-class _Told(NamedTuple):
+class _Observed(NamedTuple):
     """What a VPA was last seen to recommend, for which aggregates, and of how many containers by resource."""
 
     status: bytes
@@ -111,11 +111,11 @@ class QualitySeries:
                 "mem_recommendation_lower_equal_usage_diffs_bytes", other, oom, _MEMORY_BUCKETS
             ),
         }
-        told = "Recommendation of a container, once a sample of its usage."
+        help_text = "Recommendation of a container, once a sample of its usage."
         self._recommended = {
-            "cpu": histogram("cpu_recommendations_cores", told, ("update_mode",), _CPU_BUCKETS),
+            "cpu": histogram("cpu_recommendations_cores", help_text, ("update_mode",), _CPU_BUCKETS),
             "memory": histogram(
-                "mem_recommendations_bytes", told, ("is_oom", "update_mode"), _MEMORY_BUCKETS
+                "mem_recommendations_bytes", help_text, ("is_oom", "update_mode"), _MEMORY_BUCKETS
             ),
         }
         self._changes = histogram(
@@ -124,7 +124,7 @@ class QualitySeries:
             ("resource", "update_mode", "vpa_size_log2"),
             _RELATIVE_BUCKETS,
         )
-        self._told: dict[Key, _Told] = {}
+        self._observed: dict[Key, _Observed] = {}
         self._modes: list[str] = []
         # By aggregate: the number of the mode of its VPA, and what was recommended, 0 for nothing.
         self._mode = np.empty(0, np.int64)
@@ -207,32 +207,32 @@ class QualitySeries:
         size = len(state.aggregates.count)
         if len(self._mode) < size:
             more = size - len(self._mode)
-            self._mode = np.concatenate([self._mode, np.full(more, _UNTOLD, np.int64)])
+            self._mode = np.concatenate([self._mode, np.full(more, _UNOBSERVED, np.int64)])
             for resource, known in self._amounts.items():
                 self._amounts[resource] = np.concatenate([known, np.zeros(more)])
-        for key in self._told.keys() - state.vpas.keys():
-            self._mode[list(self._told.pop(key).rows)] = _UNTOLD
+        for key in self._observed.keys() - state.vpas.keys():
+            self._mode[list(self._observed.pop(key).rows)] = _UNOBSERVED
         changed = []
         for key, vpa in state.vpas.items():
-            old, mode, cells = self._told.get(key), vpa.view.mode or "", state.cells_of(vpa)
+            old, mode, cells = self._observed.get(key), vpa.view.mode or "", state.cells_of(vpa)
             if old is None or old.cells is not cells or old.mode != mode:
                 changed.append(vpa)
                 if old is not None:
-                    self._mode[list(old.rows)] = _UNTOLD
-        told = _Rows()
+                    self._mode[list(old.rows)] = _UNOBSERVED
+        observed = _Rows()
         for vpa in sorted(changed, key=lambda vpa: vpa.key):
-            before = self._told.get(vpa.key)
+            before = self._observed.get(vpa.key)
             amounts, status = ({}, b"") if before is None else (before.amounts, before.status)
-            self._tell(state, vpa, status, amounts, told)
-        self._put(told)
+            self._note(state, vpa, status, amounts, observed)
+        self._put(observed)
 
     def _take_over(self, controller: RecommenderController) -> None:
         """Hold what is recommended by now against what was before, and the next samples against it."""
-        state, told = controller.state, _Rows()
+        state, observed = controller.state, _Rows()
         made = {(one.namespace, one.name): bytes(one.status) for one in controller.commands.statuses}
         same: Counter[tuple[str, str, str]] = Counter()
         for key in sorted(state.vpas):
-            vpa, old = state.vpas[key], self._told[key]
+            vpa, old = state.vpas[key], self._observed[key]
             status, size = made.get(key, vpa.stored.encoded), size_label(state.pod_count(vpa))
             if status == old.status:
                 for resource, count in old.counts:
@@ -247,35 +247,37 @@ class QualitySeries:
                 for resource, new, known in zip(_RESOURCES, now, before, strict=True):
                     if new and known:
                         self._changes.observe(new / known - 1.0, resource, old.mode, size)
-            self._tell(state, vpa, status, amounts, told)
-        self._put(told)
+            self._note(state, vpa, status, amounts, observed)
+        self._put(observed)
         for labels, times in same.items():
             self._changes.observe(0.0, *labels, times=times)
 
-    def _tell(self, state: State, vpa: Vpa, status: bytes, amounts: _Amounts, told: _Rows) -> None:
+    def _note(self, state: State, vpa: Vpa, status: bytes, amounts: _Amounts, observed: _Rows) -> None:
         """Note what the aggregates of a VPA are recommended; those of containers that it leaves out are none of it."""
         mode = vpa.view.mode or ""
         if mode not in self._modes:
             self._modes.append(mode)
-        number, cells, first = self._modes.index(mode), state.cells_of(vpa), len(told.rows)
+        number, cells, first = self._modes.index(mode), state.cells_of(vpa), len(observed.rows)
         for container, rows in cells:
             policy = container_policy(vpa.view.policy, container)
             if policy is None or policy.mode != CONTAINER_OFF:
-                told.rows += rows
-                told.modes += [number] * len(rows)
-                told.amounts += [amounts.get(container, _NOTHING)] * len(rows)
+                observed.rows += rows
+                observed.modes += [number] * len(rows)
+                observed.amounts += [amounts.get(container, _NOTHING)] * len(rows)
         counts = tuple(
             (resource, count)
             for place, resource in enumerate(_RESOURCES)
             if (count := sum(one[place] > 0 for one in amounts.values()))
         )
-        self._told[vpa.key] = _Told(status, cells, mode, amounts, tuple(told.rows[first:]), counts)
+        self._observed[vpa.key] = _Observed(
+            status, cells, mode, amounts, tuple(observed.rows[first:]), counts
+        )
 
-    def _put(self, told: _Rows) -> None:
-        if told.rows:
-            self._mode[told.rows] = told.modes
-            for resource, column in zip(_RESOURCES, np.array(told.amounts).T, strict=True):
-                self._amounts[resource][told.rows] = column
+    def _put(self, observed: _Rows) -> None:
+        if observed.rows:
+            self._mode[observed.rows] = observed.modes
+            for resource, column in zip(_RESOURCES, np.array(observed.amounts).T, strict=True):
+                self._amounts[resource][observed.rows] = column
 
 
 class _Container(ApiStruct):

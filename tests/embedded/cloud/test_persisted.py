@@ -29,7 +29,7 @@ def test_a_cloud_goes_on_from_what_was_kept(at_s):
 
     async def main(clock):
         cluster = EmbeddedCluster(Store(), clock)
-        kept = []
+        stored = []
 
         def make(last):
             return EmbeddedCloud(
@@ -37,8 +37,8 @@ def test_a_cloud_goes_on_from_what_was_kept(at_s):
                 clock,
                 seed=1,
                 groups=[GROUP],
-                keep=lambda value: kept.append(json.dumps(value)),
-                kept=last,
+                keep=lambda value: stored.append(json.dumps(value)),
+                stored=last,
             )
 
         cloud = make(None)
@@ -54,7 +54,7 @@ def test_a_cloud_goes_on_from_what_was_kept(at_s):
                 await cloud.delete_nodes("pool", [group.instances[0].provider_id])
             if second == at_s:
                 task.cancel()
-                cloud = make(json.loads(kept[-1]))
+                cloud = make(json.loads(stored[-1]))
                 await cloud.start()
                 task = asyncio.create_task(cloud.run())
             (group,) = await cloud.refresh()
@@ -80,11 +80,11 @@ def test_kept_machines_must_fit_the_groups():
 
     async def main(clock):
         cluster = EmbeddedCluster(Store(), clock)
-        kept = []
-        cloud = EmbeddedCloud(cluster, clock, seed=1, groups=[GROUP], keep=kept.append)
+        stored = []
+        cloud = EmbeddedCloud(cluster, clock, seed=1, groups=[GROUP], keep=stored.append)
         await cloud.start()
         other = GroupSpec(name="other", instance_type="m5.large", max_size=1)
-        with pytest.raises(ValueError, match="1 machines of node group pool are kept"):
-            EmbeddedCloud(cluster, clock, seed=1, groups=[other], kept=kept[-1])
+        with pytest.raises(ValueError, match="1 machines of node group pool are stored"):
+            EmbeddedCloud(cluster, clock, seed=1, groups=[other], stored=stored[-1])
 
     run_virtual(main, start=parse_rfc3339("2026-03-02T00:00:00Z"))

@@ -51,29 +51,29 @@ def json_of(groups: Mapping[str, Group], spent: float) -> Json:
     return plain
 
 
-def made_groups(kept: Json) -> list[NewGroup]:
+def made_groups(stored: Json) -> list[NewGroup]:
     """Return what the groups were made of that were made while the cloud ran."""
-    return [found.made for found in msgspec.convert(kept, _Cloud).groups.values() if found.made is not None]
+    return [found.made for found in msgspec.convert(stored, _Cloud).groups.values() if found.made is not None]
 
 
-def put_back(kept: Json, groups: Mapping[str, Group]) -> float:
-    """Put kept machines into their groups, and return the money spent.
+def put_back(stored: Json, groups: Mapping[str, Group]) -> float:
+    """Put stored machines into their groups, and return the money spent.
 
     Raises: ValueError when there is no such group or zone any more.
     """
-    cloud = msgspec.convert(kept, _Cloud)
+    cloud = msgspec.convert(stored, _Cloud)
     for name, found in cloud.groups.items():
         group = groups.get(name)
         if group is None:
             if found.machines:
                 raise ValueError(
-                    f"{len(found.machines)} machines of node group {name} are kept, and there is no such group"
+                    f"{len(found.machines)} machines of node group {name} are stored, and there is no such group"
                 )
             continue
         group.ordered = found.ordered
         for each in found.machines:
             if each.zone not in group.spec.zones:
-                raise ValueError(f"machine {each.name} of node group {name} is kept in zone {each.zone}")
+                raise ValueError(f"machine {each.name} of node group {name} is stored in zone {each.zone}")
             machine = Machine(
                 name=each.name,
                 group=name,

@@ -11,7 +11,7 @@ from kubetide.objects.meta import Condition
 from kubetide.objects.vpa import VpaStatus
 from kubetide.units.selectors import Selector
 from kubetide.units.time import Instant
-from kubetide.vertical.recommender.views import Key, Requested, VpaView
+from kubetide.vertical.recommender.facts.views import Key, Requested, VpaView
 
 GroupKey = tuple[str, int]
 """Namespace, number of the label set."""
@@ -102,7 +102,7 @@ class Vpa:
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """Who belongs to whom. The dictionaries are filled and emptied in place."""
+    """Which VPAs, pods and groups belong together. The dictionaries are filled and emptied in place."""
 
     groups: dict[GroupKey, Group] = field(default_factory=dict)
     pods: dict[Key, PodEntry] = field(default_factory=dict)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from kubetide.objects.cluster import Event
 from kubetide.objects.pod import Container, ContainerStatus, ContainerTerminated, Pod
 from kubetide.units.quantity import Quantity, QuantityError
-from kubetide.vertical.recommender.views import Oom, time_of
+from kubetide.vertical.recommender.facts.views import Oom, time_of
 
 OOM_KILLED = "OOMKilled"
 EVICTED = "Evicted"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kubetide.units.selectors import Selector
-from kubetide.vertical.recommender.views import Key
+from kubetide.vertical.recommender.facts.views import Key
 
 
 class Links:
@@ -18,7 +18,7 @@ class Links:
         self._others: dict[str, dict[Key, None]] = {}
 
     def put(self, key: Key, selector: Selector) -> None:
-        """Note a VPA's selector, in the place of the one that it had."""
+        """Note a VPA's selector, in place of the one that it had."""
         self.drop(key)
         self._selectors[key] = selector
         labels = selector.exact_values().items()

@@ -19,12 +19,12 @@ from kubetide.objects.vpa import (
 from kubetide.ports.metrics import BoolVector, Int64Vector
 from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.vertical.policies import container_policy
-from kubetide.vertical.recommender.estimate import estimates, least_amounts, usage_of
-from kubetide.vertical.recommender.fitting import Fit, fit_of, fitted
-from kubetide.vertical.recommender.floors import Place
-from kubetide.vertical.recommender.members import Vpa
-from kubetide.vertical.recommender.rendering import Texts, caps_of, rounded, whole_cores
+from kubetide.vertical.recommender.facts.members import Vpa
 from kubetide.vertical.recommender.state import State
+from kubetide.vertical.recommender.targets.estimate import estimates, least_amounts, usage_of
+from kubetide.vertical.recommender.targets.fitting import Fit, fit_of, fitted
+from kubetide.vertical.recommender.targets.floors import Place
+from kubetide.vertical.recommender.targets.rendering import Texts, caps_of, rounded, whole_cores
 
 RESOURCES = ("cpu", "memory")
 

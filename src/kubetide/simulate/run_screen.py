@@ -74,7 +74,7 @@ class RecordsTop:
         )
         if self._screen is None or sizes != self._sizes:
             self._screen, self._sizes = self._made(), sizes
-        return self._screen._replace(state="live" if is_running(self._folder) else "over")
+        return self._screen._replace(state="live" if is_running(self._folder) else "ended")
 
     def _made(self) -> Screen:
         status, tables = status_of(self._moments)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import msgspec
 
 from kubetide.units.time import Duration, Instant, after, between
-from kubetide.vertical.recommender.floors import Floor, Floors, Place
-from kubetide.vertical.recommender.members import Members
-from kubetide.vertical.recommender.views import Oom, Samples
+from kubetide.vertical.recommender.facts.members import Members
+from kubetide.vertical.recommender.facts.views import Oom, Samples
+from kubetide.vertical.recommender.targets.floors import Floor, Floors, Place
 
 _AT_LIMIT = 0.95
 """Share of the CPU limit from which a sample counts as throttled; the metrics API does not show throttling."""

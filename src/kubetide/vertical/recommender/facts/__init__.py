@@ -1,0 +1,1 @@
+"""What the recommender reads: VPAs, pods, HPAs, OOM kills, history."""

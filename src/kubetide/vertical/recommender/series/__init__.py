@@ -1,0 +1,1 @@
+"""What the recommender exposes to Prometheus."""

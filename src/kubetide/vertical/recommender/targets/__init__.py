@@ -1,0 +1,1 @@
+"""From histograms to recommendations: amounts, limits to them, statuses."""

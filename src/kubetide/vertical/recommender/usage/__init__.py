@@ -1,0 +1,1 @@
+"""Usage as decaying histograms, a row for each container, and their checkpoints."""
