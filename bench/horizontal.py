@@ -26,11 +26,12 @@ from kubetide.horizontal.facts.views import ContainerView, HpaView, PodView, Sca
 from kubetide.horizontal.state import Delta, State
 from kubetide.objects.hpa import HpaSpec
 from kubetide.ports.clock import Clock
-from kubetide.ports.metrics import Int64Vector, PodSamples, ResourceUsage
+from kubetide.ports.metrics import PodSamples, ResourceUsage
 from kubetide.runtime.clock import run_real
 from kubetide.runtime.process import tune_gc
 from kubetide.units.steps import finish
 from kubetide.units.time import Instant, minutes, parse_rfc3339, seconds
+from kubetide.units.vectors import Int64Vector
 
 NOW = parse_rfc3339("2026-03-02T08:00:00Z")
 KEYS = [("cpu", "")]

@@ -16,12 +16,12 @@ from bench.bill.rows import PodRow
 from kubetide.embedded.controllers.deletion_order import DELETION_COST
 from kubetide.embedded.kubelet.endings import RUN_DURATION
 from kubetide.objects.kinds import PODS, REPLICA_SETS
+from kubetide.objects.meta import Key
 from kubetide.objects.pod import Pod, is_finished
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import NotFound
 from kubetide.units.time import Duration, Instant, after, to_seconds
-from kubetide.watching import Key
 
 MODEL_LABEL = "accelerator"
 CLASS_LABEL = "class"

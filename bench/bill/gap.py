@@ -11,12 +11,12 @@ from functools import lru_cache
 
 from bench.bill.rows import TypeRow
 from kubetide.embedded.cloud import GROUP_LABEL
+from kubetide.objects.meta import Key
 from kubetide.objects.node import Node, node_condition
 from kubetide.objects.pod import Pod, is_finished
 from kubetide.ports.clock import Clock
 from kubetide.scheduling import pod_requests
 from kubetide.units.time import Instant
-from kubetide.watching import Key
 
 _GPU = "nvidia.com/gpu"
 _Load = tuple[int, int, int, int]

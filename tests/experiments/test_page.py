@@ -51,7 +51,7 @@ def test_the_page_in_a_browser(tmp_path):
         assert browser.find_element("css selector", "html").get_attribute("data-ready") == "1"
         assert browser.get_log("browser") == []
         cells = [row.text.split() for row in browser.find_elements("css selector", "main tr")]
-        assert ["cost", "0.24", "0.48", "+0.24", "(+100.0%)"] in cells
+        assert ["cost,", "USD", "0.24", "0.48", "+0.24", "(+100.0%)"] in cells
         sides = [side.text for side in browser.find_elements("css selector", ".sides > div")]
         assert sides[0].startswith("as it is\ndefault/storefront: scaled from 2 to 4")
         assert sides[1] == "with changes\ndecided nothing\n11:20:00 2 replicas are right"

@@ -31,6 +31,7 @@ from kubetide.cluster import HttpCluster
 from kubetide.embedded.controllers import VolumeCache
 from kubetide.embedded.controllers.why_nowhere import why_nowhere
 from kubetide.objects.kinds import NAMESPACES, NODES, PODS
+from kubetide.objects.meta import Key
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod, pod_condition
 from kubetide.ports.clock import Clock
@@ -39,7 +40,7 @@ from kubetide.scheduling import UNSCHEDULABLE, ClusterFacts, Int64Vector, PodCla
 from kubetide.scheduling.pods.volume_use import claims_of
 from kubetide.scheduling.scoring import DEFAULT, PROFILES, ScoredSnapshot, incoming
 from kubetide.units.time import Duration, seconds
-from kubetide.watching import Informer, Key
+from kubetide.watching import Informer
 
 PATIENCE = ("--node-monitor-grace-period=24h",)
 """For kube-controller-manager: no node is missed, however long it is silent."""

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tests.simulate.worlds import small
 
 from kubetide.cli.main import cli
+from kubetide.runtime.folder import claimed
 from kubetide.runtime.records import RecordError, read_records
 from kubetide.simulate.run import run_simulation
 from kubetide.simulate.scenario import FaultSpec, load_scenario
@@ -78,15 +79,17 @@ def test_the_last_decisions_are_at_most_ten_in_order(stuck):
     assert {one.loop for one in status.decisions} <= {"horizontal", "nodes"}
 
 
-def test_a_run_that_was_cut_is_open(waiting, tmp_path):
-    """Without the last line of a run that ended, the records are of one that goes on or was cut."""
+def test_a_run_that_was_cut_is_told_from_one_that_goes_on(waiting, tmp_path):
+    """Without the last line of a run that ended, the records are of one that holds the folder, or was cut short."""
     folder = tmp_path / "records"
     folder.mkdir()
     for path in (waiting / "records").glob("*.jsonl"):
         lines = path.read_bytes().splitlines(keepends=True)
         (folder / path.name).write_bytes(b"".join(lines[:-1]) + lines[-2][:20])
     status, _ = status_of(tmp_path)
-    assert {one.state for one in status.loops} == {"open"}
+    assert {one.state for one in status.loops} == {"cut short"}
+    with claimed(tmp_path):
+        assert {one.state for one in status_of(tmp_path)[0].loops} == {"running"}
     assert status.tables["hpas"] == status_of(waiting)[0].tables["hpas"]
 
 

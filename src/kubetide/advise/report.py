@@ -16,9 +16,9 @@ from kubetide.advise.usage import UsageLog, Used
 from kubetide.advise.workloads import WorkloadKey, Workloads
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.pod import Container, Pod
-from kubetide.ports.metrics import Int64Vector
 from kubetide.units.quantity import Quantity, QuantityError, bytes_to_text, milli_to_text
 from kubetide.units.time import Duration, Instant, format_duration, hours, whole_seconds
+from kubetide.units.vectors import Int64Vector
 from kubetide.vertical.recommender.delta import Delta
 from kubetide.vertical.recommender.facts.hpas import LeftResource, hpa_view, left_by_target
 from kubetide.vertical.recommender.facts.views import History, VpaView

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from kubetide.advise.workloads import WorkloadKey
-from kubetide.ports.metrics import Int64Vector, PodSamples
+from kubetide.ports.metrics import PodSamples
 from kubetide.units.time import Duration
+from kubetide.units.vectors import Int64Vector
 from kubetide.vertical.recommender.facts.views import History, Usage, samples_view
 
 WorkloadOf = Callable[[str, str], WorkloadKey | None]

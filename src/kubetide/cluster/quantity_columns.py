@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from kubetide.cluster.metric_answers import milli_of
-from kubetide.ports.metrics import Int64Vector
+from kubetide.units.vectors import Int64Vector
 
 # Up to so many digits ``milli_of`` needs no parser either; what is longer is left to it.
 _DIGITS = {"n": 12, "Ki": 11}

@@ -23,8 +23,9 @@ from kubetide.cluster.refusals import UNREADABLE
 from kubetide.objects.base import Quantities
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import ApiError, MetricsError
-from kubetide.ports.metrics import Int64Vector, PodSamples, ResourceUsage
+from kubetide.ports.metrics import PodSamples, ResourceUsage
 from kubetide.units.time import ZERO, parse_duration
+from kubetide.units.vectors import Int64Vector
 
 _ROOT = "/apis/metrics.k8s.io/v1beta1"
 _MOST_QUESTIONS = 1 << 12

@@ -20,6 +20,7 @@ from kubetide.objects.cluster import Lease
 from kubetide.objects.elastic import ElasticWorkload
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.kinds import ELASTIC_WORKLOADS
+from kubetide.objects.meta import Key
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod
 from kubetide.objects.policy import PodDisruptionBudget
@@ -29,9 +30,6 @@ from kubetide.objects.vpa import VerticalPodAutoscaler
 from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet, ReplicationController
 from kubetide.ports.cloud import NodeGroup
 from kubetide.units.time import Instant
-
-Key = tuple[str, str]
-"""(namespace, name)"""
 
 
 class GroupStatus(NamedTuple):

@@ -9,11 +9,10 @@ import msgspec
 
 from kubetide.elastic.reasons import VOCABULARY
 from kubetide.elastic.state import State
-from kubetide.elastic.verdicts import Key
 from kubetide.explain.reasons import Reason
 from kubetide.objects.base import Json
 from kubetide.objects.elastic import ACCEPTED, ElasticWorkload
-from kubetide.objects.meta import Condition
+from kubetide.objects.meta import Condition, Key
 from kubetide.units.time import Instant, format_rfc3339
 
 SCHEDULE_VALID: Final = "ScheduleValid"

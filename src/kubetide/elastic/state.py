@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from kubetide.elastic.verdicts import Key, Other, Scene
+from kubetide.elastic.verdicts import Other, Scene
 from kubetide.objects.elastic import ElasticWorkload
+from kubetide.objects.meta import Key
 
 OtherKey = tuple[str, str, str]
 """Kind, namespace and name."""

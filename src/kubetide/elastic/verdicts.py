@@ -11,10 +11,8 @@ from kubetide.elastic.sections import TargetKey, problems_of, target_key
 from kubetide.objects.elastic import ElasticWorkload
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.kinds import HPAS, VPAS
+from kubetide.objects.meta import Key
 from kubetide.objects.vpa import VerticalPodAutoscaler
-
-Key = tuple[str, str]
-"""Namespace and name."""
 
 INVALID: Final = "InvalidSpec"
 CONFLICT: Final = "Conflict"

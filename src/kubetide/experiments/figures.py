@@ -22,7 +22,7 @@ class Figure(msgspec.Struct, frozen=True):
     """One figure of both runs.
 
     Attributes:
-        name: What it is, such as ``cost``.
+        name: What it is, such as ``evictions``.
         subject: The service or node group that it is of; empty for the whole run.
         before, after: Of the scenario as it is, and of the one with changes; None where one has no such subject.
         digits: After the point; -1 for a share, which is written in percent.
@@ -46,8 +46,8 @@ def figures(before: Summary, after: Summary) -> list[Figure]:
 
 
 def _of_run(a: Summary, b: Summary) -> Iterator[Figure]:
-    yield Figure("cost", a.cost, b.cost, digits=2)
-    yield Figure("lower bound of the cost", a.cost_bound, b.cost_bound, digits=2)
+    yield Figure(f"cost, {a.currency}", a.cost, b.cost, digits=2)
+    yield Figure(f"lower bound of the cost, {a.currency}", a.cost_bound, b.cost_bound, digits=2)
     yield Figure("SLO minutes lost", _slo(a), _slo(b))
     yield Figure("unserved", unserved_share(a.services), unserved_share(b.services), digits=-1)
     yield Figure("pending pod-minutes", a.pending_pod_minutes, b.pending_pod_minutes, digits=1)
@@ -124,7 +124,7 @@ def _change(figure: Figure) -> str:
         return ""
     sign = "+" if figure.change > 0 else "-"
     if figure.digits < 0:
-        return f"{sign}{percent(abs(figure.change), 2)}"
+        return f"{sign}{decimal(abs(figure.change) * 100, 2)} points"
     amount = written(abs(figure.change), figure.digits)
     share = f" ({sign}{abs(figure.change) / figure.before:.1%})" if figure.before else ""
     return f"{sign}{amount}{share}"

@@ -21,11 +21,10 @@ from numpy.typing import NDArray
 from kubetide.forecast.grid import LOOKED_BACK, PERIODS, STEP, Lengths
 from kubetide.forecast.zones import Zones
 from kubetide.units.time import Duration, Instant, hours
+from kubetide.units.vectors import BoolVector, Int64Vector
 
 Float32Vector = NDArray[np.float32]
 Float32Matrix = NDArray[np.float32]
-BoolVector = NDArray[np.bool_]
-Int64Vector = NDArray[np.int64]
 
 RISE: Final = 1.25
 """An onset is a rise to at least so many times the level. It must stay below 1 / target of an HPA: behind a CPU limit

@@ -15,13 +15,14 @@ from typing import Final, Generic, TypeVar
 
 import numpy as np
 
-from kubetide.forecast.calendar import HALF_LIFE, HIT, BoolVector, Calendar, Float32Vector, Int64Vector
+from kubetide.forecast.calendar import HALF_LIFE, HIT, Calendar, Float32Vector
 from kubetide.forecast.forecaster import Forecaster
 from kubetide.forecast.headroom import Headroom, HeadroomScore
 from kubetide.forecast.memory import dumped, restore
 from kubetide.forecast.second_stage import SecondStage
 from kubetide.forecast.seen import NOTHING, Ahead, Came, ForecastMemory, Limit, Row, Score, Seen
 from kubetide.units.time import Duration, Instant, after, hours, minutes
+from kubetide.units.vectors import BoolVector, Int64Vector
 
 K = TypeVar("K", bound=Hashable)
 

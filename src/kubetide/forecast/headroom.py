@@ -20,9 +20,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kubetide.forecast.calendar import BoolVector, Float32Matrix, Float32Vector
+from kubetide.forecast.calendar import Float32Matrix, Float32Vector
 from kubetide.forecast.grid import STEP
 from kubetide.units.time import Duration, hours
+from kubetide.units.vectors import BoolVector
 
 NAME: Final = "headroom"
 """As a second stage is named."""

@@ -8,9 +8,10 @@ import msgspec
 import numpy as np
 
 from kubetide.forecast.backtest import backtest, checked
-from kubetide.forecast.calendar import BoolVector, Float32Matrix, Float32Vector, Int64Vector
+from kubetide.forecast.calendar import Float32Matrix, Float32Vector
 from kubetide.forecast.forecaster import Forecaster, History
 from kubetide.units.time import Duration, Instant, hours, minutes
+from kubetide.units.vectors import BoolVector, Int64Vector
 
 QUANTILE: Final = 0.9
 """What is held is what the load does not exceed in nine of ten steps."""

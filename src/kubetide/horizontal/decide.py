@@ -20,10 +20,10 @@ from __future__ import annotations
 
 from kubetide.horizontal.batch.decide_all import evaluate_all
 from kubetide.horizontal.decision import Commands, ScaleWrite, Verdict
-from kubetide.horizontal.facts.views import Key
 from kubetide.horizontal.rules.evaluate import evaluate
 from kubetide.horizontal.state import State
 from kubetide.horizontal.status.absorb import absorb, absorbing
+from kubetide.objects.meta import Key
 from kubetide.units.steps import Steps, finish
 from kubetide.units.time import Instant
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import msgspec
 
 from kubetide.forecast.seen import NOTHING, Ahead, Came
-from kubetide.horizontal.facts.views import Key
 from kubetide.horizontal.metrics.types import Known, MetricFailure, Proposal
 from kubetide.horizontal.status.conditions import Note
 from kubetide.horizontal.status.events import EventNote, status_not_written
 from kubetide.horizontal.status.patches import patch_of
 from kubetide.objects.base import Json
 from kubetide.objects.hpa import HpaStatus, MetricStatus
+from kubetide.objects.meta import Key
 from kubetide.units.time import Instant
 
 

@@ -11,13 +11,13 @@ from kubetide.explain.figures import FigureTable
 from kubetide.horizontal.decision import Result, Settlement
 from kubetide.horizontal.explain.calculation import short_name
 from kubetide.horizontal.facts.specs import Autoscaler
-from kubetide.horizontal.facts.views import Key
 from kubetide.horizontal.metrics.types import Metric
 from kubetide.horizontal.state import State
 from kubetide.objects.hpa import MetricStatus, MetricValueStatus
-from kubetide.ports.metrics import Int64Vector
+from kubetide.objects.meta import Key
 from kubetide.units.quantity import milli
 from kubetide.units.time import Instant, minutes
+from kubetide.units.vectors import Int64Vector
 
 _EVERY = minutes(1)
 """What is measured differs in every tick; a history of it by the minute is small beside the samples themselves."""

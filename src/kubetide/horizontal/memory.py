@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubetide.forecast.seen import ForecastMemory
-from kubetide.horizontal.facts.views import Key
-from kubetide.ports.metrics import Int64Vector
+from kubetide.objects.meta import Key
+from kubetide.units.vectors import Int64Vector
 
 UNUSED = -(1 << 63)
 """The time of a slot that holds nothing."""

@@ -6,8 +6,8 @@ from kubetide.horizontal.core import HorizontalCore
 from kubetide.horizontal.decide import decide_one
 from kubetide.horizontal.decision import Commands
 from kubetide.horizontal.facts.specs import Autoscaler
-from kubetide.horizontal.facts.views import Key
 from kubetide.horizontal.state import Delta, State
+from kubetide.objects.meta import Key
 from kubetide.units.time import Instant
 
 

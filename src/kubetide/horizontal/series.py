@@ -10,7 +10,8 @@ from math import nan
 
 from kubetide.explain.records import Record
 from kubetide.horizontal.controller import HorizontalController
-from kubetide.horizontal.facts.views import YEAR_ONE, Key
+from kubetide.horizontal.facts.views import YEAR_ONE
+from kubetide.objects.meta import Key
 from kubetide.ports.clock import Clock
 from kubetide.units.exposition import Registry, exponential_buckets
 from kubetide.units.time import Duration, Instant, between, to_seconds

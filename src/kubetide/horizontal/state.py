@@ -22,15 +22,16 @@ from kubetide.horizontal.facts.pods import PodTable
 from kubetide.horizontal.facts.samples import Answer, SampleTable
 from kubetide.horizontal.facts.specs import Autoscaler, read_spec
 from kubetide.horizontal.facts.values import Reply, taken_over
-from kubetide.horizontal.facts.views import HpaView, Key, PodView, ScaleView, StatusView
+from kubetide.horizontal.facts.views import HpaView, PodView, ScaleView, StatusView
 from kubetide.horizontal.memory import MemoryEntry, OptionMemory, Recommendations, ScaleEvents
 from kubetide.horizontal.metrics.types import Question, SampleKey
 from kubetide.horizontal.options.emptiest_node import pods_by_node
 from kubetide.horizontal.settings import Settings
 from kubetide.objects.hpa import HpaStatus
-from kubetide.ports.metrics import BoolVector, Int64Vector
+from kubetide.objects.meta import Key
 from kubetide.units.selectors import Selector, SelectorError
 from kubetide.units.steps import Steps, finish, is_pause
+from kubetide.units.vectors import BoolVector, Int64Vector
 
 
 class Delta(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     import asyncio
 
     from kubetide.explain.records import Recorder
+    from kubetide.objects.meta import Key
     from kubetide.plan.board import Board
     from kubetide.ports.clock import Clock
     from kubetide.ports.cloud import Cloud
     from kubetide.ports.cluster import Cluster
     from kubetide.ports.expander import ExpanderService
     from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, MetricSource, SeriesSource
-    from kubetide.watching import Caches, Key
+    from kubetide.watching import Caches
 
 T = TypeVar("T")
 

@@ -11,12 +11,11 @@ from typing import Literal
 import msgspec
 
 from kubetide.explain.reasons import Reason
+from kubetide.objects.meta import Key
 from kubetide.plan.board import Capacity
 from kubetide.ports.cloud import NewGroup, NodeGroup
 from kubetide.ports.errors import CloudCause
 from kubetide.units.time import Duration, Instant
-
-Key = tuple[str, str]
 
 
 class DecreaseTarget(msgspec.Struct, frozen=True, tag_field="op", tag="decreaseTarget"):

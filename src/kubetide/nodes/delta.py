@@ -34,6 +34,7 @@ from kubetide.nodes.facts.volumes import VolumeChanges
 from kubetide.nodes.memory import Learned, Memory
 from kubetide.nodes.settings import Settings
 from kubetide.objects.batch import Job
+from kubetide.objects.meta import Key
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod
 from kubetide.objects.policy import PodDisruptionBudget
@@ -42,9 +43,6 @@ from kubetide.objects.workload import DaemonSet, Deployment, ReplicaSet, Replica
 from kubetide.plan.board import Intent
 from kubetide.ports.cloud import GroupCandidate, NodeGroup
 from kubetide.units.time import ZERO, Duration
-
-Key = tuple[str, str]
-"""(namespace, name)"""
 
 Step = Literal["update", NextStep, "actuate"]
 

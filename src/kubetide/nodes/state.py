@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from msgspec.structs import replace
 
-from kubetide.nodes.delta import Delta, Gone, Key, Step
+from kubetide.nodes.delta import Delta, Gone, Step
 from kubetide.nodes.facts.capacity import KnownCapacity
 from kubetide.nodes.facts.devices import KnownDevices
 from kubetide.nodes.facts.node_devices import NodeDevices
@@ -31,6 +31,7 @@ from kubetide.nodes.templates.cached import KnownTemplates
 from kubetide.nodes.templates.matrix import TemplateMatrix
 from kubetide.nodes.templates.template import LookedAt
 from kubetide.objects.batch import Job
+from kubetide.objects.meta import Key
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod, is_finished
 from kubetide.objects.policy import PodDisruptionBudget
@@ -43,7 +44,7 @@ from kubetide.scheduling.devices.templates import complete_pools
 from kubetide.units.seeds import Draw, unit_interval
 from kubetide.units.time import ZERO, Instant
 
-__all__ = ["Delta", "Gone", "Key", "State", "Step"]
+__all__ = ["Delta", "Gone", "State", "Step"]
 
 
 class State:
@@ -62,8 +63,7 @@ class State:
         tick: What the scale-up step found out for the later steps of the same tick; None outside.
         draw: Returns the number from 0 to 1 by which one of several equals is picked.
         elapsed: How long the tick has taken when this step began.
-        nodes_version: Another number after each change of nodes, groups or devices.
-        owners_version: Another number after each change of workloads and budgets.
+        nodes_version, owners_version: Change with nodes, groups or devices; with workloads or budgets.
         phases: Takes note of where the parts of a tick begin and end.
     """
 
@@ -95,8 +95,7 @@ class State:
         self.elapsed = ZERO
         self.live_pods: Mapping[str, tuple[Pod, ...]] = MappingProxyType({})
         self.snapshot = Snapshot()
-        self.version = 0
-        self.nodes_version = self.owners_version = 0
+        self.version = self.nodes_version = self.owners_version = 0
         self.scale_down_cache = Cache()
         self.view: ClusterView | None = None
         self.tick: Tick | None = None
@@ -396,5 +395,6 @@ class State:
         return "" if expendable else pod.spec.node_name or pod.status.nominated_node_name
 
     def _drop_pod(self, key: Key) -> None:
-        if self.held_pods.drop(key):
+        if pod := self.held_pods.drop(key):
             self.version += 1
+            self.memory.consolidation.note_gone(pod, self.settings)

@@ -6,6 +6,9 @@ from msgspec import field
 
 from kubetide.objects.base import ApiStruct
 
+Key = tuple[str, str]
+"""Namespace and name of an object; the namespace is empty where its kind has none."""
+
 
 class OwnerReference(ApiStruct):
     api_version: str = ""

@@ -15,17 +15,13 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from kubetide.ports.clock import Clock
 from kubetide.units.time import Duration, Instant
+from kubetide.units.vectors import BoolVector, Int64Vector
 
 PLUGINS: Final = "kubetide.metric-sources"
 """Entry points of sources of external metrics, each an ``ExternalMetricOpener``."""
-
-Int64Vector = NDArray[np.int64]
-BoolVector = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

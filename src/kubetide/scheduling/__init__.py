@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kubetide.scheduling.columns.rows import BoolVector, Int64Vector
 from kubetide.scheduling.devices.facts import Devices
 from kubetide.scheduling.devices.objects import DeviceObjects
 from kubetide.scheduling.estimator.packing import (
@@ -24,6 +23,7 @@ from kubetide.scheduling.snapshot.node_pods import PodKey
 from kubetide.scheduling.snapshot.objects import HeldObjects
 from kubetide.scheduling.snapshot.snapshot import Snapshot
 from kubetide.scheduling.snapshot.volumes import VolumeObjects, Volumes
+from kubetide.units.vectors import BoolVector, Int64Vector
 
 __all__ = [
     "ERROR",

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from kubetide.scheduling.columns.rows import BoolVector
 from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.snapshot.snapshot import Snapshot
+from kubetide.units.vectors import BoolVector
 
 _SINGLE_LOOKS = 16
 

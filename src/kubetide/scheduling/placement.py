@@ -13,12 +13,12 @@ import numpy as np
 from msgspec.structs import replace
 
 from kubetide.objects.pod import Pod
-from kubetide.scheduling.columns.rows import BoolVector
 from kubetide.scheduling.name_order import NameOrder
 from kubetide.scheduling.pods.classes import classify_unbound
 from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.pods.similar import MAX_PER_CONTROLLER, controller_uid, similarity_key
 from kubetide.scheduling.snapshot.snapshot import Snapshot
+from kubetide.units.vectors import BoolVector
 
 FIRST_START = 1
 """Where upstream's very first scan begins: one past the index that it starts with."""

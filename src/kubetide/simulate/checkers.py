@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kubetide.objects.meta import controller_of
+from kubetide.objects.meta import Key, controller_of
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod, is_finished, pod_condition
 from kubetide.objects.policy import PodDisruptionBudget
@@ -18,7 +18,7 @@ from kubetide.ports.cloud import Cloud
 from kubetide.ports.errors import CloudError
 from kubetide.units.selectors import Selector
 from kubetide.units.time import format_rfc3339, seconds
-from kubetide.watching import Informer, Key
+from kubetide.watching import Informer
 
 _LOOK_EVERY = seconds(5)
 _MOST_KEPT = 100

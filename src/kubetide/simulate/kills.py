@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubetide.embedded.load import Service
+from kubetide.objects.meta import Key
 from kubetide.objects.pod import ContainerStatus, Pod
 from kubetide.simulate.timeline import ServiceSeries
-from kubetide.watching import Key
 
 
 class Kills:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from kubetide.embedded.cloud import GROUP_LABEL, EmbeddedCloud
 from kubetide.embedded.cloud.catalogue import GPU_RESOURCE
 from kubetide.embedded.load import ServiceLoad, ServiceResources, ServiceStep
+from kubetide.objects.meta import Key
 from kubetide.objects.node import Node, node_condition
 from kubetide.objects.pod import Pod, PodSpec, is_finished, pod_condition
 from kubetide.objects.workload import Deployment
@@ -19,7 +20,7 @@ from kubetide.simulate.kills import Kills
 from kubetide.simulate.timeline import NodeLife, ResourceTotals, ServiceSeries, Timeline
 from kubetide.units.quantity import milli
 from kubetide.units.time import Instant, to_seconds
-from kubetide.watching import Informer, Key
+from kubetide.watching import Informer
 
 _RESOURCES = ("cpu", "memory", "pods", GPU_RESOURCE)
 """What is summed up of the pods on nodes; CPU has a column of its own."""

@@ -11,6 +11,7 @@ import msgspec
 
 from kubetide.loop import RECORDED, Cell, LoopEntry, Table, loop_entry, loop_names
 from kubetide.objects.base import json_name
+from kubetide.runtime.folder import is_running
 from kubetide.runtime.index_lines import Entry
 from kubetide.runtime.indexed_records import read_reasons
 from kubetide.runtime.permissions import with_hint
@@ -35,8 +36,8 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
         name: Of the loop.
         last_tick: When it decided last (RFC 3339).
         tick: Count of that tick since the process began.
-        state: ``ended`` where the run ended cleanly; ``open`` for one that goes on, or was cut; ``went on`` where the
-            time that is asked about is before its end.
+        state: ``running``; ``ended`` where the run ended cleanly, ``cut short`` where it did not; ``went on`` where the time
+            that is asked about is before its end.
         decisions: How many decisions the last hour has.
         failures: How many of these failed: refused, failed, or only advised.
         last_failure: The last of them.
@@ -140,18 +141,24 @@ def _loop(
     marks = _last_marks(entry.name, state.until)
     recent = [mark for mark in marks if mark.at >= before(last.now, _HOUR)]
     failed = [mark for mark in recent if mark.fruitless]
-    ended = not state.goes_on and ending(moments.folder, entry.name) is Ending.WHOLE
     status = LoopStatus(
         name=entry.name,
         last_tick=format_rfc3339(last.now),
         tick=last.tick,
-        state="went on" if state.goes_on else "ended" if ended else "open",
+        state="went on" if state.goes_on else _state(moments.folder, entry.name),
         decisions=len(recent),
         failures=len(failed),
         last_failure=with_hint(failed[-1].title, (entry.name,)) if failed else "",
         holds=holds,
     )
     return status, tables, marks
+
+
+def _state(folder: Path, loop: str) -> str:
+    """Return how the run stands at the end of its records."""
+    if ending(folder, loop) is Ending.WHOLE:
+        return "ended"
+    return "running" if is_running(folder) else "cut short"
 
 
 def _last_marks(loop: str, found: Sequence[Entry]) -> list[Mark]:

@@ -4,6 +4,6 @@ from kubetide.watching.caches import Caches
 from kubetide.watching.holds import holds_of
 from kubetide.watching.informer import Informer
 from kubetide.watching.reflector import Relist
-from kubetide.watching.store import Feed, Key, Store
+from kubetide.watching.store import Feed, Store
 
-__all__ = ["Caches", "Feed", "Informer", "Key", "Relist", "Store", "holds_of"]
+__all__ = ["Caches", "Feed", "Informer", "Relist", "Store", "holds_of"]

@@ -13,11 +13,12 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, Generic, TypeVar
 
 from kubetide.objects.kinds import Kind
+from kubetide.objects.meta import Key
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.units.time import Instant
 from kubetide.watching.reflector import Reflector, Relist
-from kubetide.watching.store import Feed, Keep, Key, Store
+from kubetide.watching.store import Feed, Keep, Store
 
 T = TypeVar("T")
 

@@ -17,11 +17,12 @@ from contextlib import aclosing, contextmanager
 from typing import Any, NamedTuple, cast
 
 from kubetide.objects.kinds import Kind
+from kubetide.objects.meta import Key
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster, Listing, RemoteCluster, WatchEvent, as_remote
 from kubetide.ports.errors import ApiError, Expired, Forbidden, InternalError, NotFound
 from kubetide.units.time import Duration, Instant, seconds
-from kubetide.watching.store import Keep, Key, Store
+from kubetide.watching.store import Keep, Store
 
 _FIRST_PAUSE = seconds(1)
 _LONGEST_PAUSE = seconds(30)

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
-T = TypeVar("T")
+from kubetide.objects.meta import Key
 
-Key = tuple[str, str]
-"""(namespace, name)"""
+T = TypeVar("T")
 
 Keep = Callable[[Any], Any]
 """What is made of an object to be held in its place."""

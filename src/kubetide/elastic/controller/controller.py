@@ -13,11 +13,11 @@ from kubetide.acting import EventWriter, in_parallel
 from kubetide.elastic.core import ALGORITHM
 from kubetide.elastic.decide import Commands, Notice, Outcome, StatusWrite
 from kubetide.elastic.state import Delta, OtherKey, State
-from kubetide.elastic.verdicts import Key, Other, other_hpa, other_vpa
+from kubetide.elastic.verdicts import Other, other_hpa, other_vpa
 from kubetide.loop import NoSettings, OneStepLoop, Parts
 from kubetide.objects.elastic import ElasticWorkload
 from kubetide.objects.kinds import ELASTIC_WORKLOADS, HPAS, VPAS
-from kubetide.objects.meta import ObjectMeta
+from kubetide.objects.meta import Key, ObjectMeta
 from kubetide.ports.errors import ApiError, NotFound, Withheld
 from kubetide.units.time import Duration, Instant, minutes
 from kubetide.watching import Informer

@@ -11,8 +11,9 @@ from kubetide.elastic.verdicts import Other, Scene, other_hpa, other_vpa
 from kubetide.objects.base import Json
 from kubetide.objects.elastic import ElasticWorkload
 from kubetide.objects.kinds import ELASTIC_WORKLOADS, HPAS, VPAS, Kind
+from kubetide.objects.meta import Key
 from kubetide.ports.cluster import Cluster
-from kubetide.watching import Caches, Informer, Key
+from kubetide.watching import Caches, Informer
 
 _SHOWN: Final[Mapping[Kind[Any], Callable[[ElasticWorkload], Any]]] = {HPAS: as_hpa, VPAS: as_vpa}
 _VPA_STATUS: Final[Json] = {"recommendation": None, "conditions": None, "observedGeneration": None}

@@ -12,9 +12,10 @@ from typing import Any, Literal, Protocol
 from kubetide.loop import Owners
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import EVENTS, HPAS, Kind
+from kubetide.objects.meta import Key
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
-from kubetide.watching import Caches, Feed, Informer, Key, Store
+from kubetide.watching import Caches, Feed, Informer, Store
 
 
 class Shown:

@@ -12,10 +12,11 @@ import msgspec
 from msgspec.structs import replace
 
 from kubetide.elastic.keda.reasons import VOCABULARY
-from kubetide.elastic.keda.sources import Key, Source, hpa_name
+from kubetide.elastic.keda.sources import Source, hpa_name
 from kubetide.elastic.keda.state import Answer, Memory, State
 from kubetide.explain.reasons import Reason
 from kubetide.objects.base import Json
+from kubetide.objects.meta import Key
 from kubetide.units.time import Instant, after, format_rfc3339
 
 INVALID: Final = "InvalidScaledObject"

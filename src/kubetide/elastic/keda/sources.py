@@ -22,12 +22,9 @@ from kubetide.objects.hpa import (
     MetricTarget,
 )
 from kubetide.objects.kinds import HPAS
-from kubetide.objects.meta import LabelSelector, ObjectMeta
+from kubetide.objects.meta import Key, LabelSelector, ObjectMeta
 from kubetide.objects.timetables import KedaTrigger, ScaledObject
 from kubetide.units.time import Duration, Instant, TimeFormatError, parse_rfc3339, seconds
-
-Key = tuple[str, str]
-"""Namespace and name of a ScaledObject."""
 
 EXTERNAL: Final = "external"
 PROMETHEUS: Final = "prometheus"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from kubetide.elastic.keda.sources import Asked, Key, Source
+from kubetide.elastic.keda.sources import Asked, Source
+from kubetide.objects.meta import Key
 from kubetide.units.time import Instant
 
 

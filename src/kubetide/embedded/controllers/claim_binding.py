@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kubetide.objects.kinds import CLAIMS, PERSISTENT_VOLUMES
+from kubetide.objects.meta import Key
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.ports.cluster import Cluster
@@ -15,7 +16,6 @@ from kubetide.scheduling import PodClass
 from kubetide.scheduling.filters.binding_rules import match_static, sort_claims
 from kubetide.scheduling.snapshot.volumes import SELECTED_NODE, is_bound
 from kubetide.units.time import Duration, Instant, after, minutes
-from kubetide.watching import Key
 
 from .scheduling_queue import Waiting
 from .volume_cache import VolumeCache

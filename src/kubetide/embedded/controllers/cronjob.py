@@ -16,14 +16,14 @@ from kubetide.objects.base import Json
 from kubetide.objects.batch import CronJob, CronJobStatus, Job, finished_as
 from kubetide.objects.cluster import ObjectReference
 from kubetide.objects.kinds import CRON_JOBS, JOBS
-from kubetide.objects.meta import controller_of
+from kubetide.objects.meta import Key, controller_of
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import AlreadyExists, ApiError, Conflict, NotFound
 from kubetide.units.cron import CronError, Schedule, parse_cron, zone_of
 from kubetide.units.patch import merge_diff
 from kubetide.units.time import Instant, format_rfc3339
-from kubetide.watching import Informer, Key
+from kubetide.watching import Informer
 
 from .cron_plan import beyond_history, due_at, is_too_late, job_name
 from .owned_pods import follow

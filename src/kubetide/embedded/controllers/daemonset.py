@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from kubetide.acting import EventWriter
 from kubetide.objects.kinds import DAEMON_SETS, PODS
+from kubetide.objects.meta import Key
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod, is_finished
 from kubetide.objects.workload import DaemonSet, DaemonSetStatus
@@ -21,7 +22,7 @@ from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import AlreadyExists, ApiError, NotFound
 from kubetide.units.seeds import name_suffix
 from kubetide.units.time import Duration, Instant, after, minutes, seconds
-from kubetide.watching import Informer, Key
+from kubetide.watching import Informer
 
 from .daemon_pods import Eligibility, Verdict, node_of, pinned
 from .owned_pods import PodIndex, follow, is_ready

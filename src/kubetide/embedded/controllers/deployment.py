@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from kubetide.acting import EventWriter
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import DEPLOYMENTS, REPLICA_SETS
-from kubetide.objects.meta import LabelSelector, controller_of
+from kubetide.objects.meta import Key, LabelSelector, controller_of
 from kubetide.objects.pod import Pod, is_finished
 from kubetide.objects.workload import Deployment, ReplicaSet, WorkloadStatus
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import Conflict
 from kubetide.units.time import after, seconds
-from kubetide.watching import Informer, Key
+from kubetide.watching import Informer
 
 from .changes import KnownStatuses
 from .deployment_templates import DeploymentTemplates

@@ -13,6 +13,7 @@ import msgspec
 from kubetide.embedded.controllers.device_cache import DeviceCache
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import PODS, RESOURCE_CLAIMS
+from kubetide.objects.meta import Key
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.objects.resource import ResourceClaim
@@ -22,7 +23,6 @@ from kubetide.scheduling import PodClass, Snapshot
 from kubetide.scheduling.devices.allocation import PlannedClaim, plan_claims
 from kubetide.scheduling.devices.ledger import EXTENDED_CLAIM
 from kubetide.units.seeds import uuid_of
-from kubetide.watching import Key
 
 from .templates import owner_reference, to_json
 

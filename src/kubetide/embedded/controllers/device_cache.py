@@ -6,11 +6,11 @@ from typing import Any
 
 from kubetide.embedded.controllers.lazy_cache import LazyCache
 from kubetide.objects.kinds import DEVICE_KINDS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Kind
+from kubetide.objects.meta import Key
 from kubetide.objects.resource import ResourceClaim
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.scheduling import DeviceObjects
-from kubetide.watching import Key
 
 
 class DeviceCache(LazyCache):

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from kubetide.objects.kinds import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES, Kind
+from kubetide.objects.meta import Key
 from kubetide.scheduling import PodClass
-from kubetide.watching import Key
 
 
 class DeviceChanges:

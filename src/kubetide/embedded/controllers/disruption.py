@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable
 from msgspec.structs import replace
 
 from kubetide.objects.kinds import PDBS
-from kubetide.objects.meta import Condition, controller_of
+from kubetide.objects.meta import Condition, Key, controller_of
 from kubetide.objects.pod import Pod
 from kubetide.objects.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
 from kubetide.objects.statefulset import StatefulSet
@@ -23,7 +23,7 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.units.selectors import Selector
 from kubetide.units.time import Instant, after, format_rfc3339, minutes, parse_rfc3339
-from kubetide.watching import Informer, Key
+from kubetide.watching import Informer
 
 from .owned_pods import follow, is_ready
 from .templates import Selectors, scaled_value, status_patch

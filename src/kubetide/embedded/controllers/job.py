@@ -14,7 +14,7 @@ from kubetide.acting import EventWriter
 from kubetide.objects.base import Json
 from kubetide.objects.batch import Job, finished_as
 from kubetide.objects.kinds import JOBS, PODS
-from kubetide.objects.meta import controller_of
+from kubetide.objects.meta import Key, controller_of
 from kubetide.objects.pod import Pod
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
@@ -22,7 +22,7 @@ from kubetide.ports.errors import AlreadyExists, ApiError, Conflict, NotFound
 from kubetide.units.patch import merge_diff
 from kubetide.units.seeds import name_suffix
 from kubetide.units.time import Instant, after, minutes
-from kubetide.watching import Informer, Key
+from kubetide.watching import Informer
 
 from .deletion_order import removal_order
 from .job_plan import (

@@ -9,9 +9,10 @@ from typing import Any, TypeVar, cast
 
 from kubetide.embedded.apiserver.store import Store
 from kubetide.objects.kinds import Kind
+from kubetide.objects.meta import Key
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
-from kubetide.watching import Informer, Key
+from kubetide.watching import Informer
 
 T = TypeVar("T")
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple, Protocol, TypeVar
 
-from kubetide.objects.meta import OwnerReference, controller_of
+from kubetide.objects.meta import Key, OwnerReference, controller_of
 from kubetide.objects.pod import Pod, is_finished, pod_condition
 from kubetide.units.time import Duration, Instant, parse_rfc3339
-from kubetide.watching import Informer, Key
+from kubetide.watching import Informer
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from kubetide.embedded.controllers.owned_pods import follow
-from kubetide.objects.meta import LabelSelector, controller_of
+from kubetide.objects.meta import Key, LabelSelector, controller_of
 from kubetide.objects.pod import Pod
 from kubetide.objects.service import Service
 from kubetide.objects.statefulset import StatefulSet
@@ -25,7 +25,7 @@ from kubetide.scheduling.scoring import (
 )
 from kubetide.units.recent import Recent
 from kubetide.units.selectors import Selector
-from kubetide.watching import Informer, Key
+from kubetide.watching import Informer
 
 _APPS = "apps/v1"
 _MOST_SPREADS = 1 << 13

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from kubetide.acting import EventWriter
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import PODS, REPLICA_SETS
-from kubetide.objects.meta import Condition, controller_of
+from kubetide.objects.meta import Condition, Key, controller_of
 from kubetide.objects.pod import Pod
 from kubetide.objects.workload import ReplicaSet, WorkloadStatus
 from kubetide.ports.clock import Clock
@@ -16,7 +16,7 @@ from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import AlreadyExists, ApiError, Conflict, NotFound
 from kubetide.units.seeds import name_suffix
 from kubetide.units.time import Instant, after, format_rfc3339, minutes, seconds
-from kubetide.watching import Informer, Key
+from kubetide.watching import Informer
 
 from .changes import KnownStatuses
 from .deletion_order import removal_order

@@ -12,13 +12,13 @@ from typing import Any
 from kubetide.acting import EventWriter
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Kind
-from kubetide.objects.meta import controller_of
+from kubetide.objects.meta import Key, controller_of
 from kubetide.objects.pod import Pod, PodResourceClaim, is_finished
 from kubetide.objects.resource import ConsumerReference, ResourceClaim
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import Conflict, NotFound
-from kubetide.watching import Informer, Key
+from kubetide.watching import Informer
 
 from .device_binding import DELETE_PROTECTION
 from .device_cache import DeviceCache

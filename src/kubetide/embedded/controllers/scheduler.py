@@ -11,7 +11,7 @@ from kubetide.acting import EventWriter, UnreadObjects, cut_note
 from kubetide.embedded.wake import Wake
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import PODS, Kind
-from kubetide.objects.meta import Condition
+from kubetide.objects.meta import Condition, Key
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod, is_finished, pod_condition
 from kubetide.ports.clock import Clock
@@ -22,7 +22,7 @@ from kubetide.scheduling.devices.allocation import PlannedClaim
 from kubetide.scheduling.scoring import ScoredSnapshot
 from kubetide.scheduling.snapshot.unread import unread_amounts
 from kubetide.units.time import format_rfc3339
-from kubetide.watching import Informer, Key
+from kubetide.watching import Informer
 
 from .claim_binding import ClaimBinder, Held
 from .device_binding import DeviceBinder

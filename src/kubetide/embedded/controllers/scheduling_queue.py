@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Literal
 
+from kubetide.objects.meta import Key
 from kubetide.scheduling import PodClass
 from kubetide.units.time import Instant, after, minutes, seconds
-from kubetide.watching import Key
 
 from .asking_classes import AskingClasses
 

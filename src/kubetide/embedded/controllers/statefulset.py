@@ -13,14 +13,14 @@ from contextlib import suppress
 from kubetide.acting import EventWriter
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import CLAIMS, CONTROLLER_REVISIONS, PODS, STATEFUL_SETS
-from kubetide.objects.meta import controller_of
+from kubetide.objects.meta import Key, controller_of
 from kubetide.objects.pod import Pod
 from kubetide.objects.statefulset import ControllerRevision, StatefulSet
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import AlreadyExists, ApiError, Conflict, NotFound
 from kubetide.units.patch import merge_diff
-from kubetide.watching import Informer, Key
+from kubetide.watching import Informer
 
 from .owned_pods import PodIndex, follow
 from .stateful_plan import (

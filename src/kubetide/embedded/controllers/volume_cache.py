@@ -6,10 +6,10 @@ from typing import Any
 
 from kubetide.embedded.controllers.lazy_cache import LazyCache
 from kubetide.objects.kinds import VOLUME_KINDS, Kind
+from kubetide.objects.meta import Key
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.scheduling import VolumeObjects
-from kubetide.watching import Key
 
 
 class VolumeCache(LazyCache):

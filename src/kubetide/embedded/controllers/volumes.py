@@ -15,7 +15,7 @@ from kubetide.acting import EventWriter
 from kubetide.embedded.apiserver.store.volumes import VOLUME_PROTECTION
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES, Kind
-from kubetide.objects.meta import ObjectMeta
+from kubetide.objects.meta import Key, ObjectMeta
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod, is_finished
 from kubetide.objects.storage import PersistentVolume, PersistentVolumeClaim
@@ -24,7 +24,7 @@ from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import AlreadyExists, NotFound
 from kubetide.scheduling.pods.volume_use import claims_of
 from kubetide.scheduling.snapshot.volumes import SELECTED_NODE, is_bound
-from kubetide.watching import Informer, Key
+from kubetide.watching import Informer
 
 from .owned_pods import follow
 from .templates import owner_reference, to_json

@@ -11,9 +11,9 @@ from kubetide.embedded.kubelet.life import Do, Life, Step
 from kubetide.embedded.kubelet.statuses import stopped_status, termination
 from kubetide.embedded.kubelet.times import Timing
 from kubetide.embedded.kubelet.writer import Writer
+from kubetide.objects.meta import Key
 from kubetide.objects.pod import Pod
 from kubetide.units.time import Duration, Instant, after, between, format_rfc3339, minutes, seconds
-from kubetide.watching import Key
 
 _FIRST_BACK_OFF = seconds(10)
 _LONGEST_BACK_OFF = minutes(5)

@@ -7,9 +7,9 @@ from typing import Literal, NamedTuple
 
 from kubetide.embedded.kubelet.statuses import Lives
 from kubetide.objects.base import Json
+from kubetide.objects.meta import Key
 from kubetide.objects.pod import PodSpec
 from kubetide.units.time import Instant
-from kubetide.watching import Key
 
 Do = Literal[
     "run",

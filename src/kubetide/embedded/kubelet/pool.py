@@ -26,13 +26,14 @@ from kubetide.embedded.kubelet.statuses import (
 )
 from kubetide.embedded.kubelet.times import DEFAULT_TIMES, PodTimes, Settled, Timing
 from kubetide.embedded.kubelet.writer import Writer
+from kubetide.objects.meta import Key
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod, is_finished, pod_condition
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster, as_remote
 from kubetide.ports.errors import ApiError, Conflict, NotFound
 from kubetide.units.time import ZERO, Duration, Instant, after, minutes, parse_rfc3339, seconds
-from kubetide.watching import Informer, Key
+from kubetide.watching import Informer
 
 _GARBAGE_AFTER = seconds(40)
 """How long a node must be gone before its pods are deleted (pod garbage collector, v1.36)."""

@@ -21,12 +21,13 @@ from kubetide.embedded.kubelet.resizing import (
 )
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import PODS
+from kubetide.objects.meta import Key
 from kubetide.objects.pod import Pod, PodSpec, is_finished
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.scheduling.pods.resources import pod_requests
 from kubetide.units.time import after, seconds
-from kubetide.watching import Informer, Key
+from kubetide.watching import Informer
 
 _ACTUATION = seconds(1)
 """How long a container runtime takes to change what a container has: about a turn of the kubelet."""

@@ -11,11 +11,11 @@ from kubetide.embedded.kubelet.statuses import stopped_status, termination
 from kubetide.embedded.kubelet.times import Timing
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import PODS
+from kubetide.objects.meta import Key
 from kubetide.objects.pod import Pod
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import NotFound
 from kubetide.units.time import Duration, Instant
-from kubetide.watching import Key
 
 _TERMINATED = 143
 """The exit code of a process that SIGTERM has ended."""

@@ -10,11 +10,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kubetide.embedded.load.layout import Layout, chosen
 from kubetide.embedded.load.model import LoadModel, Usage
-from kubetide.embedded.load.service import Float64Vector, ServiceStep
+from kubetide.embedded.load.service import ServiceStep
 from kubetide.embedded.measured import CustomMetric, Measured, metric_not_found
 from kubetide.objects.kinds import DEPLOYMENTS, KINDS, NAMESPACES, PODS, Kind
 from kubetide.ports.clock import Clock
@@ -22,9 +21,7 @@ from kubetide.ports.errors import ApiError, BadRequest, MetricsError, NotFound
 from kubetide.ports.metrics import ObjectValue, PodValues
 from kubetide.units.selectors import Selector, SelectorError
 from kubetide.units.time import ZERO, Duration, Instant
-
-BoolVector = NDArray[np.bool_]
-Int64Vector = NDArray[np.int64]
+from kubetide.units.vectors import BoolVector, Float64Vector, Int64Vector
 
 _MOST_QUESTIONS = 1 << 10
 

@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kubetide.embedded.load.rows import PodRows, Shape
 from kubetide.objects.pod import Pod
 from kubetide.units.selectors import Selector
 from kubetide.units.time import Instant
-
-Int64Vector = NDArray[np.int64]
+from kubetide.units.vectors import Int64Vector
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kubetide.embedded.load.layout import Layout, chosen
 from kubetide.embedded.load.model import LoadModel, Usage
@@ -21,8 +20,7 @@ from kubetide.ports.errors import MetricsError
 from kubetide.ports.metrics import PodSamples, ResourceUsage
 from kubetide.units.selectors import SelectorError
 from kubetide.units.time import ZERO, Duration, Instant, format_duration, format_rfc3339
-
-Int64Vector = NDArray[np.int64]
+from kubetide.units.vectors import Int64Vector
 
 _NANO_PER_MILLI = 1_000_000
 

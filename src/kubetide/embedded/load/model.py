@@ -16,21 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubetide.embedded.load.layout import Layout, lay_out
-from kubetide.embedded.load.rows import Key, PodRows
-from kubetide.embedded.load.service import (
-    Float64Vector,
-    Service,
-    ServiceFacts,
-    ServiceResources,
-    ServiceStep,
-    settle,
-)
+from kubetide.embedded.load.rows import PodRows
+from kubetide.embedded.load.service import Service, ServiceFacts, ServiceResources, ServiceStep, settle
 from kubetide.embedded.load.traces import Trace
 from kubetide.embedded.load.unchanged import Unchanged, mean_cores, requests_for, total
+from kubetide.objects.meta import Key
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.ports.clock import Clock
 from kubetide.units.time import Duration, Instant, seconds
+from kubetide.units.vectors import Float64Vector
 from kubetide.watching import Informer
 
 DEFAULT_STEP = seconds(15)

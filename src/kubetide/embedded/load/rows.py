@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 
 from kubetide.embedded.load.service import Needs, Service
 from kubetide.objects.base import Quantities
+from kubetide.objects.meta import Key
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Container, Pod, acting_containers, is_finished, pod_condition
 from kubetide.units.quantity import milli, whole
 from kubetide.units.time import Instant, parse_rfc3339
-
-Key = tuple[str, str]
 
 NO_NODE = 0
 """Node number of a pod whose node is not known: it has no capacity there."""

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from kubetide.embedded.load.traces import Trace
 from kubetide.ports.errors import KubetideError
 from kubetide.units.selectors import Selector
-
-Float64Vector = NDArray[np.float64]
+from kubetide.units.vectors import Float64Vector
 
 
 class LoadError(KubetideError):

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubetide.embedded.load.rows import PodRows
-from kubetide.embedded.load.service import Float64Vector, ServiceFacts
+from kubetide.embedded.load.service import ServiceFacts
+from kubetide.units.vectors import Float64Vector
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from kubetide.experiments.capture.ends import Ends, ready_after
 from kubetide.nodes.core import decode_delta
 from kubetide.nodes.delta import Delta
 from kubetide.nodes.settings import Settings
-from kubetide.objects.meta import ApiObject, controller_of
+from kubetide.objects.meta import ApiObject, Key, controller_of
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod, is_finished
 from kubetide.ports.cloud import NodeGroup
@@ -25,7 +25,6 @@ _SECOND = 1_000_000_000
 
 WORKLOADS = ("deployments", "stateful_sets", "daemon_sets", "pdbs", "namespaces")
 """Fields of a delta whose objects a scenario begins with."""
-Key = tuple[str, str]
 Times = dict[str, list[float]]
 """Seconds, by node group."""
 

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from kubetide.experiments.capture.ticks import Tick
 from kubetide.horizontal.facts.pods import IGNORED
-from kubetide.horizontal.facts.views import Key
 from kubetide.horizontal.state import State
-from kubetide.ports.metrics import BoolVector, Int64Vector
+from kubetide.objects.meta import Key
 from kubetide.units.time import Instant
+from kubetide.units.vectors import BoolVector, Int64Vector
 
 _CPU = "cpu"
 

@@ -13,8 +13,9 @@ from kubetide.experiments.capture.manifests import limit_of
 from kubetide.experiments.capture.seen import Seen
 from kubetide.experiments.capture.services import Workload
 from kubetide.experiments.capture.ticks import Tick
-from kubetide.experiments.capture.vertical import Key, Vertical
+from kubetide.experiments.capture.vertical import Vertical
 from kubetide.objects.base import Json
+from kubetide.objects.meta import Key
 from kubetide.units.quantity import bytes_to_text
 from kubetide.units.selectors import Selector
 from kubetide.units.time import Duration, Instant, format_duration, format_rfc3339

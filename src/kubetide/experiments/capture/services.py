@@ -10,9 +10,10 @@ import msgspec
 from kubetide.experiments.capture.demand import Demand
 from kubetide.experiments.capture.ticks import Tick, Ticks
 from kubetide.horizontal.core import decode_delta
-from kubetide.horizontal.facts.views import HpaView, Key, PodView
+from kubetide.horizontal.facts.views import HpaView, PodView
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import State
+from kubetide.objects.meta import Key
 from kubetide.runtime.records import read_records
 from kubetide.units.time import Duration, Instant
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from kubetide.experiments.capture.ticks import Tick
 from kubetide.objects.base import Json
+from kubetide.objects.meta import Key
 from kubetide.runtime.records import read_records
 from kubetide.units.quantity import milli
 from kubetide.units.selectors import NOTHING, Selector
@@ -20,7 +21,6 @@ from kubetide.vertical.updater.settings import Settings as UpdaterSettings
 from kubetide.vertical.updater.state import Delta as UpdaterDelta
 
 RECOMMENDER, UPDATER = "recommender", "updater"
-Key = tuple[str, str]
 Targets = list[tuple[Instant, int]]
 """A recommendation over time: milli-CPU, or bytes in thousandths."""
 

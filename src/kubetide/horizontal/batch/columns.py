@@ -9,7 +9,6 @@ are combined elementwise in the order in which ``proposal`` combines them.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kubetide.horizontal.batch.found import Cell, Ordinary, TallyColumns
 from kubetide.horizontal.batch.hpas import HpaColumns, Segments
@@ -18,10 +17,8 @@ from kubetide.horizontal.metrics.registry import propose
 from kubetide.horizontal.metrics.types import Proposal
 from kubetide.horizontal.rules.tally import tally_columns
 from kubetide.horizontal.state import State
-from kubetide.ports.metrics import BoolVector, Int64Vector
 from kubetide.units.time import Instant
-
-Float64Vector = NDArray[np.float64]
+from kubetide.units.vectors import BoolVector, Int64Vector
 
 # Products of these stay within int64 and their quotients within int32, so nothing can wrap.
 _LARGEST_SUM = 1 << 55

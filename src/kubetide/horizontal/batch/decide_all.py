@@ -22,9 +22,9 @@ from kubetide.horizontal.state import LastPass, State
 from kubetide.horizontal.status import conditions as say
 from kubetide.horizontal.status.status import action_of
 from kubetide.objects.hpa import MetricStatus
-from kubetide.ports.metrics import BoolVector
 from kubetide.units.steps import Steps, is_pause
 from kubetide.units.time import Instant
+from kubetide.units.vectors import BoolVector
 
 # Up to here twice the number fits an int32, so a number that stays has no limit to meet.
 _LARGEST_UNLIMITED = 1 << 30

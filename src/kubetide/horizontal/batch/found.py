@@ -17,7 +17,7 @@ from kubetide.horizontal.facts.specs import Autoscaler
 from kubetide.horizontal.metrics.resource import present, status_of
 from kubetide.horizontal.metrics.types import Arithmetic, Known, MetricFailure, Proposal, Tally
 from kubetide.objects.hpa import MetricStatus
-from kubetide.ports.metrics import BoolVector, Int64Vector
+from kubetide.units.vectors import BoolVector, Int64Vector
 
 
 @dataclass(frozen=True, slots=True, eq=False)

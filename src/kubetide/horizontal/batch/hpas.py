@@ -8,11 +8,12 @@ import numpy as np
 
 from kubetide.horizontal.facts.pods import PodTable
 from kubetide.horizontal.facts.specs import Autoscaler
-from kubetide.horizontal.facts.views import Key, ScaleView
+from kubetide.horizontal.facts.views import ScaleView
 from kubetide.horizontal.memory import Recommendations
 from kubetide.horizontal.metrics.types import Metric, SampleKey, Tolerance
-from kubetide.ports.metrics import BoolVector, Int64Vector
+from kubetide.objects.meta import Key
 from kubetide.units.time import Duration
+from kubetide.units.vectors import BoolVector, Int64Vector
 
 
 class Segments:

@@ -16,11 +16,11 @@ from kubetide.horizontal.decision import (
     error_of,
     events_in_order,
 )
-from kubetide.horizontal.facts.views import Key
 from kubetide.horizontal.options.deletion_cost import ANNOTATION as DELETION_COST
 from kubetide.loop import Owners
 from kubetide.objects.cluster import ObjectReference
 from kubetide.objects.kinds import HPAS, PODS
+from kubetide.objects.meta import Key
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, Conflict, Withheld

@@ -28,7 +28,7 @@ from kubetide.horizontal.core import (
 from kubetide.horizontal.decide import absorbing, deciding
 from kubetide.horizontal.decision import Commands, Result, ScaleOutcome
 from kubetide.horizontal.explain.changes import ChangedReasons
-from kubetide.horizontal.facts.views import Key, view_of_pod
+from kubetide.horizontal.facts.views import view_of_pod
 from kubetide.horizontal.figures import HpaFigures
 from kubetide.horizontal.options.forecasting import intents, of_targets
 from kubetide.horizontal.settings import Settings
@@ -37,6 +37,7 @@ from kubetide.horizontal.status.events import COMPONENT
 from kubetide.loop import BaseLoop, Owners
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, PODS, REPLICA_SETS, STORED_KINDS, Kind
+from kubetide.objects.meta import Key
 from kubetide.plan.board import Board, Intent, Workload
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster, as_remote

@@ -13,19 +13,12 @@ from kubetide.horizontal.controller.values import ValueReader, questions_of
 from kubetide.horizontal.facts.samples import Answer, answer_of, checked
 from kubetide.horizontal.facts.specs import Autoscaler, read_spec
 from kubetide.horizontal.facts.values import Reply, shortened
-from kubetide.horizontal.facts.views import (
-    HpaView,
-    Key,
-    PodView,
-    ScaleView,
-    StatusView,
-    view_of_hpa,
-    view_of_pod,
-)
+from kubetide.horizontal.facts.views import HpaView, PodView, ScaleView, StatusView, view_of_hpa, view_of_pod
 from kubetide.horizontal.metrics.types import SampleKey
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import Delta, State
 from kubetide.objects.hpa import HorizontalPodAutoscaler
+from kubetide.objects.meta import Key
 from kubetide.objects.pod import Pod
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import MetricsError

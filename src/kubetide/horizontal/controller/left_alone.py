@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from kubetide.horizontal.facts.views import Key
 from kubetide.loop import Owners
 from kubetide.objects.hpa import HorizontalPodAutoscaler
+from kubetide.objects.meta import Key
 from kubetide.watching import Feed, Informer
 
 

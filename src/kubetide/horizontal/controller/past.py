@@ -11,11 +11,12 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from kubetide.horizontal.facts.specs import Autoscaler
-from kubetide.horizontal.facts.views import Key, ScaleView
+from kubetide.horizontal.facts.views import ScaleView
 from kubetide.horizontal.memory import MemoryEntry, ScaleEvent, ScaleEvents, remember_event
 from kubetide.horizontal.state import State
 from kubetide.objects.cluster import Event
 from kubetide.objects.kinds import EVENTS, HPAS
+from kubetide.objects.meta import Key
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError

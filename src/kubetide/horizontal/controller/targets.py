@@ -13,9 +13,10 @@ from typing import Any
 import msgspec
 
 from kubetide.horizontal.facts.specs import Autoscaler
-from kubetide.horizontal.facts.views import Key, ScaleView
+from kubetide.horizontal.facts.views import ScaleView
 from kubetide.horizontal.options.rollouts import belong_to, starting_set
 from kubetide.objects.kinds import DEPLOYMENTS, REPLICA_SETS, Kind
+from kubetide.objects.meta import Key
 from kubetide.objects.workload import Deployment, ReplicaSet, Scale
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster

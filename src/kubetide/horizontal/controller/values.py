@@ -10,11 +10,13 @@ from kubetide.acting import in_parallel
 from kubetide.horizontal.controller.sources import GuardedSource
 from kubetide.horizontal.facts.specs import Autoscaler
 from kubetide.horizontal.facts.values import Reply
-from kubetide.horizontal.facts.views import Key, ScaleView
+from kubetide.horizontal.facts.views import ScaleView
 from kubetide.horizontal.metrics.types import Question
+from kubetide.objects.meta import Key
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import MetricsError
-from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource, Int64Vector
+from kubetide.ports.metrics import CustomMetricSource, ExternalMetricSource
+from kubetide.units.vectors import Int64Vector
 
 # What upstream's clients say where the API is not served; the first finds out by discovery.
 _NO_CUSTOM = (

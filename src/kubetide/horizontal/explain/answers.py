@@ -20,7 +20,6 @@ from kubetide.horizontal.explain.calculation import (
 from kubetide.horizontal.explain.counterfactual import WhatIf, what_if_lines, what_ifs
 from kubetide.horizontal.explain.windows import Window, windows_of
 from kubetide.horizontal.facts.specs import Autoscaler, Policy, Rules
-from kubetide.horizontal.facts.views import Key
 from kubetide.horizontal.memory import OptionMemory, ScaleEvents
 from kubetide.horizontal.metrics.types import Known, Metric, MetricFailure, Proposal, Tally
 from kubetide.horizontal.options.flapping import FlapReport, flap_report
@@ -35,6 +34,7 @@ from kubetide.horizontal.rules.grouping import CLASS_NAMES, classify
 from kubetide.horizontal.rules.known import pods_of, samples_of
 from kubetide.horizontal.rules.limits import down_limit, up_limit
 from kubetide.horizontal.state import State
+from kubetide.objects.meta import Key
 from kubetide.units.time import Duration, Instant, between, format_duration, format_rfc3339
 
 _SHOWN_BEFORE = PROPOSALS | {

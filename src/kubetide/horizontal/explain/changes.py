@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from kubetide.explain.reasons import Reason
 from kubetide.horizontal.decision import Result, Settlement
 from kubetide.horizontal.facts.specs import Autoscaler
-from kubetide.horizontal.facts.views import Key
 from kubetide.horizontal.reasons import reasons_of, signature
+from kubetide.objects.meta import Key
 from kubetide.units.steps import Steps, is_pause
 
 _Signature = tuple[object, ...]

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubetide.horizontal.facts.selectors import Membership
-from kubetide.horizontal.facts.views import YEAR_ONE, Key, PodView
+from kubetide.horizontal.facts.views import YEAR_ONE, PodView
 from kubetide.horizontal.metrics.types import SampleKey
-from kubetide.ports.metrics import BoolVector, Int64Vector
+from kubetide.objects.meta import Key
+from kubetide.units.vectors import BoolVector, Int64Vector
 
 Int8Vector = NDArray[np.int8]
 

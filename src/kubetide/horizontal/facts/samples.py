@@ -15,10 +15,12 @@ import msgspec
 import numpy as np
 
 from kubetide.horizontal.facts.pods import PodTable
-from kubetide.horizontal.facts.views import YEAR_ONE, Key
+from kubetide.horizontal.facts.views import YEAR_ONE
 from kubetide.horizontal.metrics.types import SampleKey
+from kubetide.objects.meta import Key
 from kubetide.ports.errors import MetricsError
-from kubetide.ports.metrics import BoolVector, Int64Vector, PodSamples
+from kubetide.ports.metrics import PodSamples
+from kubetide.units.vectors import BoolVector, Int64Vector
 
 ONE_ZERO: Int64Vector = np.zeros(1, np.int64)
 

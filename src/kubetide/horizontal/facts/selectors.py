@@ -18,9 +18,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kubetide.horizontal.facts.index import Index
-from kubetide.horizontal.facts.views import Key, PodView
-from kubetide.ports.metrics import Int64Vector
+from kubetide.horizontal.facts.views import PodView
+from kubetide.objects.meta import Key
 from kubetide.units.selectors import Selector
+from kubetide.units.vectors import Int64Vector
 
 LabelSetKey = tuple[str, tuple[tuple[str, str], ...]]
 Posting = tuple[str, str, str]

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from kubetide.horizontal.facts.views import HpaView, Key
+from kubetide.horizontal.facts.views import HpaView
 from kubetide.horizontal.metrics.registry import read_metric
 from kubetide.horizontal.metrics.types import Metric, Tolerance
 from kubetide.horizontal.options.annotations import CALENDAR, NO_OPTIONS, Options, read_options
@@ -20,6 +20,7 @@ from kubetide.objects.hpa import (
     ResourceMetricSource,
     ScalingRules,
 )
+from kubetide.objects.meta import Key
 from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.units.time import Duration, minutes, seconds
 

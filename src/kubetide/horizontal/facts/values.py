@@ -8,7 +8,7 @@ import msgspec
 
 from kubetide.horizontal.facts.samples import ONE_ZERO
 from kubetide.horizontal.metrics.types import Question
-from kubetide.ports.metrics import Int64Vector
+from kubetide.units.vectors import Int64Vector
 
 
 class Reply(msgspec.Struct, frozen=True, omit_defaults=True):

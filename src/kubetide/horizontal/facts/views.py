@@ -19,9 +19,6 @@ from kubetide.objects.pod import Container, Pod, PodSpec, pod_condition
 from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.units.time import Instant, TimeFormatError, parse_rfc3339
 
-Key = tuple[str, str]
-"""(namespace, name)"""
-
 # Go's zero time, year 1, does not fit int64 nanoseconds; every comparison of the rules comes out
 # the same with this one, and sums with periods cannot overflow.
 YEAR_ONE = -(1 << 62)

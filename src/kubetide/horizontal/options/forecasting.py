@@ -16,11 +16,12 @@ from kubetide.forecast.headroom import LEAST_PODS, LEAST_STEPS, HeadroomScore, w
 from kubetide.forecast.seen import NOTHING, Ahead, Seen
 from kubetide.horizontal.decision import Grounds, Verdict
 from kubetide.horizontal.facts.specs import Autoscaler
-from kubetide.horizontal.facts.views import Key, PodView, ScaleView
+from kubetide.horizontal.facts.views import PodView, ScaleView
 from kubetide.horizontal.metrics.types import Known, Metric, MetricFailure, Proposal, Reading, Tally
 from kubetide.horizontal.options.annotations import CALENDAR
 from kubetide.horizontal.rules.known import pods_of
 from kubetide.horizontal.rules.limits import Limited
+from kubetide.objects.meta import Key
 from kubetide.plan.board import Intent, Workload, percentile_95
 from kubetide.units.time import Duration, Instant, after, format_duration, format_rfc3339, hours, minutes
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from kubetide.forecast.seen import NOTHING, Ahead
 from kubetide.horizontal.decision import Verdict
 from kubetide.horizontal.facts.specs import Autoscaler
-from kubetide.horizontal.facts.views import Key, ScaleView
+from kubetide.horizontal.facts.views import ScaleView
 from kubetide.horizontal.memory import OptionMemory, Recommendation, ScaleEvents
 from kubetide.horizontal.metrics.types import Tally
 from kubetide.horizontal.options.cadence import is_due
@@ -34,6 +34,7 @@ from kubetide.horizontal.rules.stabilization import Stabilized, stabilize, stabi
 from kubetide.horizontal.state import State
 from kubetide.horizontal.status import conditions as say
 from kubetide.horizontal.status import events
+from kubetide.objects.meta import Key
 from kubetide.units.time import Instant
 
 _ERROR_OF_STAGE = {

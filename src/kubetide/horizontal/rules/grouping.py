@@ -25,8 +25,8 @@ from kubetide.horizontal.facts.pods import (
 from kubetide.horizontal.facts.samples import Sample
 from kubetide.horizontal.facts.views import PodView
 from kubetide.horizontal.settings import Settings
-from kubetide.ports.metrics import BoolVector, Int64Vector
 from kubetide.units.time import Instant
+from kubetide.units.vectors import BoolVector, Int64Vector
 
 IGNORED_POD, UNREADY_POD, MISSING_POD, READY_POD = 0, 1, 2, 3
 CLASS_NAMES = ("ignored", "unready", "missing", "ready")

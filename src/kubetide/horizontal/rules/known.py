@@ -15,8 +15,8 @@ from kubetide.horizontal.options.freshness import too_old
 from kubetide.horizontal.options.ownership import owned_rows
 from kubetide.horizontal.rules.tally import tally, tally_of
 from kubetide.horizontal.state import State
-from kubetide.ports.metrics import Int64Vector
 from kubetide.units.time import Instant
+from kubetide.units.vectors import Int64Vector
 
 _NOT_ASKED = "the metric has not been asked for"
 

@@ -26,8 +26,8 @@ from kubetide.horizontal.rules.grouping import (
 )
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import State
-from kubetide.ports.metrics import BoolVector, Int64Vector
 from kubetide.units.time import Instant
+from kubetide.units.vectors import BoolVector, Int64Vector
 
 
 def pod_request(pod: PodView, key: SampleKey, pod_level: bool) -> int | str:

@@ -9,7 +9,6 @@ import numpy as np
 
 from kubetide.horizontal.decision import Commands, Result, ScaleOutcome, Settlement, Verdict
 from kubetide.horizontal.facts.specs import Autoscaler
-from kubetide.horizontal.facts.views import Key
 from kubetide.horizontal.memory import (
     Change,
     OptionMemory,
@@ -26,10 +25,10 @@ from kubetide.horizontal.status import events
 from kubetide.horizontal.status.patches import changed_fields, only_values
 from kubetide.horizontal.status.status import action_of, changed_status
 from kubetide.objects.hpa import HpaStatus
-from kubetide.objects.meta import Condition
-from kubetide.ports.metrics import Int64Vector
+from kubetide.objects.meta import Condition, Key
 from kubetide.units.steps import Steps, finish, is_pause
 from kubetide.units.time import Instant, format_rfc3339
+from kubetide.units.vectors import Int64Vector
 
 
 def absorb(state: State, commands: Commands, outcomes: Sequence[ScaleOutcome]) -> Result:

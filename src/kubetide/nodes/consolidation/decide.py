@@ -12,6 +12,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
+from kubetide.nodes.consolidation.expected import note_gone
 from kubetide.nodes.consolidation.keeping import left_of_budget
 from kubetide.nodes.consolidation.memory import Move, Undone
 from kubetide.nodes.consolidation.progress import AGAIN, advance, told
@@ -54,6 +55,7 @@ def decide(state: State, tick: Tick, now: Instant) -> Commands:
     """Return taints and increases of this tick's moves."""
     memory = state.memory.consolidation
     _forget(state, now)
+    note_gone(state, now)
     _note_undone(state, tick, now)
     budget = left_of_budget(state, "Underutilized", now)
     held = _held(state, now)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from kubetide.nodes.consolidation.settings import ConsolidationSettings
+from kubetide.objects.pod import Pod
 from kubetide.units.time import Instant
 
 
@@ -36,6 +38,17 @@ class Undone(msgspec.Struct, frozen=True, omit_defaults=True):
     until: Instant
 
 
+class GonePod(msgspec.Struct, frozen=True):
+    """A pod that is not there any more, and when that was seen."""
+
+    pod: Pod
+    at: Instant
+
+
+MOST_GONE = 1000
+"""Most pods that have gone that are remembered: the last ones."""
+
+
 class ConsolidationMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
     """All that outlives a tick.
 
@@ -49,6 +62,8 @@ class ConsolidationMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
         bought: Group -> (when, how many) nodes were bought or kept nodes got pods, within the time that is remembered.
         kept: Node -> its group, of nodes that are kept for expected demand.
         reasons: Node -> the sentence that ``explain node`` shows.
+        going: Pods that have gone since the last decision.
+        gone: Pods that have gone within the last half hour, by time.
     """
 
     moves: tuple[Move, ...] = ()
@@ -60,3 +75,10 @@ class ConsolidationMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
     bought: dict[str, tuple[tuple[Instant, int], ...]] = {}
     kept: dict[str, str] = {}
     reasons: dict[str, str] = {}
+    going: tuple[Pod, ...] = ()
+    gone: tuple[GonePod, ...] = ()
+
+    def note_gone(self, pod: Pod, settings: ConsolidationSettings) -> None:
+        """Note that a pod is not there any more; when that was is for the next decision to say."""
+        if settings.consolidation_enabled and pod.spec.node_name:
+            self.going = (*self.going[1 - MOST_GONE :], pod)

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kubetide.nodes.consolidation.candidates import Candidate, candidates
+from kubetide.nodes.consolidation.candidates import Candidate, candidates, load_of
+from kubetide.nodes.consolidation.dear import dear_nodes
+from kubetide.nodes.consolidation.expected import expected, place_expected
 from kubetide.nodes.consolidation.fills import Candidates, Fill, Targets, best_fill, equivalents
 from kubetide.nodes.consolidation.keeping import kept_of
 from kubetide.nodes.consolidation.memory import Move
@@ -123,21 +125,54 @@ class _Searching:
         last = state.memory.last_scale_up or state.memory.started or now
         # So long nothing has been bought for pods: so long, it is expected, nothing will be.
         self._calm = between(last, now) / hours(1)
-        self._accepts: dict[tuple[int, str], bool] = {}
+        self._visited: dict[str, None] = {}
+        """Nodes that have pods only in this search: expected ones, and such as moves have put there."""
+        self._accepts: dict[tuple[PodClass, str], bool] = {}
 
     def run(self) -> None:
-        """Removals first: they need no new node."""
+        """Dear nodes are replaced first. Then removals: they need no new node."""
         targets = self._targets()
+        self._keep_for_expected()
+        self._fills(targets, 0.0)
+        if not self._some:
+            return
         tried = 0
         for one, worth in zip(list(self._some.values()), self._worth_removing(targets), strict=True):
             if worth and tried < _MOST_REMOVALS and self._left > 0 and self._may_go(one):
                 tried += 1
                 self._remove(one)
+        self._fills(targets, self._calm)
+
+    def _fills(self, targets: Sequence[Target], calm: float) -> None:
+        """Take new nodes as long as there are good ones; with no calm those that cost less for the same capacity."""
         for _ in range(_MOST_FILLS):
             if self._left <= 0 or self._most_new() <= 0 or not targets or not self._some:
                 break
-            if not self._fill(targets):
+            if not self._fill(targets, calm):
                 break
+
+    def _keep_for_expected(self) -> None:
+        """Close dear nodes to the pods of others, and put pods that are expected onto the nodes that are open."""
+        templates = self._tick.templates
+        for name in dear_nodes(self._state, templates):
+            self._simulation.close(name)
+        pods = expected(self._state, templates, self._now)
+        self._visited.update(
+            dict.fromkeys(place_expected(self._snapshot, pods, self._simulation.open_rows()))
+        )
+
+    def _load(self, one: Candidate) -> tuple[Pod, ...]:
+        """Return the pods that need another place when the node goes, with those that are on it only in this search."""
+        own = (*one.moves.pods, *one.ending)
+        if one.name not in self._visited:
+            return own
+        known = self._state.pods
+        visitors = (
+            pod
+            for pod in self._snapshot.pods_on(one.name)
+            if (there := known.get(key_of(pod))) is None or there.spec.node_name != one.name
+        )
+        return (*own, *visitors)
 
     def _worth_removing(self, targets: Sequence[Target]) -> list[bool]:
         """Return which candidates are worth removing without a new node.
@@ -186,9 +221,10 @@ class _Searching:
     def _remove(self, one: Candidate) -> None:
         self._found.tried += 1
         try:
-            self._simulation.move(one.name, (*one.moves.pods, *one.ending))
+            moved = self._simulation.move(one.name, self._load(one))
         except NoRoom:
             return
+        self._visited.update(dict.fromkeys(moved.values()))
         self._simulation.remove(one.name)
         self._take([one], "", one.price)
 
@@ -244,12 +280,13 @@ class _Searching:
             )
         )
 
-    def _fill(self, targets: Sequence[Target]) -> bool:
+    def _fill(self, targets: Sequence[Target], calm: float) -> bool:
         """Find the best new node for some of the candidates, and take it if the filters agree; False at the end."""
         some = [one for one in self._some.values() if self._may_go(one)]
         if not some:
             return False
         columns, stocks = self._columns(some, targets)
+        columns = columns._replace(calms=np.minimum(columns.calms, calm))
         allowed = self._allowed(some, targets, columns, stocks)
         fill = best_fill(columns, stocks, allowed, self._left)
         if fill is None:
@@ -262,12 +299,13 @@ class _Searching:
         return True
 
     def _columns(self, some: Sequence[Candidate], targets: Sequence[Target]) -> tuple[Candidates, Targets]:
-        names = list(dict.fromkeys(name for one in some for name in one.load))
+        loads = [load_of(self._load(one)) if one.name in self._visited else one.load for one in some]
+        names = list(dict.fromkeys(name for load in loads for name in load))
         columns = Candidates(
             prices=np.array([one.price for one in some]),
             stays=np.array([one.stay for one in some]),
             disruptions=np.array([one.disruption for one in some]),
-            loads=np.array([[one.load.get(name, 0) for name in names] for one in some], np.float64),
+            loads=np.array([[load.get(name, 0) for name in names] for load in loads], np.float64),
             capacities=np.array(
                 [[0 if name == PODS else one.capacity.get(name, 0) for name in names] for one in some],
                 np.float64,
@@ -292,7 +330,7 @@ class _Searching:
         fits &= columns.values[:, None] > 0
         for row, one in enumerate(some):
             own = self._tick.templates.get(one.group)
-            classes = {id(found): found for found in map(classify_unbound, (*one.moves.pods, *one.ending))}
+            classes = {id(found): found for found in map(classify_unbound, self._load(one))}
             for at in np.flatnonzero(fits[row]).tolist():
                 target = targets[at]
                 equal = target.group == one.group or (
@@ -305,7 +343,7 @@ class _Searching:
 
     def _accepted(self, pod_class: PodClass, target: Target) -> bool:
         """Return whether an empty node of the group takes a pod of the class."""
-        key = id(pod_class), target.group
+        key = pod_class, target.group
         known = self._accepts.get(key)
         if known is None:
             fresh = target.template.fresh
@@ -326,6 +364,7 @@ class _Searching:
         pods: list[Pod] = [pod for one in chosen for pod in (*one.moves.pods, *one.ending)]
         if too_many or paid <= target.price or not self._allowances.allow_together(pods):
             return chosen
+        pods = [pod for one in chosen for pod in self._load(one)]
         name = f"{target.template.node.metadata.name}-consolidated-{len(self._found.moves):04d}"
         self._snapshot.fork()
         for pod in pods:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Generic, TypeVar
 
-from kubetide.watching import Key
+from kubetide.objects.meta import Key
 
 T = TypeVar("T")
 

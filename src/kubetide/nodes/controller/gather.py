@@ -52,7 +52,7 @@ from kubetide.objects.kinds import (
     VOLUME_KINDS,
     Kind,
 )
-from kubetide.objects.meta import controller_of
+from kubetide.objects.meta import Key, controller_of
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod, is_finished
 from kubetide.objects.workload import ReplicationController
@@ -61,7 +61,7 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud, GroupCandidate, NodeGroup
 from kubetide.ports.cluster import Cluster
 from kubetide.scheduling.pods.volume_use import claims_of
-from kubetide.watching import Caches, Feed, Informer, Key, holds_of
+from kubetide.watching import Caches, Feed, Informer, holds_of
 
 T = TypeVar("T")
 

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 
 from kubetide.nodes.decision import Action, AddTaint, Outcomes
 from kubetide.nodes.facts.nodes import TO_BE_DELETED, has_taint
+from kubetide.objects.meta import Key
 from kubetide.objects.node import Node
 from kubetide.ports.clock import Clock
 from kubetide.units.time import Duration, milliseconds, seconds
-from kubetide.watching import Informer, Key
+from kubetide.watching import Informer
 
 POLL = milliseconds(50)
 PATIENCE = seconds(30)

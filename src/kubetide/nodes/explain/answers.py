@@ -10,7 +10,6 @@ from math import inf
 import msgspec
 from msgspec.structs import replace
 
-from kubetide.nodes.decision import Key
 from kubetide.nodes.explain.blockers import way_out
 from kubetide.nodes.explain.counterfactual import Remedy, Supposing
 from kubetide.nodes.explain.created_groups import takers_sentence
@@ -21,6 +20,7 @@ from kubetide.nodes.facts.nodes import is_being_deleted, tainted_for_deletion
 from kubetide.nodes.facts.pods import is_unschedulable
 from kubetide.nodes.scale_up.tick import Tick, Verdict
 from kubetide.nodes.state import State
+from kubetide.objects.meta import Key
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import Shortfall
 from kubetide.units.time import Instant, format_rfc3339

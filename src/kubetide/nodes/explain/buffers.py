@@ -12,11 +12,9 @@ from kubetide.nodes.state import State
 from kubetide.nodes.templates.learning import learn
 from kubetide.objects.capacity import CapacityBuffer
 from kubetide.objects.kinds import CAPACITY_BUFFERS
-from kubetide.objects.meta import controller_of
+from kubetide.objects.meta import Key, controller_of
 from kubetide.objects.pod import Pod
 from kubetide.units.time import Instant
-
-Key = tuple[str, str]
 
 
 def explain_buffer(state: State, key: Key, now: Instant) -> list[str]:

@@ -26,10 +26,11 @@ from kubetide.nodes.scale_up.orchestrator import open_tick, plan_scale_up
 from kubetide.nodes.scale_up.pods import kind_of
 from kubetide.nodes.scale_up.tick import Rejection, Tick
 from kubetide.nodes.settings import Settings, parse_gpu_total
-from kubetide.nodes.state import Key, State
+from kubetide.nodes.state import State
 from kubetide.nodes.templates.build import learn_templates
 from kubetide.nodes.templates.learning import learn
 from kubetide.nodes.templates.template import Template
+from kubetide.objects.meta import Key
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import NodeGroup

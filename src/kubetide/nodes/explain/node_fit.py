@@ -24,7 +24,8 @@ from kubetide.nodes.explain.pod_changes import (
 )
 from kubetide.nodes.export import copy_state
 from kubetide.nodes.facts.amounts import refusal_text
-from kubetide.nodes.state import Key, State
+from kubetide.nodes.state import State
+from kubetide.objects.meta import Key
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import Refusal, Shortfall, Snapshot, classify_unbound

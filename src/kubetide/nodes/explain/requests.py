@@ -15,11 +15,10 @@ from kubetide.nodes.state import State
 from kubetide.nodes.templates.learning import learn
 from kubetide.objects.capacity import ProvisioningRequest, condition_of, is_true
 from kubetide.objects.kinds import PROVISIONING_REQUESTS
+from kubetide.objects.meta import Key
 from kubetide.objects.pod import Pod
 from kubetide.scheduling.placement import place
 from kubetide.units.time import Instant, after, format_rfc3339
-
-Key = tuple[str, str]
 
 _SWITCHED_OFF = "this run serves no ProvisioningRequests: --enable-provisioning-requests turns them on"
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from operator import itemgetter
 
-from kubetide.nodes.delta import Key
-from kubetide.objects.meta import OwnerReference, controller_of
+from kubetide.objects.meta import Key, OwnerReference, controller_of
 from kubetide.objects.pod import Pod
 
 
@@ -34,12 +33,12 @@ class HeldPods:
         else:
             self.pending[key] = pod
 
-    def drop(self, key: Key) -> bool:
-        """Let a pod go, and says whether it was here."""
+    def drop(self, key: Key) -> Pod | None:
+        """Let a pod go and return it; None where it was not here."""
         if self._by_owner is not None:
             self._forget_owner(key)
         self.pending.pop(key, None)
-        return self.by_key.pop(key, None) is not None
+        return self.by_key.pop(key, None)
 
     def controlled_by(self, owner_uid: str) -> list[Pod]:
         """Return the pods that an object controls and that are not being deleted, in name order."""

@@ -17,8 +17,8 @@ from kubetide.nodes.least_cost.solver.problem import BoolMatrix, FloatVector
 from kubetide.nodes.least_cost.solver.rates import rates_of
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import PodClass, Snapshot
-from kubetide.scheduling.columns.rows import Int64Vector
 from kubetide.scheduling.pods.resources import PODS
+from kubetide.units.vectors import Int64Vector
 
 
 class Item(NamedTuple):

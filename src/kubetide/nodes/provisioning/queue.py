@@ -37,9 +37,10 @@ from kubetide.nodes.provisioning.names import (
     RESERVATION_OVER_REASON,
 )
 from kubetide.nodes.provisioning.pods import NoPods, pods_of
-from kubetide.nodes.provisioning.tick import Key, RequestsTick
+from kubetide.nodes.provisioning.tick import RequestsTick
 from kubetide.nodes.state import State
 from kubetide.objects.capacity import ProvisioningRequest, is_true
+from kubetide.objects.meta import Key
 from kubetide.objects.pod import Pod
 from kubetide.scheduling.placement import place
 from kubetide.units.time import Duration, Instant, after

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kubetide.objects.capacity import ProvisioningRequest
+from kubetide.objects.meta import Key
 from kubetide.objects.pod import Pod
-
-Key = tuple[str, str]
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from kubetide.nodes.scale_down.pods import Key
+from kubetide.objects.meta import Key
 from kubetide.objects.pod import Pod
 from kubetide.objects.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
 from kubetide.units.selectors import Selector, SelectorError

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kubetide.objects.meta import Key
 from kubetide.objects.pod import Pod
 from kubetide.units.time import Duration, Instant, after, parse_rfc3339, seconds
-
-Key = tuple[str, str]
 
 _DEFAULT_GRACE_S = 30
 _LONG_TERMINATING: Duration = seconds(30)

@@ -73,6 +73,12 @@ class Simulation:
             self._closed[name] = None
             self._open[self._index[name]] = False
 
+    def open_rows(self) -> BoolVector:
+        """Return which rows of the snapshot are destinations."""
+        found: BoolVector = np.zeros(len(self._snapshot.node_names), np.bool_)
+        found[self._order.rows] = self._open & ~self._cordoned
+        return found
+
     def remove(self, name: str) -> None:
         """Take the node away: for the removals that follow it is not there."""
         self.close(name)

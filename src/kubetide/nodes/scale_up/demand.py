@@ -25,14 +25,12 @@ from kubetide.nodes.facts.pods import (
 from kubetide.nodes.scale_down.pods import is_expendable
 from kubetide.nodes.scale_up.injected_pods import INJECTED, injected_pods
 from kubetide.nodes.state import State
-from kubetide.objects.meta import ObjectMeta, OwnerReference, controller_of
+from kubetide.objects.meta import Key, ObjectMeta, OwnerReference, controller_of
 from kubetide.objects.pod import Pod, PodSpec, PodStatus
 from kubetide.objects.workload import ReplicaSet
 from kubetide.plan.board import Intent, Workload, missing_replicas, percentile_95
 from kubetide.ports.plugins import Plugin, PluginGroup, PluginNotUsable
 from kubetide.units.time import Duration, Instant, after, minutes
-
-Key = tuple[str, str]
 
 EXPECTED_BOOT = minutes(3)
 EXPECTED_START = minutes(1)

@@ -16,11 +16,11 @@ import numpy as np
 
 from kubetide.nodes.templates.matrix import TemplateMatrix
 from kubetide.scheduling import PodClass, Snapshot
-from kubetide.scheduling.columns.rows import BoolVector
 from kubetide.scheduling.estimator.template import check_in_cluster
 from kubetide.scheduling.filters.in_use import filters_in_use
 from kubetide.scheduling.filters.registry import FIRST_FILTERS
 from kubetide.scheduling.refusal import Refusal
+from kubetide.units.vectors import BoolVector
 
 Refusals = dict[int, Refusal]
 """By number of the template: why it does not take a class. Templates that are not there take it. Not to be changed."""

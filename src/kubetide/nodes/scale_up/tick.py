@@ -10,6 +10,7 @@ from kubetide.nodes.expander.base import Option
 from kubetide.nodes.provisioning.tick import RequestsTick
 from kubetide.nodes.registry.view import ClusterView, GroupView
 from kubetide.nodes.templates.template import Template
+from kubetide.objects.meta import Key
 from kubetide.objects.pod import Pod
 from kubetide.plan.board import Workload
 from kubetide.ports.cloud import NewGroup, NodeGroup
@@ -18,8 +19,6 @@ from kubetide.scheduling.estimator.packing import Estimator
 from kubetide.scheduling.placement import Search
 from kubetide.scheduling.pods.grouping import PodGroup
 from kubetide.units.time import ZERO, Duration
-
-Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from kubetide.nodes.templates.template import Template
 from kubetide.scheduling import ClusterFacts, Snapshot
-from kubetide.scheduling.columns.rows import Int64Vector
 from kubetide.scheduling.pods.classes import classify_unbound
 from kubetide.scheduling.pods.node_selection import HOSTNAME
+from kubetide.units.vectors import Int64Vector
 
 _MOST_PLACES = 64
 """So many sets of labels are cached; pods have few."""

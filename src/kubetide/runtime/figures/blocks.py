@@ -15,16 +15,12 @@ from zlib import crc32
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from kubetide.ports.metrics import Int64Vector
 from kubetide.units.time import Instant
+from kubetide.units.vectors import Float64Vector, Int64Vector
 
 _HEAD: Final = Struct("<4sIIq")
 _MAGIC: Final = b"KTF1"
-
-
-Float64Vector = npt.NDArray[np.float64]
 
 
 class SeriesKey(NamedTuple):

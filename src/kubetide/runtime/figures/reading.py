@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kubetide.ports.metrics import Int64Vector
-from kubetide.runtime.figures.blocks import Float64Vector, SeriesKey, decode_blocks
+from kubetide.runtime.figures.blocks import SeriesKey, decode_blocks
 from kubetide.runtime.index_lines import figures_of, index_of
 from kubetide.runtime.read_before import ReadBefore
 from kubetide.runtime.records import recorded_loops, segments
 from kubetide.units.time import Instant, minutes
+from kubetide.units.vectors import Float64Vector, Int64Vector
 
 _GAP = minutes(3)
 """Between two processes: what was known before holds no longer than this."""

@@ -9,9 +9,8 @@ import numpy as np
 from kubetide.units.time import Instant
 
 if TYPE_CHECKING:
-    from kubetide.ports.metrics import Int64Vector
-    from kubetide.runtime.figures.blocks import Float64Vector
     from kubetide.runtime.figures.reading import Column
+    from kubetide.units.vectors import Float64Vector, Int64Vector
 
 
 def thinned(column: Column, since: Instant, until: Instant, points: int) -> Column:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from kubetide.objects.kinds import HPAS, LEASES
+from kubetide.objects.meta import Key
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, KubetideError, NotFound
@@ -14,7 +15,6 @@ from kubetide.runtime.handover.ownership import (
     MANAGED_HPAS,
     OTHERS,
     OWN,
-    Key,
     State,
     Verdict,
     View,

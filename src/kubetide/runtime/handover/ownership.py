@@ -20,6 +20,7 @@ import msgspec
 
 from kubetide.objects.base import json_name
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, Kind
+from kubetide.objects.meta import Key
 from kubetide.units.time import (
     ZERO,
     Duration,
@@ -50,7 +51,6 @@ _PEOPLE: Final = ("kubectl",)
 _BESIDE_AN_HPA: Final = ("keda",)
 """Managers that scale a target from and to zero while an HPA controller does the rest."""
 
-Key = tuple[str, str]
 TargetKind = tuple[str, str]
 """Group, and kind in lower case, which is how a reference may be written."""
 Target = tuple[str, str, str, str]

@@ -14,10 +14,10 @@ from typing import Any
 
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import HPAS
+from kubetide.objects.meta import Key
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, Conflict, NotFound
-from kubetide.runtime.handover.ownership import Key
 from kubetide.units.time import Duration, seconds
 
 MESSAGE = "kubetide handover asks who serves this HPA; who does puts this right"

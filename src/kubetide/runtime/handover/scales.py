@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from kubetide.objects.kinds import DEPLOYMENTS, REPLICATION_CONTROLLERS, STORED_KINDS, Kind
+from kubetide.objects.meta import Key
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError
@@ -24,7 +25,7 @@ from kubetide.runtime.handover.ownership import (
     scale_view_of,
 )
 from kubetide.units.time import seconds
-from kubetide.watching import Informer, Key
+from kubetide.watching import Informer
 
 _ASK_AGAIN = seconds(30)
 """As often as the HPA loop asks what the cluster serves."""

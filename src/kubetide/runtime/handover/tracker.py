@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Collection
 from typing import Any
 
+from kubetide.objects.meta import Key
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.runtime.handover.ownership import (
@@ -14,7 +15,6 @@ from kubetide.runtime.handover.ownership import (
     MANAGED_HPAS,
     OWN,
     UNCLAIMED,
-    Key,
     ManagedHpa,
     ScaleView,
     State,

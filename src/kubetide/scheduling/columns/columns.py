@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kubetide.scheduling.pods.resources import wrap
+from kubetide.units.vectors import Int64Vector
 
-Int64Vector = npt.NDArray[np.int64]
 CodeVector = npt.NDArray[np.int32]
 
 

@@ -14,16 +14,16 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from kubetide.scheduling.columns.columns import Int64Vector, LabelColumn, cells_of
+from kubetide.scheduling.columns.columns import LabelColumn, cells_of
 from kubetide.scheduling.columns.counts import Counts
 from kubetide.scheduling.columns.pod_index import Choice, choices_of
 from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.pods.terms import PodTerm
 from kubetide.scheduling.snapshot.cluster_facts import ClusterFacts
 from kubetide.units.selectors import Selector
+from kubetide.units.vectors import BoolVector, Int64Vector
 
 CodeVector = npt.NDArray[np.int32]
-BoolVector = npt.NDArray[np.bool_]
 
 
 class CountKey(Hashable, Protocol):

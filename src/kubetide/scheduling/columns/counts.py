@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubetide.scheduling.columns.columns import Int64Vector, cells_of
+from kubetide.scheduling.columns.columns import cells_of
 from kubetide.scheduling.thresholds import PLACES_IN_DICT
+from kubetide.units.vectors import Int64Vector
 
 
 class Counts:

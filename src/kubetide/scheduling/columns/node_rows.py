@@ -16,9 +16,8 @@ from kubetide.scheduling.columns.columns import Column, LabelColumn, cells_of
 from kubetide.scheduling.pods.node_selection import HOSTNAME
 from kubetide.scheduling.pods.pod_class import Charges, ColumnKey, Port
 from kubetide.scheduling.pods.resources import node_allocatable
+from kubetide.units.vectors import BoolVector, Int64Vector
 
-Int64Vector = npt.NDArray[np.int64]
-BoolVector = npt.NDArray[np.bool_]
 CodeVector = npt.NDArray[np.int32]
 
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from kubetide.scheduling.pods.pod_class import PodClass, Use
 from kubetide.scheduling.thresholds import CLASSES_ADDED_ONE_BY_ONE, LABEL_VALUES_INDEXED
 from kubetide.units.selectors import Selector
+from kubetide.units.vectors import Int64Vector
 
-Int64Vector = npt.NDArray[np.int64]
 CodeVector = npt.NDArray[np.int32]
 
 Mark = Hashable

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from kubetide.objects.node import Node
 from kubetide.scheduling.columns.counting import (
@@ -24,9 +23,7 @@ from kubetide.scheduling.pods.pod_class import PodClass, Use
 from kubetide.scheduling.snapshot.cluster_facts import ClusterFacts
 from kubetide.scheduling.snapshot.node_pods import NodePods
 from kubetide.scheduling.thresholds import DOMAINS_EXTENDED_BY_COPIES, POD_INDEX_CHANGES
-
-Int64Vector = npt.NDArray[np.int64]
-BoolVector = npt.NDArray[np.bool_]
+from kubetide.units.vectors import BoolVector, Int64Vector
 
 _MEMO_SIZE = 1 << 14
 

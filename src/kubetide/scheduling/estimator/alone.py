@@ -13,11 +13,11 @@ import numpy as np
 
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
-from kubetide.scheduling.columns.rows import Int64Vector
 from kubetide.scheduling.estimator.new_nodes import NewNodes
 from kubetide.scheduling.estimator.round_robin import go_round
 from kubetide.scheduling.pods.grouping import PodGroup
 from kubetide.scheduling.snapshot.snapshot import Snapshot
+from kubetide.units.vectors import Int64Vector
 
 
 class AlonePacking:

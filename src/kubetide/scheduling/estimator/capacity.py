@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from kubetide.scheduling.columns.counting import DomainTable
-from kubetide.scheduling.columns.rows import BoolVector, Int64Vector
 from kubetide.scheduling.filters.base import UNLIMITED, Term
 from kubetide.scheduling.filters.inter_pod_terms import NearTerm, SpreadTerm
 from kubetide.scheduling.pods.node_selection import HOSTNAME
 from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.pods.resources import PODS
 from kubetide.scheduling.snapshot.verdicts import Known
+from kubetide.units.vectors import BoolVector, Int64Vector
 
 
 def terms_of(known: Known) -> list[Term] | None:

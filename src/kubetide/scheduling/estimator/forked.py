@@ -23,7 +23,6 @@ import numpy as np
 
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
-from kubetide.scheduling.columns.rows import BoolVector, Int64Vector
 from kubetide.scheduling.estimator.capacity import (
     capacity_by_amounts,
     is_shared,
@@ -41,6 +40,7 @@ from kubetide.scheduling.pods.grouping import PodGroup
 from kubetide.scheduling.pods.node_selection import HOSTNAME
 from kubetide.scheduling.snapshot.snapshot import Snapshot
 from kubetide.scheduling.snapshot.verdicts import Known
+from kubetide.units.vectors import BoolVector, Int64Vector
 
 
 class ForkedPacking:

@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
-from kubetide.scheduling.columns.rows import Int64Vector
 from kubetide.scheduling.estimator.template import fresh_node
 from kubetide.scheduling.filters.node_ports import collide
 from kubetide.scheduling.pods.node_selection import HOSTNAME
 from kubetide.scheduling.pods.pod_class import ColumnKey, PodClass, Port
 from kubetide.scheduling.pods.resources import PODS
 from kubetide.scheduling.snapshot.cluster_facts import ClusterFacts
+from kubetide.units.vectors import Int64Vector
 
 _UNLIMITED = np.iinfo(np.int64).max
 

@@ -19,7 +19,6 @@ import numpy as np
 
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
-from kubetide.scheduling.columns.rows import Int64Vector
 from kubetide.scheduling.estimator.alone import AlonePacking
 from kubetide.scheduling.estimator.demands import Demands
 from kubetide.scheduling.estimator.fast_path import fast_path_group
@@ -30,6 +29,7 @@ from kubetide.scheduling.pods.classes import classify_unbound
 from kubetide.scheduling.pods.grouping import PodGroup
 from kubetide.scheduling.snapshot.snapshot import Snapshot
 from kubetide.scheduling.thresholds import PODS_A_CLASS_ONE_BY_ONE
+from kubetide.units.vectors import Int64Vector
 
 NO_NODE = -1
 """A threshold under which nothing may be added."""

@@ -24,13 +24,13 @@ from msgspec.structs import replace
 
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
-from kubetide.scheduling.columns.rows import BoolVector
 from kubetide.scheduling.estimator.order import Orders
 from kubetide.scheduling.estimator.packing import Limits
 from kubetide.scheduling.pods.classes import classify
 from kubetide.scheduling.pods.grouping import PodGroup
 from kubetide.scheduling.pods.node_selection import HOSTNAME
 from kubetide.scheduling.snapshot.snapshot import Snapshot
+from kubetide.units.vectors import BoolVector
 
 _SKEWED = "node(s) didn't match pod topology spread constraints"
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kubetide.scheduling.columns.rows import Int64Vector
+from kubetide.units.vectors import Int64Vector
 
 
 class Fill(NamedTuple):

@@ -15,11 +15,11 @@ from typing import NamedTuple
 import numpy as np
 
 from kubetide.scheduling.columns.columns import cells_of
-from kubetide.scheduling.columns.rows import Int64Vector
 from kubetide.scheduling.estimator.conditions import Conditions, OwnSpread
 from kubetide.scheduling.filters.base import UNLIMITED
 from kubetide.scheduling.pods.terms import is_first_of_its_kind
 from kubetide.scheduling.thresholds import NEW_NODES_ONE_BY_ONE
+from kubetide.units.vectors import Int64Vector
 
 _ROOM = 16
 

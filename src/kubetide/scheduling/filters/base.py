@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol, runtime_checkable
 
-from kubetide.scheduling.columns.rows import BoolVector, Rows
+from kubetide.scheduling.columns.rows import Rows
 from kubetide.scheduling.pods.pod_class import Need, PodClass
 from kubetide.scheduling.refusal import Refusal
+from kubetide.units.vectors import BoolVector
 
 
 class Filter(Protocol):

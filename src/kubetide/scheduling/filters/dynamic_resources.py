@@ -8,7 +8,7 @@ import numpy as np
 
 from kubetide.objects.node import Node
 from kubetide.objects.resource import ResourceClaim
-from kubetide.scheduling.columns.rows import BoolVector, Rows
+from kubetide.scheduling.columns.rows import Rows
 from kubetide.scheduling.devices.asked import (
     Problem,
     allocate_on,
@@ -24,6 +24,7 @@ from kubetide.scheduling.pods.device_use import DeviceUse
 from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.pods.resources import node_allocatable
 from kubetide.scheduling.refusal import ERROR, UNRESOLVABLE, Refusal
+from kubetide.units.vectors import BoolVector
 
 CANNOT_ALLOCATE = "cannot allocate all claims"
 NOT_AVAILABLE = "resourceclaim not available on the node"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubetide.scheduling.columns.rows import BoolVector, Rows
+from kubetide.scheduling.columns.rows import Rows
 from kubetide.scheduling.filters.inter_pod_terms import TermJudge, affinity_terms
 from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.refusal import UNRESOLVABLE, UNSCHEDULABLE, Refusal
+from kubetide.units.vectors import BoolVector
 
 AFFINITY = "node(s) didn't match pod affinity rules"
 ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"

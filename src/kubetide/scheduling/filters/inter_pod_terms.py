@@ -16,12 +16,13 @@ import numpy as np
 from kubetide.objects.node import Node
 from kubetide.scheduling.columns.columns import LabelColumn
 from kubetide.scheduling.columns.counting import CountKey, DomainTable, MatchingPods, SpreadPods
-from kubetide.scheduling.columns.rows import BoolVector, Rows
+from kubetide.scheduling.columns.rows import Rows
 from kubetide.scheduling.filters.base import UNLIMITED, Judge
 from kubetide.scheduling.filters.node_affinity import NodeAffinity
 from kubetide.scheduling.filters.taint_toleration import TaintToleration
 from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.pods.terms import SpreadConstraint, is_first_of_its_kind
+from kubetide.units.vectors import BoolVector
 
 _AFFINITY = NodeAffinity()
 _TAINTS = TaintToleration()

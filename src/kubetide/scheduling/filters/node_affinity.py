@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from kubetide.scheduling.columns.node_rows import labels_of
-from kubetide.scheduling.columns.rows import BoolVector, Rows
+from kubetide.scheduling.columns.rows import Rows
 from kubetide.scheduling.pods.node_selection import NodeSelection, Requirement, Term
 from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.refusal import Refusal
+from kubetide.units.vectors import BoolVector
 
 REASON = "node(s) didn't match Pod's node affinity/selector"
 CONFLICT = "pod affinity terms conflict"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubetide.scheduling.columns.rows import BoolVector, Rows
+from kubetide.scheduling.columns.rows import Rows
 from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.refusal import Refusal
+from kubetide.units.vectors import BoolVector
 
 REASON = "node(s) didn't match the requested node name"
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kubetide.scheduling.columns.rows import BoolVector, Rows
+from kubetide.scheduling.columns.rows import Rows
 from kubetide.scheduling.pods.pod_class import ANY_IP, Need, PodClass, Port
 from kubetide.scheduling.refusal import UNSCHEDULABLE, Refusal
+from kubetide.units.vectors import BoolVector
 
 REASON = "node(s) didn't have free ports for the requested pod ports"
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kubetide.scheduling.columns.rows import BoolVector, Rows
+from kubetide.scheduling.columns.rows import Rows
 from kubetide.scheduling.pods.pod_class import ColumnKey, Need, PodClass
 from kubetide.scheduling.pods.resources import PODS
 from kubetide.scheduling.refusal import ERROR, UNRESOLVABLE, UNSCHEDULABLE, Refusal, Shortfall
+from kubetide.units.vectors import BoolVector
 
 TOO_MANY_PODS = "Too many pods"
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from kubetide.objects.node import Taint
-from kubetide.scheduling.columns.rows import BoolVector, Rows
+from kubetide.scheduling.columns.rows import Rows
 from kubetide.scheduling.filters.taint_toleration import tolerates
 from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.refusal import Refusal
+from kubetide.units.vectors import BoolVector
 
 REASON = "node(s) were unschedulable"
 

@@ -7,11 +7,12 @@ import numpy as np
 
 from kubetide.objects.storage import PersistentVolumeClaim
 from kubetide.scheduling.columns.pod_index import Choice
-from kubetide.scheduling.columns.rows import BoolVector, Rows
+from kubetide.scheduling.columns.rows import Rows
 from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.refusal import UNSCHEDULABLE, Refusal
 from kubetide.scheduling.snapshot.cluster_facts import ClusterFacts
 from kubetide.scheduling.snapshot.volumes import Volumes, is_made_for
+from kubetide.units.vectors import BoolVector
 
 REASON = "node(s) exceed max volume count"
 

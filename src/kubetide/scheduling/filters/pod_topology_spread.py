@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubetide.scheduling.columns.rows import BoolVector, Rows
+from kubetide.scheduling.columns.rows import Rows
 from kubetide.scheduling.filters.inter_pod_terms import TermJudge, spread_terms
 from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.refusal import ERROR, UNSCHEDULABLE, Refusal
+from kubetide.units.vectors import BoolVector
 
 REASON = "node(s) didn't match pod topology spread constraints"
 MISSING_LABEL = f"{REASON} (missing required label)"

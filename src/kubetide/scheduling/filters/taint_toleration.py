@@ -9,9 +9,10 @@ import numpy as np
 
 from kubetide.objects.node import Taint
 from kubetide.objects.pod import Toleration
-from kubetide.scheduling.columns.rows import BoolVector, Rows
+from kubetide.scheduling.columns.rows import Rows
 from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.refusal import Refusal
+from kubetide.units.vectors import BoolVector
 
 REASON = "node(s) had untolerated taint(s)"
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from kubetide.objects.node import Node
 from kubetide.scheduling.columns.node_rows import labels_of
-from kubetide.scheduling.columns.rows import BoolVector, Rows
+from kubetide.scheduling.columns.rows import Rows
 from kubetide.scheduling.filters.binding_rules import (
     PodClaims,
     label_keys,
@@ -20,6 +20,7 @@ from kubetide.scheduling.filters.binding_rules import (
 from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.refusal import ERROR, Refusal
 from kubetide.scheduling.snapshot.volumes import SELECTED_NODE, ModeUnknown, Volumes, is_made_for
+from kubetide.units.vectors import BoolVector
 
 NOT_FOUND = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 NODE_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"

@@ -7,11 +7,12 @@ import numpy as np
 
 from kubetide.scheduling.columns.counting import CountColumn
 from kubetide.scheduling.columns.pod_index import Choice
-from kubetide.scheduling.columns.rows import BoolVector, Rows
+from kubetide.scheduling.columns.rows import Rows
 from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.pods.volume_use import ClaimUse, Disk
 from kubetide.scheduling.refusal import UNSCHEDULABLE, Refusal
 from kubetide.scheduling.snapshot.cluster_facts import ClusterFacts
+from kubetide.units.vectors import BoolVector
 
 DISK_CONFLICT = "node(s) had no available disk"
 ONE_POD_CONFLICT = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"

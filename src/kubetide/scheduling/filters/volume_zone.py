@@ -6,10 +6,11 @@ import numpy as np
 
 from kubetide.objects.storage import PersistentVolumeClaim
 from kubetide.scheduling.columns.node_rows import labels_of
-from kubetide.scheduling.columns.rows import BoolVector, Rows
+from kubetide.scheduling.columns.rows import Rows
 from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.refusal import Refusal
 from kubetide.scheduling.snapshot.volumes import ModeUnknown, Volumes
+from kubetide.units.vectors import BoolVector
 
 REASON = "node(s) had no available volume zone"
 

@@ -7,10 +7,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from kubetide.ports.errors import KubetideError
-from kubetide.scheduling.columns.rows import Int64Vector
 from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.scoring.snapshot import ScoredSnapshot
 from kubetide.units.selectors import Selector
+from kubetide.units.vectors import Int64Vector
 
 MOST = 100
 """The highest normalised score."""

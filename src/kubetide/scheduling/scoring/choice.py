@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubetide.scheduling.columns.rows import Int64Vector
 from kubetide.scheduling.scoring.base import Incoming
 from kubetide.scheduling.scoring.profile import Profile
 from kubetide.scheduling.scoring.snapshot import ScoredSnapshot
 from kubetide.units.seeds import unit_interval
+from kubetide.units.vectors import Int64Vector
 
 _LEAST_FOUND = 100
 """With fewer nodes all are looked at; with more at least so many that take the pod are looked for."""

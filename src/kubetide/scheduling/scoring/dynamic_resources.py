@@ -6,12 +6,12 @@ import numpy as np
 
 from kubetide.objects.node import Node
 from kubetide.objects.resource import ResourceClaim
-from kubetide.scheduling.columns.rows import Int64Vector
 from kubetide.scheduling.devices.asked import Problem, allocate_on, find_claims
 from kubetide.scheduling.devices.ledger import Ledger
 from kubetide.scheduling.devices.problems import ClaimError, NodeError
 from kubetide.scheduling.scoring.base import Incoming, Scored, scaled
 from kubetide.scheduling.scoring.snapshot import ScoredSnapshot
+from kubetide.units.vectors import Int64Vector
 
 _MOST_ALTERNATIVES = 8
 """So many may a request name; the first of them scores as much."""

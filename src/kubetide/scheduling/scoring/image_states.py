@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kubetide.objects.node import ContainerImage, Node
-from kubetide.scheduling.columns.rows import Int64Vector
+from kubetide.units.vectors import Int64Vector
 
 
 class _Image:

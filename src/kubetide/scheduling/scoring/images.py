@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from kubetide.objects.pod import Pod
-from kubetide.scheduling.columns.rows import Int64Vector
 from kubetide.scheduling.scoring.base import MOST, Incoming, Scored
 from kubetide.scheduling.scoring.snapshot import ScoredSnapshot
+from kubetide.units.vectors import Int64Vector
 
 _LEAST_BYTES = 23 << 20
 _MOST_BYTES = 1000 << 20

@@ -6,10 +6,11 @@ import numpy as np
 
 from kubetide.scheduling.columns.columns import LabelColumn
 from kubetide.scheduling.columns.counting import CountKey, DomainTable, MatchingPods
-from kubetide.scheduling.columns.rows import Int64Vector, Rows
+from kubetide.scheduling.columns.rows import Rows
 from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.scoring.base import MOST, Incoming, Scored
 from kubetide.scheduling.scoring.snapshot import ScoredSnapshot
+from kubetide.units.vectors import Int64Vector
 
 _Tables = list[tuple[LabelColumn, list[tuple[int, DomainTable]]]]
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubetide.scheduling.columns.rows import Int64Vector, Rows
+from kubetide.scheduling.columns.rows import Rows
 from kubetide.scheduling.filters.node_affinity import term_holds
 from kubetide.scheduling.pods.preferences import PreferredNodes
 from kubetide.scheduling.scoring.base import Incoming, Scored, ScoreError, scaled
 from kubetide.scheduling.scoring.snapshot import ScoredSnapshot
+from kubetide.units.vectors import Int64Vector
 
 
 class NodeAffinity:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kubetide.scheduling.columns.rows import Int64Vector
 from kubetide.scheduling.pods.resources import SCORED
 from kubetide.scheduling.scoring.base import MOST, Incoming, Scored
 from kubetide.scheduling.scoring.snapshot import ScoredSnapshot
+from kubetide.units.vectors import Int64Vector
 
 Strategy = Callable[[Int64Vector, Int64Vector], Int64Vector]
 """The score of one resource, from what pods will have requested of it and what nodes offer (never 0)."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from kubetide.objects.node import Node
 from kubetide.scheduling.columns.node_rows import labels_of
-from kubetide.scheduling.columns.rows import Int64Vector
+from kubetide.units.vectors import Int64Vector
 
 _ZONE = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
 _REGION = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")

@@ -10,13 +10,14 @@ import numpy.typing as npt
 
 from kubetide.scheduling.columns.columns import CodeVector, LabelColumn
 from kubetide.scheduling.columns.counting import CountColumn, DomainTable, SpreadPods
-from kubetide.scheduling.columns.rows import BoolVector, Int64Vector, Rows
+from kubetide.scheduling.columns.rows import Rows
 from kubetide.scheduling.filters.inter_pod_terms import Eligible
 from kubetide.scheduling.pods.node_selection import HOSTNAME
 from kubetide.scheduling.pods.terms import SpreadConstraint
 from kubetide.scheduling.scoring.base import MOST, Incoming, Scored, ScoreError
 from kubetide.scheduling.scoring.snapshot import ScoredSnapshot
 from kubetide.units.selectors import Selector
+from kubetide.units.vectors import BoolVector, Int64Vector
 
 _ZONE = "topology.kubernetes.io/zone"
 _SYSTEM = ((HOSTNAME, 3), (_ZONE, 5))

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import msgspec
 import numpy as np
 
-from kubetide.scheduling.columns.rows import Int64Vector
 from kubetide.scheduling.scoring.base import Incoming, Scored, Scorer
 from kubetide.scheduling.scoring.registry import SCORERS
 from kubetide.scheduling.scoring.snapshot import ScoredSnapshot
+from kubetide.units.vectors import Int64Vector
 
 DEFAULT = "default"
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kubetide.objects.node import Node
-from kubetide.scheduling.columns.rows import Int64Vector, Rows
+from kubetide.scheduling.columns.rows import Rows
 from kubetide.scheduling.pods.pod_class import Unasked
 from kubetide.scheduling.pods.resources import SCORED
 from kubetide.scheduling.scoring.image_states import ImageStates
@@ -17,6 +17,7 @@ from kubetide.scheduling.scoring.node_tree import NodeTree
 from kubetide.scheduling.snapshot.cluster_facts import ClusterFacts
 from kubetide.scheduling.snapshot.snapshot import Snapshot
 from kubetide.units.recent import Recent
+from kubetide.units.vectors import Int64Vector
 
 _MOST_BYTES = 64 << 20
 Int64Matrix = npt.NDArray[np.int64]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from kubetide.objects.node import Taint
-from kubetide.scheduling.columns.rows import Int64Vector, Rows
+from kubetide.scheduling.columns.rows import Rows
 from kubetide.scheduling.filters.taint_toleration import tolerates
 from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.scoring.base import Incoming, Scored, scaled
 from kubetide.scheduling.scoring.snapshot import ScoredSnapshot
+from kubetide.units.vectors import Int64Vector
 
 _SOFT = "PreferNoSchedule"
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from kubetide.scheduling.columns.node_rows import labels_of
-from kubetide.scheduling.columns.rows import Int64Vector
 from kubetide.scheduling.filters.binding_rules import (
     capacity_for,
     claim_size,
@@ -19,6 +18,7 @@ from kubetide.scheduling.pods.pod_class import PodClass
 from kubetide.scheduling.scoring.base import MOST, Incoming, Scored
 from kubetide.scheduling.scoring.snapshot import ScoredSnapshot
 from kubetide.scheduling.snapshot.volumes import SELECTED_NODE, Volumes
+from kubetide.units.vectors import Int64Vector
 
 
 class VolumeBinding:

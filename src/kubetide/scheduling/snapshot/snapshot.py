@@ -16,7 +16,6 @@ from kubetide.objects.resource import ResourceSlice
 from kubetide.scheduling import explain
 from kubetide.scheduling.columns.counting import DomainTable
 from kubetide.scheduling.columns.node_rows import labels_of
-from kubetide.scheduling.columns.rows import BoolVector, Int64Vector
 from kubetide.scheduling.devices.asked import asks_for_devices
 from kubetide.scheduling.devices.facts import Devices
 from kubetide.scheduling.devices.ledger import Ledger
@@ -30,6 +29,7 @@ from kubetide.scheduling.snapshot.node_pods import PodKey
 from kubetide.scheduling.snapshot.store import SnapshotStore
 from kubetide.scheduling.snapshot.verdicts import Known, Verdicts
 from kubetide.scheduling.snapshot.volumes import Volumes
+from kubetide.units.vectors import BoolVector, Int64Vector
 
 
 class Snapshot:

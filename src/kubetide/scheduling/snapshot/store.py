@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.objects.resource import ResourceSlice
-from kubetide.scheduling.columns.rows import Int64Vector, Rows
+from kubetide.scheduling.columns.rows import Rows
 from kubetide.scheduling.devices.facts import Devices
 from kubetide.scheduling.devices.ledger import Ledger
 from kubetide.scheduling.devices.placing import put_on, take_off
@@ -24,6 +24,7 @@ from kubetide.scheduling.snapshot.log import ChangeLog
 from kubetide.scheduling.snapshot.node_pods import NodePods, PodChanges, PodKey
 from kubetide.scheduling.snapshot.volumes import Volumes
 from kubetide.scheduling.thresholds import COUNT_COLUMNS_BEFORE_FORGETTING
+from kubetide.units.vectors import Int64Vector
 
 
 class SnapshotStore:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from kubetide.scheduling.columns.columns import Column, cells_of
-from kubetide.scheduling.columns.rows import BoolVector, Rows
+from kubetide.scheduling.columns.rows import Rows
 from kubetide.scheduling.explain import refused_everywhere
 from kubetide.scheduling.filters.base import Judge
 from kubetide.scheduling.filters.dynamic_resources import DeviceJudge
@@ -23,6 +23,7 @@ from kubetide.scheduling.snapshot.log import ChangeLog
 from kubetide.scheduling.snapshot.store import SnapshotStore
 from kubetide.scheduling.thresholds import FIRST_FIT_ROWS_ONE_BY_ONE
 from kubetide.units.recent import Recent
+from kubetide.units.vectors import BoolVector
 
 _MOST_BYTES = 64 << 20
 """Of what is known about classes, roughly, in each of two halves."""

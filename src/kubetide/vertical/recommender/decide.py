@@ -17,12 +17,13 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from kubetide.objects.meta import Key
 from kubetide.objects.vpa import PodRecommendation, VpaStatus
 from kubetide.units.time import Instant
 from kubetide.vertical.recommender.decision import Commands, Outcomes, Result, StatusWrite
 from kubetide.vertical.recommender.facts.hpas import message
 from kubetide.vertical.recommender.facts.members import Stored, Vpa, encode_status
-from kubetide.vertical.recommender.facts.views import CheckpointView, Key
+from kubetide.vertical.recommender.facts.views import CheckpointView
 from kubetide.vertical.recommender.state import State
 from kubetide.vertical.recommender.targets.conditions import FETCHING_HISTORY, conditions_of, is_true
 from kubetide.vertical.recommender.targets.statuses import recommendations, says_the_same

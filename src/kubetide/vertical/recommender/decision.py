@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from kubetide.objects.meta import Key
 from kubetide.units.time import Instant
-from kubetide.vertical.recommender.facts.views import Key
 
 
 class StatusWrite(msgspec.Struct, frozen=True):

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import msgspec
 
+from kubetide.objects.meta import Key
 from kubetide.plan.board import NodeSize
 from kubetide.units.time import Instant
 from kubetide.vertical.recommender.facts.views import (
     CheckpointView,
     History,
-    Key,
     Oom,
     PodView,
     Samples,

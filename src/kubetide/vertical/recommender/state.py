@@ -10,10 +10,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kubetide.objects.meta import Key
 from kubetide.plan.board import NodeSize
-from kubetide.ports.metrics import Int64Vector
 from kubetide.units.selectors import SelectorError
 from kubetide.units.time import Duration, Instant, hours
+from kubetide.units.vectors import Int64Vector
 from kubetide.vertical.policies import container_policy
 from kubetide.vertical.recommender.delta import Delta
 from kubetide.vertical.recommender.facts.links import Links
@@ -29,7 +30,6 @@ from kubetide.vertical.recommender.facts.members import (
 from kubetide.vertical.recommender.facts.views import (
     CheckpointView,
     History,
-    Key,
     Oom,
     PodView,
     Samples,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from kubetide.objects.meta import Key
 from kubetide.objects.pod import Pod, is_finished
 from kubetide.objects.vpa import AUTO, IN_PLACE, IN_PLACE_OR_RECREATE, RECREATE, VerticalPodAutoscaler
 from kubetide.vertical.boost import has_boost
 from kubetide.vertical.matching import Match, Target, VpaIndex, topmost_target
 from kubetide.vertical.policies import update_mode
-from kubetide.vertical.updater.decision import Key
 from kubetide.vertical.updater.state import State
 from kubetide.vertical.workloads import owner_of
 

@@ -9,10 +9,8 @@ import msgspec
 
 from kubetide.explain.reasons import Reason
 from kubetide.objects.base import Json
+from kubetide.objects.meta import Key
 from kubetide.units.time import Instant
-
-Key = tuple[str, str]
-"""Namespace and name."""
 
 
 class Evict(msgspec.Struct, frozen=True, tag=True):

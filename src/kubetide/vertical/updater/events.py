@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubetide.vertical.updater.decision import EventNote, Key
+from kubetide.objects.meta import Key
+from kubetide.vertical.updater.decision import EventNote
 
 COMPONENT: Final = "vpa-updater"
 

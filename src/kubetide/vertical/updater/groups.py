@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from kubetide.objects.meta import Key
 from kubetide.objects.pod import Pod
 from kubetide.objects.vpa import IN_PLACE, IN_PLACE_OR_RECREATE, VerticalPodAutoscaler
 from kubetide.vertical.boost import is_boosted
 from kubetide.vertical.policies import update_mode
-from kubetide.vertical.updater.decision import Key
 from kubetide.vertical.updater.settings import Settings
 from kubetide.vertical.workloads import Workloads, owner_of
 

@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kubetide.objects.base import Json
+from kubetide.objects.meta import Key
 from kubetide.objects.pod import Pod
 from kubetide.objects.vpa import (
     IN_PLACE,
@@ -27,15 +28,7 @@ from kubetide.vertical.pod_resources import (
 )
 from kubetide.vertical.policies import update_mode
 from kubetide.vertical.updater import events, reasons
-from kubetide.vertical.updater.decision import (
-    Command,
-    Evict,
-    Key,
-    Outcome,
-    Resize,
-    Result,
-    VpaCounts,
-)
+from kubetide.vertical.updater.decision import Command, Evict, Outcome, Resize, Result, VpaCounts
 from kubetide.vertical.updater.groups import groups_of, key_of, uid_of
 from kubetide.vertical.updater.in_place import (
     Decision,

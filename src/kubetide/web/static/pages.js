@@ -79,7 +79,7 @@ async function overviewPage() {
     loop: loop.name,
     "last tick": timeText(loop.lastTick),
     tick: loop.tick,
-    run: loop.state === "open" ? (state.span.running ? "goes on" : "was cut") : loop.state,
+    run: loop.state,
     "decisions/h": loop.decisions,
     "in vain/h": loop.failures,
     "takes nothing away because": loop.holds.join("; "),

@@ -14,12 +14,12 @@ from kubetide.elastic.keda.controller.owning import QueueHpas, QueueMetrics
 from kubetide.elastic.keda.core import ALGORITHM
 from kubetide.elastic.keda.decide import Commands, Notice, Outcome, Result, Write
 from kubetide.elastic.keda.servers import Servers
-from kubetide.elastic.keda.sources import Asked, Key, Source, Trigger, hpa_name, is_ours, read_source
+from kubetide.elastic.keda.sources import Asked, Source, Trigger, hpa_name, is_ours, read_source
 from kubetide.elastic.keda.state import Answer, Delta, State
 from kubetide.explain.reasons import Reason
 from kubetide.loop import NoSettings, OneStepLoop, Parts
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, REPLICA_SETS, SCALED_OBJECTS, STATEFUL_SETS, Kind
-from kubetide.objects.meta import ObjectMeta
+from kubetide.objects.meta import Key, ObjectMeta
 from kubetide.ports.errors import ApiError, MetricsError, NotFound, Withheld
 from kubetide.units.time import Duration, Instant, seconds
 

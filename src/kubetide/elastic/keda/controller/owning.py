@@ -9,10 +9,11 @@ import msgspec
 
 from kubetide.elastic.controller.shown import Shown
 from kubetide.elastic.keda.servers import Servers
-from kubetide.elastic.keda.sources import LABEL, Asked, Key, Source, hpa_name, hpa_of, owner_name
+from kubetide.elastic.keda.sources import LABEL, Asked, Source, hpa_name, hpa_of, owner_name
 from kubetide.objects.base import Json
 from kubetide.objects.hpa import HpaStatus
 from kubetide.objects.kinds import HPAS, SCALED_OBJECTS, Kind
+from kubetide.objects.meta import Key
 from kubetide.objects.timetables import ScaledObject
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import MetricsError, NoSeries

@@ -14,10 +14,11 @@ from typing import Any, Protocol
 
 from kubetide.embedded.apiserver.store.deletion import FOREGROUND, is_complete, is_deleting
 from kubetide.embedded.apiserver.store.request import NO_OPTIONS, Options
-from kubetide.embedded.apiserver.store.revision import Key, Revision
+from kubetide.embedded.apiserver.store.revision import Revision
 from kubetide.embedded.apiserver.store.store import Place, Store
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import NAMESPACES, Kind
+from kubetide.objects.meta import Key
 
 _FOREGROUND = Options(propagation="Foreground")
 

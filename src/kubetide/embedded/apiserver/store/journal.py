@@ -20,9 +20,10 @@ from zlib import crc32
 
 import msgspec
 
-from kubetide.embedded.apiserver.store.revision import Key, Revision
+from kubetide.embedded.apiserver.store.revision import Revision
 from kubetide.embedded.apiserver.store.store import Store
 from kubetide.objects.base import Json
+from kubetide.objects.meta import Key
 from kubetide.ports.errors import InternalError, KubetideError
 from kubetide.units.time import Instant
 

@@ -13,9 +13,10 @@ from bisect import bisect_right
 from typing import NamedTuple
 
 from kubetide.embedded.apiserver.store.request import Request, Response
-from kubetide.embedded.apiserver.store.revision import Key, Revision
+from kubetide.embedded.apiserver.store.revision import Revision
 from kubetide.embedded.apiserver.store.selection import Selection
 from kubetide.embedded.apiserver.store.store import Store
+from kubetide.objects.meta import Key
 from kubetide.ports.errors import BadRequest, Expired
 
 _FORM = "meta.k8s.io/v1"

@@ -12,13 +12,11 @@ import msgspec
 from msgspec.structs import replace
 
 from kubetide.objects.base import Json
+from kubetide.objects.meta import Key
 
 T = TypeVar("T")
 
 _PARTS = ("spec", "status")
-
-Key = tuple[str, str]
-"""(namespace, name); the namespace of a cluster-scoped object is empty."""
 
 
 class Revision:

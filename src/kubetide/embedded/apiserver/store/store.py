@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from kubetide.embedded.apiserver.store.errors import expired, no_such_resource
-from kubetide.embedded.apiserver.store.revision import Change, Key, Revision
+from kubetide.embedded.apiserver.store.revision import Change, Revision
 from kubetide.embedded.apiserver.store.selection import Selection
 from kubetide.embedded.apiserver.store.watcher import Watcher
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, STORED_KINDS, Kind
+from kubetide.objects.meta import Key
 
 Place = tuple[Kind[Any], Key]
 """Where an object is: its kind as registered, its namespace and name."""

@@ -29,12 +29,13 @@ from kubetide.embedded.apiserver.store.garbage import Garbage
 from kubetide.embedded.apiserver.store.request import NO_OPTIONS, Options
 from kubetide.embedded.apiserver.store.review import Review, unsettled
 from kubetide.embedded.apiserver.store.reviewed import mutated_new, mutated_update
-from kubetide.embedded.apiserver.store.revision import Key, Revision
+from kubetide.embedded.apiserver.store.revision import Revision
 from kubetide.embedded.apiserver.store.room import check_node_capacity
 from kubetide.embedded.apiserver.store.selection import Selection
 from kubetide.embedded.apiserver.store.store import Store
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import EVENTS, NAMESPACES, Kind
+from kubetide.objects.meta import Key
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import Unclassified
 from kubetide.units.time import Instant, after, format_rfc3339, hours

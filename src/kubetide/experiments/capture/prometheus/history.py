@@ -14,8 +14,9 @@ from kubetide.experiments.capture.prometheus import questions
 from kubetide.experiments.capture.prometheus.building import Notes, Numbers, cluster_of, services_of
 from kubetide.experiments.capture.prometheus.questions import FACTS, WORKLOADS
 from kubetide.experiments.capture.prometheus.reading import Asking, Facts, Floats, Grid
-from kubetide.experiments.capture.prometheus.workloads import Key, owners_of
+from kubetide.experiments.capture.prometheus.workloads import owners_of
 from kubetide.experiments.capture.services import Services, Workload
+from kubetide.objects.meta import Key
 from kubetide.units.time import Duration, Instant, format_duration, format_rfc3339, seconds
 
 _INTERVAL = seconds(30)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kubetide.experiments.capture.prometheus.reading import Facts, Seen
-from kubetide.experiments.capture.prometheus.workloads import Key
 from kubetide.horizontal.facts.views import HpaView
 from kubetide.objects.hpa import (
     CrossVersionObjectReference,
@@ -14,6 +13,7 @@ from kubetide.objects.hpa import (
     MetricTarget,
     ResourceMetricSource,
 )
+from kubetide.objects.meta import Key
 from kubetide.units.quantity import bytes_to_text, milli_to_text
 
 _RESOURCES = ("cpu", "memory")

@@ -11,8 +11,8 @@ import numpy as np
 from kubetide.experiments.capture.groups import lasting_taints
 from kubetide.experiments.capture.prometheus.questions import INSTANCE_TYPE, NODE_LABELS, ZONE, label_name
 from kubetide.experiments.capture.prometheus.reading import Facts, Floats
-from kubetide.experiments.capture.prometheus.workloads import Key, Owners, quantities
-from kubetide.objects.meta import ObjectMeta
+from kubetide.experiments.capture.prometheus.workloads import Owners, quantities
+from kubetide.objects.meta import Key, ObjectMeta
 from kubetide.objects.node import Node, NodeSpec, NodeStatus, Taint
 from kubetide.ports.cloud import NodeGroup
 from kubetide.units.quantity import milli, whole

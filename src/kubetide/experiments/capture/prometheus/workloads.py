@@ -10,14 +10,12 @@ import msgspec
 from kubetide.experiments.capture.prometheus.reading import Facts
 from kubetide.experiments.capture.services import Workload
 from kubetide.objects.base import Quantities
-from kubetide.objects.meta import ApiObject, LabelSelector, ObjectMeta
+from kubetide.objects.meta import ApiObject, Key, LabelSelector, ObjectMeta
 from kubetide.objects.node import Namespace, Taint
 from kubetide.objects.pod import Container, PodSpec, PodTemplate, ResourceRequirements, Toleration
 from kubetide.objects.statefulset import StatefulSet, StatefulSetSpec
 from kubetide.objects.workload import DaemonSet, DaemonSetSpec, Deployment, DeploymentSpec
 from kubetide.units.quantity import bytes_to_text, milli_to_text
-
-Key = tuple[str, str]
 
 FIELDS: Final = {"Deployment": "deployments", "StatefulSet": "stateful_sets", "DaemonSet": "daemon_sets"}
 """Kinds that a scenario can have, and what their objects are called in it."""

@@ -23,7 +23,7 @@ from kubetide.nodes.least_cost.solver.problem import (
     Purchase,
 )
 from kubetide.nodes.least_cost.solver.relaxation import penalty_of
-from kubetide.scheduling.columns.rows import Int64Vector
+from kubetide.units.vectors import Int64Vector
 
 _SMOOTHING = 0.7
 _LEAST_GAIN = 1e-6

@@ -21,7 +21,7 @@ from kubetide.nodes.least_cost.solver.domain_counts import DomainCounts
 from kubetide.nodes.least_cost.solver.inter_pod import Place
 from kubetide.nodes.least_cost.solver.problem import FleetProblem, FloatMatrix, FloatVector, Int64Matrix
 from kubetide.nodes.least_cost.solver.rates import Rates
-from kubetide.scheduling.columns.rows import BoolVector, Int64Vector
+from kubetide.units.vectors import BoolVector, Int64Vector
 
 _CLOSE = 0.01
 """An offer is not tried for less than this part more than the best so far."""

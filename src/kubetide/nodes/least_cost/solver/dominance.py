@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from kubetide.nodes.least_cost.solver.problem import BoolMatrix, FleetProblem
-from kubetide.scheduling.columns.rows import BoolVector, Int64Vector
+from kubetide.units.vectors import BoolVector, Int64Vector
 
 
 def useful_offers(problem: FleetProblem, nodes: int | None = None) -> BoolVector:

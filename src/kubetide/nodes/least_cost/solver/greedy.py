@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from kubetide.nodes.least_cost.solver.problem import FleetProblem, FloatVector, Pattern, Purchase
-from kubetide.scheduling.columns.rows import Int64Vector
+from kubetide.units.vectors import Int64Vector
 
 
 def fill(

@@ -9,7 +9,7 @@ import numpy as np
 from kubetide.nodes.least_cost.solver.greedy import fill, orders
 from kubetide.nodes.least_cost.solver.linear import INFINITE, Program
 from kubetide.nodes.least_cost.solver.problem import FleetProblem, FloatVector, Meter, Pattern
-from kubetide.scheduling.columns.rows import Int64Vector
+from kubetide.units.vectors import Int64Vector
 
 _CLOSE_ENOUGH = 2e-3
 """A pattern need not be the very best: the bound holds all the same."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from kubetide.nodes.least_cost.solver.problem import FloatVector, Meter
-from kubetide.scheduling.columns.rows import Int64Vector
+from kubetide.units.vectors import Int64Vector
 
 if TYPE_CHECKING:
     import highspy

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kubetide.scheduling.columns.rows import Int64Vector
+from kubetide.units.vectors import Int64Vector
 
 Int64Matrix = NDArray[np.int64]
 BoolMatrix = NDArray[np.bool_]

@@ -6,7 +6,7 @@ import numpy as np
 
 from kubetide.nodes.least_cost.solver.greedy import fill
 from kubetide.nodes.least_cost.solver.problem import FleetProblem, Pattern, Purchase, placed_by
-from kubetide.scheduling.columns.rows import Int64Vector
+from kubetide.units.vectors import Int64Vector
 
 
 def mend(problem: FleetProblem, purchases: tuple[Purchase, ...]) -> tuple[Purchase, ...]:

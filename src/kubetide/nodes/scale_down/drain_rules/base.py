@@ -16,9 +16,9 @@ from typing import Literal
 import msgspec
 
 from kubetide.nodes.scale_down.pdbs import Allowances
-from kubetide.nodes.scale_down.pods import Key
 from kubetide.nodes.settings import Settings
 from kubetide.objects.batch import Job
+from kubetide.objects.meta import Key
 from kubetide.objects.pod import Pod
 from kubetide.objects.statefulset import StatefulSet
 from kubetide.objects.workload import DaemonSet, ReplicaSet, ReplicationController

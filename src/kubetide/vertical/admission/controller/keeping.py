@@ -8,6 +8,7 @@ from typing import Any
 
 from kubetide.objects.kinds import LIMIT_RANGES, VPAS, Kind
 from kubetide.objects.limit_range import LimitRange
+from kubetide.objects.meta import Key
 from kubetide.objects.vpa import VerticalPodAutoscaler
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
@@ -16,8 +17,6 @@ from kubetide.vertical.admission.state import State
 from kubetide.vertical.controller.scales import WORKLOAD_KINDS, ScaleReader
 from kubetide.vertical.workloads import WorkloadView, view_of
 from kubetide.watching import Caches, Informer
-
-Key = tuple[str, str]
 
 
 class StateKeeper:

@@ -10,12 +10,13 @@ import msgspec
 from kubetide.acting import in_parallel
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import VPA_CHECKPOINTS, VPAS
+from kubetide.objects.meta import Key
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, NotFound, Withheld
 from kubetide.units.time import Duration
 from kubetide.vertical.recommender.decision import Commands, Failure, Outcomes, StatusWrite
-from kubetide.vertical.recommender.facts.views import CheckpointView, Key
+from kubetide.vertical.recommender.facts.views import CheckpointView
 from kubetide.vertical.recommender.settings import Settings
 from kubetide.vertical.series import Steps
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kubetide.objects.hpa import CrossVersionObjectReference
-from kubetide.objects.meta import ApiObject, ObjectMeta, controller_of
+from kubetide.objects.meta import ApiObject, Key, ObjectMeta, controller_of
 from kubetide.objects.vpa import OFF, UpdatePolicy, VerticalPodAutoscaler, VpaSpec
 from kubetide.units.selectors import Selector
-from kubetide.vertical.recommender.facts.views import Key
 
 _KINDS = ("DaemonSet", "Deployment", "StatefulSet")
 

@@ -10,6 +10,7 @@ import msgspec
 from kubetide.explain.records import Record, Recorder
 from kubetide.loop import BaseLoop
 from kubetide.objects.kinds import EVENTS, HPAS, PODS, VPA_CHECKPOINTS, VPAS
+from kubetide.objects.meta import Key
 from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
@@ -37,7 +38,6 @@ from kubetide.vertical.recommender.facts.ooms import EVICTED
 from kubetide.vertical.recommender.facts.views import (
     CheckpointView,
     History,
-    Key,
     Oom,
     Samples,
     checkpoint_view,

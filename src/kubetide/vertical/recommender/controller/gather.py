@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from kubetide.objects.cluster import Event
 from kubetide.objects.hpa import HorizontalPodAutoscaler
+from kubetide.objects.meta import Key
 from kubetide.objects.pod import Pod
 from kubetide.objects.vpa import VerticalPodAutoscaler, VerticalPodAutoscalerCheckpoint
 from kubetide.plan.board import Board
@@ -25,7 +26,6 @@ from kubetide.vertical.recommender.facts.ooms import ooms_of_event, ooms_of_upda
 from kubetide.vertical.recommender.facts.views import (
     CheckpointView,
     History,
-    Key,
     Oom,
     Samples,
     StatusView,

@@ -10,14 +10,13 @@ from typing import Any, NamedTuple
 
 from kubetide.acting import in_parallel
 from kubetide.objects.kinds import Kind
-from kubetide.objects.meta import ApiObject
+from kubetide.objects.meta import ApiObject, Key
 from kubetide.objects.vpa import VerticalPodAutoscaler
 from kubetide.objects.workload import Scale
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError
 from kubetide.units.time import Duration, minutes
-from kubetide.vertical.recommender.facts.views import Key
 from kubetide.vertical.targets import ControllerKey, Controllers, Target, TargetError, read_target
 
 _FRESH = minutes(10)

@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterable
 import msgspec
 import numpy as np
 
-from kubetide.ports.metrics import Int64Vector, SeriesQuery, TimeSeries
+from kubetide.objects.meta import Key
+from kubetide.ports.metrics import SeriesQuery, TimeSeries
 from kubetide.units.time import Duration, Instant
-from kubetide.vertical.recommender.facts.views import History, Key, Usage
+from kubetide.units.vectors import Int64Vector
+from kubetide.vertical.recommender.facts.views import History, Usage
 from kubetide.vertical.recommender.usage.buckets import MAX_AMOUNT
 
 Series = TimeSeries

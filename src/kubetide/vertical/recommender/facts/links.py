@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from kubetide.objects.meta import Key
 from kubetide.units.selectors import Selector
-from kubetide.vertical.recommender.facts.views import Key
 
 
 class Links:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from kubetide.objects.meta import Condition
+from kubetide.objects.meta import Condition, Key
 from kubetide.objects.vpa import VpaStatus
 from kubetide.units.selectors import Selector
 from kubetide.units.time import Instant
-from kubetide.vertical.recommender.facts.views import Key, Requested, VpaView
+from kubetide.vertical.recommender.facts.views import Requested, VpaView
 
 GroupKey = tuple[str, int]
 """Namespace, number of the label set."""

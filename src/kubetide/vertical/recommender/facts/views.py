@@ -13,14 +13,12 @@ from kubetide.objects.vpa import (
     VerticalPodAutoscalerCheckpoint,
     VpaStatus,
 )
-from kubetide.ports.metrics import Int64Vector, PodSamples
+from kubetide.ports.metrics import PodSamples
 from kubetide.units.quantity import QuantityError, milli, whole
 from kubetide.units.time import Instant, TimeFormatError, parse_rfc3339
+from kubetide.units.vectors import Int64Vector
 from kubetide.vertical.recommender.facts.hpas import LeftResource
 from kubetide.vertical.targets import Target
-
-Key = tuple[str, str]
-"""Namespace and name."""
 
 
 class VpaView(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -12,22 +12,19 @@ from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from kubetide.objects.base import ApiStruct, Quantities
+from kubetide.objects.meta import Key
 from kubetide.objects.vpa import CONTAINER_OFF
-from kubetide.ports.metrics import Int64Vector
 from kubetide.units.exposition import Histogram, Registry, exponential_buckets
 from kubetide.units.quantity import Quantity, QuantityError
+from kubetide.units.vectors import Float64Vector, Int64Vector
 from kubetide.vertical.policies import container_policy
 from kubetide.vertical.recommender.controller import RecommenderController
 from kubetide.vertical.recommender.facts.members import Vpa
-from kubetide.vertical.recommender.facts.views import Key
 from kubetide.vertical.recommender.state import State
 from kubetide.vertical.recommender.usage.histograms import NEVER
 from kubetide.vertical.series import size_label
-
-Float64Vector = NDArray[np.float64]
 
 PREFIX: Final = "vpa_quality_"
 

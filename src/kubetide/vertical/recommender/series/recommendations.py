@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from kubetide.explain.records import Record
+from kubetide.objects.meta import Key
 from kubetide.objects.vpa import ContainerRecommendation
 from kubetide.ports.clock import Clock
 from kubetide.units.exposition import Registry
 from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.units.time import Duration, to_seconds
 from kubetide.vertical.recommender.controller import RecommenderController
-from kubetide.vertical.recommender.facts.views import Key
 from kubetide.vertical.recommender.series.quality import QualitySeries
 from kubetide.vertical.recommender.targets.conditions import PROVIDED, UNSUPPORTED, is_true
 from kubetide.vertical.series import EXECUTION_SECONDS

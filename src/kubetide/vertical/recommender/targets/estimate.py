@@ -11,14 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kubetide.ports.metrics import Int64Vector
 from kubetide.units.time import Duration
+from kubetide.units.vectors import Float64Vector, Int64Vector
 from kubetide.vertical.recommender.settings import Settings
 from kubetide.vertical.recommender.usage.aggregates import Aggregates
 from kubetide.vertical.recommender.usage.buckets import CPU_BUCKETS, MAX_AMOUNT, MEMORY_BUCKETS, AmountBuckets
 from kubetide.vertical.recommender.usage.cells import counted, summed
 from kubetide.vertical.recommender.usage.histograms import NEVER
-from kubetide.vertical.recommender.usage.powers import Float64Vector
 
 TARGET, LOWER, UPPER = range(3)
 _AT_ONCE = 4096

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kubetide.plan.board import NodeSize
-from kubetide.ports.metrics import Int64Vector
+from kubetide.units.vectors import Int64Vector
 
 
 class Fit(NamedTuple):

@@ -12,8 +12,8 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from kubetide.ports.metrics import Int64Vector
 from kubetide.units.time import Instant
+from kubetide.units.vectors import Int64Vector
 
 Place = tuple[str, str, str, str]
 """Namespace and name of a VPA, container, resource."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kubetide.objects.vpa import ContainerPolicy
-from kubetide.ports.metrics import BoolVector, Int64Vector
 from kubetide.units.quantity import Format, Quantity, bytes_to_text, milli_to_text
+from kubetide.units.vectors import BoolVector, Int64Vector
 from kubetide.vertical.policies import allowed
 from kubetide.vertical.recommender.settings import Settings
 

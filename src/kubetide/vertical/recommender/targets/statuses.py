@@ -16,8 +16,8 @@ from kubetide.objects.vpa import (
     PodRecommendation,
     VpaStatus,
 )
-from kubetide.ports.metrics import BoolVector, Int64Vector
 from kubetide.units.quantity import Quantity, QuantityError
+from kubetide.units.vectors import BoolVector, Int64Vector
 from kubetide.vertical.policies import container_policy
 from kubetide.vertical.recommender.facts.members import Vpa
 from kubetide.vertical.recommender.state import State

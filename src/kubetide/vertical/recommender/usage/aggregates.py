@@ -11,9 +11,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from kubetide.objects.vpa import ContainerPolicy
-from kubetide.ports.metrics import BoolVector, Int64Vector
 from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.units.time import Instant
+from kubetide.units.vectors import BoolVector, Int64Vector
 from kubetide.vertical.recommender.settings import Settings
 from kubetide.vertical.recommender.usage.buckets import CPU_BUCKETS, MAX_AMOUNT, MEMORY_BUCKETS
 from kubetide.vertical.recommender.usage.histograms import NEVER, Histograms

@@ -12,8 +12,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from kubetide.ports.metrics import Int64Vector
-from kubetide.vertical.recommender.usage.powers import Float64Vector, power
+from kubetide.units.vectors import Float64Vector, Int64Vector
+from kubetide.vertical.recommender.usage.powers import power
 
 MAX_AMOUNT = 10**14
 """The greatest amount of a resource, in millicores or bytes."""

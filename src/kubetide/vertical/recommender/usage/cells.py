@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kubetide.ports.metrics import Int64Vector
+from kubetide.units.vectors import Int64Vector
 from kubetide.vertical.recommender.usage.aggregates import Aggregates
 from kubetide.vertical.recommender.usage.histograms import NEVER, Histograms
 

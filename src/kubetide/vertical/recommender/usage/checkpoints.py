@@ -12,8 +12,8 @@ from itertools import pairwise
 import numpy as np
 
 from kubetide.objects.vpa import CheckpointStatus, HistogramCheckpoint
-from kubetide.ports.metrics import Int64Vector
 from kubetide.units.time import Instant, format_rfc3339
+from kubetide.units.vectors import Int64Vector
 from kubetide.vertical.recommender.facts.views import CheckpointView, time_of
 from kubetide.vertical.recommender.usage.aggregates import Aggregates
 from kubetide.vertical.recommender.usage.buckets import MEMORY_BUCKETS

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kubetide.ports.metrics import Int64Vector
+from kubetide.units.vectors import Int64Vector
 from kubetide.vertical.recommender.usage.aggregates import Aggregates
 from kubetide.vertical.recommender.usage.buckets import MAX_AMOUNT, MEMORY_BUCKETS, MIN_SAMPLE_WEIGHT
 from kubetide.vertical.recommender.usage.histograms import NEVER, first_of_each

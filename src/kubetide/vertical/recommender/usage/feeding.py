@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from kubetide.ports.metrics import Int64Vector
+from kubetide.objects.meta import Key
 from kubetide.units.time import Instant
+from kubetide.units.vectors import Int64Vector
 from kubetide.vertical.recommender.facts.members import PodEntry
-from kubetide.vertical.recommender.facts.views import Key, Oom, Samples, Usage
+from kubetide.vertical.recommender.facts.views import Oom, Samples, Usage
 from kubetide.vertical.recommender.targets.floors import Floor
 from kubetide.vertical.recommender.usage.aggregates import Aggregates
 from kubetide.vertical.recommender.usage.buckets import MAX_AMOUNT

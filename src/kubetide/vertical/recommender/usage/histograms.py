@@ -15,10 +15,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from kubetide.ports.metrics import BoolVector, Int64Vector
 from kubetide.units.time import Duration, parse_rfc3339
+from kubetide.units.vectors import BoolVector, Float64Vector, Int64Vector
 from kubetide.vertical.recommender.usage.buckets import Buckets
-from kubetide.vertical.recommender.usage.powers import Float64Vector, exp2
+from kubetide.vertical.recommender.usage.powers import exp2
 
 Int16Vector = NDArray[np.int16]
 

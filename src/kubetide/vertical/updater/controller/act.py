@@ -8,11 +8,12 @@ from kubetide.acting import EventWriter
 from kubetide.objects.base import Json
 from kubetide.objects.cluster import ObjectReference
 from kubetide.objects.kinds import PODS, VPAS
+from kubetide.objects.meta import Key
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, Withheld
 from kubetide.units.time import Duration
-from kubetide.vertical.updater.decision import Command, EventNote, Evict, Key, Outcome, Resize
+from kubetide.vertical.updater.decision import Command, EventNote, Evict, Outcome, Resize
 
 _FORBIDDEN, _NODE_CAPACITY = "Forbidden", "NodeCapacity"
 

@@ -10,6 +10,7 @@ import msgspec
 from kubetide.acting import EventWriter
 from kubetide.explain.records import Record, Recorder
 from kubetide.loop import BaseLoop
+from kubetide.objects.meta import Key
 from kubetide.objects.pod import Pod
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster, as_remote
@@ -26,7 +27,7 @@ from kubetide.vertical.updater.core import (
     encode_result,
 )
 from kubetide.vertical.updater.decide import deciding
-from kubetide.vertical.updater.decision import Command, Key, Outcome, Result
+from kubetide.vertical.updater.decision import Command, Outcome, Result
 from kubetide.vertical.updater.events import COMPONENT
 from kubetide.vertical.updater.settings import Settings
 from kubetide.vertical.updater.state import State

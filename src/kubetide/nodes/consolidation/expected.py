@@ -1,0 +1,151 @@
+"""Pods that are expected to come: as many as came at most within the last half hour. Their capacity is not given away.
+
+Of the pods that came and went, the stretch of time is looked for in which what they ask for rose most; such a rise is
+expected again. So free capacity that pods use now and then is told from capacity that nobody uses. Pods that the same
+groups take count together. Those that come so seldom that keeping a node for them costs more than buying it back are not
+expected (as in ``keeping``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+
+from kubetide.nodes.consolidation.memory import MOST_GONE, GonePod
+from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
+from kubetide.nodes.state import State
+from kubetide.nodes.templates.template import Template
+from kubetide.objects.pod import Pod
+from kubetide.scheduling import BoolVector, PodClass, Snapshot, classify_unbound
+from kubetide.units.time import Duration, Instant, before, format_rfc3339, minutes, parse_rfc3339
+
+WINDOW: Duration = minutes(30)
+"""How long pods are remembered."""
+MOST_EXPECTED = 1000
+"""Most pods that a search finds places for."""
+
+
+class Change(NamedTuple):
+    """A pod that came (1) or went (-1)."""
+
+    at: Instant
+    sign: int
+    pod: Pod
+
+
+def note_gone(state: State, now: Instant) -> None:
+    """Note when the pods went that have gone since the last tick, and forget those that went before the window."""
+    memory, oldest = state.memory.consolidation, before(now, WINDOW)
+    if memory.gone and memory.gone[0].at <= oldest:
+        memory.gone = tuple(one for one in memory.gone if one.at > oldest)
+    if memory.going:
+        new = (GonePod(pod, now) for pod in memory.going if _counts(pod))
+        memory.gone, memory.going = (*memory.gone, *new)[-MOST_GONE:], ()
+
+
+def expected(state: State, templates: Mapping[str, Template | None], now: Instant) -> list[Pod]:
+    """Return pods like those that are expected, besides those that are there."""
+    known: dict[PodClass, Hashable] = {}
+    by_groups: dict[Hashable, list[Change]] = {}
+    for change in _changes(state, now):
+        pod_class = classify_unbound(change.pod)
+        if pod_class not in known:
+            known[pod_class] = _groups_for(pod_class, templates)
+        by_groups.setdefault(known[pod_class], []).append(change)
+    found: list[Pod] = []
+    for changes in by_groups.values():
+        arrivals = sum(change.sign > 0 for change in changes)
+        # The next of n arrivals comes after an n-th of the window.
+        if arrivals * state.settings.buy_back_price >= WINDOW:
+            found += greatest_rise(sorted(changes, key=_order))
+    return found
+
+
+def place_expected(snapshot: Snapshot, pods: Sequence[Pod], open_rows: BoolVector) -> list[str]:
+    """Put the pods onto the fullest nodes that take them, large pods first; return the nodes.
+
+    Those without a place are left out: for them something must be bought, whatever goes.
+    """
+    found: dict[str, None] = {}
+    sized = sorted(pods, key=lambda pod: tuple(sorted(classify_unbound(pod).requests.items())), reverse=True)
+    for number, pod in enumerate(sized[:MOST_EXPECTED]):
+        pod_class = classify_unbound(pod)
+        fits = snapshot.feasible(pod_class) & open_rows
+        if not fits.any():
+            continue
+        left = np.full(len(fits), np.inf)
+        for name in pod_class.requests:
+            if (column := snapshot.column(name)) is not None:
+                allocatable, free = column
+                left = np.minimum(left, free / np.maximum(allocatable, 1))
+        node = snapshot.node_names[int(np.where(fits, left, np.inf).argmin())]
+        metadata = replace(pod.metadata, name=f"{pod.metadata.name}-expected-{number}", uid="")
+        snapshot.add_pod(replace(pod, metadata=metadata), node, pod_class)
+        found[node] = None
+    return list(found)
+
+
+def greatest_rise(changes: Sequence[Change]) -> list[Pod]:
+    """Return what came more than went while what pods ask for rose most; of each kind the most over all resources."""
+    requests = [classify_unbound(change.pod).requests for change in changes]
+    most: dict[Hashable, int] = {}
+    pods: dict[Hashable, Pod] = {}
+    for resource in sorted({name for one in requests for name in one}):
+        amounts = (change.sign * one.get(resource, 0) for change, one in zip(changes, requests, strict=True))
+        begin, end = _steepest(amounts)
+        counts: dict[Hashable, int] = {}
+        for change in changes[begin:end]:
+            kind = _kind(change.pod)
+            counts[kind] = counts.get(kind, 0) + change.sign
+            pods.setdefault(kind, change.pod)
+        for kind, count in counts.items():
+            most[kind] = max(most.get(kind, 0), count)
+    return [pods[kind] for kind, count in most.items() for _ in range(count)]
+
+
+def _steepest(amounts: Iterator[int]) -> tuple[int, int]:
+    """Return where the run of changes begins and ends whose sum is greatest; nothing where nothing rises."""
+    best = begin = end = total = start = 0
+    for number, amount in enumerate(amounts):
+        if total <= 0:
+            total, start = 0, number
+        total += amount
+        if total > best:
+            best, begin, end = total, start, number + 1
+    return begin, end
+
+
+def _changes(state: State, now: Instant) -> Iterator[Change]:
+    oldest = format_rfc3339(before(now, WINDOW))
+    gone = state.memory.consolidation.gone
+    for pod in (*(one.pod for one in gone), *state.pods.values()):
+        created = pod.metadata.creation_timestamp
+        # Text of one form and one zone is in the order of time.
+        if created is not None and created > oldest and pod.spec.node_name and _counts(pod):
+            yield Change(parse_rfc3339(created), 1, pod)
+    for one in gone:
+        yield Change(one.at, -1, one.pod)
+
+
+def _order(change: Change) -> tuple[Instant, int, str, str]:
+    return change.at, change.sign, change.pod.metadata.namespace, change.pod.metadata.name
+
+
+def _counts(pod: Pod) -> bool:
+    return not is_daemon_set_pod(pod) and not is_mirror_pod(pod)
+
+
+def _kind(pod: Pod) -> Hashable:
+    found = classify_unbound(pod)
+    return tuple(found.requests.items()), found.standing or found.key
+
+
+def _groups_for(pod_class: PodClass, templates: Mapping[str, Template | None]) -> Hashable:
+    return tuple(
+        group
+        for group, one in templates.items()
+        if one is not None and one.fresh.fits(pod_class, one.node.metadata.name)
+    )

@@ -1,0 +1,101 @@
+"""Capacity that pods use now and then is not given away, and nobody's pods are moved to a dear machine."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.nodes import frozen
+from tests.nodes.consolidation.fleet import Fleet, priced
+
+from kubetide.nodes.consolidation.expected import Change, greatest_rise
+from kubetide.nodes.state import Gone
+from kubetide.scheduling import classify_unbound
+from kubetide.units.time import after, before, format_rfc3339, minutes, seconds
+
+SMALL = ("small", 4, 0.2)
+
+
+def with_a_burst(*, pods, **settings):
+    """Two nodes, of which one would do, and pods that came and went within the last ten minutes."""
+    made = Fleet(
+        [priced(*SMALL)], {"small": [[2500], [900]]}, scale_down_utilization_threshold=0.1, **settings
+    )
+    came = format_rfc3339(before(frozen.START, minutes(10)))
+    burst = [frozen.pod(f"burst-{at}", cpu="1500m", node="small-1", created=came) for at in range(pods)]
+    made.apply(pods=tuple(burst))
+    made.apply(gone=Gone(pods=tuple(("default", pod.metadata.name) for pod in burst)))
+    return made
+
+
+def test_capacity_that_was_in_use_lately_stays():
+    """The node goes half an hour after the burst, and not before."""
+    made = with_a_burst(pods=2)
+    assert made.run(minutes(20)).kinds() == {"small": 2}
+    assert made.run(minutes(20)).kinds() == {"small": 1}
+
+
+def test_a_single_pod_is_not_expected_again():
+    """In half an hour one came: keeping a node for the next costs more than buying it back (--buy-back-price)."""
+    assert with_a_burst(pods=1).run(minutes(5)).kinds() == {"small": 1}
+    made = with_a_burst(pods=1, buy_back_price=minutes(31))
+    made.state.memory.last_scale_up = before(frozen.START, minutes(60))
+    assert made.run(minutes(5)).kinds() == {"small": 2}
+
+
+def test_pods_that_went_are_remembered_for_half_an_hour():
+    """Those that consolidation itself moved among them; nothing is remembered without the flag."""
+    made = with_a_burst(pods=2)
+    made.minute()
+    assert {"burst-0", "burst-1"} <= {one.pod.metadata.name for one in made.state.memory.consolidation.gone}
+    made.run(minutes(62))
+    assert made.state.memory.consolidation.gone == ()
+    other = with_a_burst(pods=2, consolidation_enabled=False)
+    other.minute()
+    assert other.state.memory.consolidation.going == ()
+
+
+def test_a_dear_machine_is_replaced_before_pods_are_moved_to_it():
+    """Its capacity is to be had for a fifth: the pods of others are not what is to keep it."""
+    groups = [priced("dear", 16, 4.0), priced("plain", 16, 0.8)]
+    made = Fleet(groups, {"dear": [[8000]], "plain": [[9000], [4250, 4250]]})
+    made.minute()
+    first = made.chosen[0]
+    assert first.subject == "dear-0"
+    assert "a node of group plain replaces it" in first.fields["why"]
+    assert list(made.run(minutes(5)).kinds()) == ["plain"]
+
+
+def change(at, sign, cpu, name):
+    return Change(after(frozen.START, seconds(at)), sign, frozen.pod(name, cpu=f"{cpu}m", node="n"))
+
+
+def cpus(pods):
+    return sorted(classify_unbound(pod).requests["cpu"] for pod in pods)
+
+
+def test_the_rise_counts_what_came_more_than_it_went():
+    """A pod that was made again elsewhere is no demand; two large ones at once are."""
+    changes = [
+        change(0, -1, 500, "moved"),
+        change(0, 1, 500, "moved-again"),
+        change(1, 1, 2000, "a"),
+        change(2, 1, 2000, "b"),
+        change(3, -1, 2000, "a"),
+        change(4, 1, 2000, "c"),
+        change(5, -1, 2000, "b"),
+    ]
+    assert cpus(greatest_rise(changes)) == [500, 2000, 2000]
+    assert cpus(greatest_rise(changes[2:])) == [2000, 2000]
+    assert greatest_rise([change(0, -1, 500, "moved")]) == []
+
+
+@given(st.lists(st.tuples(st.sampled_from([-1, 1]), st.integers(1, 4)), max_size=12))
+def test_no_stretch_of_time_asked_for_more(steps):
+    """What is expected is at least the greatest rise of what pods ask for, and nothing where nothing rose."""
+    changes = [change(at, sign, size * 500, f"p{at}") for at, (sign, size) in enumerate(steps)]
+    amounts = [sign * size * 500 for sign, size in steps]
+    stretches = (sum(amounts[begin:end]) for end in range(len(amounts) + 1) for begin in range(end))
+    greatest = max(stretches, default=0)
+    found = greatest_rise(changes)
+    assert sum(cpus(found)) >= max(0, greatest)
+    assert bool(found) == (greatest > 0)
