@@ -5,8 +5,8 @@ PYTHON ?= python3
 RUN_ENV := .venv/run
 DEV_ENV := .venv/dev
 DEV := $(DEV_ENV)/bin
-# Workers for the tests; 0 runs them in this process. Many tests wait for other programs, so there are two a core.
-TEST_WORKERS ?= 4
+# Workers for the tests; 0 runs them in this process. Many tests wait for other programs, so there are more than cores.
+TEST_WORKERS ?= 5
 
 # What these start compiles a module once, even where the environment says otherwise: answers come in half the time.
 run test bench: export PYTHONDONTWRITEBYTECODE =

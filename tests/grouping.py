@@ -73,16 +73,15 @@ _ONE_BY_ONE = (
 )
 """How the ids of tests begin that take long, and share nothing."""
 
-_LONGEST = (
+_WAITING = (
     "audited",
     "audited, for nodes by kwok",
     "tests/plane/test_scheduling.py",
     "quiet_plane",
     "plane",
     "tests/plane/",
-    *_ONE_BY_ONE,
 )
-"""How the names of groups begin that take long, the longest first."""
+"""How the names of groups begin that mostly wait for a control plane, the longest first."""
 
 
 def group_of(nodeid: str) -> str:
@@ -95,18 +94,35 @@ def group_of(nodeid: str) -> str:
 
 
 def put_in_order(items: list[pytest.Item]) -> None:
-    """Put the tests of a group side by side, and the groups that take long first; else the order stays."""
+    """Put the tests of a group side by side, and the groups that take long first; else the order stays.
+
+    Two groups that wait for a control plane begin; the others come one by one between groups that compute, so that
+    neither all workers wait nor all compute.
+    """
     groups = [group_of(item.nodeid) for item in items]
     place = {group: at for at, group in reversed(list(enumerate(groups)))}
-    order = {group: (_rank(group, item), place[group]) for group, item in zip(groups, items, strict=True)}
+    rank = {group: (_rank(group, item), place[group]) for group, item in zip(groups, items, strict=True)}
+    ordered = sorted(rank, key=rank.__getitem__)
+    waiting = [group for group in ordered if rank[group][0] < len(_WAITING)]
+    computing = ordered[len(waiting) :]
+    dealt = waiting[:2]
+    long = sum(group.startswith(_ONE_BY_ONE) for group in computing)
+    each = max(long // max(len(waiting) - 1, 1), 1)
+    for at, group in enumerate(waiting[2:]):
+        dealt += [*computing[at * each : (at + 1) * each], group]
+    dealt += computing[max(len(waiting) - 2, 0) * each :]
+    order = {group: at for at, group in enumerate(dealt)}
     items.sort(key=lambda item: order[group_of(item.nodeid)])
 
 
 def _rank(group: str, item: pytest.Item) -> int:
-    for rank, name in enumerate(_LONGEST):
-        if group == name or (name.startswith("tests/") and group.startswith(name)):
+    """Return the place in ``_WAITING``; of the others those that are dealt out one by one come first, then slow ones."""
+    for rank, name in enumerate(_WAITING):
+        if group == name or (name.endswith("/") and group.startswith(name)):
             return rank
-    return len(_LONGEST) + (item.get_closest_marker("slow") is None)
+    if group.startswith(_ONE_BY_ONE):
+        return len(_WAITING)
+    return len(_WAITING) + 1 + (item.get_closest_marker("slow") is None)
 
 
 class Grouped(LoadScopeScheduling):

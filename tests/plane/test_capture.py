@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from tests.plane.state_metrics import count_usage, skip_without_state_metrics, s
 from tests.plane.towns import MEDIUM, SOON, kubetide_run, town
 
 from kubetide.cli.main import cli
+from kubetide.embedded.draws import fixed
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS
 from kubetide.runtime.clock import run_real
 from kubetide.testing import builders
@@ -34,6 +36,9 @@ POD_MILLI = 150
 """What a pod uses at the HPA's target."""
 
 FEWEST, MOST = 2, 8
+SLOW_TO_GO = replace(MEDIUM, shutdown=fixed(seconds(3)))
+"""What goes between two ticks is not seen to go."""
+
 QUIET_S = 2
 HELD_S = 3
 
@@ -48,7 +53,7 @@ class Span(NamedTuple):
 
 async def a_burst(clock, audited, folder, told):
     """Two pods, a burst that asks for eight and for a machine more, and its end, with that machine drained."""
-    async with town(audited, clock, folder, MEDIUM) as place:
+    async with town(audited, clock, folder, SLOW_TO_GO) as place:
         cluster, home = place.cluster, place.home
         counting = asyncio.create_task(count_usage(place, told))
         await cluster.create(DEPLOYMENTS, builders.deployment("web", replicas=2, cpu="300m"), namespace=home)
