@@ -17,7 +17,7 @@ from tests.grouping import PLANES, Grouped, group_of, put_in_order
 from tests.plane.running import missing_programs, running_plane
 from tools.plane.build import TARGETS, find
 
-settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=60)
 settings.register_profile("explore", deadline=None)
 settings.load_profile("explore" if os.environ.get("KUBETIDE_EXPLORE") else "repeatable")
 

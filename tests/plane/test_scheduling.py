@@ -22,16 +22,16 @@ def patient(tmp_path_factory):
 
 
 def test_verdicts_are_those_of_kube_scheduler(patient):
-    """Of 250 random pods, some with claims, on 100 nodes that change no verdict and no word of a refusal differs.
+    """Of 160 random pods, some with claims, on 100 nodes that change no verdict and no word of a refusal differs.
 
     Each node that a pod is bound to is among those with the highest score.
     """
-    found = compare(patient, nodes=100, pods=250, seed=1)
+    found = compare(patient, nodes=100, pods=160, seed=1)
     assert found.disagreements == []
-    assert found.bound > 120, found
-    assert found.with_claims > 12, found
-    assert found.chosen > 60, found
-    assert found.refused > 30, found
+    assert found.bound > 75, found
+    assert found.with_claims > 7, found
+    assert found.chosen > 35, found
+    assert found.refused > 18, found
     assert len(found.reasons) >= 12, found
 
 

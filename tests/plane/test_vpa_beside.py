@@ -210,8 +210,8 @@ def played(folder, **how):
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory):
-    """What came of some VPA objects and a fifth of an hour."""
-    return played(tmp_path_factory.mktemp("still-plane"), seed=7, count=36, minutes=12)
+    """What came of some VPA objects and eight minutes."""
+    return played(tmp_path_factory.mktemp("still-plane"), seed=7, count=30, minutes=8)
 
 
 def check_recommendations(seen):

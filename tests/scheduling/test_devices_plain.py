@@ -198,7 +198,7 @@ def take_off(snapshot, book, pod):
                 book.held.pop(name, None)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(pools, claims, steps, st.lists(uses, min_size=1, max_size=2))
 def test_devices_are_had_where_a_full_search_finds_them(offered, wanted, changes, asked):
     """Every node's verdict is that of trying all ways; what is given is one of them, and comes back."""

@@ -52,7 +52,7 @@ def problems(draw, most_pods=30, most_nodes=8):
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(problems(), st.sampled_from([Budget(0), Budget(3, 2, 5), Budget()]))
 def test_a_fleet_keeps_to_stock_and_limits_and_is_above_its_bound(given_problem, budget):
     """No node holds more than it has, nothing passes a limit, and the price is not below the proven bound."""

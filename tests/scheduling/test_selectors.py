@@ -58,7 +58,7 @@ exists map true null \\ ` " r" b" 0x é .? [? quantity semver size cel.bind
 PIECES = st.sampled_from([*WORDS.split(), "\n", "\x00", 'device.attributes["a.com"].model'])
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.one_of(st.lists(PIECES, max_size=14).map(" ".join), st.text(max_size=40)))
 def test_any_text_has_an_answer(expression):
     """Whatever stands in a selector, it is true, false or refused with words."""
@@ -115,7 +115,7 @@ def patterns(draw, depth=3):
     return draw(st.sampled_from([one, one + other, f"(?:{one}|{other})", f"(?:{one}){times}"]))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(patterns(), st.text(alphabet="abAx1 ", max_size=7))
 def test_matches_are_those_of_a_backtracking_matcher(pattern, text):
     """A match begins where Python finds one; ends differ where something empty is repeated."""

@@ -48,7 +48,7 @@ def unframed(whole):
 
 
 @pytest.mark.parametrize("kind", [PODS, NODES], ids=lambda kind: kind.kind)
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(st.integers(0, 2**48))
 def test_lists_come_out_as_in_json(kind, seed):
     """Objects of any fields, as a list in protobuf and in JSON, are equal structs."""
@@ -223,7 +223,7 @@ def test_events_that_cannot_be_read(event, said):
         CODEC.decode_event(event, PODS)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.integers(0, 2**48), st.data())
 def test_bytes_that_were_changed_raise_nothing_else(seed, data):
     """Whatever comes, it is read or told as what cannot be read."""

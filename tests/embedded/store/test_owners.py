@@ -72,7 +72,7 @@ def test_an_owner_in_another_namespace_is_none():
     assert names(rest, "far") == ["owner"]
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(
     st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.booleans()), max_size=14),
     st.lists(

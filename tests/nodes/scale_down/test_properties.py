@@ -154,7 +154,7 @@ def test_memos_change_nothing(cluster, changes, world):
     assert runs[0] == runs[1]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     drawn=st.lists(
         st.tuples(
