@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from urllib.request import Request, urlopen
 
 import boto3
 from moto.server import ThreadedMotoServer
@@ -51,11 +52,14 @@ class MotoServer:
 
 @contextmanager
 def moto_server():
-    """Serve AWS on a free port."""
+    """Serve AWS on a free port; nothing is there yet, whatever servers of this process had before."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
-    aws = MotoServer(f"http://{host}:{port}")
+    url = f"http://{host}:{port}"
+    with urlopen(Request(f"{url}/moto-api/reset", method="POST"), timeout=60):
+        pass
+    aws = MotoServer(url)
     try:
         yield aws
     finally:
