@@ -397,4 +397,4 @@ class State:
     def _drop_pod(self, key: Key) -> None:
         if pod := self.held_pods.drop(key):
             self.version += 1
-            self.memory.consolidation.note_gone(pod, self.settings)
+            self.memory.consolidation.add_gone(pod, self.settings)

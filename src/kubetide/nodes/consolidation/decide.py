@@ -12,7 +12,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
-from kubetide.nodes.consolidation.expected import note_gone
+from kubetide.nodes.consolidation.expected_pods import note_gone
 from kubetide.nodes.consolidation.keeping import left_of_budget
 from kubetide.nodes.consolidation.memory import Move, Undone
 from kubetide.nodes.consolidation.progress import AGAIN, advance, told

@@ -62,7 +62,7 @@ class ConsolidationMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
         bought: Group -> (when, how many) nodes were bought or kept nodes got pods, within the time that is remembered.
         kept: Node -> its group, of nodes that are kept for expected demand.
         reasons: Node -> the sentence that ``explain node`` shows.
-        going: Pods that have gone since the last decision.
+        gone_since: Pods that have gone since the last decision.
         gone: Pods that have gone within the last half hour, by time.
     """
 
@@ -75,10 +75,10 @@ class ConsolidationMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
     bought: dict[str, tuple[tuple[Instant, int], ...]] = {}
     kept: dict[str, str] = {}
     reasons: dict[str, str] = {}
-    going: tuple[Pod, ...] = ()
+    gone_since: tuple[Pod, ...] = ()
     gone: tuple[GonePod, ...] = ()
 
-    def note_gone(self, pod: Pod, settings: ConsolidationSettings) -> None:
+    def add_gone(self, pod: Pod, settings: ConsolidationSettings) -> None:
         """Note that a pod is not there any more; when that was is for the next decision to say."""
         if settings.consolidation_enabled and pod.spec.node_name:
-            self.going = (*self.going[1 - MOST_GONE :], pod)
+            self.gone_since = (*self.gone_since[1 - MOST_GONE :], pod)

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kubetide.nodes.consolidation.candidates import Candidate, candidates, load_of
-from kubetide.nodes.consolidation.dear import dear_nodes
-from kubetide.nodes.consolidation.expected import expected, place_expected
+from kubetide.nodes.consolidation.expected_pods import expected, place_expected
 from kubetide.nodes.consolidation.fills import Candidates, Fill, Targets, best_fill, equivalents
 from kubetide.nodes.consolidation.keeping import kept_of
 from kubetide.nodes.consolidation.memory import Move
+from kubetide.nodes.consolidation.overpriced import overpriced_nodes
 from kubetide.nodes.registry.backoff import is_backed_off
 from kubetide.nodes.registry.failures import is_zero_or_max
 from kubetide.nodes.registry.stock_outs import is_out_of_stock
@@ -130,7 +130,7 @@ class _Searching:
         self._accepts: dict[tuple[PodClass, str], bool] = {}
 
     def run(self) -> None:
-        """Dear nodes are replaced first. Then removals: they need no new node."""
+        """Overpriced nodes are replaced first. Then removals: they need no new node."""
         targets = self._targets()
         self._keep_for_expected()
         self._fills(targets, 0.0)
@@ -152,9 +152,9 @@ class _Searching:
                 break
 
     def _keep_for_expected(self) -> None:
-        """Close dear nodes to the pods of others, and put pods that are expected onto the nodes that are open."""
+        """Close overpriced nodes to the pods of others, and put expected pods onto the nodes that are open."""
         templates = self._tick.templates
-        for name in dear_nodes(self._state, templates):
+        for name in overpriced_nodes(self._state, templates, self._accepted):
             self._simulation.close(name)
         pods = expected(self._state, templates, self._now)
         self._visited.update(
@@ -338,16 +338,17 @@ class _Searching:
                     and target.price >= one.price
                     and dict(own.stock) == dict(target.template.stock)
                 )
-                fits[row, at] = not equal and all(self._accepted(found, target) for found in classes.values())
+                fits[row, at] = not equal and all(
+                    self._accepted(found, target.group, target.template) for found in classes.values()
+                )
         return fits
 
-    def _accepted(self, pod_class: PodClass, target: Target) -> bool:
+    def _accepted(self, pod_class: PodClass, group: str, template: Template) -> bool:
         """Return whether an empty node of the group takes a pod of the class."""
-        key = pod_class, target.group
+        key = pod_class, group
         known = self._accepts.get(key)
         if known is None:
-            fresh = target.template.fresh
-            known = self._accepts[key] = fresh.fits(pod_class, target.template.node.metadata.name)
+            known = self._accepts[key] = template.fresh.fits(pod_class, template.node.metadata.name)
         return known
 
     def _place(self, fill: Fill, some: Sequence[Candidate], target: Target) -> list[Candidate]:

@@ -1,8 +1,7 @@
 """Pods that are expected to come: as many as came at most within the last half hour. Their capacity is not given away.
 
-Of the pods that came and went, the stretch of time is looked for in which what they ask for rose most; such a rise is
-expected again. So free capacity that pods use now and then is told from capacity that nobody uses. Pods that the same
-groups take count together. Those that come so seldom that keeping a node for them costs more than buying it back are not
+Among the pods that came and went, the stretch of time counts in which their requests rose most; such a rise is expected
+again. It shows which free capacity pods use now and then, and which nobody uses. Pods that the same groups take count together. Those that come so seldom that keeping a node for them costs more than buying it back are not
 expected (as in ``keeping``).
 """
 
@@ -41,9 +40,9 @@ def note_gone(state: State, now: Instant) -> None:
     memory, oldest = state.memory.consolidation, before(now, WINDOW)
     if memory.gone and memory.gone[0].at <= oldest:
         memory.gone = tuple(one for one in memory.gone if one.at > oldest)
-    if memory.going:
-        new = (GonePod(pod, now) for pod in memory.going if _counts(pod))
-        memory.gone, memory.going = (*memory.gone, *new)[-MOST_GONE:], ()
+    if memory.gone_since:
+        new = (GonePod(pod, now) for pod in memory.gone_since if _counts(pod))
+        memory.gone, memory.gone_since = (*memory.gone, *new)[-MOST_GONE:], ()
 
 
 def expected(state: State, templates: Mapping[str, Template | None], now: Instant) -> list[Pod]:

@@ -1,4 +1,4 @@
-"""Capacity that pods use now and then is not given away, and nobody's pods are moved to a dear machine."""
+"""Capacity that pods use now and then is not given away, and nobody's pods are moved to an overpriced machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.nodes import frozen
 from tests.nodes.consolidation.fleet import Fleet, priced
 
-from kubetide.nodes.consolidation.expected import Change, greatest_rise
+from kubetide.nodes.consolidation.expected_pods import Change, greatest_rise
 from kubetide.nodes.state import Gone
 from kubetide.scheduling import classify_unbound
 from kubetide.units.time import after, before, format_rfc3339, minutes, seconds
@@ -51,10 +51,10 @@ def test_pods_that_went_are_remembered_for_half_an_hour():
     assert made.state.memory.consolidation.gone == ()
     other = with_a_burst(pods=2, consolidation_enabled=False)
     other.minute()
-    assert other.state.memory.consolidation.going == ()
+    assert other.state.memory.consolidation.gone_since == ()
 
 
-def test_a_dear_machine_is_replaced_before_pods_are_moved_to_it():
+def test_an_overpriced_machine_is_replaced_before_pods_are_moved_to_it():
     """Its capacity is to be had for a fifth: the pods of others are not what is to keep it."""
     groups = [priced("dear", 16, 4.0), priced("plain", 16, 0.8)]
     made = Fleet(groups, {"dear": [[8000]], "plain": [[9000], [4250, 4250]]})
