@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from kubetide.cli.completing import complete_kind, complete_object, names_known
-from kubetide.cli.quick import without_threads
+from kubetide.cli.numpy_threads import keep_numpy_single_threaded
 from kubetide.cli.structured import TABLE, WIDE, output_option
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def command(
       kubetide explain no/general-7xcr6 -o json
       kubetide explain nodegroup burst --at 2026-03-02T12:30:00Z
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    without_threads()
+    keep_numpy_single_threaded()
     from kubetide.cli.kinds import WORKLOADS, kind_of
     from kubetide.cli.structured import structured
     from kubetide.simulate.when import read_moment, start_of_records

@@ -1,10 +1,10 @@
-"""What makes a command quick that gives one answer and ends."""
+"""Numpy without threads of its own, for commands that print one answer and end."""
 
 from __future__ import annotations
 
 import os
 
 
-def without_threads() -> None:
-    """Let numpy start no threads of its own when it is loaded: for one answer they cost more than they do."""
+def keep_numpy_single_threaded() -> None:
+    """Let numpy start no threads when it is loaded: to start them takes longer than one answer. Call it before."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

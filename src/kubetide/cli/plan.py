@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from kubetide.cli.quick import without_threads
+from kubetide.cli.numpy_threads import keep_numpy_single_threaded
 
 
 @click.command("plan")
@@ -36,7 +36,7 @@ def command(ahead: str, at: str | None, output: str, out: Path) -> None:
       kubetide plan
       kubetide plan --ahead 12h --at 08:00
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    without_threads()
+    keep_numpy_single_threaded()
     from kubetide.cli.structured import structured
     from kubetide.simulate.ahead import plan_ahead, plan_text
     from kubetide.simulate.when import read_moment, start_of_records

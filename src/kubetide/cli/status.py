@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubetide.cli.quick import without_threads
+from kubetide.cli.numpy_threads import keep_numpy_single_threaded
 from kubetide.cli.structured import TABLE, WIDE, output_option, structured
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def command(output: str, watch: bool, out: Path) -> None:
       kubetide status --out monday -o json
       kubetide status --watch
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    without_threads()
+    keep_numpy_single_threaded()
     if not watch:
         click.echo(_page(out, output))
         return

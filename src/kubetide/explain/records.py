@@ -92,7 +92,7 @@ class Core(Protocol):
         ...
 
 
-class LoneCore(Core, Protocol):
+class OneObjectCore(Core, Protocol):
     """A core that follows one object, and takes over of the others only what it needs for that.
 
     Attributes:

@@ -17,7 +17,7 @@ from kubetide.loop.status import Overview
 
 if TYPE_CHECKING:
     from kubetide.explain.reasons import Vocabulary
-    from kubetide.explain.records import Core, LoneCore
+    from kubetide.explain.records import Core, OneObjectCore
     from kubetide.loop.protocol import Loop, Parts
     from kubetide.objects.kinds import Kind
     from kubetide.ports.clock import Clock
@@ -53,7 +53,7 @@ class Explainer(NamedTuple):
     views: tuple[str, ...] = ()
     after_decision: bool = True
     targets: Callable[[Any], dict[str, str]] | None = None
-    alone: Callable[[str], LoneCore] | None = None
+    alone: Callable[[str], OneObjectCore] | None = None
 
 
 class Explaining(NamedTuple):

@@ -1,4 +1,4 @@
-"""Tells whether a file that is read as it grows still holds what was read: a new run writes under the names of the last one."""
+"""Whether a file that is read as it grows still holds what was read: a new run writes under the names of the last one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SAMPLE = 1 << 12
 """Bytes at the beginning, and before the place up to which a file was read."""
 
 
-class ReadBefore:
+class Fingerprint:
     """How far a file was read, and a checksum of what stood there.
 
     A file that has become shorter, or holds something else there, is that of another run. One that holds the same may be
@@ -35,7 +35,7 @@ class ReadBefore:
 
 
 def _checksum(file: BinaryIO, offset: int) -> int:
-    """Return one of the bytes at both ends of what was read, and of how many there are."""
+    """Return a checksum of the bytes at both ends of what was read; -1 where the file is shorter."""
     file.seek(0)
     begin = file.read(min(_SAMPLE, offset))
     file.seek(max(offset - _SAMPLE, 0))

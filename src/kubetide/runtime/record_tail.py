@@ -9,7 +9,7 @@ from typing import BinaryIO
 import msgspec
 
 from kubetide.explain.records import Record
-from kubetide.runtime.read_before import ReadBefore
+from kubetide.runtime.fingerprint import Fingerprint
 from kubetide.runtime.records import RecordError, checked_header, is_end, segments
 
 
@@ -25,7 +25,7 @@ class RecordTail:
         self._decoder = msgspec.json.Decoder(Record)
         self._segment: Path | None = None
         self._offset = 0
-        self._before = ReadBefore()
+        self._before = Fingerprint()
 
     def skip_to(self, segment: Path, offset: int) -> None:
         """Begin behind what was read otherwise: at a record's end in a segment."""

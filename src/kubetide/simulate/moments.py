@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from kubetide.explain.records import Core, LoneCore, Record
+from kubetide.explain.records import Core, OneObjectCore, Record
 from kubetide.loop import explaining
 from kubetide.ports.errors import KubetideError
 from kubetide.runtime.index_lines import Entries, Entry, index_of
@@ -97,7 +97,7 @@ class Moments:
         at: Moment | None,
         *,
         decided: bool = True,
-        alone: Callable[[], LoneCore] | None = None,
+        alone: Callable[[], OneObjectCore] | None = None,
     ) -> Iterator[StateAt]:
         """Return a loop as it was at a moment; inside, the plug-ins are in use that its records were decided with.
 
@@ -227,7 +227,7 @@ def _moved(begin: _Kept | Core, rest: Sequence[Entry], *, decided: bool) -> _Kep
     return _Kept(core, last, place, is_decided)
 
 
-def _moved_alone(core: LoneCore, rest: Sequence[Entry], *, decided: bool) -> _Kept | None:
+def _moved_alone(core: OneObjectCore, rest: Sequence[Entry], *, decided: bool) -> _Kept | None:
     """Return a core that follows one object as ``_moved``; None where it cannot."""
     moved = _moved(core, rest, decided=decided)
     return moved if core.stands_alone else None

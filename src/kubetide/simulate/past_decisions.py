@@ -18,7 +18,7 @@ _AT_ONCE = 40
 """Records that are looked through at once, from the newest on."""
 
 
-class DecidedAbout(NamedTuple):
+class PastDecision(NamedTuple):
     """Something that was decided about the object, and why."""
 
     record: Record
@@ -26,11 +26,11 @@ class DecidedAbout(NamedTuple):
     why: tuple[str, ...] = ()
 
 
-def decided_until(loop: str, state: StateAt, subject: str, most: int | None) -> tuple[DecidedAbout, ...]:
+def decided_until(loop: str, state: StateAt, subject: str, most: int | None) -> tuple[PastDecision, ...]:
     """Return what was decided about an object until a moment; ``most``: no more than are needed for so many before it."""
     about, reasons = state.until.about(subject), _ReasonsAbout(loop, subject)
     end = len(about)
-    found: list[DecidedAbout] = []
+    found: list[PastDecision] = []
     while True:
         begin = 0 if most is None else max(0, end - _AT_ONCE)
         said = read_reasons(loop, about[begin:end], reasons)
@@ -68,15 +68,15 @@ class _ReasonsAbout:
         return reason.subject != self._subject or vocabulary.has_alternatives(reason)
 
 
-def _decided_about(record: Record, subject: str) -> list[DecidedAbout]:
+def _decided_about(record: Record, subject: str) -> list[PastDecision]:
     """Return what the record says was done about the object (for a group: about its nodes too), and what names the pod."""
     vocabulary = explaining(record.loop).vocabulary
     found = []
     for reason in record.reasons:
         if _names(reason, subject):
-            found.append(DecidedAbout(record, vocabulary.text(reason)))
+            found.append(PastDecision(record, vocabulary.text(reason)))
         elif _is_about(reason, subject) and vocabulary.is_action(reason):
-            found += [DecidedAbout(record, mark.title, mark.why) for mark in marks_for(record, (reason,))]
+            found += [PastDecision(record, mark.title, mark.why) for mark in marks_for(record, (reason,))]
     return found
 
 
@@ -91,9 +91,9 @@ def _names(reason: Reason, subject: str) -> bool:
     return reason.fields.get("pod") == subject
 
 
-def _without_repeats(decided: Sequence[DecidedAbout]) -> tuple[DecidedAbout, ...]:
+def _without_repeats(decided: Sequence[PastDecision]) -> tuple[PastDecision, ...]:
     """Leave out what only says again what was said before."""
-    kept: list[DecidedAbout] = []
+    kept: list[PastDecision] = []
     for one in decided:
         if not kept or kept[-1].text != one.text:
             kept.append(one)

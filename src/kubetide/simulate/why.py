@@ -24,8 +24,8 @@ from kubetide.loop import (
 )
 from kubetide.runtime.permissions import with_hint
 from kubetide.runtime.records import recorded_loops
-from kubetide.simulate.decided import DecidedAbout, decided_until
 from kubetide.simulate.moments import Moments, NotBegun, StateAt, WhyError
+from kubetide.simulate.past_decisions import PastDecision, decided_until
 from kubetide.simulate.when import Moment
 from kubetide.units.time import Instant, format_rfc3339
 
@@ -135,7 +135,7 @@ def answer_about(
     )
 
 
-def _told(one: DecidedAbout) -> Decided:
+def _told(one: PastDecision) -> Decided:
     return Decided(format_rfc3339(one.record.now), one.text, one.why)
 
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from kubetide.runtime.figures.blocks import SeriesKey, decode_blocks
+from kubetide.runtime.fingerprint import Fingerprint
 from kubetide.runtime.index_lines import figures_of, index_of
-from kubetide.runtime.read_before import ReadBefore
 from kubetide.runtime.records import recorded_loops, segments
 from kubetide.units.time import Instant, minutes
 from kubetide.units.vectors import Float64Vector, Int64Vector
@@ -109,7 +109,7 @@ class _Segment:
         self.path = path
         self.series: dict[SeriesKey, int] = {}
         self._offset = 0
-        self._before = ReadBefore()
+        self._before = Fingerprint()
         self._now: list[Int64Vector] = [np.zeros(0, np.int64)]
         self._ids: list[Int64Vector] = [np.zeros(0, np.int64)]
         self._values: list[Float64Vector] = [np.zeros(0, np.float64)]
