@@ -54,7 +54,7 @@ def test_a_seed_gives_the_same_bytes_and_another_does_not(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1])
+@pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_bad_day_breaks_no_invariant_and_replays(tmp_path, seed):
     """With stock-outs, boot failures, refused calls and expired watches nothing is harmed, and replay finds no difference.
 

@@ -79,7 +79,7 @@ def test_the_last_decisions_are_at_most_ten_in_order(stuck):
     assert {one.loop for one in status.decisions} <= {"horizontal", "nodes"}
 
 
-def test_a_run_that_was_cut_is_told_from_one_that_goes_on(waiting, tmp_path):
+def test_a_run_that_was_cut_short_is_not_shown_as_running(waiting, tmp_path):
     """Without the last line of a run that ended, the records are of one that holds the folder, or was cut short."""
     folder = tmp_path / "records"
     folder.mkdir()
