@@ -8,7 +8,7 @@ import sys
 import pytest
 from tests.simulate.worlds import small
 
-from kubetide.loop import BUILT_IN, EXPLAINED, VIEWS, explaining, loop_entry, loop_names
+from kubetide.loop import BUILT_IN, EXPLAINED, explaining, loop_entry, loop_names
 from kubetide.runtime.index_lines import index_of
 from kubetide.runtime.records import segments
 from kubetide.simulate.run import run_simulation
@@ -25,8 +25,6 @@ def test_the_short_way_is_that_of_the_entries():
         assert explaining(name) == loop_entry(name).explaining
     kinds = {one.kind: name for name in BUILT_IN for one in loop_entry(name).explainers}
     assert kinds == EXPLAINED
-    views = {one.kind: one.views for name in BUILT_IN for one in explaining(name).explainers if one.views}
-    assert views == VIEWS
     views = {one.kind: one.views for name in BUILT_IN for one in loop_entry(name).explainers}
     assert explained_kinds() == views
 

@@ -12,16 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
 from kubetide.ports.clock import Clock
 from kubetide.units.time import Duration, Instant
 from kubetide.units.vectors import BoolVector, Int64Vector
-
-PLUGINS: Final = "kubetide.metric-sources"
-"""Entry points of sources of external metrics, each an ``ExternalMetricOpener``."""
 
 
 @dataclass(frozen=True)

@@ -16,15 +16,15 @@ from kubetide.cluster.promql import PROMETHEUS, SOURCE
 from kubetide.horizontal.controller.sources import GuardedSource
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import MetricsError, NoSeries
-from kubetide.ports.metrics import PLUGINS, ExternalMetricOpener, ExternalMetricSource, ExternalValues
+from kubetide.ports.metrics import ExternalMetricOpener, ExternalMetricSource, ExternalValues
 from kubetide.ports.plugins import Plugin, PluginGroup, PluginNotUsable
 from kubetide.units.selectors import Selector, SelectorError
 from kubetide.units.time import seconds
 
 SETTING: Final = "--metric-sources"
 
-_PLUGINS: Final = PluginGroup[ExternalMetricOpener](
-    name=PLUGINS,
+PLUGINS: Final = PluginGroup[ExternalMetricOpener](
+    name="kubetide.metric-sources",
     setting=SETTING,
     noun="metric source",
     must="be a function of a clock that returns an async context manager",
@@ -58,7 +58,7 @@ def load_sources(names: Iterable[str]) -> list[NamedOpener]:
             raise PluginNotUsable(
                 f"{SETTING}: {text!r} cannot be called {name!r} in selectors; give it a name of its own that is a label's value"
             )
-        found[name] = NamedOpener(name, *_PLUGINS.load(text))
+        found[name] = NamedOpener(name, *PLUGINS.load(text))
     return list(found.values())
 
 

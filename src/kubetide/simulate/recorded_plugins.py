@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kubetide.clouds.registry import PLUGINS as CLOUDS
-from kubetide.ports.metrics import PLUGINS as METRIC_SOURCES
 from kubetide.ports.plugins import Plugin, PluginNotUsable, load_plugin
+from kubetide.runtime.metric_sources import PLUGINS as METRIC_SOURCES
 from kubetide.runtime.records import Header, RecordError
 from kubetide.scheduling.filters.in_use import BUILT_IN, use_filters, using_filters, with_plugins
 from kubetide.scheduling.filters.named import PLUGINS as FILTERS
@@ -28,7 +28,7 @@ class RecordedPlugins:
         where = f"{header.loop}-{header.segment:04d}.jsonl"
         for then in header.plugins:
             # What a cloud or a metric source has said stands in the records.
-            if then.group not in {FILTERS.name, CLOUDS.name, METRIC_SOURCES}:
+            if then.group not in {FILTERS.name, CLOUDS.name, METRIC_SOURCES.name}:
                 self._check(then, where)
         recorded = tuple(one for one in header.plugins if one.group == FILTERS.name)
         if recorded == self._recorded:
