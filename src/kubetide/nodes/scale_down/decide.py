@@ -76,7 +76,7 @@ def decide(
         )
     restore(state, now)
     review_advice(state, now)
-    _note_interval(state, now)
+    note_interval(state, now)
     state.phases.begin("findUnneeded")
     found = evaluate(state, now, state.scale_down_cache)
     before = memory.status
@@ -177,7 +177,7 @@ def _with_result(status: ScaleDownStatus, result: str) -> ScaleDownStatus:
     return replace(status, result=result, scaled_down=())
 
 
-def _note_interval(state: State, now: Instant) -> None:
+def note_interval(state: State, now: Instant) -> None:
     """Keep the shortest time between two evaluations; it starts at the unneeded time."""
     memory = state.memory.scale_down
     shortest = memory.shortest_interval
