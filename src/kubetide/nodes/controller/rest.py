@@ -76,7 +76,8 @@ class Rest:
             record.full or record.reasons or commands.actions or commands.events or outcomes.results
         )
         if silent and not commands.answers and commands.wake_at is None and result == documents:
-            self._made.append(record)
+            # The figures are as they were, and stand in the record of this tick.
+            self._made.append(replace(record, figures=()))
         else:
             self._made = None
 
