@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,8 +32,7 @@ from kubetide.watching import Informer
 DEFAULT_STEP = seconds(15)
 
 
-@dataclass(frozen=True)
-class Usage:
+class Usage(msgspec.Struct, frozen=True, eq=False):
     """What the visible pods used in one step.
 
     Attributes:
@@ -263,7 +263,8 @@ class ServiceLoad:
         self.cpu_used_milli = float(granted.sum() + pods.side_milli)
         end = Instant(begin + self.step)
         memory = self._memory(result, pods, end)
-        result = replace(result, resources=_resources(pods, demand, demand - wanted, granted, memory, count))
+        resources = _resources(pods, demand, demand - wanted, granted, memory, count)
+        result = msgspec.structs.replace(result, resources=resources)
         self._publish(end, granted, memory, worked, serving, result)
         for handler in self._step_handlers:
             handler(end, result)
