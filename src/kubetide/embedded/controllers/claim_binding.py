@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kubetide.embedded.controllers.scheduling_queue import Waiting
+from kubetide.embedded.controllers.volume_cache import VolumeCache
+from kubetide.embedded.controllers.volume_plan import volume_patch
 from kubetide.objects.kinds import CLAIMS, PERSISTENT_VOLUMES
 from kubetide.objects.meta import Key
 from kubetide.objects.node import Node
@@ -16,10 +19,6 @@ from kubetide.scheduling import PodClass
 from kubetide.scheduling.filters.binding_rules import match_static, sort_claims
 from kubetide.scheduling.snapshot.volumes import SELECTED_NODE, is_bound
 from kubetide.units.time import Duration, Instant, after, minutes
-
-from .scheduling_queue import Waiting
-from .volume_cache import VolumeCache
-from .volume_plan import volume_patch
 
 _PATIENCE: Duration = minutes(10)
 

@@ -12,6 +12,10 @@ from email.utils import format_datetime
 from typing import Literal
 
 from kubetide.acting import EventWriter
+from kubetide.embedded.controllers.cron_plan import beyond_history, due_at, is_too_late, job_name
+from kubetide.embedded.controllers.owned_pods import follow
+from kubetide.embedded.controllers.templates import owner_reference, to_json
+from kubetide.embedded.controllers.work_queue import WorkQueue
 from kubetide.objects.base import Json
 from kubetide.objects.batch import CronJob, CronJobStatus, Job, finished_as
 from kubetide.objects.cluster import ObjectReference
@@ -24,11 +28,6 @@ from kubetide.units.cron import CronError, Schedule, parse_cron, zone_of
 from kubetide.units.patch import merge_diff
 from kubetide.units.time import Instant, format_rfc3339
 from kubetide.watching import Informer
-
-from .cron_plan import beyond_history, due_at, is_too_late, job_name
-from .owned_pods import follow
-from .templates import owner_reference, to_json
-from .work_queue import WorkQueue
 
 _SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

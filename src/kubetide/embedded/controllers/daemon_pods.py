@@ -9,6 +9,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from kubetide.embedded.controllers.templates import to_json
 from kubetide.objects.base import Json
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.node import Node
@@ -16,8 +17,6 @@ from kubetide.objects.pod import Pod, PodSpec, PodTemplate, Toleration
 from kubetide.objects.workload import DaemonSet
 from kubetide.scheduling import PodClass, classify_unbound
 from kubetide.scheduling.filters.taint_toleration import tolerates, untolerated
-
-from .templates import to_json
 
 Verdict = Literal["run", "keep", "none"]
 """A node should run a pod, may keep one that it has, or must have none."""

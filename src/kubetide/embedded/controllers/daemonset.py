@@ -12,6 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kubetide.acting import EventWriter
+from kubetide.embedded.controllers.daemon_pods import Eligibility, Verdict, node_of, pinned
+from kubetide.embedded.controllers.owned_pods import PodIndex, follow, is_ready
+from kubetide.embedded.controllers.templates import owner_reference, pod_from_template, status_patch
+from kubetide.embedded.controllers.work_queue import WorkQueue
 from kubetide.objects.kinds import DAEMON_SETS, PODS
 from kubetide.objects.meta import Key
 from kubetide.objects.node import Node
@@ -23,11 +27,6 @@ from kubetide.ports.errors import AlreadyExists, ApiError, NotFound
 from kubetide.units.seeds import name_suffix
 from kubetide.units.time import Duration, Instant, after, minutes, seconds
 from kubetide.watching import Informer
-
-from .daemon_pods import Eligibility, Verdict, node_of, pinned
-from .owned_pods import PodIndex, follow, is_ready
-from .templates import owner_reference, pod_from_template, status_patch
-from .work_queue import WorkQueue
 
 _EXPECTATION_LIFE = minutes(5)
 # Source: upstream's back-off for failed daemon pods; it is forgotten after twice the longest pause.

@@ -5,6 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubetide.acting import EventWriter
+from kubetide.embedded.controllers.changes import KnownStatuses
+from kubetide.embedded.controllers.deployment_templates import DeploymentTemplates
+from kubetide.embedded.controllers.deployment_writes import DeploymentWriter
+from kubetide.embedded.controllers.owned_pods import PodIndex, follow
+from kubetide.embedded.controllers.rollout import (
+    Resize,
+    is_rolling,
+    is_scaling,
+    step_rolling_update,
+    step_scale,
+    wanted_replicas,
+)
+from kubetide.embedded.controllers.rollout_status import (
+    condition_of,
+    counts,
+    has_deadline,
+    is_complete,
+    progress_due,
+    with_availability,
+    with_condition,
+    with_progress,
+)
+from kubetide.embedded.controllers.templates import Selectors, owner_reference, owners_patch
+from kubetide.embedded.controllers.work_queue import WorkQueue
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import DEPLOYMENTS, REPLICA_SETS
 from kubetide.objects.meta import Key, LabelSelector, controller_of
@@ -15,24 +39,6 @@ from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import Conflict
 from kubetide.units.time import after, seconds
 from kubetide.watching import Informer
-
-from .changes import KnownStatuses
-from .deployment_templates import DeploymentTemplates
-from .deployment_writes import DeploymentWriter
-from .owned_pods import PodIndex, follow
-from .rollout import Resize, is_rolling, is_scaling, step_rolling_update, step_scale, wanted_replicas
-from .rollout_status import (
-    condition_of,
-    counts,
-    has_deadline,
-    is_complete,
-    progress_due,
-    with_availability,
-    with_condition,
-    with_progress,
-)
-from .templates import Selectors, owner_reference, owners_patch
-from .work_queue import WorkQueue
 
 
 class DeploymentController:

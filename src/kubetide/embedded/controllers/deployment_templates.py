@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kubetide.embedded.controllers.new_replica_set import looks_the_same, without_hash
+from kubetide.embedded.controllers.rollout import HASH_LABEL, age
+from kubetide.embedded.controllers.templates import template_hash
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import DEPLOYMENTS, REPLICA_SETS
 from kubetide.objects.workload import Deployment, ReplicaSet
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import Conflict
-
-from .new_replica_set import looks_the_same, without_hash
-from .rollout import HASH_LABEL, age
-from .templates import template_hash
 
 
 class DeploymentTemplates:

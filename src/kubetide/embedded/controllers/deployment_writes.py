@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubetide.acting import EventWriter
-from kubetide.objects.base import Json
-from kubetide.objects.kinds import DEPLOYMENTS, REPLICA_SETS
-from kubetide.objects.meta import controller_of
-from kubetide.objects.workload import Deployment, ReplicaSet, WorkloadStatus
-from kubetide.ports.clock import Clock
-from kubetide.ports.cluster import Cluster
-from kubetide.ports.errors import AlreadyExists, ApiError, NotFound
-
-from .new_replica_set import copied_annotations, replica_set_body
-from .rollout import (
+from kubetide.embedded.controllers.new_replica_set import copied_annotations, replica_set_body
+from kubetide.embedded.controllers.rollout import (
     REVISION,
     Resize,
     history_to_delete,
@@ -23,8 +15,15 @@ from .rollout import (
     size_annotations,
     wanted_replicas,
 )
-from .rollout_status import condition_of, has_deadline, with_condition
-from .templates import status_patch
+from kubetide.embedded.controllers.rollout_status import condition_of, has_deadline, with_condition
+from kubetide.embedded.controllers.templates import status_patch
+from kubetide.objects.base import Json
+from kubetide.objects.kinds import DEPLOYMENTS, REPLICA_SETS
+from kubetide.objects.meta import controller_of
+from kubetide.objects.workload import Deployment, ReplicaSet, WorkloadStatus
+from kubetide.ports.clock import Clock
+from kubetide.ports.cluster import Cluster
+from kubetide.ports.errors import AlreadyExists, ApiError, NotFound
 
 
 class DeploymentWriter:

@@ -11,6 +11,7 @@ from functools import partial
 import msgspec
 
 from kubetide.embedded.controllers.device_cache import DeviceCache
+from kubetide.embedded.controllers.templates import owner_reference, to_json
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import PODS, RESOURCE_CLAIMS
 from kubetide.objects.meta import Key
@@ -23,8 +24,6 @@ from kubetide.scheduling import PodClass, Snapshot
 from kubetide.scheduling.devices.allocation import PlannedClaim, plan_claims
 from kubetide.scheduling.devices.ledger import EXTENDED_CLAIM
 from kubetide.units.seeds import uuid_of
-
-from .templates import owner_reference, to_json
 
 DELETE_PROTECTION = "resource.kubernetes.io/delete-protection"
 """Finalizer of a claim that has devices; the controller of claims takes it off."""

@@ -11,21 +11,8 @@ import asyncio
 from collections.abc import Sequence
 
 from kubetide.acting import EventWriter
-from kubetide.objects.base import Json
-from kubetide.objects.batch import Job, finished_as
-from kubetide.objects.kinds import JOBS, PODS
-from kubetide.objects.meta import Key, controller_of
-from kubetide.objects.pod import Pod
-from kubetide.ports.clock import Clock
-from kubetide.ports.cluster import Cluster
-from kubetide.ports.errors import AlreadyExists, ApiError, Conflict, NotFound
-from kubetide.units.patch import merge_diff
-from kubetide.units.seeds import name_suffix
-from kubetide.units.time import Instant, after, minutes
-from kubetide.watching import Informer
-
-from .deletion_order import removal_order
-from .job_plan import (
+from kubetide.embedded.controllers.deletion_order import removal_order
+from kubetide.embedded.controllers.job_plan import (
     FINALIZER,
     INDEX,
     Ending,
@@ -42,9 +29,21 @@ from .job_plan import (
     tally,
     wanted_active,
 )
-from .owned_pods import PodIndex, follow
-from .templates import owner_reference, pod_from_template, to_json
-from .work_queue import WorkQueue
+from kubetide.embedded.controllers.owned_pods import PodIndex, follow
+from kubetide.embedded.controllers.templates import owner_reference, pod_from_template, to_json
+from kubetide.embedded.controllers.work_queue import WorkQueue
+from kubetide.objects.base import Json
+from kubetide.objects.batch import Job, finished_as
+from kubetide.objects.kinds import JOBS, PODS
+from kubetide.objects.meta import Key, controller_of
+from kubetide.objects.pod import Pod
+from kubetide.ports.clock import Clock
+from kubetide.ports.cluster import Cluster
+from kubetide.ports.errors import AlreadyExists, ApiError, Conflict, NotFound
+from kubetide.units.patch import merge_diff
+from kubetide.units.seeds import name_suffix
+from kubetide.units.time import Instant, after, minutes
+from kubetide.watching import Informer
 
 _EXPECTATION_LIFE = minutes(5)
 

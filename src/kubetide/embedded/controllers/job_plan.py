@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from kubetide.embedded.controllers.owned_pods import is_active, is_ready
 from kubetide.objects.batch import Job, JobStatus, UncountedTerminatedPods
 from kubetide.objects.meta import Condition
 from kubetide.objects.pod import Pod, is_finished
 from kubetide.units.time import Duration, Instant, after, format_rfc3339, minutes, parse_rfc3339, seconds
-
-from .owned_pods import is_active, is_ready
 
 FINALIZER = "batch.kubernetes.io/job-tracking"
 INDEX = "batch.kubernetes.io/job-completion-index"

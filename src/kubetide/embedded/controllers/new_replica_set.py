@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubetide.embedded.controllers.rollout import HASH_LABEL, REVISION
+from kubetide.embedded.controllers.templates import owner_reference, to_json
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import DEPLOYMENTS, REPLICA_SETS
 from kubetide.objects.meta import LabelSelector
 from kubetide.objects.workload import Deployment, ReplicaSet
-
-from .rollout import HASH_LABEL, REVISION
-from .templates import owner_reference, to_json
 
 # Annotations of a Deployment that are its own and not its ReplicaSets'.
 _NOT_COPIED = frozenset(

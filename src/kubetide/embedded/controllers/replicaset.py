@@ -6,6 +6,17 @@ from collections import Counter
 from collections.abc import Sequence
 
 from kubetide.acting import EventWriter
+from kubetide.embedded.controllers.changes import KnownStatuses
+from kubetide.embedded.controllers.deletion_order import removal_order
+from kubetide.embedded.controllers.owned_pods import OwnedPods, PodIndex, available_at, follow
+from kubetide.embedded.controllers.templates import (
+    Selectors,
+    owner_reference,
+    owners_patch,
+    pod_from_template,
+    status_patch,
+)
+from kubetide.embedded.controllers.work_queue import WorkQueue
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import PODS, REPLICA_SETS
 from kubetide.objects.meta import Condition, Key, controller_of
@@ -17,12 +28,6 @@ from kubetide.ports.errors import AlreadyExists, ApiError, Conflict, NotFound
 from kubetide.units.seeds import name_suffix
 from kubetide.units.time import Instant, after, format_rfc3339, minutes, seconds
 from kubetide.watching import Informer
-
-from .changes import KnownStatuses
-from .deletion_order import removal_order
-from .owned_pods import OwnedPods, PodIndex, available_at, follow
-from .templates import Selectors, owner_reference, owners_patch, pod_from_template, status_patch
-from .work_queue import WorkQueue
 
 # Source: kube-controller-manager 1.36: at most this many pods are made or removed in one sync.
 _BURST = 500

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from kubetide.embedded.controllers.templates import scaled_value
 from kubetide.objects.kinds import DEPLOYMENTS
 from kubetide.objects.workload import Deployment, ReplicaSet, RollingUpdate
-
-from .templates import scaled_value
 
 REVISION = "deployment.kubernetes.io/revision"
 DESIRED_REPLICAS = "deployment.kubernetes.io/desired-replicas"

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
+from kubetide.embedded.controllers.rollout import fenceposts, total_replicas, wanted_replicas
 from kubetide.objects.meta import Condition
 from kubetide.objects.workload import Deployment, ReplicaSet, WorkloadStatus
 from kubetide.units.time import Instant, after, format_rfc3339, parse_rfc3339, seconds
-
-from .rollout import fenceposts, total_replicas, wanted_replicas
 
 _DEFAULT_DEADLINE_S = 600
 # Kubernetes' way to say that there is no deadline.

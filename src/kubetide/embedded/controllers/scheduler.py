@@ -8,6 +8,17 @@ from typing import Any
 from msgspec.structs import replace
 
 from kubetide.acting import EventWriter, UnreadObjects, cut_note
+from kubetide.embedded.controllers.claim_binding import ClaimBinder, Held
+from kubetide.embedded.controllers.device_binding import DeviceBinder
+from kubetide.embedded.controllers.device_cache import DeviceCache
+from kubetide.embedded.controllers.device_changes import DeviceChanges
+from kubetide.embedded.controllers.owned_pods import follow
+from kubetide.embedded.controllers.pod_changes import NAME, asks_other, counts_the_same, is_ours
+from kubetide.embedded.controllers.pod_chooser import PodChooser
+from kubetide.embedded.controllers.scheduling_queue import SchedulingQueue, Waiting
+from kubetide.embedded.controllers.templates import to_json
+from kubetide.embedded.controllers.volume_cache import VolumeCache
+from kubetide.embedded.controllers.why_nowhere import Refused, chosen, why_nowhere
 from kubetide.embedded.wake import Wake
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import PODS, Kind
@@ -23,18 +34,6 @@ from kubetide.scheduling.scoring import ScoredSnapshot
 from kubetide.scheduling.snapshot.unread import unread_amounts
 from kubetide.units.time import format_rfc3339
 from kubetide.watching import Informer
-
-from .claim_binding import ClaimBinder, Held
-from .device_binding import DeviceBinder
-from .device_cache import DeviceCache
-from .device_changes import DeviceChanges
-from .owned_pods import follow
-from .pod_changes import NAME, asks_other, counts_the_same, is_ours
-from .pod_chooser import PodChooser
-from .scheduling_queue import SchedulingQueue, Waiting
-from .templates import to_json
-from .volume_cache import VolumeCache
-from .why_nowhere import Refused, chosen, why_nowhere
 
 _LOG = logging.getLogger(__name__)
 

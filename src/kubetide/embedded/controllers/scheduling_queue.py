@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Literal
 
+from kubetide.embedded.controllers.asking_classes import AskingClasses
 from kubetide.objects.meta import Key
 from kubetide.scheduling import PodClass
 from kubetide.units.time import Instant, after, minutes, seconds
-
-from .asking_classes import AskingClasses
 
 _FIRST_BACKOFF = seconds(1)
 _LONGEST_BACKOFF = seconds(10)

@@ -14,12 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from kubetide.embedded.controllers.owned_pods import available_at, is_ready
+from kubetide.embedded.controllers.templates import scaled_value
 from kubetide.objects.pod import Pod, is_finished
 from kubetide.objects.statefulset import StatefulSet, StatefulSetStatus
 from kubetide.units.time import Instant, seconds
-
-from .owned_pods import available_at, is_ready
-from .templates import scaled_value
 
 REVISION_LABEL = "controller-revision-hash"
 _NAME = re.compile(r"(.*)-([0-9]+)", re.ASCII | re.DOTALL)

@@ -11,19 +11,8 @@ from __future__ import annotations
 from contextlib import suppress
 
 from kubetide.acting import EventWriter
-from kubetide.objects.base import Json
-from kubetide.objects.kinds import CLAIMS, CONTROLLER_REVISIONS, PODS, STATEFUL_SETS
-from kubetide.objects.meta import Key, controller_of
-from kubetide.objects.pod import Pod
-from kubetide.objects.statefulset import ControllerRevision, StatefulSet
-from kubetide.ports.clock import Clock
-from kubetide.ports.cluster import Cluster
-from kubetide.ports.errors import AlreadyExists, ApiError, Conflict, NotFound
-from kubetide.units.patch import merge_diff
-from kubetide.watching import Informer
-
-from .owned_pods import PodIndex, follow
-from .stateful_plan import (
+from kubetide.embedded.controllers.owned_pods import PodIndex, follow
+from kubetide.embedded.controllers.stateful_plan import (
     REVISION_LABEL,
     Create,
     Delete,
@@ -34,7 +23,7 @@ from .stateful_plan import (
     status_of,
     steps,
 )
-from .templates import (
+from kubetide.embedded.controllers.templates import (
     Selectors,
     owner_reference,
     owners_patch,
@@ -42,7 +31,17 @@ from .templates import (
     template_hash,
     to_json,
 )
-from .work_queue import WorkQueue
+from kubetide.embedded.controllers.work_queue import WorkQueue
+from kubetide.objects.base import Json
+from kubetide.objects.kinds import CLAIMS, CONTROLLER_REVISIONS, PODS, STATEFUL_SETS
+from kubetide.objects.meta import Key, controller_of
+from kubetide.objects.pod import Pod
+from kubetide.objects.statefulset import ControllerRevision, StatefulSet
+from kubetide.ports.clock import Clock
+from kubetide.ports.cluster import Cluster
+from kubetide.ports.errors import AlreadyExists, ApiError, Conflict, NotFound
+from kubetide.units.patch import merge_diff
+from kubetide.watching import Informer
 
 _POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
 _POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from kubetide.embedded.controllers.pod_chooser import PodChooser
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import ERROR, PodClass, Snapshot
 from kubetide.scheduling.scoring import ScoredSnapshot, ScoreError
-
-from .pod_chooser import PodChooser
 
 NO_NODES = "no nodes available to schedule pods"
 
