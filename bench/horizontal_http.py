@@ -29,9 +29,9 @@ from kubetide.cluster.limits import Limits
 from kubetide.horizontal.controller import HorizontalController
 from kubetide.horizontal.settings import Settings
 from kubetide.ports.clock import Clock
-from kubetide.runtime.clock import run_real
 from kubetide.runtime.process import give_memory_back, tune_gc
-from kubetide.runtime.records import RecordWriter
+from kubetide.runtime.recording.records import RecordWriter
+from kubetide.runtime.timing.clock import run_real
 from kubetide.units.time import Duration, milliseconds
 from kubetide.watching import Caches
 

@@ -23,9 +23,10 @@ import numpy as np
 
 from bench.plan_results import Results, key_of
 from bench.plan_series import Series, given, parse_series
-from kubetide.runtime.records import read_records
+from kubetide.runtime.recording.records import read_records
+from kubetide.simulate.outcome.timeline import minutes_lost
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import (
+from kubetide.simulate.scenarios.scenario import (
     InstanceTypeSpec,
     LoadSpec,
     NodeGroupSpec,
@@ -33,7 +34,6 @@ from kubetide.simulate.scenario import (
     Scenario,
     ServiceSpec,
 )
-from kubetide.simulate.timeline import minutes_lost
 from kubetide.units.time import Duration, format_duration, seconds
 
 TICK = seconds(15)

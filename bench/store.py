@@ -18,7 +18,7 @@ from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import PODS
 from kubetide.ports.clock import Clock
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.patch import merge_patch
 from kubetide.units.time import milliseconds, parse_rfc3339

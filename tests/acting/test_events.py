@@ -14,7 +14,7 @@ from kubetide.objects.cluster import ObjectReference
 from kubetide.objects.kinds import EVENTS, PODS
 from kubetide.objects.meta import ObjectMeta
 from kubetide.ports.errors import Unavailable
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import Instant, minutes, parse_rfc3339, seconds
 
 START = parse_rfc3339("2026-03-02T00:00:00Z")

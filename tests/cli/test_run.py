@@ -18,8 +18,8 @@ from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeco
 from kubetide.objects.kinds import DEPLOYMENTS, EVENTS, HPAS, LEASES, PODS
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.metrics import ContainerMetrics, PodMetrics
-from kubetide.runtime.clock import run_real
-from kubetide.runtime.records import RecordError, read_records
+from kubetide.runtime.recording.records import RecordError, read_records
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 from kubetide.units.time import before, format_rfc3339, minutes
 

@@ -20,11 +20,11 @@ from click.testing import CliRunner
 from tests.simulate.worlds import MANIFEST, small
 
 from kubetide.cli.main import cli
-from kubetide.cli.top_text import screen_text, trend_text
+from kubetide.cli.screens.top_text import screen_text, trend_text
 from kubetide.loop import Table
-from kubetide.runtime.records import RecordWriter, read_records
+from kubetide.runtime.recording.records import RecordWriter, read_records
+from kubetide.simulate.answers.run_screen import Fact, RecordsTop, Said, Screen, by_need
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.run_screen import Fact, RecordsTop, Said, Screen, by_need
 
 PATIENCE_S = 60
 MOST_LOOKS = 200

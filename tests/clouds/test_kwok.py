@@ -17,7 +17,7 @@ from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.kubelet import KubeletPool
 from kubetide.objects.kinds import CONFIG_MAPS, NODES, PODS
 from kubetide.ports.errors import CloudError
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.testing.cloud_battery import CASES, CloudUnderTest
 from kubetide.units.time import minutes, parse_rfc3339, seconds

@@ -22,7 +22,7 @@ from kubetide.cluster import (
 from kubetide.cluster.refusals import error_of_body
 from kubetide.objects.kinds import HPAS, HPAS_V1, PODS
 from kubetide.ports.errors import MetricsError
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.units.quantity import Quantity
 from kubetide.units.time import ZERO, parse_rfc3339, seconds
 

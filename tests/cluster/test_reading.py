@@ -25,7 +25,7 @@ from kubetide.embedded.apiserver.http.tls import Authority
 from kubetide.objects.kinds import CONFIG_MAPS, PODS
 from kubetide.ports.cluster import Listing
 from kubetide.ports.errors import BadRequest, Expired, InternalError, Unavailable
-from kubetide.runtime.clock import Pace, machine_time, run_paced, run_real
+from kubetide.runtime.timing.clock import Pace, machine_time, run_paced, run_real
 from kubetide.testing import builders
 from kubetide.units.time import minutes, seconds
 from kubetide.watching import Informer

@@ -21,7 +21,7 @@ from kubetide.ports.errors import (
     Unavailable,
     Withheld,
 )
-from kubetide.runtime.clock import Pace, machine_time, run_paced, run_real
+from kubetide.runtime.timing.clock import Pace, machine_time, run_paced, run_real
 from kubetide.units.time import Duration, milliseconds, seconds, to_seconds
 
 WRITES = ("POST", "PUT", "PATCH", "DELETE")

@@ -14,7 +14,7 @@ from tests.cluster.answering import asking, config_map
 from kubetide.objects.kinds import CONFIG_MAPS
 from kubetide.ports.cluster import Listing
 from kubetide.ports.errors import Unavailable
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.units.time import seconds
 
 END = {"k8s.io/initial-events-end": "true"}

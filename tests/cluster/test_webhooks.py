@@ -25,7 +25,7 @@ from kubetide.objects.kinds import (
     VALIDATING_WEBHOOKS,
 )
 from kubetide.ports.errors import AlreadyExists, ApiError, InternalError
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.serving import make_connector
 from kubetide.testing import builders
 from kubetide.watching import Informer

@@ -52,9 +52,9 @@ from kubetide.objects.kinds import (
     STORED_KINDS,
 )
 from kubetide.ports.errors import Conflict, Forbidden
-from kubetide.runtime.clock import run_real, run_virtual
 from kubetide.runtime.handover.tracker import HpaOwners
 from kubetide.runtime.permissions import roles, with_hint
+from kubetide.runtime.timing.clock import run_real, run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import milliseconds, minutes, seconds
 from kubetide.watching import Caches

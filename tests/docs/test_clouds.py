@@ -11,7 +11,7 @@ from tests.docs.tables import DOCS, rows, section
 from kubetide.clouds.aws.api import CHANGES, SERVICES
 from kubetide.clouds.aws.errors import cause_of_code
 from kubetide.clouds.registry import CloudContext, CloudFlags, cloud_factory
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing.cloud_battery import CASES, CloudUnderTest
 from kubetide.units.time import minutes, parse_rfc3339
 

@@ -7,7 +7,7 @@ import re
 import pytest
 from tests.docs.tables import CLUSTER_AUTOSCALER, rows, section, with_flags
 
-from kubetide.runtime.config import ConfigError
+from kubetide.runtime.configuration.config import ConfigError
 from kubetide.runtime.upstream import Status, cluster_autoscaler_flags, understand
 from kubetide.runtime.upstream.table import own_flags
 

@@ -17,7 +17,6 @@ from kubetide.horizontal.series import HorizontalSeries, show_sources
 from kubetide.nodes.phases import Part
 from kubetide.nodes.series import NodesSeries
 from kubetide.nodes.series.not_understood import show_not_understood
-from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.notify import Notifier
 from kubetide.runtime.series import (
     ClientSeries,
@@ -28,6 +27,7 @@ from kubetide.runtime.series import (
     show_loops,
     show_skew,
 )
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.exposition import Registry
 from kubetide.vertical.admission.controller import AdmissionController
 from kubetide.vertical.admission.series import AdmissionSeries

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from kubetide.cli.common.playing import PlaygroundError
 from kubetide.cli.main import cli
-from kubetide.cli.playing import PlaygroundError
 from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
 
 PAGE = Path(__file__).parents[2] / "docs" / "playground.md"

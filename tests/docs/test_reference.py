@@ -10,7 +10,7 @@ from tests.docs.site import led_pages
 from tests.docs.tables import DOCS, SRC
 
 from kubetide.loop import flag_names
-from kubetide.runtime.run_settings import RunSettings
+from kubetide.runtime.configuration.run_settings import RunSettings
 from kubetide.runtime.upstream import cluster_autoscaler_flags
 
 PREFIXES = re.compile(

@@ -6,8 +6,8 @@ import re
 
 from tests.docs.test_settings import DOCS
 
-from kubetide.runtime.config import make_config
-from kubetide.runtime.run_settings import RunSettings
+from kubetide.runtime.configuration.config import make_config
+from kubetide.runtime.configuration.run_settings import RunSettings
 
 
 def test_settings_and_defaults_are_those_of_the_process():

@@ -17,7 +17,7 @@ from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.nodes.settings import Settings
 from kubetide.objects.kinds import CONFIG_MAPS, DEPLOYMENTS, HPAS, LEASES, NAMESPACES, PDBS
 from kubetide.ports.errors import Forbidden
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import parse_rfc3339
 

@@ -27,7 +27,7 @@ from kubetide.objects.kinds import DEPLOYMENTS, EVENTS, HPAS, SCALED_OBJECTS, ST
 from kubetide.objects.timetables import ScaledObject
 from kubetide.plan.board import Board
 from kubetide.ports.errors import MetricsError
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 from kubetide.units.time import Instant, minutes, parse_rfc3339, seconds
 from kubetide.watching import Caches

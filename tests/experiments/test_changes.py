@@ -8,8 +8,8 @@ import yaml
 from tests.simulate.worlds import small
 
 from kubetide.experiments.changes import with_changes
-from kubetide.simulate.build import manifests_of
-from kubetide.simulate.scenario import ScenarioError
+from kubetide.simulate.scenarios.build import manifests_of
+from kubetide.simulate.scenarios.scenario import ScenarioError
 
 
 def changed(tmp_path, *sets, patches=()):

@@ -12,7 +12,7 @@ from tests.simulate import made
 
 from kubetide.experiments.policies import ExpectationError, evaluate, read_expectation
 from kubetide.experiments.policies.expectations import OPERATORS, QUANTITIES, SERIES, check_subject
-from kubetide.simulate.timeline import NodeLife, summarize
+from kubetide.simulate.outcome.timeline import NodeLife, summarize
 from kubetide.units.time import after, format_rfc3339, minutes
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.horizontal.running import START, World
 
 from kubetide.objects.kinds import DEPLOYMENTS, EVENTS
-from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.guard import Advice
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import before, format_rfc3339, seconds
 
 BEHAVIOR = {"scaleUp": {"policies": [{"type": "Pods", "value": 4, "periodSeconds": 600}]}}

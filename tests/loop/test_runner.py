@@ -10,7 +10,7 @@ import pytest
 from kubetide.loop import BaseLoop, UnknownLoop, loop_entry, loop_names, parse_flags
 from kubetide.loop.runner import Runner
 from kubetide.ports.errors import CloudError, Unavailable
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import after, between, format_duration, parse_rfc3339, seconds
 
 START = parse_rfc3339("2026-03-02T12:00:00Z")

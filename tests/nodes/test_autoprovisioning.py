@@ -15,9 +15,9 @@ from kubetide.nodes.explain.group_answers import explain_group
 from kubetide.nodes.settings import Settings
 from kubetide.ports.cloud import Cloud, NewGroup
 from kubetide.ports.errors import CloudUnsupported
-from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.clouds import open_cloud
-from kubetide.runtime.run_settings import RunSettings
+from kubetide.runtime.configuration.run_settings import RunSettings
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import after, minutes, parse_rfc3339, seconds
 
 START = parse_rfc3339("2026-03-02T08:00:00Z")

@@ -20,7 +20,7 @@ from kubetide.objects.policy import PodDisruptionBudget
 from kubetide.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
 from kubetide.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubetide.objects.workload import DaemonSet, ReplicaSet
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import minutes
 

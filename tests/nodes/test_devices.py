@@ -14,14 +14,14 @@ from kubetide.nodes.core import decode_delta, encode_delta
 from kubetide.nodes.delta import Delta, Gone
 from kubetide.nodes.explain.answers import explain_pod
 from kubetide.nodes.explain.group_answers import explain_group
-from kubetide.nodes.explain.node_fit import explain_on_nodes
+from kubetide.nodes.explain.waiting.node_fit import explain_on_nodes
 from kubetide.nodes.export import copy_state, export_state
 from kubetide.nodes.facts.devices import DeviceChanges
 from kubetide.objects.kinds import DEVICE_KINDS, PODS, RESOURCE_CLAIMS
 from kubetide.objects.resource import DeviceClass, DeviceTaint, ResourceClaim, ResourceSlice
 from kubetide.ports.cloud import Instance
-from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.permissions import with_hint
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import after, format_rfc3339, minutes, seconds
 

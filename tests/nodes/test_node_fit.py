@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from tests.nodes.frozen import World, node, pod, pods
 from tests.nodes.test_inter_pod_rules import ZONE, apart, near, spread
 
-from kubetide.nodes.explain.node_fit import explain_on_nodes
-from kubetide.nodes.explain.node_lines import node_lines
+from kubetide.nodes.explain.waiting.node_fit import explain_on_nodes
+from kubetide.nodes.explain.waiting.node_lines import node_lines
 from kubetide.objects.node import Taint
 from kubetide.scheduling import Snapshot, classify_unbound
 

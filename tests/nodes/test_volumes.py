@@ -15,8 +15,8 @@ from kubetide.nodes.facts.volumes import VolumeChanges
 from kubetide.objects.kinds import CLAIMS, PODS, STORAGE_CLASSES, VOLUME_KINDS
 from kubetide.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubetide.ports.errors import Forbidden
-from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.permissions import with_hint
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import minutes, seconds
 

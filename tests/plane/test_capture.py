@@ -17,7 +17,7 @@ from tests.plane.towns import MEDIUM, SOON, kubetide_run, town
 from kubetide.cli.main import cli
 from kubetide.embedded.draws import fixed
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 from kubetide.units.time import Instant, format_rfc3339, seconds
 

@@ -22,7 +22,7 @@ from kubetide.horizontal.controller import HorizontalController
 from kubetide.horizontal.settings import Settings
 from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, HPAS, PODS
 from kubetide.ports.errors import NotFound
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.serving import make_connector
 from kubetide.testing import builders
 from kubetide.testing.cluster_cases.ground import eventually, goes, scratch

@@ -12,7 +12,7 @@ from tools.plane.build import find
 from kubetide.cli.main import cli
 from kubetide.cluster import Connection, HttpCluster
 from kubetide.objects.kinds import Kind
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.units.time import milliseconds, seconds
 
 pytestmark = pytest.mark.slow

@@ -27,7 +27,7 @@ from kubetide.objects.kinds import (
     RESOURCE_SLICES,
 )
 from kubetide.ports.errors import NotFound
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 from kubetide.units.time import milliseconds, seconds
 from kubetide.watching import Informer

@@ -26,8 +26,8 @@ from kubetide.horizontal.controller import HorizontalController
 from kubetide.horizontal.settings import Settings
 from kubetide.objects.kinds import DEPLOYMENTS, EVENTS, HPAS, NAMESPACES, PODS, STORED_KINDS
 from kubetide.plan.board import Board
-from kubetide.runtime.clock import run_real
-from kubetide.runtime.records import NullRecorder
+from kubetide.runtime.recording.records import NullRecorder
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 from kubetide.units.time import seconds
 from kubetide.watching import Caches

@@ -14,7 +14,7 @@ from tests.plane.hpa_walk import TIMES, Walk
 from tests.plane.hpa_walks import EXAMPLES, GOT, READY, VALID, WITHIN
 from tests.plane.towns import ROOMY, kubetide_run, town
 
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 
 pytestmark = [
     pytest.mark.slow,

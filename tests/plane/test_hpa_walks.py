@@ -21,7 +21,7 @@ from tests.plane.towns import ACCOUNT, ROOMY, ROOT, cron_tabs, kubetide_run, req
 
 from kubetide.cli.main import cli
 from kubetide.objects.kinds import HPAS
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 
 pytestmark = pytest.mark.slow
 

@@ -23,7 +23,7 @@ from tests.plane.vpa_reviews import as_json, reviews
 from tests.plane.vpa_stage import OURS, UPSTREAM, Stage, stage_on
 
 from kubetide.objects.kinds import PODS
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.serving import make_connector
 from kubetide.units.patch import json_patch
 from kubetide.vertical.annotations import IN_PLACE_UPDATED

@@ -18,7 +18,7 @@ from tools.plane.build import find
 from kubetide.cli.main import cli
 from kubetide.objects.kinds import DEPLOYMENTS, EVENTS, MUTATING_WEBHOOKS, VPA_CHECKPOINTS, VPAS
 from kubetide.ports.errors import NotFound
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 
 pytestmark = pytest.mark.slow

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubetide.runtime.clocks import SkewReport
+from kubetide.runtime.timing.clocks import SkewReport
 from kubetide.units.time import Duration, minutes, seconds
 
 

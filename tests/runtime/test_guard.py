@@ -13,8 +13,8 @@ from kubetide.objects.kinds import CONFIG_MAPS, EVENTS, NODES, PODS
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import CloudWithheld, Forbidden, Withheld
-from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.guard import Advice, guarded_cloud, guarded_cluster
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import Instant, minutes, seconds
 

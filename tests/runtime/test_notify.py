@@ -17,9 +17,9 @@ from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record
 from kubetide.horizontal.reasons import VOCABULARY
 from kubetide.ports.errors import KubetideError
-from kubetide.runtime.clock import run_real
-from kubetide.runtime.config import make_config
+from kubetide.runtime.configuration.config import make_config
 from kubetide.runtime.notify import Notifier, decisions_of, encoded
+from kubetide.runtime.timing.clock import run_real
 from kubetide.serving import Listener
 from kubetide.units.exposition import Registry
 from kubetide.units.time import Instant, after, minutes, parse_rfc3339, seconds

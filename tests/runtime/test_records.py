@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record
-from kubetide.runtime import records
-from kubetide.runtime.records import (
+from kubetide.runtime.recording import records
+from kubetide.runtime.recording.records import (
     FULL_EVERY,
     Ending,
     RecordError,

@@ -13,10 +13,10 @@ from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.loop import Sources
 from kubetide.objects.kinds import EVENTS, PODS
 from kubetide.ports.errors import Forbidden, MetricsError, Unavailable
-from kubetide.runtime.clock import run_virtual
-from kubetide.runtime.config import make_config
+from kubetide.runtime.configuration.config import make_config
 from kubetide.runtime.guard import Advice
 from kubetide.runtime.service import Service
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.exposition import Registry
 from kubetide.units.time import minutes, seconds
 

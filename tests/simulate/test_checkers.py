@@ -11,8 +11,8 @@ from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import DAEMON_SETS, DEPLOYMENTS, NODES, PDBS, PODS, REPLICA_SETS
 from kubetide.ports.cloud import NodeGroup
 from kubetide.ports.errors import CloudError
-from kubetide.runtime.clock import run_virtual
-from kubetide.simulate.checkers import Checkers, unsettled
+from kubetide.runtime.timing.clock import run_virtual
+from kubetide.simulate.outcome.checkers import Checkers, unsettled
 from kubetide.units.time import parse_rfc3339, seconds
 from kubetide.watching import Informer
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kubetide.runtime.records import read_records
-from kubetide.simulate.replay import replay
+from kubetide.runtime.recording.records import read_records
+from kubetide.simulate.answers.replay import replay
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import ScenarioError, load_scenario
+from kubetide.simulate.scenarios.scenario import ScenarioError, load_scenario
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "gpu-claims.yaml"
 

@@ -8,10 +8,10 @@ import yaml
 from tests.simulate.worlds import MANIFEST, small
 
 from kubetide.objects.kinds import CLAIMS, JOBS, PERSISTENT_VOLUMES, PODS
-from kubetide.simulate.build import manifests_of
-from kubetide.simulate.notices import notices_of
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import ScenarioError, load_scenario
+from kubetide.simulate.scenarios.build import manifests_of
+from kubetide.simulate.scenarios.notices import notices_of
+from kubetide.simulate.scenarios.scenario import ScenarioError, load_scenario
 
 
 def dumped(obj, uid, *, owner=None, **more):

@@ -14,10 +14,10 @@ import pytest
 from tests.simulate.worlds import small
 
 from kubetide.explain.records import Record
-from kubetide.runtime.records import RecordError, segments
-from kubetide.simulate.replay import replay
+from kubetide.runtime.recording.records import RecordError, segments
+from kubetide.simulate.answers.replay import replay
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import FaultSpec
+from kubetide.simulate.scenarios.scenario import FaultSpec
 
 RUN = Path("unused")
 
@@ -122,7 +122,7 @@ LIVE = """
 import sys
 from pathlib import Path
 from kubetide.simulate.run import LiveRun
-from kubetide.simulate.scenario import start_of
+from kubetide.simulate.scenarios.scenario import start_of
 from kubetide.units.time import after, hours
 from tests.simulate.worlds import small
 

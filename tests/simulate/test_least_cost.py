@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from kubetide.nodes.reasons import VOCABULARY
-from kubetide.runtime.records import read_records
-from kubetide.simulate.replay import replay
+from kubetide.runtime.recording.records import read_records
+from kubetide.simulate.answers.replay import replay
+from kubetide.simulate.answers.why import explain_object
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import load_scenario
-from kubetide.simulate.why import explain_object
+from kubetide.simulate.scenarios.scenario import load_scenario
 
 DEPLOYMENT = """
   - |

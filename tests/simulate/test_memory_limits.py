@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from kubetide.cli.main import cli
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import ScenarioError, load_scenario
+from kubetide.simulate.scenarios.scenario import ScenarioError, load_scenario
 from kubetide.simulate.variants import variant_of
 
 SCENARIO = """

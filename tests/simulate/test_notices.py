@@ -8,11 +8,11 @@ import yaml
 from tests.objects import samples
 from tests.simulate.worlds import MANIFEST, small
 
-from kubetide.simulate.build import manifests_of
-from kubetide.simulate.notices import notices_of, targets_missing
+from kubetide.simulate.outcome.table import summary_table
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import ScenarioError, load_scenario
-from kubetide.simulate.table import summary_table
+from kubetide.simulate.scenarios.build import manifests_of
+from kubetide.simulate.scenarios.notices import notices_of, targets_missing
+from kubetide.simulate.scenarios.scenario import ScenarioError, load_scenario
 
 SELECTOR = {"matchLabels": {"app": "web"}}
 TERM = {"labelSelector": SELECTOR, "topologyKey": "kubernetes.io/hostname"}

@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from kubetide.embedded.load.traces import TraceError
-from kubetide.runtime.clock import run_virtual
-from kubetide.runtime.records import NullRecorder
-from kubetide.simulate.build import services_of
-from kubetide.simulate.scenario import (
+from kubetide.runtime.recording.records import NullRecorder
+from kubetide.runtime.timing.clock import run_virtual
+from kubetide.simulate.scenarios.build import services_of
+from kubetide.simulate.scenarios.scenario import (
     Scenario,
     ScenarioError,
     load_scenario,

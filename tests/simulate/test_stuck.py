@@ -9,8 +9,8 @@ from click.testing import CliRunner
 from tests.simulate.worlds import MANIFEST, small
 
 from kubetide.cli.main import cli
+from kubetide.simulate.outcome.table import summary_table
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.table import summary_table
 
 BIG = """
 ---

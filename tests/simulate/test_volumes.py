@@ -6,11 +6,11 @@ import msgspec
 import pytest
 from tests.simulate.worlds import MANIFEST, small
 
-from kubetide.runtime.records import read_records
-from kubetide.simulate.build import manifests_of
-from kubetide.simulate.notices import notices_of
-from kubetide.simulate.replay import replay
+from kubetide.runtime.recording.records import read_records
+from kubetide.simulate.answers.replay import replay
 from kubetide.simulate.run import run_simulation
+from kubetide.simulate.scenarios.build import manifests_of
+from kubetide.simulate.scenarios.notices import notices_of
 
 LATE = """
 apiVersion: storage.k8s.io/v1

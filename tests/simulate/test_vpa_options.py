@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kubetide.simulate.replay import replay
+from kubetide.simulate.answers.replay import replay
+from kubetide.simulate.answers.why import explain_object
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import (
+from kubetide.simulate.scenarios.scenario import (
     BurstSpec,
     DailySpec,
     LoadSpec,
@@ -14,8 +15,7 @@ from kubetide.simulate.scenario import (
     Scenario,
     ServiceSpec,
 )
-from kubetide.simulate.spec import RolloutSpec
-from kubetide.simulate.why import explain_object
+from kubetide.simulate.scenarios.spec import RolloutSpec
 from kubetide.units.time import parse_rfc3339
 
 LOOPS = ("nodes", "recommender", "updater", "admission")

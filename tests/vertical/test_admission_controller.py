@@ -26,8 +26,8 @@ from kubetide.objects.kinds import (
     VPAS,
 )
 from kubetide.ports.errors import Invalid, NotFound
-from kubetide.runtime.clock import run_real
 from kubetide.runtime.guard import Advice, guarded_cluster
+from kubetide.runtime.timing.clock import run_real
 from kubetide.serving import make_connector
 from kubetide.testing import builders
 from kubetide.units.time import milliseconds

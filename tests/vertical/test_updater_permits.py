@@ -11,8 +11,8 @@ from tests.vertical.making import NOW, oom, pod, state, vpa, workloads
 from kubetide.units.time import Instant, after, minutes, parse_rfc3339, seconds
 from kubetide.vertical.updater.decide import decide
 from kubetide.vertical.updater.reasons import explain_pod
+from kubetide.vertical.updater.rules.windows import ANNOTATION, WindowsError, read_windows
 from kubetide.vertical.updater.settings import Settings
-from kubetide.vertical.updater.windows import ANNOTATION, WindowsError, read_windows
 
 
 @pytest.mark.parametrize(

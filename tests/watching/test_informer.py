@@ -17,7 +17,7 @@ from kubetide.objects.cluster import ConfigMap
 from kubetide.objects.kinds import CONFIG_MAPS, PODS
 from kubetide.ports.cluster import Listing
 from kubetide.ports.errors import ApiError, Expired, InternalError, TooManyRequests, Unavailable
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import Instant, between, milliseconds, minutes, parse_rfc3339, seconds
 from kubetide.watching import Caches, Informer

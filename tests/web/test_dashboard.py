@@ -15,12 +15,12 @@ from tests.simulate.worlds import small
 
 from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record
-from kubetide.runtime.clock import run_real
-from kubetide.runtime.record_tail import RecordTail
-from kubetide.runtime.records import RecordError, RecordWriter, read_records
+from kubetide.runtime.recording.record_tail import RecordTail
+from kubetide.runtime.recording.records import RecordError, RecordWriter, read_records
+from kubetide.runtime.timing.clock import run_real
 from kubetide.serving.listener import Listener
+from kubetide.simulate.answers.status import status_of
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.status import status_of
 from kubetide.units.time import Instant
 from kubetide.web.access import OwnToken
 from kubetide.web.history import BUCKETS, History

@@ -15,9 +15,9 @@ from selenium.webdriver import ActionChains
 from selenium.webdriver.support.ui import WebDriverWait
 from tests.browsers import chromium
 
-from kubetide.cli.output import write_results
+from kubetide.cli.common.output import write_results
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import load_scenario
+from kubetide.simulate.scenarios.scenario import load_scenario
 from kubetide.web.history import History
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]

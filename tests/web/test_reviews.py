@@ -15,7 +15,7 @@ from kubetide.cluster import Connection, HttpCluster
 from kubetide.embedded.apiserver.http import Identities, User
 from kubetide.objects.kinds import Kind
 from kubetide.ports.errors import BadRequest, Forbidden, Unavailable
-from kubetide.runtime.clock import run_real, run_virtual
+from kubetide.runtime.timing.clock import run_real, run_virtual
 from kubetide.serving.listener import Listener
 from kubetide.units.time import parse_rfc3339, seconds
 from kubetide.web.history import History

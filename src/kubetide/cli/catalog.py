@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from kubetide.cli.exits import FAILED
+from kubetide.cli.common.exits import FAILED
+from kubetide.cli.common.structured import TABLE, output_option, structured
 from kubetide.cli.run import OPEN
-from kubetide.cli.structured import TABLE, output_option, structured
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _OUTPUT = output_option()

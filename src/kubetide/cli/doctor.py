@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubetide.cli.exits import FAILED
+from kubetide.cli.common.exits import FAILED
+from kubetide.cli.common.structured import TABLE, output_option, structured
 from kubetide.cli.run import OPEN
-from kubetide.cli.structured import TABLE, output_option, structured
 
 if TYPE_CHECKING:
     from kubetide.doctor import Snapshot
@@ -69,8 +69,8 @@ def snapshot_of(arguments: tuple[str, ...], config: Path | None, after: str, see
     """
     from kubetide.cli.run import configuration
     from kubetide.doctor.subjects import snapshot_of_cluster, snapshot_of_scenario
-    from kubetide.simulate.scenario import load_scenario
-    from kubetide.simulate.shipped import scenario_path
+    from kubetide.simulate.scenarios.scenario import load_scenario
+    from kubetide.simulate.scenarios.shipped import scenario_path
     from kubetide.units.time import parse_duration
 
     if not arguments or arguments[0].startswith("-"):

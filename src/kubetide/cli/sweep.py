@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from kubetide.cli.exits import FAILED
+from kubetide.cli.common.exits import FAILED
 
 _MOST_ROWS = 40
 """Settings that are all printed; of more only the Pareto front."""
@@ -92,7 +92,7 @@ def command(
       kubetide sweep my-shop.yaml --set group/general.max=10,20 --seeds 5 --jobs 4
       kubetide sweep web-shop --set hpa/storefront.target=50,60 --seeds 20 --dask tcp://10.0.0.5:8786
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.cli.cells import resumable, workers_for
+    from kubetide.cli.common.cells import resumable, workers_for
     from kubetide.experiments.capture.score import error_bar
     from kubetide.experiments.sweeps.grid import read_axes, variants
     from kubetide.experiments.sweeps.page import write_sweep
@@ -107,10 +107,10 @@ def command(
         settings_table,
         sweep_json,
     )
-    from kubetide.runtime.folder import write_whole
-    from kubetide.simulate.scenario import load_scenario
-    from kubetide.simulate.shipped import scenario_path
-    from kubetide.simulate.table import aligned, printable
+    from kubetide.runtime.recording.folder import write_whole
+    from kubetide.simulate.outcome.table import aligned, printable
+    from kubetide.simulate.scenarios.scenario import load_scenario
+    from kubetide.simulate.scenarios.shipped import scenario_path
 
     if not sets:
         raise click.UsageError("nothing is varied: name a setting and its values with --set NAME=V1,V2")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from kubetide.cli.exits import FAILED
+from kubetide.cli.common.exits import FAILED
 
 
 @click.command("tune")
@@ -103,8 +103,8 @@ def command(
       kubetide tune my-shop.yaml --knob hpa/web.target=50:80 \\
           --train service/web.load.multiplier=1,1.2 --judge service/web.load.multiplier=1.1,1.4
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.cli.cells import resumable, workers_for
-    from kubetide.cli.tuned import show, write
+    from kubetide.cli.common.cells import resumable, workers_for
+    from kubetide.cli.common.tuned import show, write
     from kubetide.experiments.capture.score import error_bar
     from kubetide.experiments.sweeps.grid import read_axes
     from kubetide.experiments.sweeps.results import QUANTITIES
@@ -112,9 +112,9 @@ def command(
     from kubetide.experiments.tuning.goal import TuneError, read_constraint
     from kubetide.experiments.tuning.knobs import read_knobs
     from kubetide.experiments.tuning.trying import Conditions, check_knob, tune
-    from kubetide.simulate.observe import shown_name
-    from kubetide.simulate.scenario import load_scenario
-    from kubetide.simulate.shipped import scenario_path
+    from kubetide.simulate.outcome.observe import shown_name
+    from kubetide.simulate.scenarios.scenario import load_scenario
+    from kubetide.simulate.scenarios.shipped import scenario_path
 
     if dask and jobs:
         raise click.UsageError(

@@ -12,10 +12,10 @@ from aiohttp import web
 
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import KubetideError
-from kubetide.runtime.records import RecordError
-from kubetide.simulate.ahead import PlanAhead
-from kubetide.simulate.status import Status
-from kubetide.simulate.why import WhyError
+from kubetide.runtime.recording.records import RecordError
+from kubetide.simulate.answers.ahead import PlanAhead
+from kubetide.simulate.answers.status import Status
+from kubetide.simulate.answers.why import WhyError
 from kubetide.units.time import seconds
 from kubetide.web.access import HEADERS, Access, keep_token, token_given
 from kubetide.web.front import script, static

@@ -21,10 +21,10 @@ from kubetide.clouds.common.template import INSTANCE_TYPE, ZONE, template_node
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.cloud import EmbeddedCloud, GroupSpec
 from kubetide.ports.cloud import NodeGroup, NodeTemplate, Offering
-from kubetide.runtime.clock import run_virtual
-from kubetide.runtime.config import ConfigError, flag_values, make_config
-from kubetide.simulate.machines import catalogue_of
-from kubetide.simulate.scenario import load_scenario
+from kubetide.runtime.configuration.config import ConfigError, flag_values, make_config
+from kubetide.runtime.timing.clock import run_virtual
+from kubetide.simulate.scenarios.machines import catalogue_of
+from kubetide.simulate.scenarios.scenario import load_scenario
 from kubetide.testing.cloud_battery import CASES, CloudUnderTest
 from kubetide.units.time import minutes, parse_rfc3339
 

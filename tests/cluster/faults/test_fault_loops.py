@@ -20,17 +20,17 @@ from tests.runtime.series.reading import read
 from kubetide.cluster import HttpCluster
 from kubetide.cluster.limits import Limits
 from kubetide.embedded.cloud import EmbeddedCloud
-from kubetide.embedded.controllers.deployment import DeploymentController
-from kubetide.embedded.controllers.owned_pods import PodIndex
-from kubetide.embedded.controllers.replicaset import ReplicaSetController
-from kubetide.embedded.controllers.scheduler import Scheduler
+from kubetide.embedded.controllers.scheduling.scheduler import Scheduler
+from kubetide.embedded.controllers.workloads.deployment import DeploymentController
+from kubetide.embedded.controllers.workloads.owned_pods import PodIndex
+from kubetide.embedded.controllers.workloads.replicaset import ReplicaSetController
 from kubetide.embedded.kubelet.pool import KubeletPool
 from kubetide.loop import Sources
 from kubetide.nodes.facts.slim_pods import slim_pod
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, NODES, PDBS, PODS, REPLICA_SETS
-from kubetide.runtime.clock import Pace, machine_time, run_paced
-from kubetide.runtime.config import make_config
+from kubetide.runtime.configuration.config import make_config
 from kubetide.runtime.service import Service
+from kubetide.runtime.timing.clock import Pace, machine_time, run_paced
 from kubetide.testing import builders
 from kubetide.units.exposition import Registry
 from kubetide.units.time import minutes, seconds, to_seconds

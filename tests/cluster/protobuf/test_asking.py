@@ -18,8 +18,8 @@ from kubetide.objects.kinds import CONFIG_MAPS, PODS
 from kubetide.objects.protobuf import MEDIA_TYPE
 from kubetide.ports.cluster import Listing
 from kubetide.ports.errors import Forbidden
-from kubetide.runtime.clock import run_real
-from kubetide.runtime.config import ConfigError, make_config
+from kubetide.runtime.configuration.config import ConfigError, make_config
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 from kubetide.watching import Informer
 

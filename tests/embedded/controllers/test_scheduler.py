@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from tests.embedded.controllers.live import Failing, play
 
-from kubetide.embedded.controllers.why_nowhere import NO_NODES, refusal_message
+from kubetide.embedded.controllers.scheduling.why_nowhere import NO_NODES, refusal_message
 from kubetide.objects.kinds import EVENTS, NODES, PODS, PRIORITY_CLASSES
 from kubetide.objects.pod import pod_condition
 from kubetide.ports.errors import Conflict, NotFound, Unavailable

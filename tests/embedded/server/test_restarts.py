@@ -24,7 +24,7 @@ from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.apiserver.store.journal import Journal
 from kubetide.objects.kinds import CONFIG_MAPS
 from kubetide.ports.errors import ApiError, Expired, NotFound
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.serving import make_connector
 from kubetide.units.time import milliseconds, minutes
 

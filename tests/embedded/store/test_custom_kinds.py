@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Options, Request, Rest, Store
-from kubetide.embedded.apiserver.store.schema import defaulted, faults_in, pruned
+from kubetide.embedded.apiserver.store.custom_kinds.schema import defaulted, faults_in, pruned
 from kubetide.objects.definition import CustomResourceDefinition
 from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS as CRDS
 from kubetide.objects.kinds import Kind
@@ -19,7 +19,7 @@ from kubetide.ports.errors import (
     NotFound,
     UnsupportedMediaType,
 )
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import parse_rfc3339
 
 START = parse_rfc3339("2026-03-02T08:00:00Z")

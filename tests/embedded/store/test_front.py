@@ -18,7 +18,7 @@ from kubetide.objects.kinds import (
     Kind,
 )
 from kubetide.ports.errors import AlreadyExists, ApiError, Forbidden, InternalError, Invalid
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import parse_rfc3339, seconds
 

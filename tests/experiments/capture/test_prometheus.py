@@ -11,7 +11,7 @@ from tests.cluster.prometheus_server import find_prometheus, running_prometheus
 from tests.experiments.capture.test_command import invoke, played, world
 from tests.experiments.capture.told import open_metrics
 
-from kubetide.simulate.spec import InstanceTypeSpec
+from kubetide.simulate.scenarios.spec import InstanceTypeSpec
 
 PROMETHEUS = find_prometheus()
 PROMTOOL = None if PROMETHEUS is None else PROMETHEUS.parent / "promtool"

@@ -9,7 +9,7 @@ from pathlib import Path
 from kubetide.horizontal.core import HorizontalCore
 from kubetide.nodes.core import decode_delta
 from kubetide.objects.meta import controller_of
-from kubetide.runtime.records import read_records
+from kubetide.runtime.recording.records import read_records
 from kubetide.units.quantity import milli
 from kubetide.units.time import parse_rfc3339
 

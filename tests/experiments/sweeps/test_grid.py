@@ -9,7 +9,7 @@ from tests.simulate.worlds import small
 
 from kubetide.experiments.sweeps.grid import Axis, read_axes, read_axis, variants
 from kubetide.experiments.sweeps.results import pareto_front, spread
-from kubetide.simulate.scenario import ScenarioError
+from kubetide.simulate.scenarios.scenario import ScenarioError
 
 
 @pytest.mark.parametrize(

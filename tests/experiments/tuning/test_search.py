@@ -11,7 +11,7 @@ from kubetide.experiments.tuning.answer import is_within_spread, judged_table
 from kubetide.experiments.tuning.goal import TuneError, read_constraint
 from kubetide.experiments.tuning.knobs import Knob, read_knob, read_knobs
 from kubetide.experiments.tuning.search import Trial, best_of, search
-from kubetide.simulate.scenario import ScenarioError
+from kubetide.simulate.scenarios.scenario import ScenarioError
 
 
 @pytest.mark.parametrize(

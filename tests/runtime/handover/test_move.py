@@ -10,10 +10,10 @@ from tests.horizontal.running import START, World
 from tests.runtime.handover.test_tracker import OWN, write, write_status
 
 from kubetide.objects.kinds import HPAS, LEASES
-from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.handover.move import Handover, HandoverError
 from kubetide.runtime.handover.ownership import ANNOTATION, CLUSTER_WIDE
 from kubetide.runtime.handover.probe import MESSAGE, probe
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import ZERO, format_rfc3339, minutes, seconds
 
 CONDITION = {"type": "AbleToScale", "status": "True", "reason": "ReadyForNewScale", "message": "fine"}

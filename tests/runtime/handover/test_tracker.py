@@ -13,9 +13,9 @@ from tests.horizontal.test_targets import CRON_TABS, define
 from kubetide.embedded.apiserver.store.request import Options, Request
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, STATEFUL_SETS
 from kubetide.ports.errors import Forbidden
-from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.handover.ownership import ANNOTATION, CLUSTER_WIDE, State, consent_text
 from kubetide.runtime.handover.tracker import HpaOwners
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import hours, minutes, seconds
 

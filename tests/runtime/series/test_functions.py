@@ -7,7 +7,7 @@ from tests.runtime.series.scraped import Scraped, told
 
 from kubetide.embedded.cloud import GroupSpec
 from kubetide.nodes.controller.stopwatch import Stopwatch
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import minutes, seconds
 
 NAME = "function_duration_seconds"

@@ -13,8 +13,8 @@ from kubetide.explain.records import Record
 from kubetide.horizontal.series import HorizontalSeries
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS
 from kubetide.ports.errors import Conflict
-from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.series import ListeningRecorder
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.exposition import Registry
 from kubetide.units.time import seconds

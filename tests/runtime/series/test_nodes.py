@@ -16,7 +16,7 @@ from kubetide.nodes.series import NodesSeries
 from kubetide.nodes.series.node_gauges import NodeGauges
 from kubetide.objects.kinds import NODES
 from kubetide.ports.errors import CloudError, TooManyRequests
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.exposition import Registry
 from kubetide.units.time import after, minutes, seconds
 

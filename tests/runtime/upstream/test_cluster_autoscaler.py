@@ -6,8 +6,8 @@ import pytest
 
 from kubetide.nodes.settings import Settings
 from kubetide.objects.protobuf import MEDIA_TYPE
-from kubetide.runtime.config import ConfigError
-from kubetide.runtime.run_settings import RunSettings
+from kubetide.runtime.configuration.config import ConfigError
+from kubetide.runtime.configuration.run_settings import RunSettings
 from kubetide.runtime.upstream import Status, cluster_autoscaler_flags, understand
 from kubetide.runtime.upstream.table import own_flags
 from kubetide.units.time import hours, minutes, seconds

@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterable
 
 from msgspec.structs import replace
 
-from kubetide.embedded.controllers.owned_pods import follow, is_ready
-from kubetide.embedded.controllers.templates import Selectors, scaled_value, status_patch
 from kubetide.embedded.controllers.work_queue import WorkQueue
+from kubetide.embedded.controllers.workloads.owned_pods import follow, is_ready
+from kubetide.embedded.controllers.workloads.templates import Selectors, scaled_value, status_patch
 from kubetide.objects.kinds import PDBS
 from kubetide.objects.meta import Condition, Key, controller_of
 from kubetide.objects.pod import Pod

@@ -10,11 +10,11 @@ from contextlib import suppress
 from typing import Any
 
 from kubetide.acting import EventWriter
-from kubetide.embedded.controllers.device_binding import DELETE_PROTECTION
-from kubetide.embedded.controllers.device_cache import DeviceCache
-from kubetide.embedded.controllers.owned_pods import follow
-from kubetide.embedded.controllers.templates import owner_reference, to_json
+from kubetide.embedded.controllers.scheduling.device_binding import DELETE_PROTECTION
+from kubetide.embedded.controllers.scheduling.device_cache import DeviceCache
 from kubetide.embedded.controllers.work_queue import WorkQueue
+from kubetide.embedded.controllers.workloads.owned_pods import follow
+from kubetide.embedded.controllers.workloads.templates import owner_reference, to_json
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Kind
 from kubetide.objects.meta import Key, controller_of

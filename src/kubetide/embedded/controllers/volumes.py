@@ -13,9 +13,7 @@ from typing import Any
 
 from kubetide.acting import EventWriter
 from kubetide.embedded.apiserver.store.volumes import VOLUME_PROTECTION
-from kubetide.embedded.controllers.owned_pods import follow
-from kubetide.embedded.controllers.templates import owner_reference, to_json
-from kubetide.embedded.controllers.volume_cache import VolumeCache
+from kubetide.embedded.controllers.scheduling.volume_cache import VolumeCache
 from kubetide.embedded.controllers.volume_plan import (
     Bind,
     Provision,
@@ -27,6 +25,8 @@ from kubetide.embedded.controllers.volume_plan import (
     volume_patch,
 )
 from kubetide.embedded.controllers.work_queue import WorkQueue
+from kubetide.embedded.controllers.workloads.owned_pods import follow
+from kubetide.embedded.controllers.workloads.templates import owner_reference, to_json
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES, Kind
 from kubetide.objects.meta import Key, ObjectMeta

@@ -34,13 +34,13 @@ from kubetide.nodes.registry.backoff import start_backoff
 from kubetide.nodes.registry.cluster_state import recalculate
 from kubetide.nodes.registry.failures import note_request
 from kubetide.nodes.registry.stock_outs import note_shortage
-from kubetide.nodes.scale_down import events
 from kubetide.nodes.scale_down.decide import absorb as absorb_scale_down
 from kubetide.nodes.scale_down.decide import begin_deletions
-from kubetide.nodes.scale_down.deletions import next_wake
+from kubetide.nodes.scale_down.deletion import events
+from kubetide.nodes.scale_down.deletion.deletions import next_wake
 from kubetide.nodes.scale_down.names import NO_SCHEDULE
 from kubetide.nodes.scale_down.soft_taints import unix_seconds
-from kubetide.nodes.scale_up.increases import command
+from kubetide.nodes.scale_up.increase.increases import command
 from kubetide.nodes.scale_up.tick import Increase, Tick
 from kubetide.nodes.state import State
 from kubetide.units.time import Duration, Instant, after, before, minutes

@@ -14,9 +14,9 @@ from kubetide.nodes.facts.nodes import is_starting_after
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.failures import max_provision_time
 from kubetide.nodes.scale_down.context import drain_context
-from kubetide.nodes.scale_down.evaluate import Removable
 from kubetide.nodes.scale_down.plan import Plan, TotalsAboveMinimum, within_budgets
-from kubetide.nodes.scale_down.removal import NoRoom, Simulation
+from kubetide.nodes.scale_down.unneeded.evaluate import Removable
+from kubetide.nodes.scale_down.unneeded.removal import NoRoom, Simulation
 from kubetide.nodes.state import State
 from kubetide.objects.pod import Pod
 from kubetide.units.time import Duration, Instant, after, minutes
