@@ -117,7 +117,9 @@ def _add(state: State, tick: Tick, candidate: GroupCandidate, labels: Labels) ->
     known = candidate.group.template
     there = {} if known is None else known.node.metadata.labels or {}
     added = {key: value for key, value in labels if key not in there}
-    if (labels and not added) or any(there.get(key, value) != value for key, value in labels):
+    if (labels and not added) or (added and not candidate.takes_labels):
+        return
+    if any(there.get(key, value) != value for key, value in labels):
         return
     given = {**(candidate.new.labels or {}), **added}
     if any(_is_like(candidate.group, given, tick, group) for group in state.groups.values()):
