@@ -26,15 +26,11 @@ SERVICES: Final[Mapping[str, str]] = {
 }
 """The service of each operation: the whole of what the program's role must be allowed."""
 
-CHANGES: Final = frozenset(
-    {
-        "CreateAutoScalingGroup",
-        "DeleteAutoScalingGroup",
-        "SetDesiredCapacity",
-        "TerminateInstanceInAutoScalingGroup",
-    }
-)
-"""Operations that change something."""
+CHANGES: Final = frozenset({"SetDesiredCapacity", "TerminateInstanceInAutoScalingGroup"})
+"""Operations that change groups which there are."""
+
+CREATING: Final = frozenset({"CreateAutoScalingGroup", "DeleteAutoScalingGroup", "DescribeSubnets"})
+"""Operations that are needed only where groups are created."""
 
 _GROUPS_OF_A_CALL: Final = 100
 _CONFIGURATIONS_OF_A_CALL: Final = 50
