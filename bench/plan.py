@@ -164,8 +164,8 @@ def run(series: Series, name: str, metric: str, *, nodes: bool, seed: int) -> di
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         (folder / "load.txt").write_text("\n".join(f"{value:.6g}" for value in series.values))
-        told = scenario(series, POLICIES[name], metric, nodes=nodes)
-        result = run_simulation(told, base=folder, out=folder / "out", seed=seed, warn=lambda _: None)
+        reported = scenario(series, POLICIES[name], metric, nodes=nodes)
+        result = run_simulation(reported, base=folder, out=folder / "out", seed=seed, warn=lambda _: None)
         service, timeline = result.summary.services[0], result.timeline
         line = timeline.services["site"]
         found: dict[str, Any] = {

@@ -297,7 +297,7 @@ def test_the_shipped_scenarios_are_read(tmp_path):
 
 
 def test_examples_are_played_and_copied_by_name(tmp_path, monkeypatch):
-    """From any folder: the list names all, a copy has all that it needs, and a near miss is told."""
+    """From any folder: the list names all, a copy has all that it needs, and a near miss is reported."""
     monkeypatch.chdir(tmp_path)
 
     def run(*words):

@@ -144,7 +144,7 @@ def test_it_advises_and_writes_nothing(tmp_path):
     story(main, tmp_path)
 
 
-def test_it_acts_when_told_to(tmp_path):
+def test_it_acts_when_reported_to(tmp_path):
     """With --act the Deployment is scaled, once, and the HPA and an event say so."""
 
     async def main(cluster, config):

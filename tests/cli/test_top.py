@@ -120,7 +120,7 @@ def test_one_screen_for_scripts(folder):
     assert "\x1b" not in result.output
 
 
-def test_a_folder_without_records_is_told(tmp_path):
+def test_a_folder_without_records_is_reported(tmp_path):
     """Nothing is drawn where there is nothing."""
     result = CliRunner().invoke(cli, ["top", "--once", "--out", str(tmp_path)])
     assert result.exit_code == 1

@@ -396,7 +396,7 @@ UNEXPLAINED = [
 
 
 @pytest.mark.parametrize(("code", "body", "text"), UNEXPLAINED)
-def test_answers_without_a_status_are_told_in_client_gos_words(code, body, text):
+def test_answers_without_a_status_are_reported_in_client_gos_words(code, body, text):
     """The code decides what is said, the body where the code says nothing."""
     assert str(error_of_body(code, body.encode())) == text
 

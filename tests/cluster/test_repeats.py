@@ -187,7 +187,7 @@ def test_flow_control_is_honoured(act):
 
 
 def test_a_pause_past_the_deadline_is_not_waited_for():
-    """Who is to come back after the deadline is told at once."""
+    """Who is to come back after the deadline is reported at once."""
 
     async def main(clock):
         script = Script(status(429, "TooManyRequests", retry_after=3600))

@@ -29,7 +29,7 @@ def line(kind, name, version="1", **metadata):
 
 
 class Streams:
-    """Streams what it is told, one piece after another, and then what comes into its queue; None ends a stream."""
+    """Streams what it is given, one piece after another, and then what comes into its queue; None ends a stream."""
 
     def __init__(self, *pieces):
         self.pieces, self.more = pieces, asyncio.Queue()

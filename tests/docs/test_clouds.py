@@ -41,14 +41,14 @@ def test_the_policy_is_of_exactly_the_calls():
 def test_errors_mean_what_the_page_says():
     """Each code of the table has the cause that stands beside it."""
     table = rows(section(PAGE, "### When machines do not come"))
-    told = {
+    reported = {
         code: MEANINGS[row[1]]
         for row in table
         if row[1] in MEANINGS
         for code in re.findall(r"`([A-Za-z]+)`", row[0])
     }
-    assert len(told) == 11
-    assert {code: cause_of_code(code) for code in told} == told
+    assert len(reported) == 11
+    assert {code: cause_of_code(code) for code in reported} == reported
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)

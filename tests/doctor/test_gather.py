@@ -88,7 +88,7 @@ def test_an_embedded_cluster_is_read_and_diagnosed():
     ]
 
 
-def test_what_may_not_be_read_is_told():
+def test_what_may_not_be_read_is_reported():
     """A kind that is refused is a finding with the server's words; the rest is looked at."""
 
     async def main(clock):

@@ -311,7 +311,7 @@ def test_the_protocol_is_what_protoc_reads(tmp_path):
     assert {one.name for one in theirs.service[0].method} == set(METHODS)
 
 
-def test_outcomes_are_told():
+def test_outcomes_are_reported():
     """A write that fails is an event, and the next turn tries again."""
     state = State()
     state.apply(Delta(sources=(source(),), answers=(answer(0, active=True),)))

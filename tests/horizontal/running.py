@@ -1,4 +1,4 @@
-"""The controller on an embedded cluster in virtual time, with metric sources that answer as they are told."""
+"""The controller on an embedded cluster in virtual time, with metric sources that answer as they are reported."""
 
 from __future__ import annotations
 

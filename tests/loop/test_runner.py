@@ -96,7 +96,7 @@ def test_what_is_under_way_wakes_the_loop_between_ticks():
     assert loop.seen == ["tick 0s", "wake 3s", "tick 10s", "wake 12s", "tick 20s"]
 
 
-def test_failures_are_told_apart_and_only_a_bug_starts_anew():
+def test_failures_are_reported_apart_and_only_a_bug_starts_anew():
     """Errors of the cloud and of the API server excuse a tick; anything else is a bug. The loop goes on."""
 
     def make(clock):

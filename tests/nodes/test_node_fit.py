@@ -136,7 +136,7 @@ def test_a_host_port_that_is_taken():
     assert verdict.verified
 
 
-def test_nodes_that_say_the_same_are_told_together_and_the_nearest_first():
+def test_nodes_that_say_the_same_are_reported_together_and_the_nearest_first():
     """Takers come first, then those that need least; equal verdicts are one line."""
     nodes = [node("n1"), tainted("n2", "a", "b"), tainted("n3", "a", "b"), node("n4", cpu="1")]
     found = asked(nodes, [], pod("x", cpu="2"))

@@ -246,9 +246,9 @@ def test_pods_of_a_request_say_so():
     assert event.message == (
         "Unschedulable pod didn't trigger scale-up, because it's consuming ProvisioningRequest default/gang"
     )
-    told = explain_pod(held.state, ("default", "c"), START).sentence
-    assert "annotation" in told
-    assert "default/gang" in told
+    reported = explain_pod(held.state, ("default", "c"), START).sentence
+    assert "annotation" in reported
+    assert "default/gang" in reported
     off = world(pods=[consumer("c", "gang", cpu="5")])
     assert "--enable-provisioning-requests" in explain_pod(off.state, ("default", "c"), START).sentence
 

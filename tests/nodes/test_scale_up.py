@@ -204,7 +204,7 @@ def test_request_that_times_out_is_taken_back():
 
 
 def test_machines_that_cannot_be_made_are_removed():
-    """A machine with a creation error is deleted and its group left out; the error is told once."""
+    """A machine with a creation error is deleted and its group left out; the error is reported once."""
     world = World(pods=[pod("a")], groups=[group("g")])
     world.tick()
     error = InstanceError(error_class="OutOfResource", error_code="STOCKOUT", error_message="none left")

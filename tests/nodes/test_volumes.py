@@ -174,8 +174,8 @@ def test_a_cluster_that_refuses_volume_objects_is_served_without_them():
         await add_pod_with_claim(world)
         await clock.sleep(minutes(3))
         caches = world.caches
-        told = {with_hint(caches.of(kind).last_error, ("nodes",)) for kind in VOLUME_KINDS}
-        assert all(one.endswith("; ClusterRole kubetide-nodes of deploy/ grants it") for one in told)
+        reported = {with_hint(caches.of(kind).last_error, ("nodes",)) for kind in VOLUME_KINDS}
+        assert all(one.endswith("; ClusterRole kubetide-nodes of deploy/ grants it") for one in reported)
         assert world.controller.state.volumes.unread == tuple(kind.plural for kind in VOLUME_KINDS)
         return len(world.nodes)
 

@@ -71,7 +71,7 @@ async def replies(url, connection):
             data = body if isinstance(body, str) else json.dumps(body)
             sent = more[0] if more else {"Content-Type": "application/json"}
             async with session.request(method, url + path, data=data, headers=sent) as got:
-                found.append((method, path, *told(got, await got.json())))
+                found.append((method, path, *reported(got, await got.json())))
         documents = []
         for path in ("/openapi/v3/apis/stable.example.com/v1", "/openapi/v2"):
             async with session.get(url + path) as got:
@@ -79,7 +79,7 @@ async def replies(url, connection):
     return found, documents
 
 
-def told(got, body):
+def reported(got, body):
     """Code, message and warnings; of the object that a refused patch shows, only its spec."""
     message = body.get("message", "") if body.get("kind") == "Status" else body["spec"]
     start = ' "" is invalid: patch: Invalid value: '

@@ -180,10 +180,10 @@ async def outcome_of(cluster, namespace):
         (event.type, event.reason, event.message)
         for event in (await cluster.list(EVENTS, namespace=namespace)).items
     )
-    told = {reason for _, reason, _ in events}
-    if conditions["AbleToScale"].reason == "SucceededRescale" and "SuccessfulRescale" not in told:
+    reported = {reason for _, reason, _ in events}
+    if conditions["AbleToScale"].reason == "SucceededRescale" and "SuccessfulRescale" not in reported:
         return None
-    if conditions["ScalingActive"].status == "False" and "FailedComputeMetricsReplicas" not in told:
+    if conditions["ScalingActive"].status == "False" and "FailedComputeMetricsReplicas" not in reported:
         return None
     status = msgspec.to_builtins(hpa.status)
     status.pop("lastScaleTime", None)

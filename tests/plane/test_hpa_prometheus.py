@@ -56,7 +56,7 @@ def prometheus(scraped, tmp_path):
 def test_a_queue_straight_from_prometheus(audited, scraped, prometheus, tmp_path):
     """Up with the queue, down with it; the series of all zones count together, and without any nothing is known.
 
-    That comes last: what fails is told in each period, and of further events none after the 25th.
+    That comes last: what fails is reported in each period, and of further events none after the 25th.
     """
 
     async def run(clock):

@@ -110,7 +110,7 @@ def test_what_cannot_be_used_is_named_with_the_setting(packages, entry, names, w
 
 
 def test_a_cloud_comes_with_its_package_and_version(packages):
-    """All kinds of plug-ins are told by name, package and version."""
+    """All kinds of plug-ins are reported by name, package and version."""
     install(packages, version="2.1")
     plugin, _ = find_cloud("odd-cloud")
     assert plugin == Plugin("kubetide.clouds", "odd-cloud", "oddity", "2.1")

@@ -103,7 +103,7 @@ def test_all_variants_are_played_by_one_command(path, tmp_path):
         ("baseMemory: 300Mi", "baseMemory: 300Mi\n    leakPerHour: -1Mi", "leakPerHour"),
     ],
 )
-def test_bad_fields_are_told(path, old, new, said):
+def test_bad_fields_are_reported(path, old, new, said):
     """Variants, rollouts, leaks and starts that cannot be played are named with their field."""
     path.write_text(SCENARIO.replace(old, new))
     with pytest.raises(ScenarioError) as found:

@@ -153,7 +153,7 @@ def test_a_run_that_goes_on_is_followed(run, tmp_path):
                     assert tables(one.core, one.last.now) == tables(other.core, other.last.now)
 
 
-def test_another_run_in_the_folder_is_told_apart(tmp_path):
+def test_another_run_in_the_folder_is_reported_apart(tmp_path):
     """A run that takes the place of another one, with the same names of files and times, is read anew."""
     kept = Moments(tmp_path)
     for nodes in (3, 2):

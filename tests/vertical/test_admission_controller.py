@@ -155,7 +155,7 @@ def test_vpa_objects_are_checked_and_completed():
     assert made.spec.update_policy.update_mode == "Recreate"
 
 
-def test_the_updater_is_told_that_pods_are_answered_for():
+def test_the_updater_is_reported_that_pods_are_answered_for():
     """The lease is made and renewed."""
 
     async def story(world):

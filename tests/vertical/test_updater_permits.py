@@ -63,7 +63,7 @@ def test_a_window_holds_for_its_length_on_each_of_its_days(days, begin, length, 
         "01:00-02:00 Nowhere/At",
     ],
 )
-def test_windows_that_cannot_be_read_are_told(text):
+def test_windows_that_cannot_be_read_are_reported(text):
     """As a flag they end the start with its name."""
     with pytest.raises(WindowsError):
         read_windows(text)

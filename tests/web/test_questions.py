@@ -40,9 +40,9 @@ class Person:
         self._browser.get(self._home)
         self.read("main h1")
 
-    def _again(self, attempt, told):
+    def _again(self, attempt, reported):
         wait = WebDriverWait(self._browser, PATIENCE_S, ignored_exceptions=[WebDriverException])
-        return wait.until(lambda _: attempt(), told)
+        return wait.until(lambda _: attempt(), reported)
 
     def _texts(self, selector):
         return [one.text for one in self._browser.find_elements("css selector", selector) if one.text]

@@ -48,9 +48,9 @@ def command(context: click.Context) -> None:
     if config is None:
         click.echo(context.get_help())
         return
-    told = JsonLog() if config.run.log_format == "json" else ConsoleLog()
+    said = JsonLog() if config.run.log_format == "json" else ConsoleLog()
     out = Path(config.run.out)
     with claimed(out):
         for warning in warnings:
-            told.warn(warning)
-        run_service(config, out, told)
+            said.warn(warning)
+        run_service(config, out, said)

@@ -179,8 +179,8 @@ def command(
     click.echo("\n* Pareto front: no other setting costs as little and loses as few SLO minutes\n")
     if effects:
         click.echo(f"{aligned(effects_table(effects))}\n")
-    if told := error_bar(scenario):
-        click.echo(f"{printable(told)}\n")
+    if measured_error := error_bar(scenario):
+        click.echo(f"{printable(measured_error)}\n")
     click.echo(f"page     {page}")
     click.echo(f"tables   {', '.join(str(out / name) for name in files)}")
     failed = [cell for cell in cells if cell.outcome.error]

@@ -162,7 +162,7 @@ def command(
         )
     write(out, found, turned, minimize, constraints, scenario, judging.scenarios[0], seeds + 1)
     show(loaded.name, found, turned, minimize, constraints, out)
-    if told := error_bar(scenario):
-        click.echo(f"\n{told}")
+    if measured_error := error_bar(scenario):
+        click.echo(f"\n{measured_error}")
     if found.best is None or found.error or found.broken(constraints):
         sys.exit(FAILED)

@@ -81,8 +81,8 @@ def command(scenario: Path, sets: tuple[str, ...], patches: tuple[Path, ...], se
     )
     click.echo(f"{printable(loaded.name)}   what if {', '.join(map(printable, changes))}\n")
     click.echo(aligned(comparison_table(figures(before.summary, after.summary))))
-    if told := error_bar(scenario):
-        click.echo(f"\n{printable(told)}")
+    if measured_error := error_bar(scenario):
+        click.echo(f"\n{printable(measured_error)}")
     if differs is None:
         click.echo("\nboth runs took the same decisions")
     else:

@@ -60,7 +60,7 @@ def check_variants(check: Checker, scenario: Scenario, base: Path) -> None:
             try:
                 manifests_in(entry, field, base, within=(str(check.path), check.line_of(field)))
             except ScenarioError as error:
-                check.told(str(error))
+                check.add(str(error))
 
 
 def variants_table(summaries: Mapping[str, Summary]) -> str:

@@ -270,17 +270,17 @@ class Dashboard:
         return response
 
     async def _tell(self, response: web.StreamResponse, token: str) -> None:
-        """Tell until the listener may no longer look; a browser then asks anew, and is told why not."""
-        told = b": here\n\n"
+        """Send events until the listener may no longer look; a browser then asks anew, and reads why not."""
+        event = b": here\n\n"
         while await self._access.refusal(token) is None:
-            await asyncio.wait_for(response.write(told), _SLOW_S)
+            await asyncio.wait_for(response.write(event), _SLOW_S)
             grown = self._grown
             try:
                 await asyncio.wait_for(grown.wait(), _SLOW_S)
             except TimeoutError:
-                told = b": still here\n\n"
+                event = b": still here\n\n"
             else:
-                told = b"event: grown\ndata: {}\n\n"
+                event = b"event: grown\ndata: {}\n\n"
 
     async def _watch(self, _app: web.Application) -> AsyncIterator[None]:
         """Look for growth once a second, for all listeners together."""

@@ -132,7 +132,7 @@ def test_a_server_that_speaks_json():
 
 
 def test_a_refusal_in_protobuf():
-    """A Status in protobuf is told in the server's words."""
+    """A Status in protobuf is reported in the server's words."""
 
     async def run(clock):
         said = {"message": 'pods is forbidden: User "viewer" cannot list', "reason": "Forbidden", "code": 403}

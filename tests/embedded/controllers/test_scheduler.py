@@ -333,7 +333,7 @@ def test_a_soft_taint_keeps_pods_off_while_there_is_another_node():
     play(body, "scheduler")
 
 
-def test_a_preference_that_cannot_be_read_is_told():
+def test_a_preference_that_cannot_be_read_is_reported():
     """What scoring fails with stands in the pod's condition, as the scheduler's error."""
 
     async def body(live):

@@ -58,7 +58,7 @@ def test_a_version_that_is_too_old_is_an_error_event():
     assert (event["type"], event["object"]["code"], event["object"]["reason"]) == ("ERROR", 410, "Expired")
 
 
-def test_a_reader_that_falls_behind_is_told():
+def test_a_reader_that_falls_behind_is_reported():
     """A watch whose backlog overflows ends with an ERROR event, so that no memory is held for it."""
 
     async def flood(cluster):

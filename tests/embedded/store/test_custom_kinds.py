@@ -264,7 +264,7 @@ def test_scale_through_the_port():
     run_virtual(main, start=START)
 
 
-def test_a_scale_without_replicas_is_told():
+def test_a_scale_without_replicas_is_reported():
     """An object that says no replicas has no scale to show."""
     loose = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     world = World(definition(version(schema=loose)))

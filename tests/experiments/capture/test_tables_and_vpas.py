@@ -114,7 +114,7 @@ def test_vpas(vertical, tmp_path):
 
 
 def test_vpas_that_only_recommend(vertical, tmp_path):
-    """Without the updater's records the targets are told by the pods that the recommender saw."""
+    """Without the updater's records the targets are reported by the pods that the recommender saw."""
     (tmp_path / "records").mkdir()
     for path in (vertical / "records").glob("*.jsonl"):
         if not path.name.startswith("updater"):

@@ -67,7 +67,7 @@ def test_constraints(text, runs, baseline, excess):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("sloMinutes <= noww", "--keep sloMinutes <= noww"),
         ("never(pending > 5)", "kubetide test"),
@@ -75,9 +75,9 @@ def test_constraints(text, runs, baseline, excess):
         ("sloMinutes(cart) <= 1", "no service `cart`"),
     ],
 )
-def test_constraints_that_cannot_be_kept(text, told):
+def test_constraints_that_cannot_be_kept(text, reported):
     """What cannot be read, and what a search cannot keep."""
-    with pytest.raises(TuneError, match=told.replace("(", r"\(")):
+    with pytest.raises(TuneError, match=reported.replace("(", r"\(")):
         read_constraint(text, ["web"], [])
 
 

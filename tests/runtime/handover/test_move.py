@@ -56,7 +56,7 @@ async def lead(world):
 
 
 def play(story):
-    async def told(clock):
+    async def reported(clock):
         world, said = World(clock), []
         await world.add()
         write_status(world, CLUSTER_WIDE)
@@ -72,7 +72,7 @@ def play(story):
         )
         await story(world, moving, said)
 
-    run_virtual(told, start=START)
+    run_virtual(reported, start=START)
 
 
 async def annotation(world):

@@ -272,7 +272,7 @@ def test_what_has_no_effect_upstream_is_one_warning():
     )
 
 
-def test_what_is_passed_over_is_told():
+def test_what_is_passed_over_is_reported():
     """A flag whose loss does no harm, and a word that belongs to no flag, are a warning each."""
     line = "--cloud-provider=aws --profiling --scale-down-enabled false --feature-gates=A=true"
     gates, profiling, stray = understand(line.split()).warnings

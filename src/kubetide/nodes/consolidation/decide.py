@@ -15,7 +15,7 @@ from kubetide.explain.reasons import Reason
 from kubetide.nodes.consolidation.expected_pods import note_gone
 from kubetide.nodes.consolidation.keeping import left_of_budget
 from kubetide.nodes.consolidation.memory import Move, Undone
-from kubetide.nodes.consolidation.progress import AGAIN, advance, told
+from kubetide.nodes.consolidation.progress import AGAIN, advance, reason_of
 from kubetide.nodes.consolidation.search import find_moves
 from kubetide.nodes.decision import (
     Action,
@@ -83,18 +83,18 @@ def decide(state: State, tick: Tick, now: Instant) -> Commands:
                 group = state.groups[move.buy]
                 actions.append(command(state, Increase(group, group.target_size + 1), "pods"))
             for name in move.nodes:
-                memory.reasons[name] = told(move)
+                memory.reasons[name] = reason_of(move)
                 reasons.append(
                     reason(
                         "ConsolidationChosen",
                         name,
-                        why=told(move),
+                        why=reason_of(move),
                         saving=f"{move.saving:.4f}",
                         evictions=move.evictions,
                     )
                 )
                 told_events.append(
-                    _event(name, "DisruptionLaunching", f"Disrupting Node: Underutilized, {told(move)}")
+                    _event(name, "DisruptionLaunching", f"Disrupting Node: Underutilized, {reason_of(move)}")
                 )
     return Commands(
         actions=tuple(_one_a_group(actions)),

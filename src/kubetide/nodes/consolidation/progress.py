@@ -172,10 +172,10 @@ def _give_up(state: State, move: Move, why: str, found: Progress, now: Instant) 
 
 def _note(state: State, move: Move, what: str) -> None:
     for name in move.nodes:
-        state.memory.consolidation.reasons[name] = f"{told(move)}; it {what}"
+        state.memory.consolidation.reasons[name] = f"{reason_of(move)}; it {what}"
 
 
-def told(move: Move) -> str:
+def reason_of(move: Move) -> str:
     """Say what a move is, for explanations."""
     others = f", together with {len(move.nodes) - 1} more" if len(move.nodes) > 1 else ""
     way = f"a node of group {move.buy} replaces it{others}" if move.buy else "its pods have room elsewhere"

@@ -71,7 +71,7 @@ class Checker:
         hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(known)}"
         self.that(value in known, field, f"unknown {what} `{value}`; {hint}")
 
-    def told(self, text: str) -> None:
+    def add(self, text: str) -> None:
         """Take a message that names its place already."""
         self._errors.append(text)
 

@@ -192,7 +192,7 @@ def _check_manifests(check: Checker, scenario: Scenario, base: Path) -> Manifest
             found += manifests_in(entry, field, base, within=within, custom=custom)
         except ScenarioError as error:
             whole = False
-            check.told(str(error))
+            check.add(str(error))
     if not whole:
         return None
     found, _ = without_made(found)

@@ -28,11 +28,11 @@ async def lived(live):
     return events, replica_set.metadata.name
 
 
-def test_every_pod_is_told_of():
+def test_every_pod_is_reported_of():
     """Whoever makes, places or removes a pod says so in upstream's words."""
     events, replica_set = play(lived, *PARTS, writes_events=True)
-    told = sorted((event.reason, event.involved_object.kind, event.source.component) for event in events)
-    assert told == [
+    reported = sorted((event.reason, event.involved_object.kind, event.source.component) for event in events)
+    assert reported == [
         ("Scheduled", "Pod", "default-scheduler"),
         ("Scheduled", "Pod", "default-scheduler"),
         ("Scheduled", "Pod", "default-scheduler"),
@@ -48,7 +48,7 @@ def test_every_pod_is_told_of():
     assert f"Successfully assigned shop/{replica_set}-" in messages
 
 
-def test_nothing_is_told_where_nobody_reads():
+def test_nothing_is_reported_where_nobody_reads():
     """Without readers no event is written for a pod that fares well."""
     events, _ = play(lived, *PARTS)
     assert events == []
