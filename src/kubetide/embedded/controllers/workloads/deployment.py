@@ -16,7 +16,7 @@ from kubetide.embedded.controllers.workloads.rollout import (
     is_scaling,
     step_rolling_update,
     step_scale,
-    wanted_replicas,
+    desired_replicas,
 )
 from kubetide.embedded.controllers.workloads.rollout_status import (
     condition_of,
@@ -201,7 +201,7 @@ class DeploymentController:
     async def _recreate(
         self, deployment: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet], template: Json
     ) -> None:
-        to_empty = [Resize(rs, 0) for rs in old if wanted_replicas(rs) > 0]
+        to_empty = [Resize(rs, 0) for rs in old if desired_replicas(rs) > 0]
         if to_empty:
             moved = await self._writer.resize(deployment, to_empty)
         elif any(
@@ -212,8 +212,8 @@ class DeploymentController:
             moved = False
         else:
             deployment, new = await self._ensure_new(deployment, new, old, template)
-            wanted = wanted_replicas(deployment)
-            up = [Resize(new, wanted)] if wanted_replicas(new) != wanted else []
+            wanted = desired_replicas(deployment)
+            up = [Resize(new, wanted)] if desired_replicas(new) != wanted else []
             moved = await self._writer.resize(deployment, up)
         await self._finish(deployment, new, old, moved=moved)
 

@@ -13,7 +13,7 @@ from kubetide.embedded.controllers.workloads.rollout import (
     new_replicas,
     revision_of,
     size_annotations,
-    wanted_replicas,
+    desired_replicas,
 )
 from kubetide.embedded.controllers.workloads.rollout_status import condition_of, has_deadline, with_condition
 from kubetide.embedded.controllers.workloads.templates import status_patch
@@ -116,7 +116,7 @@ class DeploymentWriter:
         """Carry out resizes; return whether there were any."""
         for rs, replicas in steps:
             patch: Json = {"metadata": {"annotations": size_annotations(deployment)}}
-            before = wanted_replicas(rs)
+            before = desired_replicas(rs)
             if before != replicas:
                 patch["spec"] = {"replicas": replicas}
             await self._patch(rs, patch)

@@ -29,14 +29,14 @@ class Resize(NamedTuple):
     replicas: int
 
 
-def wanted_replicas(workload: Deployment | ReplicaSet) -> int:
+def desired_replicas(workload: Deployment | ReplicaSet) -> int:
     """Return ``spec.replicas``, 1 when it is not set."""
     return 1 if workload.spec.replicas is None else workload.spec.replicas
 
 
 def total_replicas(replica_sets: Sequence[ReplicaSet]) -> int:
     """Return the sum of ``spec.replicas``."""
-    return sum(wanted_replicas(rs) for rs in replica_sets)
+    return sum(desired_replicas(rs) for rs in replica_sets)
 
 
 def is_rolling(deployment: Deployment) -> bool:
@@ -53,7 +53,7 @@ def fenceposts(deployment: Deployment) -> tuple[int, int]:
     if not is_rolling(deployment):
         return 0, 0
     given = deployment.spec.strategy.rolling_update or _DEFAULT_ROLLING_UPDATE
-    wanted = wanted_replicas(deployment)
+    wanted = desired_replicas(deployment)
     try:
         surge = scaled_value(_or(given.max_surge, "25%"), wanted, round_up=True)
         unavailable = scaled_value(_or(given.max_unavailable, "25%"), wanted, round_up=False)
@@ -69,12 +69,12 @@ def fenceposts(deployment: Deployment) -> tuple[int, int]:
 
 def max_total(deployment: Deployment) -> int:
     """Return how many pods the rollout may have at most."""
-    return wanted_replicas(deployment) + fenceposts(deployment)[0]
+    return desired_replicas(deployment) + fenceposts(deployment)[0]
 
 
 def new_replicas(deployment: Deployment, every: Sequence[ReplicaSet], current: int) -> int:
     """Return the replicas for the new ReplicaSet, which has ``current`` now: as many as surge leaves room for."""
-    wanted = wanted_replicas(deployment)
+    wanted = desired_replicas(deployment)
     if not is_rolling(deployment):
         return wanted
     room = max_total(deployment) - total_replicas(every)
@@ -83,7 +83,7 @@ def new_replicas(deployment: Deployment, every: Sequence[ReplicaSet], current: i
 
 def step_rolling_update(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> list[Resize]:
     """Return the next step of a rolling update: the new one up, else the old ones down; empty when it is done or must wait."""
-    current, wanted = wanted_replicas(new), wanted_replicas(deployment)
+    current, wanted = desired_replicas(new), desired_replicas(deployment)
     if current != wanted:
         target = wanted if current > wanted else new_replicas(deployment, [*old, new], current)
         if target != current:
@@ -94,13 +94,13 @@ def step_rolling_update(deployment: Deployment, new: ReplicaSet, old: Sequence[R
 def _old_down(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> list[Resize]:
     if total_replicas(old) == 0:
         return []
-    least = wanted_replicas(deployment) - fenceposts(deployment)[1]
-    new_unavailable = wanted_replicas(new) - new.status.available_replicas
+    least = desired_replicas(deployment) - fenceposts(deployment)[1]
+    new_unavailable = desired_replicas(new) - new.status.available_replicas
     may_go = total_replicas([*old, new]) - least - new_unavailable
     if may_go <= 0:
         return []
     oldest_first = sorted(old, key=age)
-    sizes = {rs.metadata.uid: wanted_replicas(rs) for rs in oldest_first}
+    sizes = {rs.metadata.uid: desired_replicas(rs) for rs in oldest_first}
     # Pods that are not available go first: they serve nobody.
     removed = 0
     for rs in oldest_first:
@@ -110,7 +110,7 @@ def _old_down(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]
         removed += unhealthy
     # A status may still count pods that the last resize removes: upstream counts them too, and can
     # fall below its bound when one rollout overtakes another. At most the size is available here.
-    available = sum(min(rs.status.available_replicas, wanted_replicas(rs)) for rs in [*old, new])
+    available = sum(min(rs.status.available_replicas, desired_replicas(rs)) for rs in [*old, new])
     spare = max(available - least, 0)
     for rs in oldest_first:
         healthy = min(sizes[rs.metadata.uid], spare)
@@ -119,7 +119,7 @@ def _old_down(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]
     return [
         Resize(rs, sizes[rs.metadata.uid])
         for rs in oldest_first
-        if sizes[rs.metadata.uid] != wanted_replicas(rs)
+        if sizes[rs.metadata.uid] != desired_replicas(rs)
     ]
 
 
@@ -131,30 +131,30 @@ def step_scale(deployment: Deployment, new: ReplicaSet | None, old: Sequence[Rep
     leaves over goes to the largest.
     """
     every = [*old, *([] if new is None else [new])]
-    active = [rs for rs in every if wanted_replicas(rs) > 0]
-    wanted = wanted_replicas(deployment)
+    active = [rs for rs in every if desired_replicas(rs) > 0]
+    wanted = desired_replicas(deployment)
     if len(active) <= 1:
         newest_old = max(old, key=age, default=None)
         lone = active[0] if active else (new if new is not None else newest_old)
         return [] if lone is None or not _is_stale(deployment, lone, wanted) else [Resize(lone, wanted)]
     if new is not None and _is_saturated(deployment, new):
-        return [Resize(rs, 0) for rs in old if wanted_replicas(rs) > 0]
+        return [Resize(rs, 0) for rs in old if desired_replicas(rs) > 0]
     if not is_rolling(deployment):
         return []
     return _proportional(deployment, active)
 
 
 def _proportional(deployment: Deployment, active: Sequence[ReplicaSet]) -> list[Resize]:
-    allowed = max_total(deployment) if wanted_replicas(deployment) > 0 else 0
+    allowed = max_total(deployment) if desired_replicas(deployment) > 0 else 0
     to_add = allowed - total_replicas(active)
     # When it grows, the newer of two equally large is served first; when it shrinks, the older.
     byage = sorted(active, key=age, reverse=to_add > 0)
-    ordered = sorted(byage, key=lambda rs: -wanted_replicas(rs))
+    ordered = sorted(byage, key=lambda rs: -desired_replicas(rs))
     sizes: list[int] = []
     added = 0
     for rs in ordered:
         share = _share(deployment, rs, to_add, added)
-        sizes.append(wanted_replicas(rs) + share)
+        sizes.append(desired_replicas(rs) + share)
         added += share
     sizes[0] = max(sizes[0] + to_add - added, 0)
     return [
@@ -163,7 +163,7 @@ def _proportional(deployment: Deployment, active: Sequence[ReplicaSet]) -> list[
 
 
 def _share(deployment: Deployment, rs: ReplicaSet, to_add: int, added: int) -> int:
-    size = wanted_replicas(rs)
+    size = desired_replicas(rs)
     if size == 0 or to_add in {0, added}:
         return 0
     fraction = _fraction(deployment, rs)
@@ -171,8 +171,8 @@ def _share(deployment: Deployment, rs: ReplicaSet, to_add: int, added: int) -> i
 
 
 def _fraction(deployment: Deployment, rs: ReplicaSet) -> int:
-    size = wanted_replicas(rs)
-    if wanted_replicas(deployment) == 0:
+    size = desired_replicas(rs)
+    if desired_replicas(deployment) == 0:
         return -size
     before = _annotated(rs, MAX_REPLICAS)
     if before is None or before <= 0:
@@ -186,17 +186,17 @@ def _fraction(deployment: Deployment, rs: ReplicaSet) -> int:
 
 def is_scaling(deployment: Deployment, every: Sequence[ReplicaSet]) -> bool:
     """Return whether the Deployment was scaled since its active ReplicaSets were last sized."""
-    wanted = wanted_replicas(deployment)
+    wanted = desired_replicas(deployment)
     return any(
         (desired := _annotated(rs, DESIRED_REPLICAS)) is not None and desired != wanted
         for rs in every
-        if wanted_replicas(rs) > 0
+        if desired_replicas(rs) > 0
     )
 
 
 def size_annotations(deployment: Deployment) -> dict[str, str]:
     """Return the annotations by which a ReplicaSet remembers what it was sized for."""
-    return {DESIRED_REPLICAS: str(wanted_replicas(deployment)), MAX_REPLICAS: str(max_total(deployment))}
+    return {DESIRED_REPLICAS: str(desired_replicas(deployment)), MAX_REPLICAS: str(max_total(deployment))}
 
 
 def revision_of(workload: Deployment | ReplicaSet) -> int:
@@ -224,16 +224,16 @@ def history_to_delete(deployment: Deployment, old: Sequence[ReplicaSet]) -> list
 
 
 def _is_saturated(deployment: Deployment, rs: ReplicaSet) -> bool:
-    wanted = wanted_replicas(deployment)
+    wanted = desired_replicas(deployment)
     return (
         _annotated(rs, DESIRED_REPLICAS) == wanted
-        and wanted_replicas(rs) == wanted
+        and desired_replicas(rs) == wanted
         and rs.status.available_replicas == wanted
     )
 
 
 def _is_stale(deployment: Deployment, rs: ReplicaSet, size: int) -> bool:
-    return wanted_replicas(rs) != size or _annotated(rs, DESIRED_REPLICAS) != wanted_replicas(deployment)
+    return desired_replicas(rs) != size or _annotated(rs, DESIRED_REPLICAS) != desired_replicas(deployment)
 
 
 def _annotated(rs: ReplicaSet, name: str) -> int | None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
-from kubetide.embedded.controllers.workloads.rollout import fenceposts, total_replicas, wanted_replicas
+from kubetide.embedded.controllers.workloads.rollout import fenceposts, total_replicas, desired_replicas
 from kubetide.objects.meta import Condition
 from kubetide.objects.workload import Deployment, ReplicaSet, WorkloadStatus
 from kubetide.units.time import Instant, after, format_rfc3339, parse_rfc3339, seconds
@@ -45,7 +45,7 @@ def counts(deployment: Deployment, new: ReplicaSet | None, every: Sequence[Repli
 
 def with_availability(deployment: Deployment, status: WorkloadStatus, now: Instant) -> WorkloadStatus:
     """Add the Available condition."""
-    least = wanted_replicas(deployment) - fenceposts(deployment)[1]
+    least = desired_replicas(deployment) - fenceposts(deployment)[1]
     if status.available_replicas >= least:
         verdict = ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
     else:
@@ -84,7 +84,7 @@ def with_progress(
 
 def is_complete(deployment: Deployment, status: WorkloadStatus) -> bool:
     """Return whether all desired pods are new and available and no old pod is left."""
-    wanted = wanted_replicas(deployment)
+    wanted = desired_replicas(deployment)
     return (
         status.updated_replicas == wanted
         and status.replicas == wanted
