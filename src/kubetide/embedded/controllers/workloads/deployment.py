@@ -12,11 +12,11 @@ from kubetide.embedded.controllers.workloads.deployment_writes import Deployment
 from kubetide.embedded.controllers.workloads.owned_pods import PodIndex, follow
 from kubetide.embedded.controllers.workloads.rollout import (
     Resize,
+    desired_replicas,
     is_rolling,
     is_scaling,
     step_rolling_update,
     step_scale,
-    desired_replicas,
 )
 from kubetide.embedded.controllers.workloads.rollout_status import (
     condition_of,

@@ -9,11 +9,11 @@ from kubetide.embedded.controllers.workloads.new_replica_set import copied_annot
 from kubetide.embedded.controllers.workloads.rollout import (
     REVISION,
     Resize,
+    desired_replicas,
     history_to_delete,
     new_replicas,
     revision_of,
     size_annotations,
-    desired_replicas,
 )
 from kubetide.embedded.controllers.workloads.rollout_status import condition_of, has_deadline, with_condition
 from kubetide.embedded.controllers.workloads.templates import status_patch

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
-from kubetide.embedded.controllers.workloads.rollout import fenceposts, total_replicas, desired_replicas
+from kubetide.embedded.controllers.workloads.rollout import desired_replicas, fenceposts, total_replicas
 from kubetide.objects.meta import Condition
 from kubetide.objects.workload import Deployment, ReplicaSet, WorkloadStatus
 from kubetide.units.time import Instant, after, format_rfc3339, parse_rfc3339, seconds
