@@ -73,7 +73,7 @@ def test_a_sweep_that_was_killed_goes_on(shop, tmp_path):
     assert not (cut / "cells.csv").exists()
 
     refused = invoke(*arguments, "--out", cut)
-    assert "cells of a sweep: go on with --resume" in str(refused.exception)
+    assert " cells: go on with --resume" in str(refused.exception)
     assert invoke(*arguments, "--out", cut, "--resume").exit_code == 0
     assert invoke(*arguments, "--out", whole).exit_code == 0
     assert tables_in(cut) == tables_in(whole)
