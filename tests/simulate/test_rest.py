@@ -9,9 +9,9 @@ from tests.soak import playing
 from kubetide.horizontal import decide as horizontal
 from kubetide.horizontal.rules.evaluate import evaluate
 from kubetide.nodes.controller.rest import Rest
-from kubetide.simulate.replay import replay
+from kubetide.simulate.answers.replay import replay
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import FaultSpec
+from kubetide.simulate.scenarios.scenario import FaultSpec
 
 
 def left_behind(folder):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from kubetide.nodes.registry.quiet import is_quiet
 from kubetide.nodes.scale_down.decide import note_interval
-from kubetide.nodes.scale_down.evaluate import Evaluation
+from kubetide.nodes.scale_down.unneeded.evaluate import Evaluation
 from kubetide.nodes.state import State
 from kubetide.units.time import Instant
 
