@@ -213,11 +213,11 @@ def _moved(begin: _Kept | Core, rest: Sequence[Entry], *, decided: bool) -> _Kep
         if isinstance(begin, _Kept)
         else (begin, None, None, True)
     )
-    resumes = _resumes(core, rest) if last is None else 0
+    resumes = _resumes(core, rest) if last is None else None
     for index, (entry, record) in enumerate(zip(rest, read_entries(rest), strict=True)):
-        if last is not None and not is_decided and index > resumes:
+        if last is not None and not is_decided and (resumes is None or index > resumes):
             _finish(core, last)
-        if isinstance(core, ResumingCore) and index == resumes > 0:
+        if isinstance(core, ResumingCore) and index == resumes:
             core.resume(bytes(record.state))
         else:
             core.apply(bytes(record.state), full=record.full)
@@ -230,11 +230,11 @@ def _moved(begin: _Kept | Core, rest: Sequence[Entry], *, decided: bool) -> _Kep
     return _Kept(core, last, place, is_decided)
 
 
-def _resumes(core: Core, entries: Sequence[Entry]) -> int:
-    """Return which of the records is the first that must be decided again; a whole state is before it."""
+def _resumes(core: Core, entries: Sequence[Entry]) -> int | None:
+    """Return which of the records is the first that must be decided again, behind a whole state; None for all of them."""
     if not isinstance(core, ResumingCore):
-        return 0
-    return next((index for index in range(len(entries) - 1, 0, -1) if entries[index].has_memory), 0)
+        return None
+    return next((index for index in range(len(entries) - 1, 0, -1) if entries[index].has_memory), None)
 
 
 def _moved_alone(core: OneObjectCore, rest: Sequence[Entry], *, decided: bool) -> _Kept | None:
