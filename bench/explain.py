@@ -17,11 +17,11 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from bench.simulation import scenario
-from kubetide.runtime.records import recorded_loops
+from kubetide.runtime.recording.records import recorded_loops
+from kubetide.simulate.answers.when import read_moment, start_of_records
+from kubetide.simulate.answers.why import objects_of
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import Scenario
-from kubetide.simulate.when import read_moment, start_of_records
-from kubetide.simulate.why import objects_of
+from kubetide.simulate.scenarios.scenario import Scenario
 
 _ASKED = (
     ("hpa", "service-07"),

@@ -10,12 +10,12 @@ from tests.simulate.worlds import MANIFEST, small
 
 from kubetide.nodes.core import NodesCore, encode_delta
 from kubetide.nodes.export import export_state
-from kubetide.runtime.indexed_records import read_entries
-from kubetide.simulate.moments import Moments
+from kubetide.runtime.recording.indexed_records import read_entries
+from kubetide.simulate.answers.moments import Moments
+from kubetide.simulate.answers.when import Moment, read_moment, start_of_records
+from kubetide.simulate.answers.why import answer_about
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import DailySpec, LoadSpec
-from kubetide.simulate.when import Moment, read_moment, start_of_records
-from kubetide.simulate.why import answer_about
+from kubetide.simulate.scenarios.scenario import DailySpec, LoadSpec
 from kubetide.vertical.recommender.one_vpa import OneVpaCore
 
 BUFFER = """

@@ -68,6 +68,7 @@ class Autoscaler(msgspec.Struct, frozen=True):
         external: Whether a metric reads something else than the target's own pods.
         options: What its annotations ask for beyond upstream, and flags that stand for them.
         window: Of scale-downs where there is no behaviour.
+        plain: Whether it is decided by samples of its pods alone, without options.
     """
 
     key: Key
@@ -84,6 +85,7 @@ class Autoscaler(msgspec.Struct, frozen=True):
     external: bool
     options: Options = NO_OPTIONS
     window: Duration = _WINDOW
+    plain: bool = False
 
     @property
     def reference(self) -> str:
@@ -101,6 +103,7 @@ def read_spec(view: HpaView, settings: Settings) -> Autoscaler:
         # Nodes come and go slower than pods: what is given back too early is bought again.
         calm = Duration(max(settings.downscale_stabilization, CALM))
         settings = msgspec.structs.replace(settings, downscale_stabilization=calm)
+    read = tuple(read_metric(metric, view.namespace) for metric in metrics)
     return Autoscaler(
         key=(view.namespace, view.name),
         uid=view.uid,
@@ -109,13 +112,14 @@ def read_spec(view: HpaView, settings: Settings) -> Autoscaler:
         target=ref.name,
         minimum=1 if spec.min_replicas is None else spec.min_replicas,
         maximum=spec.max_replicas,
-        metrics=tuple(read_metric(metric, view.namespace) for metric in metrics),
+        metrics=read,
         up=_up(behavior.scale_up) if behavior else None,
         down=_down(behavior.scale_down, settings) if behavior else None,
         tolerance=_tolerance(spec, settings, options.tolerance),
         external=any(metric.type in {"Object", "External"} for metric in metrics),
         options=options,
         window=settings.downscale_stabilization,
+        plain=not options.any and all(metric.resource and not metric.problem for metric in read),
     )
 
 
