@@ -173,8 +173,10 @@ class NodesController(BaseLoop):
                 api_version="v1", kind="ConfigMap", namespace=self._state.settings.namespace, name=CONFIG_MAP
             )
             await self._events.emit(about, "Warning", "LearnedTemplatesUnreadable", why)
-        rested = self._rest.take(delta, now, self._recorder, self._ticks)
+        left = REMEMBERED_EVERY - self._since_memory - 1
+        rested = self._rest.take(delta, now, self._recorder, self._ticks, left)
         if rested is not None:
+            self._since_memory += 2
             await self._write_documents(rested, now)
             self._show_sizes()
             self._gatherer.finished()

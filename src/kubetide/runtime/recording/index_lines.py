@@ -62,7 +62,7 @@ def checksum(subject: str) -> bytes:
 def entry_of(record: Record, path: Path, offset: int, length: int) -> Entry:
     """Return the entry of a record. Of a subject within another (a container of a VPA) both are in it."""
     if not record.reasons:
-        return Entry(path, offset, length, record.now, record.tick, record.full, b"")
+        return Entry(path, offset, length, record.now, record.tick, record.full, b"", record.has_memory)
     subjects: set[str] = set()
     for reason in record.reasons:
         subjects.add(reason.subject)
