@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from kubetide.horizontal.facts.views import HpaView
 from kubetide.horizontal.metrics.registry import read_metric
@@ -39,8 +39,7 @@ _DEFAULT_METRICS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(msgspec.Struct, frozen=True):
     """One scaling policy: so much within a period."""
 
     percent: bool
@@ -48,8 +47,7 @@ class Policy:
     period: Duration
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(msgspec.Struct, frozen=True):
     """The behaviour of one direction: window, policies and how they are chosen between."""
 
     window: Duration
@@ -61,8 +59,7 @@ class Rules:
         return max((policy.period for policy in self.policies), default=Duration(0))
 
 
-@dataclass(frozen=True, slots=True)
-class Autoscaler:
+class Autoscaler(msgspec.Struct, frozen=True):
     """An HPA, ready for deciding.
 
     Attributes:
