@@ -231,7 +231,9 @@ def seen():
     filled(msgspec.convert(OLD_CONTROLLER, ReplicationController), found)
     filled(msgspec.convert(GROUP, cloud.NodeGroup), found)
     filled(msgspec.convert(NEW_GROUP, cloud.NewGroup), found)
-    filled(msgspec.convert({"new": NEW_GROUP, "group": GROUP}, cloud.GroupCandidate), found)
+    filled(
+        msgspec.convert({"new": NEW_GROUP, "group": GROUP, "takesLabels": False}, cloud.GroupCandidate), found
+    )
     filled(msgspec.convert(LIMITS_OF_A_CLOUD, limits.ResourceLimits), found)
     filled(msgspec.convert({"cpuHour": 0.1, "gibHour": 0.2}, cloud.PodPrices), found)
     return found

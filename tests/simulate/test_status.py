@@ -63,6 +63,20 @@ def test_the_page_has_loops_groups_hpas_and_what_waits(waiting):
     assert "lower memory request from 8Gi to <= 3584Mi (group wide)" in pods["why"]
 
 
+def test_a_loop_that_is_silent_says_since_when(waiting, tmp_path):
+    """Where a loop's records end and those of another go on, its state says so while the run goes on."""
+    (tmp_path / "records").mkdir()
+    with claimed(tmp_path):
+        for loop, share in (("horizontal", 1), ("nodes", 4)):
+            lines = next((waiting / "records").glob(f"{loop}-*.jsonl")).read_bytes().splitlines(keepends=True)
+            text = b"".join(lines[: (len(lines) - 1) // share])
+            (tmp_path / "records" / f"{loop}-0001.jsonl").write_bytes(text)
+        status, _ = status_of(tmp_path)
+    states = {one.name: (one.state, one.last_tick) for one in status.loops}
+    assert states["horizontal"][0] == "running"
+    assert states["nodes"][0] == f"silent since {states['nodes'][1]}"
+
+
 def test_a_group_in_backoff_says_until_when(stuck):
     """The last tick's memory of failures stands in the group's row."""
     status, _ = status_of(stuck)

@@ -13,20 +13,33 @@ from kubetide.loop import RECORDED, Cell, LoopEntry, Table, loop_entry, loop_nam
 from kubetide.objects.base import json_name
 from kubetide.runtime.permissions import with_hint
 from kubetide.runtime.recording.folder import is_running
-from kubetide.runtime.recording.index_lines import Entry
+from kubetide.runtime.recording.index_lines import Entries, Entry
 from kubetide.runtime.recording.indexed_records import read_reasons
 from kubetide.runtime.recording.records import Ending, RecordError, ending, recorded_loops
 from kubetide.simulate.answers.moments import Moments, NotBegun
 from kubetide.simulate.answers.when import Moment
 from kubetide.simulate.outcome.marks import marks_of
 from kubetide.simulate.outcome.timeline import Mark
-from kubetide.units.time import Instant, before, format_rfc3339, hours
+from kubetide.units.time import (
+    Duration,
+    Instant,
+    after,
+    before,
+    format_rfc3339,
+    hours,
+    minutes,
+    parse_rfc3339,
+)
 
 _MORE = 1000
 """Records that are looked through at once for older decisions."""
 
 _DECISIONS = 10
 _HOUR = hours(1)
+_NEVER = Instant((1 << 63) - 1)
+_MISSED = 5
+_GRACE = minutes(2)
+"""A loop is silent when it has missed so many of its ticks and this time has gone by."""
 
 
 class LoopStatus(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
@@ -37,7 +50,7 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
         last_tick: When it decided last (RFC 3339).
         tick: Count of that tick since the process began.
         state: ``running``; ``ended`` where the run ended cleanly, ``cut short`` where it did not; ``went on`` where the time
-            that is asked about is before its end.
+            that is asked about is before its end; ``silent since TIME`` where other loops went on without it.
         decisions: How many decisions the last hour has.
         failures: How many of these failed: refused, failed, or only advised.
         last_failure: The last of them.
@@ -85,6 +98,7 @@ def status_of(run: Path | Moments, at: Moment | None = None) -> tuple[Status, tu
     moments = Moments.of(run)
     folder = moments.folder
     loops: list[LoopStatus] = []
+    expected: list[Instant] = []
     tables: list[Table] = []
     marks: list[Mark] = []
     for name in recorded_loops(folder):
@@ -93,10 +107,11 @@ def status_of(run: Path | Moments, at: Moment | None = None) -> tuple[Status, tu
         if name not in loop_names():
             continue
         try:
-            one, own, said = _loop(moments, loop_entry(name), at)
+            one, due, own, said = _loop(moments, loop_entry(name), at)
         except NotBegun:
             continue
         loops.append(one)
+        expected.append(due)
         tables += own
         marks += said
     if not loops and at is not None:
@@ -109,7 +124,7 @@ def status_of(run: Path | Moments, at: Moment | None = None) -> tuple[Status, tu
     return (
         Status(
             at=max(one.last_tick for one in loops),
-            loops=tuple(loops),
+            loops=_with_silent(loops, expected),
             tables={
                 table.title: [dict(zip(table.columns, row, strict=True)) for row in table.rows]
                 for table in tables
@@ -128,8 +143,11 @@ def _marks_until(moments: Moments, name: str, at: Moment | None) -> list[Mark]:
 
 def _loop(
     moments: Moments, entry: LoopEntry[Any], at: Moment | None
-) -> tuple[LoopStatus, tuple[Table, ...], list[Mark]]:
-    """Return what a loop shows of itself. Raises RecordError; NotBegun where there was nothing to show yet."""
+) -> tuple[LoopStatus, Instant, tuple[Table, ...], list[Mark]]:
+    """Return what a loop shows of itself, and until when it would have ticked again at the latest.
+
+    Raises: RecordError; NotBegun where there was nothing to show yet.
+    """
     shown = entry.status
     holds: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
@@ -151,7 +169,27 @@ def _loop(
         last_failure=with_hint(failed[-1].title, (entry.name,)) if failed else "",
         holds=holds,
     )
-    return status, tables, marks
+    return status, _due(state.until, last.now), tables, marks
+
+
+def _due(entries: Entries, last: Instant) -> Instant:
+    """Return until when a loop that goes on would have ticked again, as it did before; for ever where it ticked once."""
+    earlier = bisect_left(entries, last, key=lambda one: one.now)
+    if earlier == 0:
+        return _NEVER
+    interval = last - entries[earlier - 1].now
+    return after(last, Duration(_MISSED * interval + _GRACE))
+
+
+def _with_silent(loops: Sequence[LoopStatus], expected: Sequence[Instant]) -> tuple[LoopStatus, ...]:
+    """Return the loops, of which those say so that have not ticked for long while others did."""
+    newest = max(parse_rfc3339(one.last_tick) for one in loops)
+    return tuple(
+        msgspec.structs.replace(one, state=f"silent since {one.last_tick}")
+        if newest > due and one.state in {"running", "went on"}
+        else one
+        for one, due in zip(loops, expected, strict=True)
+    )
 
 
 def _state(folder: Path, loop: str) -> str:
