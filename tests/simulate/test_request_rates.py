@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from tests.simulate.worlds import MANIFEST, small
 
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import ExternalMetricSpec, LoadSpec
+from kubetide.simulate.scenarios.scenario import ExternalMetricSpec, LoadSpec
 from kubetide.web.history import History
 
 EACH = 20

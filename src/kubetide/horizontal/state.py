@@ -97,6 +97,24 @@ class LastPass:
     quiet: BoolVector = field(default_factory=lambda: np.zeros(0, np.bool_))
 
 
+@dataclass(slots=True, eq=False)
+class Still:
+    """A verdict that leaves the target as it is, and what it was made from.
+
+    Attributes:
+        settings, spec, scale: The very objects.
+        facts: What else must be equal.
+        settlement: What came of the verdict; None until it is known.
+    """
+
+    verdict: Verdict
+    settings: Settings
+    spec: Autoscaler
+    scale: ScaleView
+    facts: tuple[object, ...]
+    settlement: Settlement | None = None
+
+
 class State:
     """Everything that decisions are made from. Only ``apply`` and ``absorb`` change it."""
 
@@ -123,6 +141,8 @@ class State:
         self.written: dict[Key, int] = {}
         """When each status was last written, ns; only with ``Settings.metrics_status_period``."""
         self.last_pass: LastPass | None = None
+        self.still: dict[Key, Still] = {}
+        """Verdicts that may come out again (``rules.again``)."""
         self._by_node: Mapping[str, int] | None = None
         self._order: tuple[Key, ...] | None = ()
         self._columns: HpaColumns | None = None
@@ -214,6 +234,7 @@ class State:
             self.events,
             self.options,
             self.written,
+            self.still,
         ):
             known.pop(key, None)
         self.recommendations.forget(key)

@@ -70,6 +70,7 @@ class Autoscaler:
         options: What its annotations ask for beyond upstream, and flags that stand for them.
         window: Of scale-downs where there is no behaviour.
         shorter: That of scale-downs while a longer look back does not pay; None where the window is as it was said.
+        plain: Whether it is decided by samples of its pods alone, without options.
     """
 
     key: Key
@@ -87,6 +88,7 @@ class Autoscaler:
     options: Options = NO_OPTIONS
     window: Duration = _WINDOW
     shorter: Duration | None = None
+    plain: bool = False
 
     @property
     def reference(self) -> str:
@@ -100,13 +102,14 @@ def read_spec(view: HpaView, settings: Settings) -> Autoscaler:
     metrics = spec.metrics or _DEFAULT_METRICS
     behavior = spec.behavior
     options = _with_flags(read_options(view.annotations, settings.options), settings)
-    plain, shorter = settings.downscale_stabilization, None
-    if options.forecast == CALENDAR and plain < LONG:
+    said, shorter = settings.downscale_stabilization, None
+    if options.forecast == CALENDAR and said < LONG:
         # Nodes come and go slower than pods: what is given back too early is bought again.
         settings = msgspec.structs.replace(settings, downscale_stabilization=LONG)
         down = None if behavior is None else behavior.scale_down
         if down is None or down.stabilization_window_seconds is None:
-            shorter = plain
+            shorter = said
+    read = tuple(read_metric(metric, view.namespace) for metric in metrics)
     return Autoscaler(
         key=(view.namespace, view.name),
         uid=view.uid,
@@ -115,7 +118,7 @@ def read_spec(view: HpaView, settings: Settings) -> Autoscaler:
         target=ref.name,
         minimum=1 if spec.min_replicas is None else spec.min_replicas,
         maximum=spec.max_replicas,
-        metrics=tuple(read_metric(metric, view.namespace) for metric in metrics),
+        metrics=read,
         up=_up(behavior.scale_up) if behavior else None,
         down=_down(behavior.scale_down, settings) if behavior else None,
         tolerance=_tolerance(spec, settings, options.tolerance),
@@ -123,6 +126,7 @@ def read_spec(view: HpaView, settings: Settings) -> Autoscaler:
         options=options,
         window=settings.downscale_stabilization,
         shorter=shorter,
+        plain=not options.any and all(metric.resource and not metric.problem for metric in read),
     )
 
 

@@ -19,6 +19,7 @@ from kubetide.loop import BaseLoop, Offload
 from kubetide.nodes.controller.act import Actor
 from kubetide.nodes.controller.gather import Gatherer
 from kubetide.nodes.controller.not_understood import NotUnderstood
+from kubetide.nodes.controller.rest import Rest
 from kubetide.nodes.controller.status import StatusMap
 from kubetide.nodes.controller.stopwatch import Stopwatch
 from kubetide.nodes.controller.taint_latency import TaintLatency
@@ -37,8 +38,8 @@ from kubetide.nodes.expander import packs_all_groups, parse_expanders
 from kubetide.nodes.export import export_state
 from kubetide.nodes.figures import figures_of
 from kubetide.nodes.reasons import worded_as_advice
-from kubetide.nodes.scale_down.deletions import next_wake
-from kubetide.nodes.scale_up.demand import check_sources
+from kubetide.nodes.scale_down.deletion.deletions import next_wake
+from kubetide.nodes.scale_up.pending.demand import check_sources
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Delta, State
 from kubetide.nodes.templates.keeping import CONFIG_MAP
@@ -122,6 +123,7 @@ class NodesController(BaseLoop):
         self._events = EventWriter(cluster, clock, COMPONENT, program="kubetide")
         self._not_understood = NotUnderstood(self._events)
         self._status = StatusMap(cluster, settings)
+        self._rest = Rest(self._state, clock)
         self._read_pods: tuple[str, ...] = ()
         self._answered: dict[Workload, Capacity] = {}
         self._said: dict[tuple[str, str], Reason] = {}
@@ -170,6 +172,12 @@ class NodesController(BaseLoop):
                 api_version="v1", kind="ConfigMap", namespace=self._state.settings.namespace, name=CONFIG_MAP
             )
             await self._events.emit(about, "Warning", "LearnedTemplatesUnreadable", why)
+        rested = self._rest.take(delta, now, self._recorder, self._ticks)
+        if rested is not None:
+            await self._write_documents(rested, now)
+            self._show_sizes()
+            self._gatherer.finished()
+            return
         phase = 0
         before = self._last_changes()
         while True:
@@ -180,6 +188,7 @@ class NodesController(BaseLoop):
             delta = Delta(step=commands.next_step, holds=self._state.holds, elapsed=elapsed)
             phase += 1
         self._gatherer.finished()
+        self._rest.ended(settled=self._status.is_settled and self._taint_latency is None)
         if self._last_changes() != before:
             self._hurry()
 
@@ -238,16 +247,22 @@ class NodesController(BaseLoop):
             )
             await self._events.emit(about, event.type, event.reason, event.message)
         self._gatherer.capacity.read_anew(await self._writer.write(result.writes))
-        if result.status is not None:
-            await self._status.write(result.status, now)
-        await self._status.keep_learned(result.learned, now=self._gatherer.config_maps.has_read_learned)
+        await self._write_documents(result, now)
         if commands.answers is not None:
             self._answer(commands.answers)
-        if self._board is not None and self._board.asks_sizes:
-            self._board.sizes = node_sizes(self._state)
+        self._show_sizes()
         if self._actor.bugs:
             raise self._actor.bugs[0]
         return replace(commands, next_step="scale_up") if result.replan else commands
+
+    async def _write_documents(self, result: Result, now: Instant) -> None:
+        if result.status is not None:
+            await self._status.write(result.status, now)
+        await self._status.keep_learned(result.learned, now=self._gatherer.config_maps.has_read_learned)
+
+    def _show_sizes(self) -> None:
+        if self._board is not None and self._board.asks_sizes:
+            self._board.sizes = node_sizes(self._state)
 
     async def _act(self, actions: Sequence[Action]) -> Outcomes:
         state = self._state
@@ -311,20 +326,19 @@ class NodesController(BaseLoop):
             self._last_said, self._said = self._said, {}
         new = tuple(one for one in reasons if full or self._last_said.get((one.code, one.subject)) != one)
         self._said.update({(one.code, one.subject): one for one in reasons})
-        self._recorder.write(
-            Record(
-                loop=LOOP,
-                tick=self._ticks,
-                now=now,
-                phase=phase,
-                full=full,
-                state=msgspec.Raw(gathered if isinstance(gathered, bytes) else b"{}"),
-                commands=msgspec.Raw(encode_commands(commands)),
-                outcomes=msgspec.Raw(encode_outcomes(outcomes)),
-                result=msgspec.Raw(encode_result(result)),
-                reasons=new,
-                repeated=len(reasons) - len(new),
-                figures=figures_of(self._state, now) if phase == 0 or commands.actions else (),
-            ),
-            None if isinstance(gathered, bytes) else gathered,
+        record = Record(
+            loop=LOOP,
+            tick=self._ticks,
+            now=now,
+            phase=phase,
+            full=full,
+            state=msgspec.Raw(gathered if isinstance(gathered, bytes) else b"{}"),
+            commands=msgspec.Raw(encode_commands(commands)),
+            outcomes=msgspec.Raw(encode_outcomes(outcomes)),
+            result=msgspec.Raw(encode_result(result)),
+            reasons=new,
+            repeated=len(reasons) - len(new),
+            figures=figures_of(self._state, now) if phase == 0 or commands.actions else (),
         )
+        self._rest.note(record, commands, outcomes, result)
+        self._recorder.write(record, None if isinstance(gathered, bytes) else gathered)

@@ -1,0 +1,43 @@
+"""--max-binpacking-time: when it takes too long to ask the groups for options, the choice is among those found so far.
+
+Groups are asked part by part, each in a step of its own, so that the time that has passed comes from outside and a replay
+ends at the same group. Source: Cluster Autoscaler, binpacking limiter, which looks at the time after each group.
+"""
+
+from __future__ import annotations
+
+from kubetide.explain.reasons import Reason
+from kubetide.nodes.decision import Commands
+from kubetide.nodes.reasons import reason
+from kubetide.nodes.scale_up.choosing.choice import GROUPS_IN_A_STEP, choose_of_options
+from kubetide.nodes.scale_up.choosing.options import pack
+from kubetide.nodes.scale_up.increase.headroom import headroom_of
+from kubetide.nodes.scale_up.orchestrator import increases_of
+from kubetide.nodes.scale_up.reporting.answers import board_answers
+from kubetide.nodes.scale_up.tick import Tick
+from kubetide.nodes.state import State
+from kubetide.units.time import Instant, format_duration
+
+
+def plan_packing(state: State, tick: Tick, now: Instant) -> Commands:
+    """Ask the next groups for options; once all are asked, or the time is over, return the increases."""
+    packing, limit = tick.packing, state.settings.max_binpacking_time
+    assert packing is not None, "there are groups that were not asked"
+    reasons: list[Reason] = []
+    if state.elapsed - packing.begun > limit:
+        reasons.append(reason("PackingCut", groups=len(packing.left), limit=format_duration(limit)))
+        tick.packing = None
+    else:
+        pack(state, tick, most=GROUPS_IN_A_STEP)
+        if tick.packing is not None:
+            return Commands(next_step="pack")
+    events = choose_of_options(state, tick, headroom_of(state, tick), reasons, now)
+    commands = increases_of(state, tick, events, reasons)
+    return Commands(
+        actions=commands.actions,
+        events=commands.events,
+        next_step=commands.next_step,
+        answers=board_answers(state, tick),
+        result=commands.result,
+        reasons=commands.reasons,
+    )

@@ -1,0 +1,191 @@
+"""An index beside each segment of records: where each record is, of which time, and whom it is about.
+
+A line of ``records/nodes-0001.index`` is ``OFFSET LENGTH NOW TICK FULL`` and a checksum of each subject, all decimal. The
+writer appends it behind the record, so an answer reads the records that it needs out of hundreds of megabytes. The
+figures of the records are beside it, in a file of their own (``runtime.figures``).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Self, overload
+from zlib import crc32
+
+from kubetide.explain.records import Record
+from kubetide.ports.errors import KubetideError
+from kubetide.units.time import Instant
+
+if TYPE_CHECKING:
+    from kubetide.runtime.figures.writing import FiguresWriter
+
+
+class Entry(NamedTuple):
+    """Where a record is; ``about`` has a blank before and behind each checksum."""
+
+    path: Path
+    offset: int
+    length: int
+    now: Instant
+    tick: int
+    full: bool
+    about: bytes
+
+
+def index_of(segment: Path) -> Path:
+    """Return where the index of a segment is."""
+    return segment.with_suffix(".index")
+
+
+def figures_of(segment: Path) -> Path:
+    """Return where the figures of a segment are."""
+    return segment.with_suffix(".figures")
+
+
+def drop_beside(segment: Path) -> None:
+    """Delete the index and the figures of a segment. Raises OSError."""
+    index_of(segment).unlink(missing_ok=True)
+    figures_of(segment).unlink(missing_ok=True)
+
+
+def checksum(subject: str) -> bytes:
+    """Return what stands for a subject in ``about``."""
+    return b" %d " % crc32(subject.encode())
+
+
+def entry_of(record: Record, path: Path, offset: int, length: int) -> Entry:
+    """Return the entry of a record. Of a subject within another (a container of a VPA) both are in it."""
+    if not record.reasons:
+        return Entry(path, offset, length, record.now, record.tick, record.full, b"")
+    subjects: set[str] = set()
+    for reason in record.reasons:
+        subjects.add(reason.subject)
+        if reason.subject.count("/") > 1:
+            subjects.add("/".join(reason.subject.split("/", 2)[:2]))
+        for field in ("group", "pod"):
+            named = reason.fields.get(field)
+            if isinstance(named, str):
+                subjects.add(named)
+    about = b"".join(sorted(map(checksum, subjects)))
+    return Entry(path, offset, length, record.now, record.tick, record.full, about)
+
+
+class Entries(Sequence[Entry]):
+    """Entries in order, each read from its line when it is asked for: a day has tens of thousands, and an answer needs few."""
+
+    def __init__(self, lines: list[bytes], paths: list[Path]) -> None:
+        """Keep the lines of indexes, each with a blank at its end, and for each the segment that it is about."""
+        self._lines = lines
+        self._paths = paths
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry]) -> Self:
+        """Return these entries."""
+        there = list(entries)
+        return cls([_line(one) + b" " for one in there], [one.path for one in there])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Entries]) -> Self:
+        """Return the entries of all parts, one after another."""
+        return cls(
+            [line for part in parts for line in part._lines],  # noqa: SLF001  of the same class
+            [path for part in parts for path in part._paths],  # noqa: SLF001
+        )
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    @overload
+    def __getitem__(self, at: int) -> Entry: ...
+    @overload
+    def __getitem__(self, at: slice) -> Self: ...
+    def __getitem__(self, at: int | slice) -> Entry | Self:
+        """Return an entry, or some. Raises KubetideError for a line that is none."""
+        if isinstance(at, slice):
+            return type(self)(self._lines[at], self._paths[at])
+        path = self._paths[at]
+        try:
+            offset, length, now, tick, full, about = self._lines[at].split(b" ", 5)
+            return Entry(
+                path, int(offset), int(length), Instant(int(now)), int(tick), full == b"1", b" " + about
+            )
+        except ValueError as error:
+            raise KubetideError(
+                f"{index_of(path)} has a line that is no entry; delete the file, and the records are read without it"
+            ) from error
+
+    def about(self, subject: str) -> list[Entry]:
+        """Return the entries of the records that are about a subject."""
+        key = checksum(subject)
+        lines = self._lines
+        found = (self[index] for index, line in enumerate(lines) if key in line)
+        return [entry for entry in found if key in entry.about]
+
+
+def read_index(segment: Path) -> Entries:
+    """Return the entries of a segment's index; none where there is no index."""
+    try:
+        data = index_of(segment).read_bytes()
+    except OSError:
+        data = b""
+    lines = data[: data.rfind(b"\n") + 1].replace(b"\n", b" \n").splitlines()
+    return Entries(lines, [segment] * len(lines))
+
+
+def _line(one: Entry) -> bytes:
+    about = b" ".join(one.about.split())
+    return b"%d %d %d %d %d %s" % (one.offset, one.length, one.now, one.tick, one.full, about)
+
+
+class IndexWriter:
+    """Appends to the index of one segment, and to its figures; one that fails takes its file away, and never raises."""
+
+    def __init__(self, segment: Path) -> None:
+        self._segment = segment
+        self._file = -1
+        self._figures: FiguresWriter | None = None
+        try:
+            self._file = os.open(
+                index_of(segment), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600
+            )
+        except OSError:
+            self._give_up()
+
+    def add(self, record: Record, offset: int, length: int) -> None:
+        """Append the entry of a record that was written, and its figures."""
+        if record.figures:
+            self._add_figures(record)
+        if self._file < 0:
+            return
+        one = entry_of(record, self._segment, offset, length)
+        line = _line(one) + b"\n"
+        try:
+            if os.write(self._file, line) != len(line):
+                self._give_up()
+        except OSError:
+            self._give_up()
+
+    def close(self) -> None:
+        if self._figures is not None:
+            self._figures.close()
+        self._close_index()
+
+    def _add_figures(self, record: Record) -> None:
+        if self._figures is None:
+            from kubetide.runtime.figures.writing import FiguresWriter  # noqa: PLC0415  # readers need no numpy
+
+            self._figures = FiguresWriter(figures_of(self._segment))
+        self._figures.add(record.now, record.figures)
+
+    def _close_index(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _give_up(self) -> None:
+        self._close_index()
+        try:
+            index_of(self._segment).unlink(missing_ok=True)
+        except OSError:
+            return
