@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import aiohttp
 import msgspec
@@ -22,12 +24,14 @@ from kubetide.serving.listener import Listener
 from kubetide.simulate.answers.status import status_of
 from kubetide.simulate.run import run_simulation
 from kubetide.units.time import Instant
+from kubetide.web import server
 from kubetide.web.access import OwnToken
 from kubetide.web.history import BUCKETS, History
 from kubetide.web.server import API, MOST_WAITING, ROUTES, Dashboard
 
 TOKEN = "a-token-of-the-tests"
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
+STATIC = Path(server.__file__).parent / "static"
 ALL_DECISIONS = {"words": "", "loop": "", "subject": "", "until": "", "limit": 500}
 
 
@@ -340,6 +344,48 @@ def test_growth_is_reported(folder, tmp_path):
 
     assert run_real(main) == (b": here\n\n", b"event: grown\ndata: {}\n\n")
     writer.close()
+
+
+def test_listeners_that_never_read_hold_up_nobody(folder, tmp_path, monkeypatch):
+    """With as many silent listeners as there may be, one more is sent away, questions are answered, and readers hear."""
+    monkeypatch.setattr(server, "MOST_STREAMS", 60)
+    records = list(read_records(folder, "nodes"))
+    writer = RecordWriter(tmp_path, warn=pytest.fail)
+    writer.start()
+    writer.write(records[0])
+
+    async def main(clock):
+        listener = Listener(Dashboard(History(tmp_path), OwnToken(TOKEN), clock).app())
+        await listener.listen("127.0.0.1")
+        host, _, port = listener.authority.rpartition(":")
+        request = f"GET {API}/events HTTP/1.1\r\nHost: {listener.authority}\r\n"
+        request += "".join(f"{name}: {value}\r\n" for name, value in HEADERS.items())
+        silent = [await asyncio.open_connection(host, int(port), limit=1) for _ in range(59)]
+        for _, sender in silent:
+            sender.write(f"{request}\r\n".encode())
+            await sender.drain()
+        url = f"http://{listener.authority}{API}"
+        async with aiohttp.ClientSession(headers=HEADERS) as session, session.get(f"{url}/events") as reader:
+            heard = [await reader.content.readuntil(b"\n\n")]
+            async with session.get(f"{url}/events") as one_more:
+                refused = one_more.status
+            async with session.get(f"{url}/span") as answer:
+                answered = answer.status
+            writer.write(records[1])
+            heard.append(await reader.content.readuntil(b"\n\n"))
+        for _, sender in silent:
+            sender.close()
+        await listener.close()
+        return refused, answered, heard
+
+    assert run_real(main) == (503, 200, [b": here\n\n", b"event: grown\ndata: {}\n\n"])
+    writer.close()
+
+
+def test_pages_go_by_the_servers_clock():
+    """No page asks the browser what time it is, so a clock that is off there changes nothing."""
+    code = "".join(path.read_text(encoding="utf-8") for path in STATIC.glob("*.js"))
+    assert not re.search(r"Date\.now|new Date\(\)|performance\.now", code)
 
 
 def test_a_tail_reads_each_record_once(folder, tmp_path):

@@ -7,7 +7,6 @@ and samples are held in columns; the HPAs by key.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
@@ -66,8 +65,7 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
     sample_pods: tuple[Sequence[str], Sequence[str]] | None = None
 
 
-@dataclass(slots=True, eq=False)
-class LastPass:
+class LastPass(msgspec.Struct, eq=False):
     """The last pass in columns, so that what has not changed since need not be worked out again (``fleet``).
 
     Attributes:
@@ -94,11 +92,10 @@ class LastPass:
     before: tuple[Settlement, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     settlements: tuple[Settlement, ...] = ()
-    quiet: BoolVector = field(default_factory=lambda: np.zeros(0, np.bool_))
+    quiet: BoolVector = msgspec.field(default_factory=lambda: np.zeros(0, np.bool_))
 
 
-@dataclass(slots=True, eq=False)
-class Still:
+class Still(msgspec.Struct, eq=False):
     """A verdict that leaves the target as it is, and what it was made from.
 
     Attributes:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from kubetide.forecast.patience import LONG
 from kubetide.horizontal.facts.views import HpaView
@@ -37,8 +37,7 @@ _DEFAULT_METRICS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(msgspec.Struct, frozen=True):
     """One scaling policy: so much within a period."""
 
     percent: bool
@@ -46,8 +45,7 @@ class Policy:
     period: Duration
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(msgspec.Struct, frozen=True):
     """The behaviour of one direction: window, policies and how they are chosen between."""
 
     window: Duration
@@ -59,8 +57,7 @@ class Rules:
         return max((policy.period for policy in self.policies), default=Duration(0))
 
 
-@dataclass(frozen=True, slots=True)
-class Autoscaler:
+class Autoscaler(msgspec.Struct, frozen=True):
     """An HPA, ready for deciding.
 
     Attributes:

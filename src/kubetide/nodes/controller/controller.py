@@ -38,6 +38,7 @@ from kubetide.nodes.expander import packs_all_groups, parse_expanders
 from kubetide.nodes.export import export_state
 from kubetide.nodes.figures import figures_of
 from kubetide.nodes.reasons import worded_as_advice
+from kubetide.nodes.resuming import REMEMBERED_EVERY, remembered
 from kubetide.nodes.scale_down.deletion.deletions import next_wake
 from kubetide.nodes.scale_up.pending.demand import check_sources
 from kubetide.nodes.settings import Settings
@@ -128,7 +129,7 @@ class NodesController(BaseLoop):
         self._answered: dict[Workload, Capacity] = {}
         self._said: dict[tuple[str, str], Reason] = {}
         self._last_said: dict[tuple[str, str], Reason] = {}
-        self._ticks = 0
+        self._ticks = self._since_memory = 0
 
     @property
     def period(self) -> Duration:
@@ -172,8 +173,10 @@ class NodesController(BaseLoop):
                 api_version="v1", kind="ConfigMap", namespace=self._state.settings.namespace, name=CONFIG_MAP
             )
             await self._events.emit(about, "Warning", "LearnedTemplatesUnreadable", why)
-        rested = self._rest.take(delta, now, self._recorder, self._ticks)
+        left = REMEMBERED_EVERY - self._since_memory - 1
+        rested = self._rest.take(delta, now, self._recorder, self._ticks, left)
         if rested is not None:
+            self._since_memory += 2
             await self._write_documents(rested, now)
             self._show_sizes()
             self._gatherer.finished()
@@ -230,12 +233,12 @@ class NodesController(BaseLoop):
 
     async def _step(self, delta: Delta, now: Instant, phase: int) -> Commands:
         full = phase == 0 and (self._gatherer.anew or self._recorder.wants_full(LOOP))
-        gathered = self._apply(delta, full=full)
+        gathered, has_memory = self._apply(delta, full=full)
         await self._not_understood.look(delta, self._state, anew=self._gatherer.anew)
         commands = await self._decide(now)
         outcomes = await self._act(commands.actions)
         result = absorb(self._state, commands, outcomes, now)
-        self._record(now, phase, gathered, commands, outcomes, result, full=full)
+        self._record(now, phase, gathered, commands, outcomes, result, full=full, has_memory=has_memory)
         for event in (*commands.events, *result.events):
             version = CAPACITY_BUFFERS.api_version if event.kind == CAPACITY_BUFFERS.kind else "v1"
             about = ObjectReference(
@@ -285,18 +288,23 @@ class NodesController(BaseLoop):
         finally:
             self.deciding = False
 
-    def _apply(self, delta: Delta, *, full: bool) -> bytes | Iterator[bytes]:
-        """Return what the record of this step says of the state; in pieces where it is everything."""
+    def _apply(self, delta: Delta, *, full: bool) -> tuple[bytes | Iterator[bytes], bool]:
+        """Return what the record of this step says of the state; in pieces where it is everything; and whether it has the memory."""
         self._state.apply(delta, keys=self._gatherer.pod_keys())
+        self._since_memory = 0 if full else self._since_memory + 1
         if not full:
-            return encode_delta(delta)
+            has_memory = delta.step == "update" and self._since_memory >= REMEMBERED_EVERY
+            if has_memory:
+                self._since_memory = 0
+                delta = replace(delta, remembered=remembered(self._state))
+            return encode_delta(delta), has_memory
         # The loop starts anew from what the record holds, so that a replay from here cannot differ: from the
         # memory as it reads there, and from the same objects, of which much is known already.
         everything, keys = export_state(self._state), sorted(self._state.pods)
         gathered = encode_in_pieces(everything)
         everything = replace(everything, memory=as_read_back(self._state.memory))
         self._state.apply(everything, full=True, keys=keys)
-        return gathered
+        return gathered, False
 
     def _answer(self, answers: tuple[Capacity, ...]) -> None:
         if self._board is None:
@@ -320,6 +328,7 @@ class NodesController(BaseLoop):
         result: Result,
         *,
         full: bool,
+        has_memory: bool,
     ) -> None:
         reasons = worded_as_advice((*commands.reasons, *result.reasons))
         if phase == 0:
@@ -332,6 +341,7 @@ class NodesController(BaseLoop):
             now=now,
             phase=phase,
             full=full,
+            has_memory=has_memory,
             state=msgspec.Raw(gathered if isinstance(gathered, bytes) else b"{}"),
             commands=msgspec.Raw(encode_commands(commands)),
             outcomes=msgspec.Raw(encode_outcomes(outcomes)),

@@ -33,10 +33,11 @@ class Rest:
         self._last: Record
         self._made: list[Record] | None = None
 
-    def take(self, delta: Delta, now: Instant, recorder: Recorder, tick: int) -> Result | None:
+    def take(self, delta: Delta, now: Instant, recorder: Recorder, tick: int, left: int) -> Result | None:
         """Record the tick that begins with this delta where it comes to what the last one came to, and return its result.
 
-        None where it may not: then what it comes to is to be ``noted``, and the tick to be ``ended``.
+        None where it may not, or no record is ``left`` before one that has the memory: then what it comes to is to be
+        ``noted``, and the tick to be ``ended``.
         """
         state = self._state
         still = delta == _NOTHING and is_quiet(state)
@@ -44,7 +45,7 @@ class Rest:
         self._made = [] if still else None
         if not still or until is None or now >= until or not is_on_time(state, now):
             return None
-        if recorder.wants_full(self._first.loop):
+        if left <= 0 or recorder.wants_full(self._first.loop):
             return None
         self._until = until
         state.phases.end("updateClusterState")
@@ -76,8 +77,8 @@ class Rest:
             record.full or record.reasons or commands.actions or commands.events or outcomes.results
         )
         if silent and not commands.answers and commands.wake_at is None and result == documents:
-            # The figures are as they were, and stand in the record of this tick.
-            self._made.append(replace(record, figures=()))
+            # Figures and memory are as they were, and stand in the record of this tick.
+            self._made.append(replace(record, has_memory=False, figures=()))
         else:
             self._made = None
 
