@@ -62,7 +62,7 @@ _PLAN: dict[str, str | int | float | bool] = {
 }
 _PLAN_NODES: dict[str, str | int | float | bool] = {
     "demand-sources": "pending,intents",
-    "scale-down-unneeded-time": "90s",
+    "scale-down-unneeded-time": "30s",
 }
 
 POLICIES = {

@@ -26,6 +26,7 @@ from kubetide.objects.kinds import (
 )
 from kubetide.plan.board import Board
 from kubetide.ports.errors import Invalid
+from kubetide.runtime.guard import Advice, guarded_cluster
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import format_rfc3339, minutes, parse_rfc3339, seconds
@@ -65,7 +66,8 @@ class Records:
 class World:
     """A Deployment of 200m pods with so much usage, and the loops that a release with ElasticWorkloads runs."""
 
-    def __init__(self, clock, loops):
+    def __init__(self, clock, loops, guard=None):
+        self.guard = guard
         self.clock, self.records, self.board = clock, Records(), Board()
         self.cluster = EmbeddedCluster(Store((*STORED_KINDS, CUSTOM_RESOURCE_DEFINITIONS)), clock, seed=1)
         self.usage = Usage(self.cluster, clock, 100)
@@ -120,7 +122,7 @@ class World:
     async def running(self):
         caches = Caches(self.cluster, self.clock)
         parts = Parts(
-            cluster=self.cluster,
+            cluster=self.cluster if self.guard is None else guarded_cluster(self.cluster, self.guard),
             clock=self.clock,
             recorder=self.records,
             caches=caches,
@@ -144,14 +146,24 @@ class World:
             assert one.loop.health.bugs == 0, one.loop.health.last_failure
 
 
-def play(story, loops=("elastic", "schedules", "horizontal", "recommender")):
+def play(story, loops=("elastic", "schedules", "horizontal", "recommender"), guard=None):
     async def main(clock):
-        world = World(clock, loops)
+        world = World(clock, loops, guard)
         await world.begin()
         await story(world)
         return world
 
     return run_virtual(main, start=START)
+
+
+def replay(world):
+    """Decide again from the records, and hold the decisions against theirs."""
+    for entry in world.entries:
+        core = entry.core()
+        for record in (one for one in world.records.lines if one.loop == entry.name):
+            core.apply(bytes(record.state), full=record.full)
+            assert core.decide(record.now) == bytes(record.commands)
+            core.absorb(bytes(record.outcomes), record.now)
 
 
 def test_all_sections_act_and_replay_agrees():
@@ -193,13 +205,7 @@ def test_all_sections_act_and_replay_agrees():
         assert not (await world.cluster.list(HPAS)).items
         assert not (await world.cluster.list(VPAS)).items
 
-    world = play(story)
-    for entry in world.entries:
-        core = entry.core()
-        for record in (one for one in world.records.lines if one.loop == entry.name):
-            core.apply(bytes(record.state), full=record.full)
-            assert core.decide(record.now) == bytes(record.commands)
-            core.absorb(bytes(record.outcomes), record.now)
+    replay(play(story))
 
 
 def test_the_schedule_goes_on_where_it_was_after_an_outage():
@@ -217,6 +223,54 @@ def test_the_schedule_goes_on_where_it_was_after_an_outage():
             assert await world.replicas() <= 4
 
     play(story)
+
+
+def asked_sizes(world, loop):
+    """The sizes that a loop asks for, each once in a row."""
+    found = []
+    for record in world.records.lines:
+        if record.loop == loop:
+            commands = msgspec.json.decode(bytes(record.commands))
+            runs = commands if loop == "horizontal" else [one["change"] for one in commands["runs"]]
+            for one in runs:
+                if one.get("replicas") is not None and found[-1:] != [one["replicas"]]:
+                    found.append(one["replicas"])
+    return found
+
+
+BUSY = {"name": "busy", "start": "30 8 * * *", "end": "0 9 * * *", "minReplicas": 6, "maxReplicas": 9}
+
+
+@pytest.mark.parametrize("guard", [None, Advice()], ids=["acts", "advises"])
+def test_advice_follows_the_schedule_as_acting_does(guard):
+    """A run that writes nothing asks for the hour's bounds, for as long as they hold, and its replay does so too."""
+
+    async def story(world):
+        world.usage.milli = 100
+        await world.add(horizontal={**HORIZONTAL, "maxReplicas": 4}, schedule={"rules": [BUSY]})
+        await world.add_deployment("night", 3)
+        night = {"name": "night", "at": "20 8 * * *", "replicas": 1}
+        await world.add("night", target="night", schedule={"rules": [night]})
+        before = [await world.get(name) for name in ("web", "night")]
+        async with world.running():
+            await world.clock.sleep(minutes(25))
+            early = asked_sizes(world, "horizontal"), asked_sizes(world, "schedules")
+            await world.clock.sleep(minutes(34))
+            busy = asked_sizes(world, "horizontal"), asked_sizes(world, "schedules")
+            await world.clock.sleep(minutes(11))
+        assert (early, busy) == (([], [1]), ([6], [1]))
+        if guard is not None:
+            assert [await world.get(name) for name in ("web", "night")] == before
+            assert (await world.replicas(), await world.replicas("night")) == (2, 3)
+
+    world = play(story, guard=guard)
+    last = max(record.now for record in world.records.lines if b'"replicas":6' in bytes(record.commands))
+    assert last < parse_rfc3339("2026-03-02T09:01:00Z")
+    statuses = [
+        one for one in world.records.lines if one.loop == "elastic" and b'"status"' in bytes(one.commands)
+    ]
+    assert len(statuses) <= 4, "what has been decided once is not decided again"
+    replay(world)
 
 
 def test_nobody_is_left_at_night():

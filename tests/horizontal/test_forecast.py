@@ -15,7 +15,7 @@ from kubetide.horizontal.entry import ENTRY
 from kubetide.horizontal.memory import MemoryEntry, Recommendation
 from kubetide.horizontal.options.annotations import PREFIX
 from kubetide.horizontal.options.emptiest_node import costs_of_emptiest, pods_by_node
-from kubetide.horizontal.options.forecasting import intents
+from kubetide.horizontal.options.forecasting import down_window, intents, score_lines
 from kubetide.horizontal.reasons import VOCABULARY, reasons_of
 from kubetide.horizontal.rules.evaluate import evaluate
 from kubetide.loop import FlagError, parse_flags
@@ -118,6 +118,26 @@ def test_scale_downs_look_back_ten_minutes():
     assert state_of(forecast="calendar", spec={"behavior": short}).specs[KEY].down.window == minutes(1)
 
 
+@pytest.mark.parametrize("behavior", [None, {"scaleUp": {"stabilizationWindowSeconds": 0}}])
+def test_scale_downs_look_back_as_the_flag_says_where_more_does_not_pay(memory, behavior):
+    """With a score of what was held and never needed, the five minutes hold; a window that the HPA states does so always."""
+    spec = {"behavior": behavior} if behavior else {}
+    desired = {}
+    for held in (0.0, 100.0):
+        state = state_of(
+            msgspec.structs.replace(memory, patience=(0.0, held)), milli=20, forecast="calendar", spec=spec
+        )
+        assert state.forecasts.patient(KEY) == (not held)
+        desired[held] = down_window(state, state.specs[KEY])
+    assert desired == {0.0: minutes(10), 100.0: minutes(5)}
+    assert "forecast: scale-downs look back 5m0s: what 10m0s held was seldom needed" in score_lines(
+        state, KEY, NOW
+    )
+    stated = {"behavior": {"scaleDown": {"stabilizationWindowSeconds": 600}}}
+    state = state_of(msgspec.structs.replace(memory, patience=(0.0, 100.0)), forecast="calendar", spec=stated)
+    assert down_window(state, state.specs[KEY]) == minutes(10)
+
+
 def test_nodes_are_reported_before_pods(memory):
     """On the board stands what the onset needs, its time, and when nodes are no longer held for it."""
     state = state_of(memory, forecast="calendar")
@@ -163,7 +183,8 @@ def test_explain_shows_the_score_and_what_comes(memory):
     [explainer] = ENTRY.explainers
     lines = [line for line in explainer.lines(core, "default/web", NOW, "") if line.startswith("forecast: ")]
     assert "foretold onsets came true" in lines[0]
-    assert "comes again every 1h0m0s" in lines[1]
+    assert "look back 5m0s" in lines[1], "an onset an hour needs nothing of what ten minutes hold"
+    assert "comes again every 1h0m0s" in lines[2]
     [first, *_] = ENTRY.outlook(core, NOW, hours(1))
     assert (first.subject, "pods are held" in first.text) == ("default/web", True)
 

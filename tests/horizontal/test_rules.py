@@ -101,14 +101,14 @@ def test_a_recommendation_of_the_windows_age_counts_only_without_behaviour():
     edge = [Recommendation(NOW - minutes(5), 9)]
     both = rules((True, 100), window=300)
     assert stabilize(edge, 3, window=minutes(5), now=NOW) == (9, -1)
-    assert stabilize_both_ways(edge, 3, 8, up=both, down=both, now=NOW) == (3, -1)
+    assert stabilize_both_ways(edge, 3, 8, up=both.window, down=both.window, now=NOW) == (3, -1)
 
 
 def test_an_old_low_recommendation_holds_a_scale_up_back():
     """Within the up window the lowest recommendation holds."""
     low = [Recommendation(NOW - seconds(30), 4)]
     up, down = rules((True, 100), window=60), rules((True, 100), window=0)
-    assert stabilize_both_ways(low, 9, 3, up=up, down=down, now=NOW).replicas == 4
+    assert stabilize_both_ways(low, 9, 3, up=up.window, down=down.window, now=NOW).replicas == 4
 
 
 def test_the_last_outdated_slot_is_used_again():

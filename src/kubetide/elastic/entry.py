@@ -19,12 +19,11 @@ from kubetide.ports.cluster import Cluster
 
 def _view(loop: ElasticController, parts: Parts) -> Parts:
     """Return parts in which sections stand among HPAs and VPAs."""
-    del loop
-    sections = Sections(parts.cluster, parts.caches)
+    sections = Sections(parts.cluster, parts.caches, loop.workloads)
     shown = sections.shown
     return replace(
         parts,
-        cluster=cast("Cluster", ShownCluster(parts.cluster, shown, sections)),
+        cluster=cast("Cluster", ShownCluster(loop.cluster, shown, sections)),
         caches=ShownCaches(parts.cluster, parts.clock, parts.caches, shown, sections),
         owners=None if parts.owners is None else ShownOwners(parts.owners, shown),
     )

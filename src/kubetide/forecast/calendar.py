@@ -160,10 +160,10 @@ class Calendar:
     def _note_onset(self, at: int, learns: BoolVector) -> None:
         """Look whether there was an onset at a step of which all is known now, and score what was foretold for it."""
         n = self.lengths
-        size = self._highest(at - n.near, at + n.size)
+        size = self.highest(at - n.near, at + n.size)
         level = self.level(at - n.lead)
-        near = self._highest(at - n.near, at + n.near)
-        before = self._highest(at - n.lead - n.base + 1, at - n.lead)
+        near = self.highest(at - n.near, at + n.near)
+        before = self.highest(at - n.lead - n.base + 1, at - n.lead)
         came = learns & (near >= RISE * level) & (near > 0) & (near >= before)
         self.onsets[at % self.kept] = np.where(came, np.minimum(size, 60000.0), 0.0)
         self.hits *= self._decay
@@ -211,7 +211,8 @@ class Calendar:
     def _rows(self, first: int, last: int) -> Int64Vector:
         return np.arange(first, last + 1) % self.recent
 
-    def _highest(self, first: int, last: int) -> Float32Vector:
+    def highest(self, first: int, last: int) -> Float32Vector:
+        """Return (slots,) the highest load of some recent steps; NaN where none of them is known."""
         found: Float32Vector = self.peaks[self._rows(first, last)]
         most: Float32Vector = np.asarray(np.fmax.reduce(found, axis=0), np.float32)
         return most
@@ -267,7 +268,7 @@ class Calendar:
         slots = np.flatnonzero(begun)
         if not len(slots):
             return []
-        came = self._highest(at - n.near, at + n.size)
+        came = self.highest(at - n.near, at + n.size)
         return [
             (
                 slot,

@@ -19,6 +19,7 @@ from kubetide.forecast.calendar import HALF_LIFE, HIT, Calendar, Float32Vector
 from kubetide.forecast.forecaster import Forecaster
 from kubetide.forecast.headroom import Headroom, HeadroomScore
 from kubetide.forecast.memory import dumped, restore
+from kubetide.forecast.patience import Patience
 from kubetide.forecast.second_stage import SecondStage
 from kubetide.forecast.seen import NOTHING, Ahead, Came, ForecastMemory, Limit, Row, Score, Seen
 from kubetide.units.time import Duration, Instant, after, hours, minutes
@@ -64,6 +65,7 @@ class Forecasts(Generic[K]):
     ) -> None:
         self.budget = budget
         self.calendar = Calendar()
+        self.patience = Patience(self.calendar.size, self.calendar.step)
         self.second = (
             None if forecaster is None else SecondStage(forecaster, self.calendar.step, self.calendar.size)
         )
@@ -76,6 +78,7 @@ class Forecasts(Generic[K]):
         self._pods: tuple[list[float], list[int]] = ([], [])
         self._nodes: tuple[list[float], list[int]] = ([], [])
         self._cap: list[float] = []
+        self._patient: list[bool] = []
         self._by_second: list[bool] = []
 
     def __contains__(self, key: K) -> bool:
@@ -103,6 +106,7 @@ class Forecasts(Generic[K]):
                     found[0][slot] = 0.0
             self.came.pop(key, None)
             self.calendar.clear(slot)
+            self.patience.score[:, slot] = 0
             if self.second is not None:
                 self.second.clear(slot)
             if self.headroom is not None:
@@ -176,6 +180,11 @@ class Forecasts(Generic[K]):
         """Return what became of a workload's load whenever it was at its limit."""
         row = self._rows.get(key)
         return Limit() if row is None else row.limit
+
+    def patient(self, key: K) -> bool:
+        """Return whether scale-downs are to look back for longer: at first, and while that pays."""
+        slot = self._slots.get(key)
+        return slot is None or slot >= len(self._patient) or self._patient[slot]
 
     def room(self, key: K) -> float | None:
         """Return the load that pods are to be there for by the learned headroom; None where that is not used."""
@@ -274,12 +283,14 @@ class Forecasts(Generic[K]):
             learns[slot] = row.learns_from <= scored
         for at in range(index, min(last, index + self.calendar.recent) + 1):
             self.calendar.advance(at, mean, peak, learns)
+            self.patience.advance(self.calendar, share)
             if self.second is not None:
                 self.second.advance(at, mean)
             if self.headroom is not None:
                 self.headroom.advance(at, level, peak, share)
             self._note_ended()
             mean[:] = peak[:] = level[:] = np.nan
+            share[:] = 0
         self._read()
 
     def _read(self) -> None:
@@ -292,6 +303,7 @@ class Forecasts(Generic[K]):
             self._by_second = (np.maximum(more[0], also[0]) > np.maximum(pods[0], nodes[0])).tolist()
             pods, nodes = _larger(pods, more), _larger(nodes, also)
         self._pods, self._nodes = _lists(pods), _lists(nodes)
+        self._patient = self.patience.pays.tolist()
         self._cap = (MOST_OF_DAY * self.calendar.day_peak()).tolist()
 
     def _note_ended(self) -> None:
@@ -318,6 +330,7 @@ class Forecasts(Generic[K]):
             slot = self._free.pop() if self._free else len(self._slots)
             if slot >= self.calendar.size:
                 self.calendar.grow(2 * self.calendar.size)
+                self.patience.grow(self.calendar.size)
                 if self.second is not None:
                     self.second.grow(self.calendar.size)
                 if self.headroom is not None:
@@ -347,6 +360,7 @@ class Forecasts(Generic[K]):
             score=(row.score.hits, row.score.misses, row.score.pod_minutes),
             rounds=(row.rounds, row.grown),
             limit=(row.limit.reached, row.limit.hits, row.limit.trials),
+            patience=tuple(self.patience.score[:, slot].tolist()),
             calendar=dumped(self.calendar, slot),
             second=None if self.second is None else self.second.dump(slot),
             headroom=None if self.headroom is None else self.headroom.dump(slot),
@@ -362,6 +376,7 @@ class Forecasts(Generic[K]):
         row.score = Score(*memory.score)
         row.rounds, row.grown = memory.rounds
         row.limit = Limit(*memory.limit)
+        self.patience.score[:, slot] = memory.patience
         if memory.calendar is not None and restore(self.calendar, slot, memory.calendar):
             if self.second is not None and memory.second is not None:
                 self.second.restore(slot, memory.second)

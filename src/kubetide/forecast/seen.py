@@ -123,6 +123,7 @@ class ForecastMemory(msgspec.Struct, frozen=True, omit_defaults=True):
         rounds: How often more pods have left the load at the limit, and the pods that were asked for then.
         limit: The load when it reached the limit, 0 while it is below, and how often it was still as high when it
             left the limit, of how many times; both halve within two days.
+        patience: What was needed of what a longer look back of scale-downs held, and all of it.
     """
 
     step: int
@@ -136,6 +137,7 @@ class ForecastMemory(msgspec.Struct, frozen=True, omit_defaults=True):
     score: tuple[int, int, float]
     rounds: tuple[int, int] = (0, 0)
     limit: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    patience: tuple[float, float] = (0.0, 0.0)
     calendar: CalendarMemory | None = None
     second: SecondStageMemory | None = None
     headroom: HeadroomMemory | None = None

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
 from kubetide.acting import EventWriter, in_parallel
+from kubetide.elastic.controller.withheld import StatusCluster, Workloads
 from kubetide.elastic.core import ALGORITHM
 from kubetide.elastic.decide import Commands, Notice, Outcome, StatusWrite
 from kubetide.elastic.state import Delta, OtherKey, State
@@ -18,6 +19,7 @@ from kubetide.loop import NoSettings, OneStepLoop, Parts
 from kubetide.objects.elastic import ElasticWorkload
 from kubetide.objects.kinds import ELASTIC_WORKLOADS, HPAS, VPAS
 from kubetide.objects.meta import Key, ObjectMeta
+from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, NotFound, Withheld
 from kubetide.units.time import Duration, Instant, minutes
 from kubetide.watching import Informer
@@ -34,16 +36,17 @@ class ElasticController(OneStepLoop[State, Delta, Commands, list[Outcome], None]
 
     def __init__(self, parts: Parts, _settings: NoSettings) -> None:
         super().__init__(parts, ALGORITHM)
-        self._workloads = parts.caches.of(ELASTIC_WORKLOADS)
+        self.workloads = Workloads(parts.cluster, parts.clock, parts.caches.of(ELASTIC_WORKLOADS))
+        self.cluster = cast("Cluster", StatusCluster(parts.cluster, self.workloads))
         self._others: dict[str, tuple[Informer[Any], Callable[[Any], Other]]] = {
             HPAS.kind: (parts.caches.of(HPAS, keep=other_hpa), other_hpa),
             VPAS.kind: (parts.caches.of(VPAS, keep=other_vpa), other_vpa),
         }
-        self._feed = self._workloads.feed()
+        self._feed = self.workloads.feed()
         self._other_feeds = {kind: informer.feed() for kind, (informer, _) in self._others.items()}
         self._events = EventWriter(parts.cluster, parts.clock, COMPONENT)
         self.eager: asyncio.Event = asyncio.Event()
-        self._workloads.on_change(self._changed)
+        self.workloads.on_change(self._changed)
         for informer, read in self._others.values():
             informer.on_change(partial(self._other_changed, read))
 
@@ -62,15 +65,15 @@ class ElasticController(OneStepLoop[State, Delta, Commands, list[Outcome], None]
 
     async def synced(self) -> None:
         """Return when each kind has had its first list, or has been refused."""
-        await self._workloads.answered()
+        await self.workloads.answered()
         for informer, _ in self._others.values():
             await informer.answered()
 
     def start_anew(self) -> None:
         """Forget what was derived."""
         super().start_anew()
-        self._workloads.close_feed(self._feed)
-        self._feed = self._workloads.feed()
+        self.workloads.close_feed(self._feed)
+        self._feed = self.workloads.feed()
         for kind, (informer, _) in self._others.items():
             informer.close_feed(self._other_feeds[kind])
             self._other_feeds[kind] = informer.feed()
@@ -121,7 +124,7 @@ class ElasticController(OneStepLoop[State, Delta, Commands, list[Outcome], None]
         namespace, name = write.key
         status = msgspec.json.decode(write.status)
         try:
-            await self.parts.cluster.patch(
+            await self.cluster.patch(
                 ELASTIC_WORKLOADS, name, {"status": status}, namespace=namespace, subresource="status"
             )
         except (NotFound, Withheld):

@@ -32,10 +32,10 @@ class Sections:
 
     kind = ELASTIC_WORKLOADS
 
-    def __init__(self, cluster: Cluster, caches: Caches) -> None:
+    def __init__(self, cluster: Cluster, caches: Caches, workloads: Informer[ElasticWorkload]) -> None:
         self.scene = Scene()
         self.shown = Shown(_SHOWN)
-        self.source: Informer[ElasticWorkload] = caches.of(ELASTIC_WORKLOADS)
+        self.source = workloads
         self._cluster = cluster
         self.source.on_change(lambda key, _, new: self._look(self.scene.put(key, new)))
         for kind, keep, read in ((HPAS, other_hpa, _hpa), (VPAS, other_vpa, _vpa)):

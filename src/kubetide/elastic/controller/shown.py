@@ -138,7 +138,9 @@ class ShownCaches(Caches):
     def of(
         self, kind: Kind[Any], *, keep: Callable[[Any], Any] | None = None, fields: str = ""
     ) -> Informer[Any]:
-        """Return an informer of a kind."""
+        """Return an informer of a kind; that of the owners is theirs."""
+        if kind.resource == self._owner.kind.resource:
+            return self._owner.source
         inner: Informer[Any] = self._inner.of(kind, keep=keep, fields=fields)  # type: ignore[arg-type]  # None is no keep
         if kind.resource not in self._shown.by_resource or fields:
             return inner

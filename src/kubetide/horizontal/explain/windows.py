@@ -9,6 +9,7 @@ import msgspec
 from kubetide.horizontal.decision import Verdict
 from kubetide.horizontal.facts.specs import Autoscaler
 from kubetide.horizontal.memory import Recommendation
+from kubetide.horizontal.options.forecasting import down_window
 from kubetide.horizontal.state import State
 from kubetide.units.time import Duration, Instant, format_duration, format_rfc3339
 
@@ -60,10 +61,10 @@ def windows_of(state: State, spec: Autoscaler, verdict: Verdict, now: Instant) -
         return Window(text, _in_runs(inside, period))
 
     if spec.up is None or spec.down is None:
-        flag = spec.window
+        flag = down_window(state, spec)
         text = f"scale-down window {format_duration(flag)} (the flag's): the highest recommendation holds"
         return (window(text, flag, edge=True),)
-    up, down = spec.up.window, spec.down.window
+    up, down = spec.up.window, down_window(state, spec)
     return (
         window(f"scale-up window {format_duration(up)}: the lowest recommendation holds", up),
         window(f"scale-down window {format_duration(down)}: the highest recommendation holds", down),

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from kubetide.forecast.patience import LONG
 from kubetide.horizontal.facts.views import HpaView
 from kubetide.horizontal.metrics.registry import read_metric
 from kubetide.horizontal.metrics.types import Metric, Tolerance
@@ -23,9 +24,6 @@ from kubetide.objects.hpa import (
 from kubetide.objects.meta import Key
 from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.units.time import Duration, minutes, seconds
-
-CALM: Final = minutes(10)
-"""Window of scale-downs with forecasts, where the HPA states none."""
 
 _WINDOW: Final = minutes(5)
 
@@ -68,6 +66,7 @@ class Autoscaler(msgspec.Struct, frozen=True):
         external: Whether a metric reads something else than the target's own pods.
         options: What its annotations ask for beyond upstream, and flags that stand for them.
         window: Of scale-downs where there is no behaviour.
+        shorter: That of scale-downs while a longer look back does not pay; None where the window is as it was said.
         plain: Whether it is decided by samples of its pods alone, without options.
     """
 
@@ -85,6 +84,7 @@ class Autoscaler(msgspec.Struct, frozen=True):
     external: bool
     options: Options = NO_OPTIONS
     window: Duration = _WINDOW
+    shorter: Duration | None = None
     plain: bool = False
 
     @property
@@ -99,10 +99,13 @@ def read_spec(view: HpaView, settings: Settings) -> Autoscaler:
     metrics = spec.metrics or _DEFAULT_METRICS
     behavior = spec.behavior
     options = _with_flags(read_options(view.annotations, settings.options), settings)
-    if options.forecast == CALENDAR:
+    said, shorter = settings.downscale_stabilization, None
+    if options.forecast == CALENDAR and said < LONG:
         # Nodes come and go slower than pods: what is given back too early is bought again.
-        calm = Duration(max(settings.downscale_stabilization, CALM))
-        settings = msgspec.structs.replace(settings, downscale_stabilization=calm)
+        settings = msgspec.structs.replace(settings, downscale_stabilization=LONG)
+        down = None if behavior is None else behavior.scale_down
+        if down is None or down.stabilization_window_seconds is None:
+            shorter = said
     read = tuple(read_metric(metric, view.namespace) for metric in metrics)
     return Autoscaler(
         key=(view.namespace, view.name),
@@ -119,6 +122,7 @@ def read_spec(view: HpaView, settings: Settings) -> Autoscaler:
         external=any(metric.type in {"Object", "External"} for metric in metrics),
         options=options,
         window=settings.downscale_stabilization,
+        shorter=shorter,
         plain=not options.any and all(metric.resource and not metric.problem for metric in read),
     )
 

@@ -18,6 +18,7 @@ from kubetide.horizontal.options.deletion_cost import costs_of_idlest
 from kubetide.horizontal.options.emptiest_node import costs_of_emptiest
 from kubetide.horizontal.options.forecasting import (
     beyond_saturation,
+    down_window,
     is_rolling,
     load_of,
     raised,
@@ -373,9 +374,10 @@ def able_of(spec: Autoscaler, proposal: int, current: int, *, held: int) -> say.
 def stabilized_of(spec: Autoscaler, state: State, proposal: int, current: int, now: Instant) -> Stabilized:
     """Hold a proposal back by what is remembered; at first that is the number of replicas found."""
     remembered = state.recommendations.of(spec.key) or [Recommendation(now, current)]
+    window = down_window(state, spec)
     if spec.up is None or spec.down is None:
-        return stabilize(remembered, proposal, window=spec.window, now=now)
-    return stabilize_both_ways(remembered, proposal, current, up=spec.up, down=spec.down, now=now)
+        return stabilize(remembered, proposal, window=window, now=now)
+    return stabilize_both_ways(remembered, proposal, current, up=spec.up.window, down=window, now=now)
 
 
 def limit_of(spec: Autoscaler, state: State, held: int, current: int, now: Instant) -> Limited:

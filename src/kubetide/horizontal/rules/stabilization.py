@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kubetide.horizontal.facts.specs import Rules
 from kubetide.horizontal.memory import Recommendation
 from kubetide.units.time import Duration, Instant
 
@@ -41,12 +40,12 @@ def stabilize_both_ways(
     proposal: int,
     current: int,
     *,
-    up: Rules,
-    down: Rules,
+    up: Duration,
+    down: Duration,
     now: Instant,
 ) -> Stabilized:
     """Move ``current`` into the band between lowest (up window) and highest (down window) recommendation."""
-    up_cutoff, down_cutoff = now - up.window, now - down.window
+    up_cutoff, down_cutoff = now - up, now - down
     both = min(up_cutoff, down_cutoff)
     lowest = highest = proposal
     slot = -1
