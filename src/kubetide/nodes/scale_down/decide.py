@@ -24,7 +24,7 @@ from kubetide.nodes.scale_down import events
 from kubetide.nodes.scale_down.actuation import CALL_LOST
 from kubetide.nodes.scale_down.advice import advise, review_advice
 from kubetide.nodes.scale_down.deletions import next_wake
-from kubetide.nodes.scale_down.evaluate import Evaluation, Removable, evaluate, in_name_order
+from kubetide.nodes.scale_down.evaluate import Evaluation, Removable, in_name_order
 from kubetide.nodes.scale_down.fill_order import fill_order
 from kubetide.nodes.scale_down.memory import (
     DeleteResult,
@@ -37,6 +37,7 @@ from kubetide.nodes.scale_down.memory import (
 from kubetide.nodes.scale_down.names import NO_SCHEDULE
 from kubetide.nodes.scale_down.plan import NO_FAMILIES, Plan, choose
 from kubetide.nodes.scale_down.pods import in_order, key_of
+from kubetide.nodes.scale_down.simulation_time import cut_reasons, evaluate_in_time, is_evaluating
 from kubetide.nodes.scale_down.soft_taints import restore, soft_taints, unix_seconds
 from kubetide.nodes.scale_down.taint_delay import delay_after_taint
 from kubetide.nodes.state import State
@@ -58,7 +59,7 @@ _NOT_MARKED = "NodeDeleteErrorFailedToMarkToBeDeleted"
 def decide(
     state: State, now: Instant, *, wait: str = "", families: Mapping[str, str] = NO_FAMILIES
 ) -> Commands:
-    """Return the taints to change: soft ones, or those that begin deletions.
+    """Return the taints to change: soft ones, or those that begin deletions; or that another step goes on.
 
     Args:
         state: Read, but for the memory of scale-down. The snapshot may hold this tick's placements.
@@ -74,11 +75,14 @@ def decide(
             wake_at=next_wake(memory.deletions),
             reasons=(reason("ScaleDownDisabled"),),
         )
-    restore(state, now)
-    review_advice(state, now)
-    _note_interval(state, now)
-    state.phases.begin("findUnneeded")
-    found = evaluate(state, now, state.scale_down_cache)
+    if not is_evaluating(state):
+        restore(state, now)
+        review_advice(state, now)
+        _note_interval(state, now)
+        state.phases.begin("findUnneeded")
+    found = evaluate_in_time(state, now)
+    if found is None:
+        return Commands(next_step="simulate")
     before = memory.status
     _note_unneeded(state, found, now)
     note_uses(state, now)
@@ -104,7 +108,7 @@ def decide(
         actions=(*begun, *soft, *steering),
         wake_at=next_wake(memory.deletions),
         result=result,
-        reasons=_reasons(state, before, memory.status, plan, held, now),
+        reasons=(*cut_reasons(state, found), *_reasons(state, before, memory.status, plan, held, now)),
     )
 
 
