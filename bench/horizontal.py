@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from kubetide.cluster.usage import HttpMetrics
+from kubetide.cluster.metric_ports.usage import HttpMetrics
 from kubetide.horizontal.core import encode_delta, encode_result
 from kubetide.horizontal.decide import absorb, decide
 from kubetide.horizontal.decision import Result, ScaleOutcome
@@ -27,8 +27,8 @@ from kubetide.horizontal.state import Delta, State
 from kubetide.objects.hpa import HpaSpec
 from kubetide.ports.clock import Clock
 from kubetide.ports.metrics import PodSamples, ResourceUsage
-from kubetide.runtime.clock import run_real
 from kubetide.runtime.process import tune_gc
+from kubetide.runtime.timing.clock import run_real
 from kubetide.units.steps import finish
 from kubetide.units.time import Instant, minutes, parse_rfc3339, seconds
 from kubetide.units.vectors import Int64Vector

@@ -29,9 +29,9 @@ from kubetide.cluster.limits import Limits
 from kubetide.horizontal.controller import HorizontalController
 from kubetide.horizontal.settings import Settings
 from kubetide.ports.clock import Clock
-from kubetide.runtime.clock import run_real
 from kubetide.runtime.process import give_memory_back, tune_gc
-from kubetide.runtime.records import RecordWriter
+from kubetide.runtime.recording.records import RecordWriter
+from kubetide.runtime.timing.clock import run_real
 from kubetide.units.time import Duration, milliseconds
 from kubetide.watching import Caches
 
@@ -144,7 +144,7 @@ def measure(hpas: int, each: int) -> None:
             assert server.stdout is not None
             assert server.stdout.readline() == "ready\n"
             start = usage_of(server.pid)["cpu_s"]
-            lines = list(told(child("bench.horizontal_http", "loop", name)))
+            lines = list(reported(child("bench.horizontal_http", "loop", name)))
             spent = usage_of(server.pid)["cpu_s"] - start
         finally:
             server.kill()
@@ -154,7 +154,7 @@ def measure(hpas: int, each: int) -> None:
     print(json.dumps({"name": "horizontal_http/server", "hpas": hpas, "cpu_s": round(spent, 1)}), flush=True)
 
 
-def told(process: subprocess.Popen[str]) -> list[dict[str, Any]]:
+def reported(process: subprocess.Popen[str]) -> list[dict[str, Any]]:
     assert process.stdout is not None
     found = [json.loads(line) for line in process.stdout]
     process.wait()

@@ -20,8 +20,8 @@ from kubetide.objects.kinds import DEPLOYMENTS, HPAS, NAMESPACES, PODS, REPLICA_
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.metrics import ContainerMetrics, NodeMetrics, PodMetrics
 from kubetide.ports.clock import Clock
-from kubetide.runtime.clock import run_real
 from kubetide.runtime.process import tune_gc
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 from kubetide.units.time import before, format_rfc3339, minutes
 

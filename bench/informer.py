@@ -30,8 +30,8 @@ from kubetide.objects.base import Json
 from kubetide.objects.kinds import NODES, PODS
 from kubetide.objects.protobuf import MEDIA_TYPE
 from kubetide.ports.clock import Clock
-from kubetide.runtime.clock import run_real
 from kubetide.runtime.process import tune_gc
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 from kubetide.watching import Informer
 

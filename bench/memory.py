@@ -50,9 +50,9 @@ from kubetide.objects.workload import ReplicaSet
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Instance, NodeGroup
 from kubetide.ports.cluster import Listing, WatchEvent
-from kubetide.runtime.clock import run_real
 from kubetide.runtime.process import give_memory_back, tune_gc
-from kubetide.runtime.records import RecordWriter
+from kubetide.runtime.recording.records import RecordWriter
+from kubetide.runtime.timing.clock import run_real
 from kubetide.scheduling import Snapshot
 from kubetide.units.time import Duration, Instant
 from kubetide.watching import Caches

@@ -28,8 +28,8 @@ from bench.scheduling.objects import HOSTNAME, ZONE, make_pod
 from kubetide.nodes.decide import absorb, decide
 from kubetide.nodes.decision import Commands, IncreaseSize, Outcome, Outcomes
 from kubetide.nodes.expander import packs_all_groups
-from kubetide.nodes.least_cost.buy import choose_fleet
-from kubetide.nodes.scale_up.limits import Headroom
+from kubetide.nodes.expander.least_cost.buy import choose_fleet
+from kubetide.nodes.scale_up.increase.limits import Headroom
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Delta, Gone, State
 from kubetide.objects.meta import Condition, LabelSelector, ObjectMeta

@@ -28,9 +28,9 @@ import numpy as np
 
 from kubetide.nodes.decide import absorb, decide
 from kubetide.nodes.decision import IncreaseSize, Outcome, Outcomes
-from kubetide.nodes.least_cost.solver import FleetProblem
-from kubetide.nodes.least_cost.solver.problem import no_limits
-from kubetide.nodes.least_cost.solver.relaxation import relax
+from kubetide.nodes.expander.least_cost.solver import FleetProblem
+from kubetide.nodes.expander.least_cost.solver.problem import no_limits
+from kubetide.nodes.expander.least_cost.solver.relaxation import relax
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Delta, State
 from kubetide.objects.meta import Condition, ObjectMeta, OwnerReference

@@ -23,9 +23,10 @@ import numpy as np
 
 from bench.plan_results import Results, key_of
 from bench.plan_series import Series, given, parse_series
-from kubetide.runtime.records import read_records
+from kubetide.runtime.recording.records import read_records
+from kubetide.simulate.outcome.timeline import minutes_lost
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import (
+from kubetide.simulate.scenarios.scenario import (
     InstanceTypeSpec,
     LoadSpec,
     NodeGroupSpec,
@@ -33,7 +34,6 @@ from kubetide.simulate.scenario import (
     Scenario,
     ServiceSpec,
 )
-from kubetide.simulate.timeline import minutes_lost
 from kubetide.units.time import Duration, format_duration, seconds
 
 TICK = seconds(15)
@@ -164,8 +164,8 @@ def run(series: Series, name: str, metric: str, *, nodes: bool, seed: int) -> di
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         (folder / "load.txt").write_text("\n".join(f"{value:.6g}" for value in series.values))
-        told = scenario(series, POLICIES[name], metric, nodes=nodes)
-        result = run_simulation(told, base=folder, out=folder / "out", seed=seed, warn=lambda _: None)
+        reported = scenario(series, POLICIES[name], metric, nodes=nodes)
+        result = run_simulation(reported, base=folder, out=folder / "out", seed=seed, warn=lambda _: None)
         service, timeline = result.summary.services[0], result.timeline
         line = timeline.services["site"]
         found: dict[str, Any] = {

@@ -14,8 +14,8 @@ from bench.plan_series import Series
 def key_of(series: Series, settings: Mapping[str, Any]) -> str:
     """Return the key of a run: it changes with the load and with everything that is set."""
     load = hashlib.sha256(series.values.tobytes()).hexdigest()
-    told = [series.name, load, series.step, series.capacity, settings]
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+    reported = [series.name, load, series.step, series.capacity, settings]
+    return hashlib.sha256(json.dumps(reported, sort_keys=True).encode()).hexdigest()[:16]
 
 
 class Results:

@@ -36,8 +36,8 @@ from kubetide.objects.kinds import CONFIG_MAPS, DEPLOYMENTS, HPAS, NODES, PODS
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.metrics import ContainerMetrics, NodeMetrics, PodMetrics
 from kubetide.ports.clock import Clock
-from kubetide.runtime.clock import run_real
 from kubetide.runtime.process import tune_gc
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 from kubetide.units.time import format_rfc3339, milliseconds
 from kubetide.watching import Informer

@@ -1,7 +1,7 @@
 """What requests cost the server: it runs in a process of its own, whose CPU time alone is counted.
 
 Prints one JSON line. ``floor`` figures are of a bare aiohttp handler in the same process that sends
-the same bytes, so that a slow machine, and the cost of HTTP and TLS in Python, can be told from slow
+the same bytes, so that a slow machine, and the cost of HTTP and TLS in Python, can be reported from slow
 code. ``plain`` is without TLS. The child's part is ``python -m bench.server serve``.
 """
 
@@ -25,8 +25,8 @@ from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.apiserver.store.selection import Selection
 from kubetide.objects.kinds import CONFIG_MAPS, PODS
 from kubetide.ports.clock import Clock
-from kubetide.runtime.clock import run_real
 from kubetide.runtime.process import tune_gc
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 from kubetide.units.time import milliseconds
 

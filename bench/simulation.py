@@ -14,9 +14,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from kubetide.runtime.records import recorded_loops
+from kubetide.runtime.recording.records import recorded_loops
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import LoadSpec, NodeGroupSpec, PodTimes, Scenario, ServiceSpec
+from kubetide.simulate.scenarios.scenario import LoadSpec, NodeGroupSpec, PodTimes, Scenario, ServiceSpec
 from kubetide.units.patch import merge_patch
 from kubetide.units.time import parse_duration
 

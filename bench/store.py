@@ -1,7 +1,7 @@
 """How fast the embedded store writes: small status patches of pods, five typed watchers reading along.
 
 Prints one JSON line. ``floor`` is what the project promises, ``plain_merge_per_second`` what a bare
-merge of the same dicts does in the same run, so that a slow machine can be told from slow code.
+merge of the same dicts does in the same run, so that a slow machine can be reported from slow code.
 The garbage collector is set as a kubetide process sets it at its start: (100_000, 50, 100).
 """
 
@@ -18,7 +18,7 @@ from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import PODS
 from kubetide.ports.clock import Clock
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.patch import merge_patch
 from kubetide.units.time import milliseconds, parse_rfc3339

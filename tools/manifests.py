@@ -11,7 +11,7 @@ import yaml
 from tools.plane.build import find
 
 from kubetide.elastic.definitions import definitions
-from kubetide.runtime.run_settings import setting_names
+from kubetide.runtime.configuration.run_settings import setting_names
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 CHART = DEPLOY / "chart"

@@ -110,8 +110,8 @@ def build(folder: Path) -> list[Path]:
     ).stdout.split()
     made = [folder / name for name in built]
     document = folder / f"kubetide-{version()}.cdx.json"
-    told = sbom(LOCK.read_text(encoding="utf-8"), version(), made[0].read_bytes())
-    document.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    reported = sbom(LOCK.read_text(encoding="utf-8"), version(), made[0].read_bytes())
+    document.write_text(json.dumps(reported, indent=1) + "\n", encoding="utf-8")
     made.append(document)
     sums = folder / "SHA256SUMS"
     lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in made]

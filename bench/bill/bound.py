@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from bench.bill.rows import PodRow, TypeRow
-from kubetide.nodes.least_cost.solver import FleetProblem
-from kubetide.nodes.least_cost.solver.problem import no_limits
-from kubetide.nodes.least_cost.solver.relaxation import relax
+from kubetide.nodes.expander.least_cost.solver import FleetProblem
+from kubetide.nodes.expander.least_cost.solver.problem import no_limits
+from kubetide.nodes.expander.least_cost.solver.relaxation import relax
 
 STEP_S = 300
 _FINE = 1000

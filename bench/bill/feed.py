@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any
 
 from bench.bill.rows import PodRow
-from kubetide.embedded.controllers.deletion_order import DELETION_COST
+from kubetide.embedded.controllers.workloads.deletion_order import DELETION_COST
 from kubetide.embedded.kubelet.endings import RUN_DURATION
 from kubetide.objects.kinds import PODS, REPLICA_SETS
 from kubetide.objects.meta import Key

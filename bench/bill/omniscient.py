@@ -20,8 +20,8 @@ from bench.bill.__main__ import DATA
 from bench.bill.bound import STEP_S, bound_usd
 from bench.bill.rows import PodRow, TypeRow
 from bench.bill.sets import SETS
-from kubetide.nodes.least_cost.solver import FleetProblem, relax, solve
-from kubetide.nodes.least_cost.solver.problem import no_limits
+from kubetide.nodes.expander.least_cost.solver import FleetProblem, relax, solve
+from kubetide.nodes.expander.least_cost.solver.problem import no_limits
 
 _Shape = tuple[int, int, int, str]
 _BOOT_S = 75

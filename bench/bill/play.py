@@ -17,12 +17,12 @@ from bench.bill.feed import MODEL_LABEL, Feed
 from bench.bill.gap import Gap
 from bench.bill.rows import PodRow, TypeRow
 from kubetide.ports.clock import Clock
-from kubetide.runtime.clock import run_virtual
-from kubetide.runtime.records import NullRecorder
-from kubetide.simulate.machines import prices_of
-from kubetide.simulate.marks import MarkingRecorder
-from kubetide.simulate.scenario import InstanceTypeSpec, NodeGroupSpec, Scenario, start_of
-from kubetide.simulate.timeline import Mark, Timeline
+from kubetide.runtime.recording.records import NullRecorder
+from kubetide.runtime.timing.clock import run_virtual
+from kubetide.simulate.outcome.marks import MarkingRecorder
+from kubetide.simulate.outcome.timeline import Mark, Timeline
+from kubetide.simulate.scenarios.machines import prices_of
+from kubetide.simulate.scenarios.scenario import InstanceTypeSpec, NodeGroupSpec, Scenario, start_of
 from kubetide.simulate.world import World
 from kubetide.units.time import Instant, after, minutes, seconds
 

@@ -16,7 +16,7 @@ from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.cluster import LeaseSpec
 from kubetide.objects.kinds import EVENTS, LEASES
 from kubetide.ports.errors import Unavailable
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import Duration, Instant, format_rfc3339_micro, minutes, parse_rfc3339, seconds
 
 START = parse_rfc3339("2026-03-02T00:00:00.123456Z")

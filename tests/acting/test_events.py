@@ -14,7 +14,7 @@ from kubetide.objects.cluster import ObjectReference
 from kubetide.objects.kinds import EVENTS, PODS
 from kubetide.objects.meta import ObjectMeta
 from kubetide.ports.errors import Unavailable
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import Instant, minutes, parse_rfc3339, seconds
 
 START = parse_rfc3339("2026-03-02T00:00:00Z")
@@ -90,7 +90,7 @@ def test_similar_events_become_one():
 
 
 def test_what_is_similar_is_forgotten():
-    """After more than ten minutes without one, similar events are told one by one again."""
+    """After more than ten minutes without one, similar events are reported one by one again."""
 
     async def main(cluster, clock):
         writer = EventWriter(cluster, clock, "tester")
@@ -177,7 +177,7 @@ def test_an_object_at_hand():
         max_size=150,
     )
 )
-def test_no_event_is_lost_or_told_twice(steps):
+def test_no_event_is_lost_or_reported_twice(steps):
     """Counts add up to what came; an object never passes its allowance; names belong to one event each."""
     correlator, now, counts, written, came = Correlator(), START, {}, {}, {}
     for number, (name, reason, message, pause) in enumerate(steps):

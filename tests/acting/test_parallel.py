@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubetide.acting import both, in_parallel
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import parse_rfc3339, seconds
 
 START = parse_rfc3339("2026-03-02T08:00:00Z")

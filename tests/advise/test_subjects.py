@@ -16,8 +16,8 @@ from kubetide.objects.kinds import DEPLOYMENTS, POD_METRICS, PODS, REPLICA_SETS
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.metrics import ContainerMetrics, PodMetrics
 from kubetide.ports.errors import KubetideError
-from kubetide.runtime.clock import run_real
-from kubetide.runtime.config import make_config
+from kubetide.runtime.configuration.config import make_config
+from kubetide.runtime.timing.clock import run_real
 from kubetide.serving import Listener
 from kubetide.testing import builders
 from kubetide.units.time import format_rfc3339, seconds

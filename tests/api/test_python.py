@@ -70,7 +70,7 @@ def test_other_metrics_and_flags():
 
 
 @pytest.mark.parametrize(
-    ("ask", "told"),
+    ("ask", "reported"),
     [
         (lambda: kt.decide_hpa(SHOP, {"cpu": "much"}), "cpu: 'much' is not a quantity"),
         (lambda: kt.decide_hpa(SHOP, [{"cpu": 1}]), "usage has 1 entries and there are 3 pods"),
@@ -88,11 +88,11 @@ def test_other_metrics_and_flags():
         (lambda: kt.read_run("nowhere"), "cannot be read"),
     ],
 )
-def test_wrong_input_names_what_is_wrong(ask, told):
+def test_wrong_input_names_what_is_wrong(ask, reported):
     """Each error is one of ours, and says what to give."""
     with pytest.raises(KubetideError) as failed:
         ask()
-    assert told in str(failed.value)
+    assert reported in str(failed.value)
 
 
 def test_labels_of_a_machine():

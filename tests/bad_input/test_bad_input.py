@@ -10,7 +10,7 @@ from tests.bad_input.cases import CASES
 from tests.bad_input.record import ANSWERS, answers
 from tests.cluster.served import TOKEN, served
 
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 
 RECORDED = json.loads(ANSWERS.read_text())
 

@@ -12,7 +12,7 @@ import pytest
 from tests.bad_input.requests import CASES, SETUP
 from tests.cluster.served import TOKEN, served
 
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.serving import make_connector
 
 REQUESTS = 800

@@ -17,7 +17,7 @@ from tests.cluster.served import TOKEN, served
 from kubetide.cli.main import cli
 from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
 from kubetide.objects.kinds import CONFIG_MAPS, EVENTS, LEASES, NODES, PODS
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 from kubetide.units.time import format_rfc3339
 

@@ -19,15 +19,15 @@ from click.testing import CliRunner
 from tests.simulate.made import timeline
 from tests.simulate.worlds import small
 
+from kubetide.cli.common.output import finish
 from kubetide.cli.main import cli
-from kubetide.cli.output import finish
-from kubetide.runtime.clock import machine_time
-from kubetide.runtime.folder import is_running
+from kubetide.runtime.recording.folder import is_running
+from kubetide.runtime.timing.clock import machine_time
+from kubetide.simulate.outcome.timeline import Summary, Timeline, summarize
 from kubetide.simulate.run import RunResult, run_simulation
-from kubetide.simulate.scenario import Scenario, load_scenario, start_of
-from kubetide.simulate.shipped import scenario_path
-from kubetide.simulate.spec import FAULT_KINDS
-from kubetide.simulate.timeline import Summary, Timeline, summarize
+from kubetide.simulate.scenarios.scenario import Scenario, load_scenario, start_of
+from kubetide.simulate.scenarios.shipped import scenario_path
+from kubetide.simulate.scenarios.spec import FAULT_KINDS
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "from-zero-wrong-catalogue.yaml"
@@ -297,7 +297,7 @@ def test_the_shipped_scenarios_are_read(tmp_path):
 
 
 def test_examples_are_played_and_copied_by_name(tmp_path, monkeypatch):
-    """From any folder: the list names all, a copy has all that it needs, and a near miss is told."""
+    """From any folder: the list names all, a copy has all that it needs, and a near miss is reported."""
     monkeypatch.chdir(tmp_path)
 
     def run(*words):

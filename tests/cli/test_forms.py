@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from tests.docs.tables import DOCS, rows, section
 from tests.simulate.worlds import small
 
-from kubetide.cli import exits
+from kubetide.cli.common import exits
 from kubetide.cli.main import cli
 from kubetide.simulate.run import run_simulation
 
@@ -105,7 +105,7 @@ def test_wide_has_more_columns():
 
 
 def test_exit_statuses_are_one_table():
-    """docs/usage.md has each status of ``kubetide.cli.exits``, and 0, and no other."""
+    """docs/usage.md has each status of ``kubetide.cli.common.exits``, and 0, and no other."""
     table = section((DOCS / "usage.md").read_text(encoding="utf-8"), "## Exit statuses")
     documented = {int(row[0].strip("`")) for row in rows(table)}
     known = {value for name, value in vars(exits).items() if name.isupper()}

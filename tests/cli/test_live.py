@@ -10,9 +10,9 @@ from rich.console import Console
 from tests.cli.test_commands import ROOT
 from tests.simulate import made
 
-from kubetide.cli.live import LiveView, trend
-from kubetide.simulate.scenario import load_scenario
-from kubetide.simulate.timeline import Mark, ServiceSeries
+from kubetide.cli.screens.live import LiveView, trend
+from kubetide.simulate.outcome.timeline import Mark, ServiceSeries
+from kubetide.simulate.scenarios.scenario import load_scenario
 from kubetide.units.time import after, minutes
 
 

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from kubetide.cli.log import ConsoleLog, JsonLog
+from kubetide.cli.common.log import ConsoleLog, JsonLog
 from kubetide.explain.records import Record
 from kubetide.horizontal.reasons import VOCABULARY
-from kubetide.runtime.records import NullRecorder
+from kubetide.runtime.recording.records import NullRecorder
 from kubetide.units.time import Instant, minutes, parse_rfc3339, seconds
 
 START = parse_rfc3339("2026-03-02T08:00:00Z")

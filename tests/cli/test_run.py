@@ -18,8 +18,8 @@ from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeco
 from kubetide.objects.kinds import DEPLOYMENTS, EVENTS, HPAS, LEASES, PODS
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.metrics import ContainerMetrics, PodMetrics
-from kubetide.runtime.clock import run_real
-from kubetide.runtime.records import RecordError, read_records
+from kubetide.runtime.recording.records import RecordError, read_records
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 from kubetide.units.time import before, format_rfc3339, minutes
 
@@ -144,7 +144,7 @@ def test_it_advises_and_writes_nothing(tmp_path):
     story(main, tmp_path)
 
 
-def test_it_acts_when_told_to(tmp_path):
+def test_it_acts_when_reported_to(tmp_path):
     """With --act the Deployment is scaled, once, and the HPA and an event say so."""
 
     async def main(cluster, config):

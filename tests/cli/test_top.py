@@ -20,11 +20,11 @@ from click.testing import CliRunner
 from tests.simulate.worlds import MANIFEST, small
 
 from kubetide.cli.main import cli
-from kubetide.cli.top_text import screen_text, trend_text
+from kubetide.cli.screens.top_text import screen_text, trend_text
 from kubetide.loop import Table
-from kubetide.runtime.records import RecordWriter, read_records
+from kubetide.runtime.recording.records import RecordWriter, read_records
+from kubetide.simulate.answers.run_screen import Fact, RecordsTop, Said, Screen, by_need
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.run_screen import Fact, RecordsTop, Said, Screen, by_need
 
 PATIENCE_S = 60
 MOST_LOOKS = 200
@@ -120,7 +120,7 @@ def test_one_screen_for_scripts(folder):
     assert "\x1b" not in result.output
 
 
-def test_a_folder_without_records_is_told(tmp_path):
+def test_a_folder_without_records_is_reported(tmp_path):
     """Nothing is drawn where there is nothing."""
     result = CliRunner().invoke(cli, ["top", "--once", "--out", str(tmp_path)])
     assert result.exit_code == 1

@@ -11,7 +11,7 @@ import pytest
 from tests.cluster.served import served
 
 from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 
 
 @contextmanager

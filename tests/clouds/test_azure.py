@@ -93,7 +93,7 @@ def test_a_decrease_changes_nothing():
     asyncio.run(main())
 
 
-def test_throttled_lists_of_machines_wait_as_told():
+def test_throttled_lists_of_machines_wait_as_reported():
     """Machines that may not be listed stay as they were, and are not asked for before the time that the cloud says."""
 
     async def main():

@@ -17,7 +17,7 @@ from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.kubelet import KubeletPool
 from kubetide.objects.kinds import CONFIG_MAPS, NODES, PODS
 from kubetide.ports.errors import CloudError
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.testing.cloud_battery import CASES, CloudUnderTest
 from kubetide.units.time import minutes, parse_rfc3339, seconds
@@ -193,7 +193,7 @@ def test_a_node_that_somebody_else_deletes_leaves_its_group():
     play(story, [template("workers")])
 
 
-def test_what_the_api_server_refuses_is_told_and_what_was_made_counts():
+def test_what_the_api_server_refuses_is_reported_and_what_was_made_counts():
     """A node whose name is taken is made under another name; nodes that could be made stay when another cannot."""
 
     async def story(cluster, clock):

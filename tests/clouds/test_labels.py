@@ -19,9 +19,9 @@ from kubetide.nodes.explain.answers import explain_pod
 from kubetide.nodes.settings import Settings
 from kubetide.objects.kinds import NODES, PODS
 from kubetide.ports.errors import CloudError
-from kubetide.runtime.clock import run_virtual
-from kubetide.runtime.config import ConfigError, flag_values, make_config
+from kubetide.runtime.configuration.config import ConfigError, flag_values, make_config
 from kubetide.runtime.guard import Advice, guarded_cloud, guarded_cluster
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import minutes, seconds
 from kubetide.watching import Caches

@@ -122,9 +122,9 @@ def test_the_cloud_says_how_long_to_wait():
     assert retry_after({"retry-after": "7"}) == seconds(7)
     assert retry_after({"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}) is None
     assert retry_after({}) is None
-    told = CloudError("slow down", cause="Throttled", retry_after=seconds(7))
+    reported = CloudError("slow down", cause="Throttled", retry_after=seconds(7))
     assert pause_before_repeat(
-        told, status=429, repeats=0, spent=Duration(0), patience=PATIENCE, draw=0
+        reported, status=429, repeats=0, spent=Duration(0), patience=PATIENCE, draw=0
     ) == seconds(7)
 
 

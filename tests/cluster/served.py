@@ -8,7 +8,7 @@ from kubetide.cluster import Connection, HttpCluster
 from kubetide.embedded.apiserver.http import ApiServer, Identities, User
 from kubetide.embedded.apiserver.http.tls import Authority
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 
 TOKEN = "admin-token"
 ADMIN = User("admin", ("system:masters",))

@@ -16,10 +16,10 @@ from tests.cluster.answering import answering, asking, config_map
 from kubetide.cluster import Connection, HttpMetrics
 from kubetide.cluster.bounds import LONGEST_LINE, Lines, TooMuch, read_bounded
 from kubetide.cluster.limits import Limits
-from kubetide.cluster.prometheus import PrometheusClient
+from kubetide.cluster.metric_ports.prometheus import PrometheusClient
 from kubetide.objects.kinds import CONFIG_MAPS, PODS
 from kubetide.ports.errors import InternalError, MetricsError, NotFound
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 
 MIB = 1 << 20
 PIECE = b"x" * (64 << 10)

@@ -20,7 +20,7 @@ from kubetide.embedded.apiserver.http.tls import Authority
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import CONFIG_MAPS, NAMESPACES
 from kubetide.ports.errors import Forbidden, Unauthorized, Unavailable
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.units.time import format_rfc3339, minutes, seconds
 
 V1 = "client.authentication.k8s.io/v1"
@@ -132,14 +132,14 @@ def test_a_refused_token_is_asked_for_again_once(plugin):
     run_real(main)
 
 
-def test_what_a_plug_in_is_told(plugin):
+def test_what_a_plug_in_is_reported(plugin):
     """Arguments, its own variables, and of the cluster what the kubeconfig allows it to know."""
 
     async def main(clock):
-        told = replace(
+        reported = replace(
             plugin.made, args=("get", "it"), env={"EXTRA": "more"}, cluster={"server": "https://x"}
         )
-        async with asking(Doors(), clock, connection=lambda url: Connection(url, plugin=told)) as client:
+        async with asking(Doors(), clock, connection=lambda url: Connection(url, plugin=reported)) as client:
             await read(client)
         assert (plugin.folder / "told").read_text() == (
             '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1",'
@@ -183,7 +183,7 @@ def test_a_plug_in_that_gives_nothing_of_use(plugin, answer, version, said):
 
 
 def test_a_plug_in_that_is_missing_or_fails(plugin):
-    """A missing command is told with its hint, a failing one with its exit code, and it is tried anew."""
+    """A missing command is reported with its hint, a failing one with its exit code, and it is tried anew."""
 
     async def main(clock):
         missing = ExecPlugin(V1, "kubetide-no-such-command", install_hint="get it from the shelf")

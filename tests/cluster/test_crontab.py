@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from kubetide.cluster import HttpCluster, load_kubeconfig
 from kubetide.objects.kinds import PODS, Kind
 from kubetide.objects.pod import Pod
-from kubetide.runtime.clock import run_real
-from kubetide.simulate.scenario import load_scenario
+from kubetide.runtime.timing.clock import run_real
+from kubetide.simulate.scenarios.scenario import load_scenario
 from kubetide.testing.cluster_cases.ground import eventually, goes
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "crontab"

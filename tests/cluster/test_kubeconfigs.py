@@ -25,7 +25,7 @@ from kubetide.cluster import (
     load_kubeconfig,
     read_kubeconfigs,
 )
-from kubetide.cluster.proxy import proxy_for
+from kubetide.cluster.access.proxy import proxy_for
 from kubetide.embedded.apiserver.http.tls import Authority
 
 AUTHORITY = Authority()

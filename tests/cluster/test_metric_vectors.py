@@ -17,7 +17,7 @@ from tests.conformance.horizontal import World
 
 from kubetide.cluster import Connection, HttpCluster, HttpCustomMetrics, HttpExternalMetrics, HttpMetrics
 from kubetide.ports.errors import MetricsError
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 
 DATA = Path(__file__).parents[1] / "conformance" / "data" / "horizontal"
 NOT_SERVED = {"error": {"code": 404, "text": "404 page not found\n"}}

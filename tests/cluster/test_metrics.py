@@ -22,7 +22,7 @@ from kubetide.cluster import (
 from kubetide.cluster.refusals import error_of_body
 from kubetide.objects.kinds import HPAS, HPAS_V1, PODS
 from kubetide.ports.errors import MetricsError
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.units.quantity import Quantity
 from kubetide.units.time import ZERO, parse_rfc3339, seconds
 
@@ -396,7 +396,7 @@ UNEXPLAINED = [
 
 
 @pytest.mark.parametrize(("code", "body", "text"), UNEXPLAINED)
-def test_answers_without_a_status_are_told_in_client_gos_words(code, body, text):
+def test_answers_without_a_status_are_reported_in_client_gos_words(code, body, text):
     """The code decides what is said, the body where the code says nothing."""
     assert str(error_of_body(code, body.encode())) == text
 

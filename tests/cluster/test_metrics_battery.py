@@ -18,7 +18,7 @@ from kubetide.embedded.load import (
     ExternalSeries,
 )
 from kubetide.objects.kinds import STORED_KINDS
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing.metrics_battery import (
     CASES,
     CUSTOM_CASES,

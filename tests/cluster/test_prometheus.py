@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubetide.cluster import Connection
-from kubetide.cluster.prometheus import BasicAuth, PrometheusClient, PrometheusMetrics
-from kubetide.cluster.promql import AVERAGE_OVER, SOURCE, prometheus_question, quoted
+from kubetide.cluster.metric_ports.prometheus import BasicAuth, PrometheusClient, PrometheusMetrics
+from kubetide.cluster.metric_ports.promql import AVERAGE_OVER, SOURCE, prometheus_question, quoted
 from kubetide.ports.errors import MetricsError
 from kubetide.ports.metrics import ExternalValues
-from kubetide.runtime.config import ConfigError
+from kubetide.runtime.configuration.config import ConfigError
+from kubetide.runtime.configuration.run_settings import RunSettings
 from kubetide.runtime.prometheus import prometheus_access
-from kubetide.runtime.run_settings import RunSettings
 from kubetide.serving import Listener
 from kubetide.units.time import parse_rfc3339
 

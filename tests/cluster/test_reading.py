@@ -25,7 +25,7 @@ from kubetide.embedded.apiserver.http.tls import Authority
 from kubetide.objects.kinds import CONFIG_MAPS, PODS
 from kubetide.ports.cluster import Listing
 from kubetide.ports.errors import BadRequest, Expired, InternalError, Unavailable
-from kubetide.runtime.clock import Pace, machine_time, run_paced, run_real
+from kubetide.runtime.timing.clock import Pace, machine_time, run_paced, run_real
 from kubetide.testing import builders
 from kubetide.units.time import minutes, seconds
 from kubetide.watching import Informer
@@ -50,7 +50,7 @@ def list_of(*items, version="7", more=""):
 
 
 class Recorded:
-    """Answers lists and watches as it is told; notes every query.
+    """Answers lists and watches as a test wants them; notes every query.
 
     ``streams`` holds, for each watch in turn, the pieces that are sent and, last, whether it then goes on
     in silence; ``lists`` the answers to lists in turn.
@@ -417,7 +417,7 @@ def test_an_event_may_be_written_in_any_way(kind, said):
     ],
 )
 def test_events_that_cannot_be_read(line):
-    """An event that is none, or without a name or a known type, is told as such."""
+    """An event that is none, or without a name or a known type, is reported as such."""
     with pytest.raises(InternalError, match="cannot be read"):
         decode_event(line, PODS)
 

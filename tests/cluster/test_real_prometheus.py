@@ -13,13 +13,13 @@ from tests.cluster.prometheus_server import (
     running_prometheus,
 )
 
-from kubetide.cluster.prometheus import PrometheusClient, PrometheusMetrics
-from kubetide.cluster.promql import AVERAGE_OVER, SOURCE
+from kubetide.cluster.metric_ports.prometheus import PrometheusClient, PrometheusMetrics
+from kubetide.cluster.metric_ports.promql import AVERAGE_OVER, SOURCE
 from kubetide.ports.errors import MetricsError
 from kubetide.ports.metrics import ExternalValues
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.configuration.run_settings import RunSettings
 from kubetide.runtime.prometheus import prometheus_access
-from kubetide.runtime.run_settings import RunSettings
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing.cluster_cases.ground import eventually
 from kubetide.units.time import minutes, seconds
 

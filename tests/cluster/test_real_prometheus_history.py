@@ -9,11 +9,11 @@ import pytest
 from tests.cluster.prometheus_server import PASSWORD, USER, exporter, find_prometheus, running_prometheus
 from tests.vertical.recommender.running import pod, vpa
 
-from kubetide.cluster.prometheus import PrometheusClient
+from kubetide.cluster.metric_ports.prometheus import PrometheusClient
 from kubetide.ports.errors import MetricsError
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.configuration.run_settings import RunSettings
 from kubetide.runtime.prometheus import prometheus_access
-from kubetide.runtime.run_settings import RunSettings
+from kubetide.runtime.timing.clock import run_real
 from kubetide.units.time import hours
 from kubetide.vertical.recommender.controller.history import HistoryReader
 from kubetide.vertical.recommender.decide import absorb, decide

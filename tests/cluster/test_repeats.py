@@ -21,7 +21,7 @@ from kubetide.ports.errors import (
     Unavailable,
     Withheld,
 )
-from kubetide.runtime.clock import Pace, machine_time, run_paced, run_real
+from kubetide.runtime.timing.clock import Pace, machine_time, run_paced, run_real
 from kubetide.units.time import Duration, milliseconds, seconds, to_seconds
 
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
@@ -187,7 +187,7 @@ def test_flow_control_is_honoured(act):
 
 
 def test_a_pause_past_the_deadline_is_not_waited_for():
-    """Who is to come back after the deadline is told at once."""
+    """Who is to come back after the deadline is reported at once."""
 
     async def main(clock):
         script = Script(status(429, "TooManyRequests", retry_after=3600))

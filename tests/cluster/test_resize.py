@@ -12,7 +12,7 @@ from tests.cluster.test_kubectl import kubectls
 
 from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
 from kubetide.objects.kinds import PODS
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 
 FIRST_WITH_RESIZE = 32
 

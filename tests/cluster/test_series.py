@@ -8,7 +8,7 @@ import aiohttp
 from tests.cluster.served import ADMIN, TOKEN, served
 
 from kubetide.embedded.apiserver.http import Identities, User
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.serving import make_connector
 
 COUNTED = ("configmaps", "deployments", "nodes")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubetide.cluster.series_stream import SeriesCutter
+from kubetide.cluster.metric_ports.series_stream import SeriesCutter
 from kubetide.ports.errors import MetricsError
 
 LABELS = st.dictionaries(

@@ -12,7 +12,7 @@ from tests.cluster.served import served
 from kubetide.cluster import HttpCluster
 from kubetide.cluster.skew import Skew, read_date, skew_of
 from kubetide.objects.kinds import CONFIG_MAPS, PODS
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.units.time import Duration, Instant, minutes, parse_rfc3339, seconds
 
 NOON = parse_rfc3339("2026-03-02T12:00:00Z")

@@ -14,7 +14,7 @@ from tests.cluster.answering import asking, config_map
 from kubetide.objects.kinds import CONFIG_MAPS
 from kubetide.ports.cluster import Listing
 from kubetide.ports.errors import Unavailable
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.units.time import seconds
 
 END = {"k8s.io/initial-events-end": "true"}
@@ -29,7 +29,7 @@ def line(kind, name, version="1", **metadata):
 
 
 class Streams:
-    """Streams what it is told, one piece after another, and then what comes into its queue; None ends a stream."""
+    """Streams what it is given, one piece after another, and then what comes into its queue; None ends a stream."""
 
     def __init__(self, *pieces):
         self.pieces, self.more = pieces, asyncio.Queue()

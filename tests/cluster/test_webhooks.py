@@ -25,7 +25,7 @@ from kubetide.objects.kinds import (
     VALIDATING_WEBHOOKS,
 )
 from kubetide.ports.errors import AlreadyExists, ApiError, InternalError
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.serving import make_connector
 from kubetide.testing import builders
 from kubetide.watching import Informer
@@ -175,7 +175,7 @@ def test_what_a_validating_webhook_sees():
 
 
 def test_operations_and_subresources():
-    """Each write is told as upstream tells it; an eviction is no DELETE, a collection names no object."""
+    """Each write is reported as upstream tells it; an eviction is no DELETE, a collection names no object."""
 
     async def main(b):
         await b.client.create(NAMESPACES, {"metadata": {"name": "shop"}})
@@ -204,7 +204,7 @@ def test_operations_and_subresources():
         ):
             code, answer, _ = await b.ask(*request)
             assert code < 300, answer
-        told = [
+        reported = [
             (
                 request["operation"],
                 request["resource"]["resource"],
@@ -215,7 +215,7 @@ def test_operations_and_subresources():
             )
             for request in b.hooks.requests("allow")
         ]
-        assert told == [
+        assert reported == [
             ("CREATE", "pods", "", "p", "Pod", "CreateOptions"),
             ("UPDATE", "pods", "", "p", "Pod", "UpdateOptions"),
             ("UPDATE", "pods", "", "p", "Pod", "UpdateOptions"),  # though it changes nothing
@@ -323,7 +323,7 @@ def test_calls_that_cannot_be_made():
 
 
 def test_dry_run_and_warnings():
-    """A dry run is told as one and writes nothing; what webhooks warn of comes with refusals, too."""
+    """A dry run is reported as one and writes nothing; what webhooks warn of comes with refusals, too."""
 
     async def main(b):
         await b.configure("mutating", "warn", "configmaps")

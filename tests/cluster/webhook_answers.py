@@ -31,10 +31,10 @@ _ASIDE = ("kind", "apiVersion", "metadata", "status")
 def recordable(code, answer, warnings):
     """Return an answer as it is recorded: a Status, or the name and labels of what was made."""
     if answer["kind"] == "Status":
-        told = {key: value for key, value in answer.items() if key not in _ASIDE}
+        reported = {key: value for key, value in answer.items() if key not in _ASIDE}
     else:
-        told = {"labels": answer["metadata"].get("labels"), "name": answer["metadata"]["name"]}
-    found = {"code": code, **({"warnings": warnings} if warnings else {}), "answer": told}
+        reported = {"labels": answer["metadata"].get("labels"), "name": answer["metadata"]["name"]}
+    found = {"code": code, **({"warnings": warnings} if warnings else {}), "answer": reported}
     text = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}", "UID", json.dumps(found))
     return json.loads(text.replace("a.hooks.example.com", "HOOK"))
 
@@ -46,11 +46,11 @@ def same_but_words(path, mine, recorded):
     if recorded["code"] != 500 or not begins or begins not in message:
         return mine == recorded
     end = message.index(begins) + len(begins)
-    told = mine["answer"]["message"]
+    reported = mine["answer"]["message"]
     expected = {
-        "message": told,
+        "message": reported,
         "reason": "InternalError",
         "code": 500,
-        "details": {"causes": [{"message": told.removeprefix("Internal error occurred: ")}]},
+        "details": {"causes": [{"message": reported.removeprefix("Internal error occurred: ")}]},
     }
-    return told[:end] == message[:end] and mine == {"code": 500, "answer": expected}
+    return reported[:end] == message[:end] and mine == {"code": 500, "answer": expected}

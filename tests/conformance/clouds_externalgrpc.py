@@ -110,9 +110,9 @@ async def _client_nodes(given: dict[str, Any], expected: dict[str, Any]) -> str 
         answer = await provider("NodeGroupNodes", MESSAGES["NodeGroupNodesRequest"](id="g"))
     except CloudError as error:
         return difference("error_code", expected.get("error_code"), error.error_code)
-    told = sorted((_instance(instance_of(one)) for one in answer.instances), key=_order)
+    reported = sorted((_instance(instance_of(one)) for one in answer.instances), key=_order)
     wanted = sorted((_expected_instance(one) for one in expected["instances"]), key=_order)
-    return difference("instances", wanted, told)
+    return difference("instances", wanted, reported)
 
 
 def _instance(instance: Any) -> dict[str, Any]:
@@ -177,14 +177,14 @@ async def _client_options(given: dict[str, Any], expected: dict[str, Any]) -> st
     wrong = difference("request", [expected["request_hex"]], provider.of("NodeGroupGetOptions"))
     if wrong or expected["options"] is None:
         return wrong or difference("options", None, found)
-    told = (given.get("response") or {}).get("nodeGroupAutoscalingOptions") or {}
+    reported = (given.get("response") or {}).get("nodeGroupAutoscalingOptions") or {}
     wanted = expected["options"] | {"max_node_startup_time": DEFAULT_OPTIONS["max_node_startup_time"]}
     for field, name in (
         ("scaleDownUnneededDuration", "scale_down_unneeded_time"),
         ("scaleDownUnreadyDuration", "scale_down_unready_time"),
         ("MaxNodeProvisionDuration", "max_node_provision_time"),
     ):
-        if field not in told:
+        if field not in reported:
             wanted[name] = DEFAULT_OPTIONS[name]
     return difference("options", wanted, options_in_force(found))
 

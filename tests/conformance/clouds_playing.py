@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.conformance.cases import Case, difference
 
-from kubetide.nodes.scale_up.balancing import are_similar
+from kubetide.nodes.scale_up.increase.balancing import are_similar
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.templates.template import Template
 from kubetide.objects.meta import ObjectMeta

@@ -44,7 +44,7 @@ from kubetide.ports.cloud import (
     PodPrices,
 )
 from kubetide.ports.errors import CloudError, TooManyRequests
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import ZERO, Duration, Instant, after, parse_duration, parse_rfc3339
 from kubetide.watching import Caches
 

@@ -83,7 +83,7 @@ class World:
         self.vpas: dict[tuple[str, str], dict[str, Any]] = {}
         self.pods: dict[tuple[str, str], dict[str, Any]] = {}
         self.checkpoints: dict[tuple[str, str], dict[str, Any]] = {}
-        self.told: dict[str, set[tuple[str, str]]] = {"vpas": set(), "pods": set()}
+        self.reported: dict[str, set[tuple[str, str]]] = {"vpas": set(), "pods": set()}
         self.ooms: list[Oom] = []
         self.writes: list[str] = []
         self.set_controllers(case["controllers"])
@@ -156,7 +156,7 @@ class World:
         if event.get("restart"):
             self.state, self.fresh = State(self.settings), True
             self.ooms = []
-            self.told = {"vpas": set(), "pods": set()}
+            self.reported = {"vpas": set(), "pods": set()}
 
     def samples(self, series: dict[str, list[Any]], tick: int, at: Instant) -> Samples:
         names, first, containers, cpu, memory = [], [0], [], [], []
@@ -201,8 +201,8 @@ class World:
         history = () if not self.fresh or self.settings.uses_checkpoints else self.history()
         self.fresh = False
         ooms, self.ooms = self.ooms, []
-        gone = {name: self.told[name] - set(getattr(self, name)) for name in self.told}
-        self.told = {name: set(getattr(self, name)) for name in self.told}
+        gone = {name: self.reported[name] - set(getattr(self, name)) for name in self.reported}
+        self.reported = {name: set(getattr(self, name)) for name in self.reported}
         return Delta(
             at=now,
             vpas=[

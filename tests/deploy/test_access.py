@@ -13,8 +13,8 @@ from tools.plane.build import find
 
 from kubetide.cluster import HttpCluster
 from kubetide.objects.kinds import Kind
-from kubetide.runtime.clock import run_real
 from kubetide.runtime.permissions import roles
+from kubetide.runtime.timing.clock import run_real
 from kubetide.units.time import milliseconds, seconds
 
 REVIEWS = Kind(

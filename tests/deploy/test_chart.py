@@ -17,8 +17,8 @@ from kubetide.cli.ui import command as ui_command
 from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
 from kubetide.horizontal.settings import Settings as HorizontalSettings
 from kubetide.nodes.settings import Settings as NodesSettings
-from kubetide.runtime.clock import run_real
-from kubetide.runtime.config import make_config, read_file
+from kubetide.runtime.configuration.config import make_config, read_file
+from kubetide.runtime.timing.clock import run_real
 from kubetide.units.time import seconds
 
 
@@ -131,7 +131,7 @@ def test_a_change_of_settings_restarts_the_pods(rendered):
     ],
 )
 def test_wrong_values_are_refused(helm, flags, problem):
-    """What the schema of the values knows to be wrong is told with its place."""
+    """What the schema of the values knows to be wrong is reported with its place."""
     with pytest.raises(RenderError) as found:
         render(helm, *flags)
     assert problem in str(found.value)

@@ -21,7 +21,7 @@ from tools.manifests import CHART, RenderError, render
 
 from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
 from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, NODES, PODS, VPAS
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 from kubetide.vertical.definitions import definitions
 
@@ -70,9 +70,13 @@ def test_panels_do_not_overlap(name):
 
 def test_only_documented_series_are_asked_for():
     """Each name in a query or rule stands in docs/metrics.md."""
-    told = set(re.findall(r"^\| `(\w+)` \|", (DOCS / "metrics.md").read_text(encoding="utf-8"), re.MULTILINE))
+    reported = set(
+        re.findall(r"^\| `(\w+)` \|", (DOCS / "metrics.md").read_text(encoding="utf-8"), re.MULTILINE)
+    )
     asked = set(NAME.findall(" ".join([*QUERIES, *(rule["expr"] for rule in ALERTS.values())])))
-    assert {re.sub(r"_(bucket|count)$", "", name) if name not in told else name for name in asked} <= told
+    assert {
+        re.sub(r"_(bucket|count)$", "", name) if name not in reported else name for name in asked
+    } <= reported
 
 
 def test_each_alert_has_a_heading():

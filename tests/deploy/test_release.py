@@ -122,23 +122,23 @@ def test_the_wheel_installs_and_its_commands_work(dist, tmp_path):
 def test_the_sbom_names_each_package_of_the_lock():
     """As CycloneDX 1.6: name, version, package URL, and the hashes of the files that pip accepts."""
     lock = LOCK.read_text(encoding="utf-8")
-    told = json.loads(json.dumps(sbom(lock, version(), b"wheel")))
-    assert (told["bomFormat"], told["specVersion"]) == ("CycloneDX", "1.6")
+    reported = json.loads(json.dumps(sbom(lock, version(), b"wheel")))
+    assert (reported["bomFormat"], reported["specVersion"]) == ("CycloneDX", "1.6")
     pins = re.findall(r"^([\w.-]+)==([^ \\]+)", lock, re.MULTILINE)
-    assert [(one["name"], one["version"]) for one in told["components"]] == pins
+    assert [(one["name"], one["version"]) for one in reported["components"]] == pins
     hashes = [
-        hash_["content"] for one in told["components"] for hash_ in one["externalReferences"][0]["hashes"]
+        hash_["content"] for one in reported["components"] for hash_ in one["externalReferences"][0]["hashes"]
     ]
     assert hashes == re.findall(r"sha256:(\w+)", lock)
-    references = [one["bom-ref"] for one in told["components"]]
+    references = [one["bom-ref"] for one in reported["components"]]
     assert len(set(references)) == len(references)
-    assert told["dependencies"][0]["dependsOn"] == references
+    assert reported["dependencies"][0]["dependsOn"] == references
     markers = {
-        one["name"]: one["properties"][0]["value"] for one in told["components"] if "properties" in one
+        one["name"]: one["properties"][0]["value"] for one in reported["components"] if "properties" in one
     }
     assert markers["typing-extensions"] == "python_full_version < '3.13'"
     needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    assert {re.match(r"[\w-]+", one)[0] for one in needed} <= {one["name"] for one in told["components"]}
+    assert {re.match(r"[\w-]+", one)[0] for one in needed} <= {one["name"] for one in reported["components"]}
 
 
 def test_a_tag_that_does_not_fit_is_refused():

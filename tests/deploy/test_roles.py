@@ -52,9 +52,9 @@ from kubetide.objects.kinds import (
     STORED_KINDS,
 )
 from kubetide.ports.errors import Conflict, Forbidden
-from kubetide.runtime.clock import run_real, run_virtual
 from kubetide.runtime.handover.tracker import HpaOwners
 from kubetide.runtime.permissions import roles, with_hint
+from kubetide.runtime.timing.clock import run_real, run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import milliseconds, minutes, seconds
 from kubetide.watching import Caches
@@ -442,8 +442,8 @@ def test_refused_metrics_name_the_role_beside_upstream_s_words(rendered, tmp_pat
             assert "deploy/" not in active.message
         result = CliRunner().invoke(cli, ["explain", "hpa", "web", f"--out={out}"])
         assert result.exit_code == 0, result.output
-        [told] = {one for one in result.output.splitlines() if hint in one}
-        assert "pods.metrics.k8s.io is forbidden" in told
+        [reported] = {one for one in result.output.splitlines() if hint in one}
+        assert "pods.metrics.k8s.io is forbidden" in reported
 
     run_real(main)
 
@@ -464,10 +464,10 @@ def test_a_refusal_names_the_role(role):
             for verb in grant.verbs:
                 with pytest.raises(Forbidden) as refused:
                     User(ACCOUNT).require(Wish(verb, group, named, "default"))
-                told = str(refused.value)
+                reported = str(refused.value)
                 where = f" with {grant.value}=true" if grant.value else ""
                 hint = f"; {role.kind} {role.name} of deploy/ grants it{where}"
-                assert with_hint(told, controllers) == f"{told}{hint}"
+                assert with_hint(reported, controllers) == f"{reported}{hint}"
 
 
 def test_other_errors_stay_as_they_are():

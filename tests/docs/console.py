@@ -24,8 +24,8 @@ import yaml
 
 from kubetide.cli.main import cli
 from kubetide.cli.run import configuration
+from kubetide.runtime.configuration.vpa_flags import vpa_config
 from kubetide.runtime.upstream import understand
-from kubetide.runtime.vpa_flags import vpa_config
 
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)

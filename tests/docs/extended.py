@@ -11,7 +11,7 @@ from kubetide.horizontal.metrics.types import MetricFailure, Reading, Tolerance
 from kubetide.nodes.scale_down.drain_rules import RULES, WAIT
 from kubetide.objects.hpa import MetricSpec
 from kubetide.objects.kinds import KINDS
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.scheduling import Snapshot, classify
 from kubetide.units.time import parse_rfc3339
 

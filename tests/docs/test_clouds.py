@@ -8,10 +8,10 @@ import re
 import pytest
 from tests.docs.tables import DOCS, rows, section
 
-from kubetide.clouds.aws.api import CHANGES, SERVICES
+from kubetide.clouds.aws.api import CHANGES, CREATING, SERVICES
 from kubetide.clouds.aws.errors import cause_of_code
 from kubetide.clouds.registry import CloudContext, CloudFlags, cloud_factory
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing.cloud_battery import CASES, CloudUnderTest
 from kubetide.units.time import minutes, parse_rfc3339
 
@@ -29,24 +29,26 @@ def blocks(language):
 
 
 def test_the_policy_is_of_exactly_the_calls():
-    """The policy allows the calls that the provider makes, changes apart from reads, and nothing else."""
+    """The policy allows the calls that the provider makes, changes apart from reads; creation needs those of a sentence."""
     reads, changes = (one["Action"] for one in json.loads(blocks("json")[0])["Statement"])
     wanted = {name: f"{service}:{name}" for name, service in SERVICES.items()}
     assert sorted(changes) == sorted(wanted[name] for name in CHANGES)
-    assert sorted(reads) == sorted(wanted[name] for name in SERVICES.keys() - CHANGES)
+    assert sorted(reads) == sorted(wanted[name] for name in SERVICES.keys() - CHANGES - CREATING)
+    more = section(PAGE, "### Rights").split("--node-autoprovisioning-enabled")[1]
+    assert {wanted[name] for name in CREATING} <= set(re.findall(r"`([a-z0-9]+:\w+)`", more))
 
 
 def test_errors_mean_what_the_page_says():
     """Each code of the table has the cause that stands beside it."""
     table = rows(section(PAGE, "### When machines do not come"))
-    told = {
+    reported = {
         code: MEANINGS[row[1]]
         for row in table
         if row[1] in MEANINGS
         for code in re.findall(r"`([A-Za-z]+)`", row[0])
     }
-    assert len(told) == 11
-    assert {code: cause_of_code(code) for code in told} == told
+    assert len(reported) == 11
+    assert {code: cause_of_code(code) for code in reported} == reported
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)

@@ -7,7 +7,7 @@ import re
 import pytest
 from tests.docs.tables import CLUSTER_AUTOSCALER, rows, section, with_flags
 
-from kubetide.runtime.config import ConfigError
+from kubetide.runtime.configuration.config import ConfigError
 from kubetide.runtime.upstream import Status, cluster_autoscaler_flags, understand
 from kubetide.runtime.upstream.table import own_flags
 
@@ -30,13 +30,13 @@ def test_each_kind_of_answer_is_explained():
 
 def test_the_example_of_errors_is_what_is_said():
     """The command of the page is refused in the words of the page."""
-    told = re.search(
+    reported = re.search(
         r"\$ kubetide cluster-autoscaler (.*)\nkubetide: ([^`]*)```",
         section(PAGE, "## What is wrong is said at once"),
     )
     with pytest.raises(ConfigError) as error:
-        understand(told[1].split())
-    assert str(error.value) == told[2].strip()
+        understand(reported[1].split())
+    assert str(error.value) == reported[2].strip()
 
 
 def test_own_settings_of_the_process_are_named():

@@ -17,7 +17,6 @@ from kubetide.horizontal.series import HorizontalSeries, show_sources
 from kubetide.nodes.phases import Part
 from kubetide.nodes.series import NodesSeries
 from kubetide.nodes.series.not_understood import show_not_understood
-from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.notify import Notifier
 from kubetide.runtime.series import (
     ClientSeries,
@@ -28,6 +27,7 @@ from kubetide.runtime.series import (
     show_loops,
     show_skew,
 )
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.exposition import Registry
 from kubetide.vertical.admission.controller import AdmissionController
 from kubetide.vertical.admission.series import AdmissionSeries
@@ -139,7 +139,7 @@ def documented():
 
 
 def test_the_page_has_all_parts_of_a_tick():
-    """The values of ``function`` on the page are those that can be told."""
+    """The values of ``function`` on the page are those that can be reported."""
     parts = {row[0].strip("`") for row in rows(section(PAGE, "## Nodes")) if len(row) == 3}
     assert parts == {"main", *get_args(Part)}
 
@@ -163,10 +163,10 @@ def test_labels_are_upstreams():
 
 
 def test_what_upstream_has_is_here_or_explained():
-    """Each of Cluster Autoscaler's series is told, or stands in the list of those left out; none in both."""
-    told = {name for name in registered() if name.startswith(NODES)}
-    assert told | left_out() == {f"{NODES}{name}" for name in UPSTREAM_NODES}
-    assert not told & left_out()
+    """Each of Cluster Autoscaler's series is reported, or stands in the list of those left out; none in both."""
+    reported = {name for name in registered() if name.startswith(NODES)}
+    assert reported | left_out() == {f"{NODES}{name}" for name in UPSTREAM_NODES}
+    assert not reported & left_out()
     of_pods = {f"{PODS}{name}" for name in UPSTREAM_PODS} - set(registered())
     assert of_pods == {f"{PODS}metric_computation_duration_seconds"}
     assert "`metric_computation_duration_seconds`" in PAGE

@@ -10,7 +10,7 @@ import sys
 import pytest
 from tests.docs.tables import DOCS
 
-from kubetide.runtime.records import read_records
+from kubetide.runtime.recording.records import read_records
 
 PAGE = (DOCS / "extending.md").read_text(encoding="utf-8")
 SCENARIO = """

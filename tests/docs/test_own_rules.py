@@ -16,15 +16,15 @@ from kubetide.horizontal.options.named import named_options
 from kubetide.nodes.expander import ExpanderError, parse_expanders
 from kubetide.nodes.scale_down.drain_rules import RULES, WAIT
 from kubetide.nodes.scale_down.drain_rules.named import named_rules, rules_with
-from kubetide.nodes.scale_up.demand import check_sources, named_source
+from kubetide.nodes.scale_up.pending.demand import check_sources, named_source
 from kubetide.ports.plugins import PluginNotUsable
-from kubetide.runtime.records import RecordError, read_records
-from kubetide.simulate.replay import replay
+from kubetide.runtime.recording.records import RecordError, read_records
+from kubetide.simulate.answers.replay import replay
 from kubetide.simulate.run import run_simulation
 
 PAGE = (DOCS / "extending.md").read_text(encoding="utf-8")
 OWN = """
-from kubetide.nodes.scale_up.demand import Asked
+from kubetide.nodes.scale_up.pending.demand import Asked
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
 

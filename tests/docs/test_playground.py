@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from kubetide.cli.common.playing import PlaygroundError
 from kubetide.cli.main import cli
-from kubetide.cli.playing import PlaygroundError
 from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
 
 PAGE = Path(__file__).parents[2] / "docs" / "playground.md"
@@ -119,14 +119,14 @@ def test_the_lesson(folder, monkeypatch):
         (("fault", "api-error", "--for", "ever"), "not a duration"),
     ],
 )
-def test_slips_are_told(folder, monkeypatch, words, said):
+def test_slips_are_reported(folder, monkeypatch, words, said):
     """A misspelt name or a bad number is refused with what would be right."""
     result = ask(folder, monkeypatch, *words)
     assert result.exit_code != 0
     assert said in result.output + str(result.exception)
 
 
-def test_without_a_run_the_way_to_one_is_told(tmp_path, monkeypatch):
+def test_without_a_run_the_way_to_one_is_reported(tmp_path, monkeypatch):
     """Where no run is served the command says how to start one; where it is gone, that it does not answer."""
     result = ask(tmp_path, monkeypatch, "load")
     assert isinstance(result.exception, PlaygroundError)

@@ -10,7 +10,7 @@ from tests.docs.site import led_pages
 from tests.docs.tables import DOCS, SRC
 
 from kubetide.loop import flag_names
-from kubetide.runtime.run_settings import RunSettings
+from kubetide.runtime.configuration.run_settings import RunSettings
 from kubetide.runtime.upstream import cluster_autoscaler_flags
 
 PREFIXES = re.compile(
@@ -43,13 +43,13 @@ def test_every_annotation_is_on_its_page():
     page = (DOCS / "reference" / "annotations.md").read_text(encoding="utf-8")
     code = "\n".join(path.read_text(encoding="utf-8") for path in sorted(SRC.rglob("*.py")))
     spelled = set(PREFIXES.findall(code)) - INNER
-    told = {
+    reported = {
         cell
         for row in re.findall(r"^\| (`.*?`) \|", page, re.MULTILINE)
         for cell in re.findall(r"`([^`]+)`", row)
     }
-    assert spelled - {name.removesuffix("…") for name in told} == set()
-    assert {name for name in told if f'"{name.removesuffix("…")}"' not in code} == set()
+    assert spelled - {name.removesuffix("…") for name in reported} == set()
+    assert {name for name in reported if f'"{name.removesuffix("…")}"' not in code} == set()
 
 
 @pytest.mark.parametrize("name", led_pages())

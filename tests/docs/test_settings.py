@@ -14,7 +14,7 @@ from kubetide.loop import FlagError, flag_names, loop_entry, parse_flags
 from kubetide.nodes.expander.registry import EXPANDERS, RANDOM
 from kubetide.nodes.settings import WITHOUT_FLAG
 from kubetide.nodes.settings import Settings as NodesSettings
-from kubetide.runtime.run_settings import is_setting
+from kubetide.runtime.configuration.run_settings import is_setting
 from kubetide.units.time import Duration, format_duration
 
 PAGE = (DOCS / "settings.md").read_text(encoding="utf-8")

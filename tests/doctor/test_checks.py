@@ -125,7 +125,7 @@ def test_elastic_workloads_that_nothing_follows():
 
 
 def test_a_target_of_a_kind_that_cannot_be_read_is_not_missing():
-    """Where Deployments may not be listed, none is called missing; that they are unread is told."""
+    """Where Deployments may not be listed, none is called missing; that they are unread is reported."""
     snapshot = Snapshot(now=START, hpas=(hpa("shop", "shop"),), unread={"deployments": "forbidden"})
     (one,) = diagnose(snapshot)
     assert (one.check, one.object) == ("unread", "deployments")
@@ -143,7 +143,7 @@ def test_utilization_needs_requests():
     assert found("hpa-requests", hpas=(hpa("web", "web"),), deployments=(limited,)) == []
 
 
-def test_a_metric_that_fails_is_told_in_the_words_of_the_controller():
+def test_a_metric_that_fails_is_reported_in_the_words_of_the_controller():
     """ScalingActive=False names its reason; a person's own switch-off is no finding."""
 
     def with_condition(reason):
@@ -187,14 +187,14 @@ def test_two_hpas_on_one_target():
 )
 def test_an_hpa_and_a_vpa_on_one_resource(spec, conflicts):
     """Only a VPA that changes the request that the HPA divides by is in its way."""
-    told = found("hpa-and-vpa", hpas=(hpa("web", "web"),), vpas=(vpa("web", **spec),))
-    assert bool(told) is conflicts
+    reported = found("hpa-and-vpa", hpas=(hpa("web", "web"),), vpas=(vpa("web", **spec),))
+    assert bool(reported) is conflicts
 
 
 def test_an_hpa_that_cannot_move_or_is_at_its_maximum():
     """Equal bounds and a maximum that is in the way are warnings."""
     limited = {"type": "ScalingLimited", "status": "True", "reason": "TooManyReplicas"}
-    told = found(
+    reported = found(
         "hpa-bounds",
         hpas=(
             hpa("still", "a", min_replicas=3, max_replicas=3),
@@ -202,7 +202,7 @@ def test_an_hpa_that_cannot_move_or_is_at_its_maximum():
             hpa("free", "c"),
         ),
     )
-    assert [one.object for one in told] == [
+    assert [one.object for one in reported] == [
         "HorizontalPodAutoscaler default/full",
         "HorizontalPodAutoscaler default/still",
     ]
@@ -222,8 +222,8 @@ def test_an_hpa_that_cannot_move_or_is_at_its_maximum():
 )
 def test_a_budget_that_can_never_be_met(fields, seen):
     """Shares are rounded up as the disruption controller does; a budget of no workload is left alone."""
-    told = found("budgets", pdbs=(pdb(**fields),), deployments=(deployment("web", 2),))
-    assert [one.seen.split(" (")[0] for one in told] == ([seen] if seen else [])
+    reported = found("budgets", pdbs=(pdb(**fields),), deployments=(deployment("web", 2),))
+    assert [one.seen.split(" (")[0] for one in reported] == ([seen] if seen else [])
     assert found("budgets", pdbs=(pdb(**fields),)) == []
 
 
@@ -247,11 +247,11 @@ def test_owners_that_dangle():
     assert found("owners", pods=(lost,), unread={"replicasets": "forbidden"}) == []
 
 
-def test_workloads_without_requests_are_told_once():
+def test_workloads_without_requests_are_reported_once():
     """The Deployment is named, not its ReplicaSets and pods too; one scaled to zero is left alone."""
     owned = replica_set("web-1", 2, of="web")
-    told = found("requests", deployments=(without_requests("web"),), replica_sets=(owned,))
-    assert [(one.object, one.seen) for one in told] == [
+    reported = found("requests", deployments=(without_requests("web"),), replica_sets=(owned,))
+    assert [(one.object, one.seen) for one in reported] == [
         ("Deployment default/web", "no request for cpu in app and memory in app")
     ]
 
@@ -271,26 +271,28 @@ def test_groups_at_their_maximum_matter_while_pods_wait():
     full = group("g", nodes=["n1"], maximum=1)
     assert [one.severity for one in found("group-maximum", groups=(full,))] == ["info"]
     assert [one.severity for one in found("group-maximum", groups=(full,), pods=(pod("a"),))] == ["warning"]
-    told = found("group-maximum", group_statuses=(GroupStatus("told", 0, 2, 2), GroupStatus("free", 0, 2, 1)))
-    assert [one.object for one in told] == ["node group told"]
+    reported = found(
+        "group-maximum", group_statuses=(GroupStatus("told", 0, 2, 2), GroupStatus("free", 0, 2, 1))
+    )
+    assert [one.object for one in reported] == ["node group told"]
 
 
 def test_groups_that_the_cloud_does_not_deliver_for():
-    """Backoff is told from the status ConfigMap with its error, and machines that failed from the cloud."""
+    """Backoff is reported from the status ConfigMap with its error, and machines that failed from the cloud."""
     backed_off = GroupStatus("spot", 0, 9, 1, "Backoff", "STOCKOUT", "no c5d.large in zone-a")
     failed = Instance(
         provider_id="x", state="Creating", error=InstanceError(error_code="QUOTA", error_message="too many")
     )
-    told = found(
+    reported = found(
         "group-backoff",
         group_statuses=(backed_off, GroupStatus("well", 0, 9, 1, "NoActivity")),
         groups=(group("other", instances=[failed]),),
     )
-    assert [(one.object, one.severity) for one in told] == [
+    assert [(one.object, one.severity) for one in reported] == [
         ("node group other", "critical"),
         ("node group spot", "critical"),
     ]
-    assert "STOCKOUT: no c5d.large in zone-a" in told[1].seen
+    assert "STOCKOUT: no c5d.large in zone-a" in reported[1].seen
 
 
 def test_what_the_cloud_says_of_its_groups():
@@ -324,7 +326,7 @@ def zonal(zone):
 
 
 def test_a_zonal_volume_in_a_group_over_zones():
-    """A pod with a volume in one zone is told where its group is over several, and not in a group of one zone."""
+    """A pod with a volume in one zone is reported where its group is over several, and not in a group of one zone."""
     bound = pod(
         "db",
         node="n1",
@@ -332,18 +334,18 @@ def test_a_zonal_volume_in_a_group_over_zones():
     )
     nodes = (node("n1", labels={"topology.kubernetes.io/zone": "a"}),)
 
-    def told(*zones):
+    def reported(*zones):
         offerings = tuple(Offering(zone=zone) for zone in zones)
         groups = (group("g", nodes=["n1"], offerings=offerings),)
         return found("zones", pods=(bound,), nodes=nodes, groups=groups, **zonal("a"))
 
-    (one,) = told("a", "b")
+    (one,) = reported("a", "b")
     assert one.seen == "its volume is in zone a, and node group g is over zones a, b"
-    assert told("a") == []
+    assert reported("a") == []
 
 
 def test_pods_that_keep_a_node_for_ever():
-    """A bare pod, local storage and the annotation are told with the node's price; one that may move is not."""
+    """A bare pod, local storage and the annotation are reported with the node's price; one that may move is not."""
     bare = pod("bare", node="n1", kind=None)
     stuck = pod(
         "stuck",
@@ -351,7 +353,7 @@ def test_pods_that_keep_a_node_for_ever():
         metadata={"annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}},
     )
     local = pod("local", node="n2", spec={"volumes": [{"name": "tmp", "emptyDir": {}}]})
-    told = found(
+    reported = found(
         "scale-down-blockers",
         pods=(bare, stuck, local, pod("free", node="n3")),
         nodes=(node("n1"), node("n2"), node("n3")),
@@ -361,9 +363,9 @@ def test_pods_that_keep_a_node_for_ever():
             group("dear", nodes=["n2"], price_per_hour=2.0),
         ),
     )
-    assert [(one.object, one.cost_per_hour) for one in told] == [("Node n2", 2.0), ("Node n1", 0.1)]
-    assert "default/local: LocalStorageRequested; default/stuck: NotSafeToEvictAnnotation" in told[0].seen
-    assert "default/bare: NotReplicated" in told[1].seen
+    assert [(one.object, one.cost_per_hour) for one in reported] == [("Node n2", 2.0), ("Node n1", 0.1)]
+    assert "default/local: LocalStorageRequested; default/stuck: NotSafeToEvictAnnotation" in reported[0].seen
+    assert "default/bare: NotReplicated" in reported[1].seen
 
 
 def test_competing_controllers():
@@ -394,7 +396,7 @@ def lease(name, renewed):
 
 
 def test_two_node_autoscalers():
-    """Two Leases that are held are told; one that has run out is not."""
+    """Two Leases that are held are reported; one that has run out is not."""
     ours = lease("cluster-autoscaler", START)
     (one,) = found(
         "competing-controllers", leases=(ours, lease("karpenter-leader-election", before(START, seconds(5))))
@@ -405,7 +407,7 @@ def test_two_node_autoscalers():
 
 
 def test_one_bad_object_leaves_the_others():
-    """A budget whose selector no rule understands is told by name, and the other budgets are looked at."""
+    """A budget whose selector no rule understands is reported by name, and the other budgets are looked at."""
     bad = msgspec.convert(
         {
             "metadata": {"name": "bad", "namespace": "default"},
@@ -413,12 +415,12 @@ def test_one_bad_object_leaves_the_others():
         },
         PodDisruptionBudget,
     )
-    told = found("budgets", pdbs=(bad, pdb(max_unavailable=0)), deployments=(deployment("web", 2),))
-    assert [one.object for one in told] == [
+    reported = found("budgets", pdbs=(bad, pdb(max_unavailable=0)), deployments=(deployment("web", 2),))
+    assert [one.object for one in reported] == [
         "PodDisruptionBudget default/bad",
         "PodDisruptionBudget default/budget",
     ]
-    assert "cannot be read" in told[0].seen
+    assert "cannot be read" in reported[0].seen
 
 
 def test_a_check_that_fails_leaves_the_others():
@@ -427,8 +429,10 @@ def test_a_check_that_fails_leaves_the_others():
     def fail(snapshot):
         raise ValueError(f"bad object at {snapshot.now}")
 
-    told = diagnose(Snapshot(now=START), (Check("broken", fail),))
-    assert [(one.check, one.object, one.severity) for one in told] == [("broken", "the check itself", "info")]
+    reported = diagnose(Snapshot(now=START), (Check("broken", fail),))
+    assert [(one.check, one.object, one.severity) for one in reported] == [
+        ("broken", "the check itself", "info")
+    ]
 
 
 def test_the_page_lists_the_checks():

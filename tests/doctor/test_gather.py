@@ -17,7 +17,7 @@ from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.nodes.settings import Settings
 from kubetide.objects.kinds import CONFIG_MAPS, DEPLOYMENTS, HPAS, LEASES, NAMESPACES, PDBS
 from kubetide.ports.errors import Forbidden
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import parse_rfc3339
 
@@ -88,7 +88,7 @@ def test_an_embedded_cluster_is_read_and_diagnosed():
     ]
 
 
-def test_what_may_not_be_read_is_told():
+def test_what_may_not_be_read_is_reported():
     """A kind that is refused is a finding with the server's words; the rest is looked at."""
 
     async def main(clock):

@@ -26,7 +26,7 @@ from kubetide.objects.kinds import (
 )
 from kubetide.plan.board import Board
 from kubetide.ports.errors import Invalid
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import format_rfc3339, minutes, parse_rfc3339, seconds
 from kubetide.vertical.definitions import definitions as vpa_definitions

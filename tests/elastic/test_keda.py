@@ -27,7 +27,7 @@ from kubetide.objects.kinds import DEPLOYMENTS, EVENTS, HPAS, SCALED_OBJECTS, ST
 from kubetide.objects.timetables import ScaledObject
 from kubetide.plan.board import Board
 from kubetide.ports.errors import MetricsError
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 from kubetide.units.time import Instant, minutes, parse_rfc3339, seconds
 from kubetide.watching import Caches
@@ -311,7 +311,7 @@ def test_the_protocol_is_what_protoc_reads(tmp_path):
     assert {one.name for one in theirs.service[0].method} == set(METHODS)
 
 
-def test_outcomes_are_told():
+def test_outcomes_are_reported():
     """A write that fails is an event, and the next turn tries again."""
     state = State()
     state.apply(Delta(sources=(source(),), answers=(answer(0, active=True),)))

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from kubetide.embedded.wake import Wake
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import Instant, after, seconds
 
 START = Instant(0)

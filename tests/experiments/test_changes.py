@@ -8,8 +8,8 @@ import yaml
 from tests.simulate.worlds import small
 
 from kubetide.experiments.changes import with_changes
-from kubetide.simulate.build import manifests_of
-from kubetide.simulate.scenario import ScenarioError
+from kubetide.simulate.scenarios.build import manifests_of
+from kubetide.simulate.scenarios.scenario import ScenarioError
 
 
 def changed(tmp_path, *sets, patches=()):
@@ -90,7 +90,7 @@ def test_patches_merge_add_and_delete(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("expandr=random", "did you mean `expander`?"),
         ("group/genral.max=2", "there is no group `genral`; did you mean `general`?"),
@@ -109,17 +109,17 @@ def test_patches_merge_add_and_delete(tmp_path):
         ("deploy/web.spec..x=1", "is not a path"),
     ],
 )
-def test_wrong_changes_name_the_right_ones(tmp_path, text, told):
+def test_wrong_changes_name_the_right_ones(tmp_path, text, reported):
     """The error says what was meant, or what there is."""
     with pytest.raises(ScenarioError) as failed:
         changed(tmp_path, text)
-    assert told in str(failed.value)
+    assert reported in str(failed.value)
 
 
 def test_wrong_patches_name_file_and_line(tmp_path):
     """A patch of nothing, without a name, and one that is no YAML."""
     patch = tmp_path / "patch.yaml"
-    for text, told in (
+    for text, reported in (
         ("kind: Deployment\n", "a patch names its object"),
         ("kind: Deployment\nmetadata: {name: cart}\n$patch: delete\n", "there is no Deployment default/cart"),
         ("a: [", "not valid YAML"),
@@ -127,7 +127,7 @@ def test_wrong_patches_name_file_and_line(tmp_path):
         patch.write_text(text)
         with pytest.raises(ScenarioError, match=r"patch\.yaml line \d") as failed:
             changed(tmp_path, patches=[patch])
-        assert told in str(failed.value)
+        assert reported in str(failed.value)
     with pytest.raises(ScenarioError, match="cannot be read"):
         changed(tmp_path, patches=[tmp_path / "none.yaml"])
 

@@ -62,7 +62,7 @@ def test_what_if_without_a_change(shop):
 
 @pytest.mark.slow
 def test_policies_hold_and_fail(shop, tmp_path):
-    """Each expectation is told; what fails says when and why; the XML holds the same; the exit status is 1."""
+    """Each expectation is reported; what fails says when and why; the XML holds the same; the exit status is 1."""
     policy = tmp_path / "policy.yaml"
     policy.write_text(
         yaml.safe_dump(
@@ -90,7 +90,7 @@ def test_policies_hold_and_fail(shop, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("policy", "told"),
+    ("policy", "reported"),
     [
         ("expect: [cost <= 1]\n", "missing required field `scenario`"),
         ("scenario: shop.yaml\nexpect: []\n", "line 2: expect: empty"),
@@ -102,13 +102,13 @@ def test_policies_hold_and_fail(shop, tmp_path):
         ("- a\n", "a policy is one YAML mapping"),
     ],
 )
-def test_policies_that_cannot_be_read(shop, tmp_path, policy, told):
+def test_policies_that_cannot_be_read(shop, tmp_path, policy, reported):
     """The file, the line and what is wrong; nothing is run, and the exit status is 2."""
     path = tmp_path / "policy.yaml"
     path.write_text(policy)
     result = invoke("test", path, "--out", tmp_path / "out")
     assert result.exit_code == 2
-    assert told in result.output
+    assert reported in result.output
     assert not (tmp_path / "out").exists()
 
 

@@ -12,7 +12,7 @@ from tests.simulate import made
 
 from kubetide.experiments.policies import ExpectationError, evaluate, read_expectation
 from kubetide.experiments.policies.expectations import OPERATORS, QUANTITIES, SERIES, check_subject
-from kubetide.simulate.timeline import NodeLife, summarize
+from kubetide.simulate.outcome.timeline import NodeLife, summarize
 from kubetide.units.time import after, format_rfc3339, minutes
 
 
@@ -117,7 +117,7 @@ def test_never_needs_the_whole_stretch():
 
 
 def test_always_names_the_first_step_and_the_worst_value():
-    """A count below its bound is told with where it began and how long it lasted."""
+    """A count below its bound is reported with where it began and how long it lasted."""
     found = held("always(replicas(cart) >= 3)")
     assert not found.held
     assert found.text.startswith(

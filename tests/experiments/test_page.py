@@ -8,8 +8,8 @@ from tests.simulate import made
 
 from kubetide.experiments.divergence import Divergence, Side, parting_time
 from kubetide.experiments.page import write_comparison
+from kubetide.simulate.outcome.timeline import summarize
 from kubetide.simulate.run import RunResult
-from kubetide.simulate.timeline import summarize
 
 WILD = "</script><b>bold"
 

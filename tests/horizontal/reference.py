@@ -161,18 +161,18 @@ def within(ratio):
     return 1.0 - TOLERANCE <= ratio <= 1.0 + TOLERANCE
 
 
-def of_resource(source, kind, pods, key, told, now, current):
+def of_resource(source, kind, pods, key, reported, now, current):
     resource, container = source.name, getattr(source, "container", "")
-    if told.error:
+    if reported.error:
         raise Failed
 
     def sample_of(pod):
-        sample = told.samples.get((pod.namespace, pod.name))
+        sample = reported.samples.get((pod.namespace, pod.name))
         if sample is None or (resource, container) not in sample.used:
             return None
         return One(sample.used[resource, container], sample.at, sample.window)
 
-    if not any((pod.namespace, pod.name) in told.samples for pod in pods):
+    if not any((pod.namespace, pod.name) in reported.samples for pod in pods):
         raise Failed
     percent = source.target.average_value is None
     return of_pods(
@@ -192,8 +192,8 @@ def milli(text):
     return int(text[:-1]) if text.endswith("m") else 1000 * int(text)
 
 
-def of_custom_pods(source, pods, key, selector, told, now, current):
-    values = told.pods.get((key[0], selector, source.metric.name), "not there")
+def of_custom_pods(source, pods, key, selector, reported, now, current):
+    values = reported.pods.get((key[0], selector, source.metric.name), "not there")
     if isinstance(values, str) or not values:
         raise Failed
     known = {pod.name for pod in pods}
@@ -237,18 +237,20 @@ REASONS = {
 }
 
 
-def proposal(metric, pods, key, scale, told, now):
+def proposal(metric, pods, key, scale, reported, now):
     """Return replicas and what is shown. Raises Failed with the reason."""
     current = scale.spec_replicas
     try:
         if metric.type == "Resource":
-            return of_resource(metric.resource, metric.type, pods, key, told, now, current)
+            return of_resource(metric.resource, metric.type, pods, key, reported, now, current)
         if metric.type == "ContainerResource":
-            return of_resource(metric.container_resource, metric.type, pods, key, told, now, current)
+            return of_resource(metric.container_resource, metric.type, pods, key, reported, now, current)
         if metric.type == "Pods":
-            return of_custom_pods(metric.pods, pods, key, scale.selector, told, now, current)
+            return of_custom_pods(metric.pods, pods, key, scale.selector, reported, now, current)
         source, answers = (
-            (metric.object, told.objects) if metric.type == "Object" else (metric.external, told.external)
+            (metric.object, reported.objects)
+            if metric.type == "Object"
+            else (metric.external, reported.external)
         )
         return of_value(
             source.target, answers[key[0], source.metric.name], pods, current, scale.status_replicas
@@ -260,7 +262,7 @@ def proposal(metric, pods, key, scale, told, now):
 # ── from proposals to the number ──
 
 
-def decide(view, pods, scale, told, memory, now, *, ambiguous=False):
+def decide(view, pods, scale, reported, memory, now, *, ambiguous=False):
     """Return what comes of one HPA in one tick, and note it in its memory.
 
     Args:
@@ -285,7 +287,7 @@ def decide(view, pods, scale, told, memory, now, *, ambiguous=False):
         proposals = []
         for metric in spec.metrics:
             try:
-                wanted, shown = proposal(metric, pods, (view.namespace, view.name), scale, told, now)
+                wanted, shown = proposal(metric, pods, (view.namespace, view.name), scale, reported, now)
             except Failed as failed:
                 found.failures.append(failed.args[0])
                 found.shown.append(None)

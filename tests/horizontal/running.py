@@ -1,4 +1,4 @@
-"""The controller on an embedded cluster in virtual time, with metric sources that answer as they are told."""
+"""The controller on an embedded cluster in virtual time, with metric sources that answer as they are reported."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from kubetide.objects.kinds import DEPLOYMENTS, EVENTS, HPAS, PODS
 from kubetide.plan.board import Board
 from kubetide.ports.errors import MetricsError
 from kubetide.ports.metrics import ExternalValues, ObjectValue, PodValues
-from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.guard import guarded_cluster
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import format_rfc3339, milliseconds, minutes, parse_rfc3339
 from kubetide.watching import Caches

@@ -38,7 +38,7 @@ def of(verdict, kind):
 
 
 def test_two_hpas_on_one_target():
-    """Both are told, in the same words, and neither scales."""
+    """Both are reported, in the same words, and neither scales."""
     other = worlds.hpa("twin")
     twin = worlds.scale("twin", replicas=2)
     found = verdicts_of(

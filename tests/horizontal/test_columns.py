@@ -156,10 +156,10 @@ def states(draw):
 
 
 def seen(state, columns_from):
-    return is_told(decide(state, worlds.NOW, columns_from=columns_from))
+    return is_reported(decide(state, worlds.NOW, columns_from=columns_from))
 
 
-def is_told(commands):
+def is_reported(commands):
     """All that commands and verdicts say."""
     return commands.writes, [
         (

@@ -118,7 +118,7 @@ def test_scale_downs_look_back_ten_minutes():
     assert state_of(forecast="calendar", spec={"behavior": short}).specs[KEY].down.window == minutes(1)
 
 
-def test_nodes_are_told_before_pods(memory):
+def test_nodes_are_reported_before_pods(memory):
     """On the board stands what the onset needs, its time, and when nodes are no longer held for it."""
     state = state_of(memory, forecast="calendar")
     [intent] = intents(state, NOW)
@@ -169,7 +169,7 @@ def test_explain_shows_the_score_and_what_comes(memory):
 
 
 def test_what_came_is_a_reason():
-    """What was foretold, what came and what it cost is told in one sentence."""
+    """What was foretold, what came and what it cost is reported in one sentence."""
     fields = {"foretold": 30, "came": 28.4, "at": "T", "period": "1h0m0s", "cost": 12.5}
     assert VOCABULARY.text(VOCABULARY.reason("ForetoldCame", "a/b", **fields)) == (
         "of the 30 pods' worth of load foretold for T (every 1h0m0s) 28.4 came; it cost 12.5 pod-minutes"

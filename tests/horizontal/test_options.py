@@ -90,7 +90,7 @@ def test_annotations_are_read(name, text, field, value):
         ("fallback", "average"), ("pause", "yes"), ("flap-report", "on"), ("unheard", "true"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_read_is_told_and_counts_as_not_there(name, text):
+def test_what_cannot_be_read_is_reported_and_counts_as_not_there(name, text):
     """A warning names the annotation and what to write; the HPA is decided about as without it."""
     state = state_of(200, **{name: text})
     verdict = evaluate(state, KEY, NOW)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from tests.horizontal.running import START, World
 
 from kubetide.objects.kinds import DEPLOYMENTS, EVENTS
-from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.guard import Advice
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import before, format_rfc3339, seconds
 
 BEHAVIOR = {"scaleUp": {"policies": [{"type": "Pods", "value": 4, "periodSeconds": 600}]}}
 
 
-async def told(world, size, ago):
+async def reported(world, size, ago):
     """An event of upstream's controller."""
     at = format_rfc3339(before(START, ago))
     body = {
@@ -46,8 +46,8 @@ def test_changes_before_the_start_count_by_their_events():
     """From 1 to 4 five minutes ago leaves one pod of four in ten minutes; without events all four are advised."""
 
     async def with_events(world):
-        await told(world, 1, seconds(900))
-        await told(world, 4, seconds(300))
+        await reported(world, 1, seconds(900))
+        await reported(world, 4, seconds(300))
         async with world.running():
             await world.clock.sleep(seconds(16))
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.horizontal import worlds
-from tests.horizontal.test_columns import GROUPS, KEYS, is_told, states
+from tests.horizontal.test_columns import GROUPS, KEYS, is_reported, states
 
 from kubetide.horizontal.decide import absorb, decide
 from kubetide.horizontal.decision import ScaleOutcome
@@ -135,7 +135,7 @@ def test_the_order_of_pods_plays_no_part(state, story, random):
     plain = State.from_full(msgspec.structs.replace(full, values=values, answers=()))
     other = State.from_full(msgspec.structs.replace(full, values=values, answers=(), pods=pods))
     for (_, one), (_, two) in zip(play(plain, story), play(other, story), strict=True):
-        assert is_told(one) == is_told(two)
+        assert is_reported(one) == is_reported(two)
 
 
 @pytest.mark.slow

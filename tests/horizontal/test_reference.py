@@ -65,13 +65,13 @@ def measured(draw, everyone):
     )
 
 
-def answer_from(told):
+def answer_from(reported):
     """The samples as the port gives them, containers apart."""
-    if told.error:
-        return Answer(error=told.error)
-    keys, containers, cpu, memory, there, counts = list(told.samples), [], [], [], [], []
+    if reported.error:
+        return Answer(error=reported.error)
+    keys, containers, cpu, memory, there, counts = list(reported.samples), [], [], [], [], []
     for key in keys:
-        used = told.samples[key].used
+        used = reported.samples[key].used
         whole, app = used.get(("cpu", "")), used.get(("cpu", "app"))
         parts = [("app", app or 0, whole is not None)]
         if whole is not None and whole != app:
@@ -85,8 +85,8 @@ def answer_from(told):
     samples = PodSamples(
         namespaces=tuple(space for space, _ in keys),
         names=tuple(name for _, name in keys),
-        timestamp_ns=np.array([told.samples[key].at for key in keys], np.int64),
-        window_ns=np.array([told.samples[key].window for key in keys], np.int64),
+        timestamp_ns=np.array([reported.samples[key].at for key in keys], np.int64),
+        window_ns=np.array([reported.samples[key].window for key in keys], np.int64),
         first=np.cumsum([0, *counts]),
         containers=tuple(containers),
         usage={
@@ -97,15 +97,15 @@ def answer_from(told):
     return answer_of(samples, KEYS, hpa=None, same_pods=False)
 
 
-def replies_from(told):
+def replies_from(reported):
     def reply(question, answer):
         if isinstance(answer, str):
             return Reply(question, error=answer)
         return Reply(question, milli=np.array(answer, np.int64))
 
-    found = [reply(Question("external", *key), answer) for key, answer in told.external.items()]
-    found += [reply(Question("object", *key, **ABOUT), answer) for key, answer in told.objects.items()]
-    for (space, selector, metric), answer in told.pods.items():
+    found = [reply(Question("external", *key), answer) for key, answer in reported.external.items()]
+    found += [reply(Question("object", *key, **ABOUT), answer) for key, answer in reported.objects.items()]
+    for (space, selector, metric), answer in reported.pods.items():
         question = Question("pods", space, metric, pods=selector)
         if isinstance(answer, str):
             found.append(Reply(question, error=answer))
@@ -144,9 +144,11 @@ def stories(draw):
                 del there[key]
                 gone = [key]
         same = bool(ticks) and draw(st.integers(0, 2)) == 0
-        told = ticks[-1][2] if same else draw(measured(list(there.values())))
-        told = told._replace(samples={key: one for key, one in told.samples.items() if key in there})
-        ticks.append((changed, gone, told))
+        reported = ticks[-1][2] if same else draw(measured(list(there.values())))
+        reported = reported._replace(
+            samples={key: one for key, one in reported.samples.items() if key in there}
+        )
+        ticks.append((changed, gone, reported))
         if not there:
             break
     gaps = [draw(st.sampled_from([15, 15, 31, 61, 250])) for _ in ticks]
@@ -186,7 +188,7 @@ def test_every_tick_is_as_the_plain_reference_says(story, columns_from):
     state = State()
     memories = {key: Memory() for key in GROUPS}
     there = {}
-    for number, (changed, gone, told) in enumerate(ticks):
+    for number, (changed, gone, reported) in enumerate(ticks):
         now = Instant(worlds.NOW + sum(gaps[:number]) * seconds(1))
         there |= {(pod.namespace, pod.name): pod for pod in changed}
         for key in gone:
@@ -198,8 +200,8 @@ def test_every_tick_is_as_the_plain_reference_says(story, columns_from):
                 pods=changed,
                 gone_pods=gone,
                 scales=scales,
-                answers=[answer_from(told)],
-                values=replies_from(told),
+                answers=[answer_from(reported)],
+                values=replies_from(reported),
             )
         )
         commands = decide(state, now, columns_from=columns_from)
@@ -207,7 +209,7 @@ def test_every_tick_is_as_the_plain_reference_says(story, columns_from):
         for view, scale, settled in zip(hpas, scales, result.settlements, strict=True):
             key = view.namespace, view.name
             mine = [there[pod] for pod in sorted(there) if is_mine(there[pod], key)]
-            expected = reference.decide(view, mine, scale, told, memories[key], now)
+            expected = reference.decide(view, mine, scale, reported, memories[key], now)
             event(expected.active)
             compare(view, expected, settled)
             replicas[key] = expected.desired
@@ -240,7 +242,7 @@ def compare(view, expected, settled):
                     assert milli_of(ours[1]) == theirs[1]
 
 
-def test_an_ambiguous_selector_is_told_by_the_reference_too():
+def test_an_ambiguous_selector_is_reported_by_the_reference_too():
     """Two HPAs of one target's pods are left alone by both."""
     views = [worlds.hpa("web"), worlds.hpa("also")]
     everyone = [worlds.pod("a"), worlds.pod("b")]
@@ -251,7 +253,7 @@ def test_an_ambiguous_selector_is_told_by_the_reference_too():
     state = worlds.state_of(hpas=views, pods=everyone, scales=scales, usage={("default", "a"): 900})
     settled = absorb(state, decide(state, worlds.NOW, columns_from=0), []).settlements
     by_name = {one.verdict.key[1]: one for one in settled}
-    told = Told({}, "", {}, {}, {})
+    reported = Told({}, "", {}, {}, {})
     for view, scale in zip(views, scales, strict=True):
-        expected = reference.decide(view, everyone, scale, told, Memory(), worlds.NOW, ambiguous=True)
+        expected = reference.decide(view, everyone, scale, reported, Memory(), worlds.NOW, ambiguous=True)
         compare(view, expected, by_name[view.name])

@@ -19,8 +19,8 @@ from kubetide.horizontal.state import Delta
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, PODS
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.metrics import ContainerMetrics, PodMetrics
-from kubetide.runtime.clock import run_real
-from kubetide.runtime.records import NullRecorder
+from kubetide.runtime.recording.records import NullRecorder
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 from kubetide.units.steps import AT_ONCE
 from kubetide.units.time import before, format_rfc3339, minutes

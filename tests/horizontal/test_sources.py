@@ -13,7 +13,7 @@ from tests.horizontal.running import play
 from kubetide.horizontal.controller.sources import PATIENCE, PAUSE, GuardedSource
 from kubetide.ports.errors import MetricsError
 from kubetide.ports.metrics import ExternalValues
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import seconds
 
 QUEUE = ("external", "default", "queue", "")

@@ -10,7 +10,7 @@ import pytest
 from kubetide.loop import BaseLoop, UnknownLoop, loop_entry, loop_names, parse_flags
 from kubetide.loop.runner import Runner
 from kubetide.ports.errors import CloudError, Unavailable
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import after, between, format_duration, parse_rfc3339, seconds
 
 START = parse_rfc3339("2026-03-02T12:00:00Z")
@@ -96,7 +96,7 @@ def test_what_is_under_way_wakes_the_loop_between_ticks():
     assert loop.seen == ["tick 0s", "wake 3s", "tick 10s", "wake 12s", "tick 20s"]
 
 
-def test_failures_are_told_apart_and_only_a_bug_starts_anew():
+def test_failures_are_reported_apart_and_only_a_bug_starts_anew():
     """Errors of the cloud and of the API server excuse a tick; anything else is a bug. The loop goes on."""
 
     def make(clock):

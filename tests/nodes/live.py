@@ -12,10 +12,10 @@ from tests.loops import run_alone
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.cloud import EmbeddedCloud, GroupSpec
 from kubetide.embedded.cloud.faults import NO_FAULTS
-from kubetide.embedded.controllers.deployment import DeploymentController
-from kubetide.embedded.controllers.owned_pods import PodIndex
-from kubetide.embedded.controllers.replicaset import ReplicaSetController
-from kubetide.embedded.controllers.scheduler import Scheduler
+from kubetide.embedded.controllers.scheduling.scheduler import Scheduler
+from kubetide.embedded.controllers.workloads.deployment import DeploymentController
+from kubetide.embedded.controllers.workloads.owned_pods import PodIndex
+from kubetide.embedded.controllers.workloads.replicaset import ReplicaSetController
 from kubetide.embedded.kubelet.pool import KubeletPool
 from kubetide.explain.records import Record
 from kubetide.nodes.controller import NodesController
@@ -23,8 +23,8 @@ from kubetide.nodes.core import NodesCore
 from kubetide.nodes.settings import Settings
 from kubetide.objects.kinds import CONFIG_MAPS, DEPLOYMENTS, EVENTS, NODES, PDBS, PODS, REPLICA_SETS
 from kubetide.plan.board import Board
-from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.guard import guarded_cloud, guarded_cluster
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import Duration, minutes, parse_rfc3339
 from kubetide.watching import Caches, Informer

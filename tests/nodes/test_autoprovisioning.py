@@ -15,9 +15,9 @@ from kubetide.nodes.explain.group_answers import explain_group
 from kubetide.nodes.settings import Settings
 from kubetide.ports.cloud import Cloud, NewGroup
 from kubetide.ports.errors import CloudUnsupported
-from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.clouds import open_cloud
-from kubetide.runtime.run_settings import RunSettings
+from kubetide.runtime.configuration.run_settings import RunSettings
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import after, minutes, parse_rfc3339, seconds
 
 START = parse_rfc3339("2026-03-02T08:00:00Z")
@@ -36,7 +36,7 @@ def selecting(**labels):
     return {"spec": {"template": {"spec": {"nodeSelector": labels}}}}
 
 
-def told(world, code):
+def reported(world, code):
     return [one.subject for one in world.recorder.reasons if one.code == code]
 
 
@@ -70,7 +70,7 @@ def test_a_group_is_created_used_and_deleted():
         ]
 
     world = play(story, (), creatable=(SMALL, LARGE), **ON)
-    assert told(world, "GroupDeleted") == ["auto-m5-2xlarge-zone-a"]
+    assert reported(world, "GroupDeleted") == ["auto-m5-2xlarge-zone-a"]
     memory = world.controller.state.memory
     assert (memory.made_groups, memory.empty_since) == ({}, {})
     replayed(world)
@@ -102,8 +102,8 @@ def test_a_candidate_that_cannot_be_created_is_left_out_for_a_time():
 
     faults = CloudFaults(call_failures=(broken,))
     world = play(story, (), creatable=(SMALL, LARGE), faults=faults, **ON)
-    assert told(world, "GroupNotCreated") == [SMALL.name]
-    assert told(world, "IncreaseRefused") == []
+    assert reported(world, "GroupNotCreated") == [SMALL.name]
+    assert reported(world, "IncreaseRefused") == []
     replayed(world)
 
 
@@ -125,7 +125,7 @@ def test_no_more_groups_than_the_limit(expander):
         max_autoprovisioned_node_group_count=1,
         **ON,
     )
-    assert len(told(world, "GroupCreated")) == 1
+    assert len(reported(world, "GroupCreated")) == 1
     replayed(world)
 
 
@@ -222,12 +222,12 @@ def test_a_lease_lost_between_creation_and_increase():
         assert (ids(world), len(world.nodes), world.pending) == ([SMALL.name], 1, [])
 
     world = play(story, (), creatable=(SMALL,), guard=guard, **ON)
-    assert told(world, "GroupCreated") == [SMALL.name]
+    assert reported(world, "GroupCreated") == [SMALL.name]
     replayed(world)
 
 
 def test_a_run_that_only_advises_creates_nothing():
-    """Creation and deletion are told as advice."""
+    """Creation and deletion are reported as advice."""
 
     class Never:
         def refusal(self):
@@ -239,8 +239,8 @@ def test_a_run_that_only_advises_creates_nothing():
         assert await world.cloud.refresh() == ()
 
     world = play(story, (), creatable=(SMALL,), guard=Never(), **ON)
-    assert told(world, "GroupCreationAdvised") == [SMALL.name]
-    assert told(world, "IncreaseAdvised") == [SMALL.name]
+    assert reported(world, "GroupCreationAdvised") == [SMALL.name]
+    assert reported(world, "IncreaseAdvised") == [SMALL.name]
     replayed(world)
 
 
@@ -259,13 +259,13 @@ def test_an_empty_group_of_an_earlier_process_goes():
 
 
 def test_a_group_that_cannot_be_deleted_is_tried_again_later():
-    """A refusal to delete is told once in each unneeded time."""
+    """A refusal to delete is reported once in each unneeded time."""
     broken = CallFailure(Window(START, after(START, minutes(8))), calls=("delete_group",), message="busy")
 
     async def story(world):
         await world.cloud.create_group(NewGroup(id="left", max_size=3, instance_type="m5.large"))
         await world.after(minutes(8))
-        assert len(told(world, "GroupNotDeleted")) == 2
+        assert len(reported(world, "GroupNotDeleted")) == 2
         await world.after(minutes(2))
         assert ids(world) == []
 
@@ -310,7 +310,7 @@ async def shelf(_context):
     yield Shelf()
 
 
-def test_a_provider_that_cannot_create_groups_is_told_at_the_start():
+def test_a_provider_that_cannot_create_groups_is_reported_at_the_start():
     """The error names the flag and the provider; without the flag the same provider is opened."""
 
     async def main(clock):

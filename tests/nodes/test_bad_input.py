@@ -20,7 +20,7 @@ from kubetide.objects.policy import PodDisruptionBudget
 from kubetide.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
 from kubetide.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubetide.objects.workload import DaemonSet, ReplicaSet
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import minutes
 
@@ -195,9 +195,9 @@ def test_other_pods_are_served(what):
     assert not [event for event in world.events if event.name == "odd" and event.reason == "TriggeredScaleUp"]
     assert [event.reason for event in world.events if event.name == "good"] == ["TriggeredScaleUp"]
     world.tick(at=minutes(1))
-    (told,) = [event for event in world.events if event.name == "odd"]
-    assert told.reason == "NotTriggerScaleUp"
-    assert told.message.startswith("pod didn't trigger scale-up: 1 ")
+    (reported,) = [event for event in world.events if event.name == "odd"]
+    assert reported.reason == "NotTriggerScaleUp"
+    assert reported.message.startswith("pod didn't trigger scale-up: 1 ")
 
 
 def test_a_circle_of_volumes_ends():
@@ -229,7 +229,7 @@ def played(main):
     return run_virtual(run, start=live.START)
 
 
-def test_what_is_passed_over_is_told_on_the_object():
+def test_what_is_passed_over_is_reported_on_the_object():
     """A node, a slice and a budget that cannot be read get an event each, and once; nodes are bought all the same."""
 
     async def main(world, clock):
@@ -257,12 +257,12 @@ def test_what_is_passed_over_is_told_on_the_object():
         await world.deploy(replicas=3, cpu="900m")
         await clock.sleep(minutes(5))
         events = [one for one in (await world.cluster.list(EVENTS)).items if one.reason == "NotUnderstood"]
-        told = {
+        reported = {
             (one.involved_object.kind, one.involved_object.name): (one.message, one.count) for one in events
         }
-        return told, world.controller.not_understood, len(world.nodes)
+        return reported, world.controller.not_understood, len(world.nodes)
 
-    told, counted, nodes = played(main)
+    reported, counted, nodes = played(main)
     of_node = (
         'status.allocatable[cpu]: "5Gi5" is not a quantity: unable to parse quantity\'s suffix; '
         "it counts as none until a quantity such as 500m or 2Gi is reported"
@@ -275,7 +275,7 @@ def test_what_is_passed_over_is_told_on_the_object():
         'spec.selector: "Bogus" is not a valid label selector operator; until it is mended the budget '
         "holds for all pods of its namespace"
     )
-    assert told == {
+    assert reported == {
         ("Node", "odd"): (of_node, 1),
         ("ResourceSlice", "odd-gpu"): (of_slice, 1),
         ("PodDisruptionBudget", "odd"): (of_budget, 1),
@@ -290,7 +290,7 @@ def test_what_is_passed_over_is_told_on_the_object():
 
 @pytest.mark.parametrize(("resource", "amount"), [("cpu", "9.2e18"), ("memory", "1e30")])
 def test_a_node_of_absurd_size_holds_nothing_back(resource, amount):
-    """A node in no group that says more than any machine has is told, and others are bought as without it."""
+    """A node in no group that says more than any machine has is reported, and others are bought as without it."""
 
     async def story(world):
         await world.cluster.create(

@@ -7,8 +7,8 @@ import pytest
 from tests.nodes.frozen import START, deployment, pod, pods, replica_set
 from tests.nodes.requests import buffer, pod_template, world
 
-from kubetide.nodes.buffers.names import template_name
-from kubetide.nodes.buffers.translate import replicas_of
+from kubetide.nodes.capacity.buffers.names import template_name
+from kubetide.nodes.capacity.buffers.translate import replicas_of
 from kubetide.nodes.explain.buffers import explain_buffer
 from kubetide.units.time import minutes, seconds
 

@@ -6,7 +6,7 @@ import pytest
 from tests.nodes.frozen import group, pods, template
 from tests.nodes.requests import quota, world
 
-from kubetide.nodes.quotas import InvalidQuota, quota_of
+from kubetide.nodes.capacity.quotas import InvalidQuota, quota_of
 from kubetide.units.time import seconds
 
 GPU = {"matchLabels": {"pool": "gpu"}}

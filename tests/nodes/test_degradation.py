@@ -7,7 +7,7 @@ from tests.nodes.frozen import World, group, node, pods
 
 from kubetide.nodes.core import decode_delta, encode_delta
 from kubetide.nodes.decision import IncreaseSize
-from kubetide.nodes.scale_up.degradation import PART
+from kubetide.nodes.scale_up.pending.degradation import PART
 from kubetide.nodes.state import Delta
 from kubetide.units.time import minutes, seconds
 

@@ -14,14 +14,14 @@ from kubetide.nodes.core import decode_delta, encode_delta
 from kubetide.nodes.delta import Delta, Gone
 from kubetide.nodes.explain.answers import explain_pod
 from kubetide.nodes.explain.group_answers import explain_group
-from kubetide.nodes.explain.node_fit import explain_on_nodes
+from kubetide.nodes.explain.waiting.node_fit import explain_on_nodes
 from kubetide.nodes.export import copy_state, export_state
 from kubetide.nodes.facts.devices import DeviceChanges
 from kubetide.objects.kinds import DEVICE_KINDS, PODS, RESOURCE_CLAIMS
 from kubetide.objects.resource import DeviceClass, DeviceTaint, ResourceClaim, ResourceSlice
 from kubetide.ports.cloud import Instance
-from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.permissions import with_hint
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import after, format_rfc3339, minutes, seconds
 
@@ -250,7 +250,7 @@ POOL = "gpu.test/template-template-node-for-gpu"
     ],
     ids=["too many", "none", "an incomplete pool", "only together"],
 )
-def test_it_is_told_what_devices_are_short(claims, slices, why):
+def test_it_is_reported_what_devices_are_short(claims, slices, why):
     """Beside upstream's words stands what each request wants, and what a new node has of it."""
     names = [{"name": one.metadata.name, "resourceClaimName": one.metadata.name} for one in claims]
     waiting = pod("p", spec={"resourceClaims": names})
@@ -258,8 +258,8 @@ def test_it_is_told_what_devices_are_short(claims, slices, why):
     known = devices(claims=claims)
     world = World(pods=[waiting], groups=[group("gpu", made=made)], devices=known)
     world.tick()
-    (told,) = explain_pod(world.state, ("default", "p"), world.now).groups
-    assert told.why == f"cannot allocate all claims ({why})"
+    (reported,) = explain_pod(world.state, ("default", "p"), world.now).groups
+    assert reported.why == f"cannot allocate all claims ({why})"
     assert world.messages("NotTriggerScaleUp") == [
         "pod didn't trigger scale-up: 1 cannot allocate all claims"
     ]
@@ -296,7 +296,7 @@ def asking(*alternatives):
     ],
     ids=["in use", "a taint", "alternatives"],
 )
-def test_it_is_told_what_is_free_of_a_live_node(wanted, tainted, why):
+def test_it_is_reported_what_is_free_of_a_live_node(wanted, tainted, why):
     """What another pod has counts as there and not as free; so does a device that is tainted."""
     offered = slice_of("n1", 2)
     if tainted:
@@ -311,8 +311,8 @@ def test_it_is_told_what_is_free_of_a_live_node(wanted, tainted, why):
         devices=devices(slices=[offered], claims=[wanted, taken]),
     )
     world.tick()
-    (told,) = explain_on_nodes(world.state, ("default", "p")).verdicts
-    assert told.why == f"cannot allocate all claims ({why})"
+    (reported,) = explain_on_nodes(world.state, ("default", "p")).verdicts
+    assert reported.why == f"cannot allocate all claims ({why})"
 
 
 STAYS = {"metadata": {"annotations": {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}}}
@@ -448,8 +448,8 @@ def test_a_cluster_that_refuses_devices_is_served_without_them():
         await add_pod_with_claim(world)
         await clock.sleep(minutes(3))
         caches = world.caches
-        told = {with_hint(caches.of(kind).last_error, ("nodes",)) for kind in DEVICE_KINDS}
-        assert all(one.endswith("; ClusterRole kubetide-nodes of deploy/ grants it") for one in told)
+        reported = {with_hint(caches.of(kind).last_error, ("nodes",)) for kind in DEVICE_KINDS}
+        assert all(one.endswith("; ClusterRole kubetide-nodes of deploy/ grants it") for one in reported)
         assert world.controller.state.devices.unread == tuple(kind.plural for kind in DEVICE_KINDS)
         return len(world.nodes)
 

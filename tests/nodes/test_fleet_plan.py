@@ -10,10 +10,10 @@ from tests.nodes.frozen import World, group, pods, template
 from tests.nodes.test_inter_pod_rules import HOSTNAME, ZONE, apart, near, spread
 from tests.scheduling import inter_pod, plain
 
-from kubetide.nodes.least_cost.offers import Offer
-from kubetide.nodes.least_cost.plan import Item, plan_nodes, play
-from kubetide.nodes.least_cost.solver.inter_pod import is_plain
-from kubetide.nodes.scale_up.evaluate import evaluate_templates
+from kubetide.nodes.expander.least_cost.offers import Offer
+from kubetide.nodes.expander.least_cost.plan import Item, plan_nodes, play
+from kubetide.nodes.expander.least_cost.solver.inter_pod import is_plain
+from kubetide.nodes.scale_up.choosing.evaluate import evaluate_templates
 from kubetide.nodes.templates.matrix import TemplateMatrix
 from kubetide.nodes.templates.template import Template
 from kubetide.ports.cloud import NodeGroup

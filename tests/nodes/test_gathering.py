@@ -18,7 +18,7 @@ from kubetide.nodes.state import State
 from kubetide.objects.kinds import NODES, PODS
 from kubetide.objects.pod import Pod
 from kubetide.ports.cluster import Listing
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import parse_rfc3339, seconds
 from kubetide.watching import Caches

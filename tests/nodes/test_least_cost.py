@@ -310,7 +310,7 @@ def test_only_what_may_take_long_is_offloaded(expander, offloaded):
 
 def test_a_search_that_was_cut_says_so(monkeypatch):
     """Where the work allowed does not suffice the reasons say that it is the best so far."""
-    monkeypatch.setattr("kubetide.nodes.least_cost.buy.MOST_WORK", 100)
+    monkeypatch.setattr("kubetide.nodes.expander.least_cost.buy.MOST_WORK", 100)
     wanted = [
         pod(f"p{at}", cpu=f"{300 + 137 * at}m", memory=f"{1 + at % 5}Gi", of=f"w{at}") for at in range(20)
     ]

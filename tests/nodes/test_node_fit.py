@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from tests.nodes.frozen import World, node, pod, pods
 from tests.nodes.test_inter_pod_rules import ZONE, apart, near, spread
 
-from kubetide.nodes.explain.node_fit import explain_on_nodes
-from kubetide.nodes.explain.node_lines import node_lines
+from kubetide.nodes.explain.waiting.node_fit import explain_on_nodes
+from kubetide.nodes.explain.waiting.node_lines import node_lines
 from kubetide.objects.node import Taint
 from kubetide.scheduling import Snapshot, classify_unbound
 
@@ -136,7 +136,7 @@ def test_a_host_port_that_is_taken():
     assert verdict.verified
 
 
-def test_nodes_that_say_the_same_are_told_together_and_the_nearest_first():
+def test_nodes_that_say_the_same_are_reported_together_and_the_nearest_first():
     """Takers come first, then those that need least; equal verdicts are one line."""
     nodes = [node("n1"), tainted("n2", "a", "b"), tainted("n3", "a", "b"), node("n4", cpu="1")]
     found = asked(nodes, [], pod("x", cpu="2"))

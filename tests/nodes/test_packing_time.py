@@ -7,7 +7,7 @@ from tests.nodes.frozen import World, group, node, pods, template
 
 from kubetide.nodes.core import decode_delta, encode_delta
 from kubetide.nodes.decision import IncreaseSize
-from kubetide.nodes.scale_up.choice import GROUPS_IN_A_STEP
+from kubetide.nodes.scale_up.choosing.choice import GROUPS_IN_A_STEP
 from kubetide.nodes.state import Delta
 from kubetide.units.time import minutes, seconds
 

@@ -1,4 +1,4 @@
-"""The expanders that upstream calls priority and price: what wins, what is told, what is left out."""
+"""The expanders that upstream calls priority and price: what wins, what is reported, what is left out."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_highest_number_that_matches_wins(text, chosen):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         (None, ["PriorityConfigMapInvalid"]),
         ("", ["PriorityConfigMapInvalid"]),
@@ -54,11 +54,11 @@ def test_the_highest_number_that_matches_wins(text, chosen):
         ("10: [spot]", ["PriorityConfigMapNotMatchedGroup"]),
     ],
 )
-def test_a_map_that_is_wrong_is_told_and_holds_nothing_up(text, told):
+def test_a_map_that_is_wrong_is_reported_and_holds_nothing_up(text, reported):
     """Whatever the map says some group grows, and an event on it says what is wrong."""
     world = world_of(text)
     assert len(grown(world)) == 1
-    assert warnings(world) == told
+    assert warnings(world) == reported
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ import pytest
 from tests.nodes.frozen import START, pod, pods
 from tests.nodes.requests import ATOMIC, pod_template, request, world
 
+from kubetide.nodes.capacity.provisioning.queue import retry_time
 from kubetide.nodes.decide import absorb, decide
 from kubetide.nodes.decision import DeleteRequest, Outcomes, WriteStatus
 from kubetide.nodes.explain.answers import explain_pod
 from kubetide.nodes.explain.requests import explain_request
-from kubetide.nodes.provisioning.queue import retry_time
 from kubetide.units.time import after, before, format_rfc3339, hours, minutes, parse_rfc3339, seconds
 
 SMALL = pod_template("small", cpu="1")
@@ -246,9 +246,9 @@ def test_pods_of_a_request_say_so():
     assert event.message == (
         "Unschedulable pod didn't trigger scale-up, because it's consuming ProvisioningRequest default/gang"
     )
-    told = explain_pod(held.state, ("default", "c"), START).sentence
-    assert "annotation" in told
-    assert "default/gang" in told
+    reported = explain_pod(held.state, ("default", "c"), START).sentence
+    assert "annotation" in reported
+    assert "default/gang" in reported
     off = world(pods=[consumer("c", "gang", cpu="5")])
     assert "--enable-provisioning-requests" in explain_pod(off.state, ("default", "c"), START).sentence
 

@@ -14,7 +14,7 @@ from kubetide.nodes.state import Gone, State
 from kubetide.objects.kinds import PODS, REPLICATION_CONTROLLERS, STORED_KINDS
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.workload import ReplicationController, ReplicationControllerSpec
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import seconds
 from kubetide.watching import Caches
 

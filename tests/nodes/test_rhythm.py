@@ -8,7 +8,7 @@ from tests.nodes.frozen import START, World, group, node, pod, pods, template
 from kubetide.nodes.decision import AddTaint
 from kubetide.nodes.explain.group_answers import explain_group
 from kubetide.nodes.facts.nodes import TO_BE_DELETED
-from kubetide.nodes.scale_down.evictions import turn_of
+from kubetide.nodes.scale_down.deletion.evictions import turn_of
 from kubetide.nodes.settings import Settings, drain_turns, parse_drain_turns
 from kubetide.units.time import minutes
 

@@ -25,7 +25,7 @@ from kubetide.nodes.decision import DecreaseTarget, DeleteInstances, RemoveTaint
 from kubetide.nodes.export import copy_state
 from kubetide.nodes.registry.status_map import without_probes
 from kubetide.nodes.scale_down.memory import Deletion
-from kubetide.nodes.scale_up.demand import lead_of
+from kubetide.nodes.scale_up.pending.demand import lead_of
 from kubetide.nodes.state import Delta, Gone
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.node import Namespace
@@ -204,7 +204,7 @@ def test_request_that_times_out_is_taken_back():
 
 
 def test_machines_that_cannot_be_made_are_removed():
-    """A machine with a creation error is deleted and its group left out; the error is told once."""
+    """A machine with a creation error is deleted and its group left out; the error is reported once."""
     world = World(pods=[pod("a")], groups=[group("g")])
     world.tick()
     error = InstanceError(error_class="OutOfResource", error_code="STOCKOUT", error_message="none left")

@@ -49,14 +49,16 @@ def made(number, owner="uid-of-web", label="a", cpu="1", volumes=("token",), pha
         ],
         "volumes": [{"name": names[one], **kinds[one]} for one in volumes],
     }
-    told = {"name": "app", "resources": {"requests": resized}} if resized else {"name": "app", "ready": True}
+    reported = (
+        {"name": "app", "resources": {"requests": resized}} if resized else {"name": "app", "ready": True}
+    )
     body["status"] = {
         "phase": phase,
         "conditions": [
             {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"},
             {"type": "PodScheduled", "status": "True"},
         ],
-        "containerStatuses": [told],
+        "containerStatuses": [reported],
     }
     return msgspec.convert({"apiVersion": "v1", "kind": "Pod", **body}, Pod)
 

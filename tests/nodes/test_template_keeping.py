@@ -9,7 +9,7 @@ from kubetide.embedded.cloud import GroupSpec, InstanceType
 from kubetide.nodes.templates.keeping import CONFIG_MAP, DATA_KEY, read_learned
 from kubetide.objects.kinds import CONFIG_MAPS
 from kubetide.ports.errors import NotFound, Unavailable
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import minutes
 
 WRONG = InstanceType(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.scheduling import inter_pod
 
-from kubetide.nodes.scale_up.evaluate import evaluate_templates
+from kubetide.nodes.scale_up.choosing.evaluate import evaluate_templates
 from kubetide.nodes.templates.matrix import TemplateMatrix
 from kubetide.nodes.templates.template import Template
 from kubetide.scheduling import ClusterFacts, Snapshot, classify, fresh_node

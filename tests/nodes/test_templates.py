@@ -195,7 +195,7 @@ amounts = st.builds(
 )
 
 
-def told(entries):
+def reported(entries):
     return [(one.instance_type, one.image, one.allocatable) for one in entries]
 
 
@@ -212,13 +212,13 @@ def test_the_order_of_looking_does_not_count(seen, order):
     known = after_all(seen)
     shuffled = list(seen)
     order.shuffle(shuffled)
-    assert told(after_all(shuffled)) == told(known)
+    assert reported(after_all(shuffled)) == reported(known)
     assert all(with_amounts(known, one, 100) is None for one in seen)
     both = merged(Learned(types={"t": known}), Learned(types={"t": after_all(seen[:3])}))
-    assert told(both.types["t"]) == told(known)[: len(both.types["t"])]
+    assert reported(both.types["t"]) == reported(known)[: len(both.types["t"])]
 
 
-def test_images_that_are_not_told_apart_count_together():
+def test_images_that_are_not_reported_apart_count_together():
     """Where a template says nothing of its image the least over all images holds."""
     entries = (
         SeenAmounts(instance_type="t", image={"kubernetes.io/os": "linux"}, allocatable={"memory": "9"}),
@@ -472,22 +472,22 @@ def test_nodes_that_share_their_amounts_teach_as_if_each_were_looked_at():
 
 
 def test_series_tell_how_right_the_last_template_was():
-    """The error by resource, the time to ready and the number of joins are told by group; a group that is gone has none."""
+    """The error by resource, the time to ready and the number of joins are reported by group; a group that is gone has none."""
     world = joined()
     registry = Registry()
     gauges = TemplateGauges(registry)
     gauges.collect(world.state)
-    told = registry.text().decode()
-    assert 'kubetide_node_template_error_ratio{node_group="b",resource="memory"} 3' in told
-    assert 'kubetide_node_time_to_ready_seconds{node_group="b"} 40' in told
-    assert 'kubetide_node_joins_total{node_group="b"} 1' in told
+    reported = registry.text().decode()
+    assert 'kubetide_node_template_error_ratio{node_group="b",resource="memory"} 3' in reported
+    assert 'kubetide_node_time_to_ready_seconds{node_group="b"} 40' in reported
+    assert 'kubetide_node_joins_total{node_group="b"} 1' in reported
     world.state.set_groups(())
     gauges.collect(world.state)
     assert 'error_ratio{node_group="b"' not in registry.text().decode()
 
 
-def test_what_new_nodes_have_left_is_told_by_size():
-    """The pods of DaemonSets are taken off; groups of one size are told once, those that may have no node not at all."""
+def test_what_new_nodes_have_left_is_reported_by_size():
+    """The pods of DaemonSets are taken off; groups of one size are reported once, those that may have no node not at all."""
     groups = [
         group("a", made=CATALOGUE),
         group("b", made=CATALOGUE),

@@ -15,8 +15,8 @@ from kubetide.nodes.facts.volumes import VolumeChanges
 from kubetide.objects.kinds import CLAIMS, PODS, STORAGE_CLASSES, VOLUME_KINDS
 from kubetide.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubetide.ports.errors import Forbidden
-from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.permissions import with_hint
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import minutes, seconds
 
@@ -174,8 +174,8 @@ def test_a_cluster_that_refuses_volume_objects_is_served_without_them():
         await add_pod_with_claim(world)
         await clock.sleep(minutes(3))
         caches = world.caches
-        told = {with_hint(caches.of(kind).last_error, ("nodes",)) for kind in VOLUME_KINDS}
-        assert all(one.endswith("; ClusterRole kubetide-nodes of deploy/ grants it") for one in told)
+        reported = {with_hint(caches.of(kind).last_error, ("nodes",)) for kind in VOLUME_KINDS}
+        assert all(one.endswith("; ClusterRole kubetide-nodes of deploy/ grants it") for one in reported)
         assert world.controller.state.volumes.unread == tuple(kind.plural for kind in VOLUME_KINDS)
         return len(world.nodes)
 

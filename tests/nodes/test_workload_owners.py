@@ -10,7 +10,7 @@ from kubetide.nodes.controller.gather import Gatherer
 from kubetide.nodes.export import export_state
 from kubetide.nodes.state import Delta, State
 from kubetide.objects.kinds import JOBS, STATEFUL_SETS
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import parse_rfc3339, seconds
 from kubetide.watching import Caches
 

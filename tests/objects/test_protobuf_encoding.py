@@ -19,19 +19,19 @@ BUILT_IN = [
 NOT_OF_EVERY_KIND = {"lastHeartbeatTime", "lastUpdateTime", "collisionCount", "tolerance"}
 
 
-def lost(told, back, where=""):
+def lost(reported, back, where=""):
     """Return where something that was told did not come back."""
-    if isinstance(told, dict):
+    if isinstance(reported, dict):
         found = [
             lost(value, back.get(name), f"{where}.{name}")
-            for name, value in told.items()
+            for name, value in reported.items()
             if name not in NOT_OF_EVERY_KIND and (value or name in back)
         ]
-    elif isinstance(told, list):
-        pairs = zip(told, back or [], strict=True)
+    elif isinstance(reported, list):
+        pairs = zip(reported, back or [], strict=True)
         found = [lost(one, other, f"{where}[{at}]") for at, (one, other) in enumerate(pairs)]
     else:
-        return [] if told == back else [f"{where}: {told} became {back}"]
+        return [] if reported == back else [f"{where}: {reported} became {back}"]
     return [place for places in found for place in places]
 
 

@@ -13,7 +13,7 @@ from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeco
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import KINDS
 from kubetide.ports.errors import ApiError
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 
 _STRUCT = re.compile(r"(?<=Invalid value: )[\[{].*[\]}](?=: )")
 """A value that upstream shows as it is in Go."""

@@ -23,7 +23,7 @@ from tests.plane.scheduling import PATIENCE, said
 
 from kubetide.cluster import HttpCluster
 from kubetide.embedded.controllers import DeviceCache
-from kubetide.embedded.controllers.why_nowhere import failure
+from kubetide.embedded.controllers.scheduling.why_nowhere import failure
 from kubetide.objects.kinds import (
     DEVICE_CLASSES,
     NODES,
@@ -33,7 +33,7 @@ from kubetide.objects.kinds import (
     RESOURCE_SLICES,
 )
 from kubetide.objects.pod import pod_condition
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.scheduling import ERROR, Snapshot, classify
 from kubetide.scheduling.devices.allocation import plan_claims
 from kubetide.scheduling.pods.device_use import claims_of_pod

@@ -85,7 +85,7 @@ class Walk:
         return await kubectl(self.place.plane, f"--namespace={self.place.home}", *arguments)
 
     async def scene(
-        self, name: str, hpa: str, shown: str, *reasons: str, says: str = "", told: str = ""
+        self, name: str, hpa: str, shown: str, *reasons: str, says: str = "", reported: str = ""
     ) -> None:
         """Wait until kubectl shows this row and the conditions have these reasons, and keep what there is.
 
@@ -99,14 +99,14 @@ class Walk:
         """
         wanted = [hpa, *re.split(r"\s{2,}", shown)]
         deadline = self.place.deadline()
-        while not isinstance(found := await self._look(hpa, wanted, list(reasons), says, told), Scene):
+        while not isinstance(found := await self._look(hpa, wanted, list(reasons), says, reported), Scene):
             in_time = self.place.clock.monotonic() < deadline
-            assert in_time, f"{name}: {found} in place of {wanted} {reasons} {says} {told}"
+            assert in_time, f"{name}: {found} in place of {wanted} {reasons} {says} {reported}"
             await self.place.pause()
         self.scenes[name] = found
 
     async def _look(
-        self, hpa: str, wanted: list[str], reasons: list[str], says: str, told: str
+        self, hpa: str, wanted: list[str], reasons: list[str], says: str, reported: str
     ) -> Scene | object:
         """Return the scene where it is as wanted, what there is where it is not."""
         status = await self._status(hpa)
@@ -119,7 +119,7 @@ class Walk:
             return shown
         events = await self._events(hpa)
         failed = [one for one in conditions if one["reason"] not in self.passing]
-        if told not in str(events) or not _all_told(failed, events):
+        if reported not in str(events) or not _all_reported(failed, events):
             return events
         described = await self.kubectl("describe", "hpa", hpa)
         # It has not gone on in the meantime, and no event came late.
@@ -151,7 +151,7 @@ class Walk:
 
     def _plain(self, described: str) -> str:
         """Take out what no two runs have in common: times, and how often and in which order events came."""
-        told: list[str] = []
+        reported: list[str] = []
         events: list[str] = []
         for line in self._named(described).splitlines():
             if line.startswith(("  Normal", "  Warning")):
@@ -159,29 +159,29 @@ class Walk:
                 if reason not in self.passing:
                     events.append(f"  {kind}  {reason}  {source}  {text}")
             elif not line.startswith("CreationTimestamp:"):
-                told.append(re.sub(r"(?<=\S)(\s{2,}|\t+)", "  ", line).rstrip())
-        if not events and "Events:" in told:
+                reported.append(re.sub(r"(?<=\S)(\s{2,}|\t+)", "  ", line).rstrip())
+        if not events and "Events:" in reported:
             # Without a heading where all were left out, as where there were none.
-            told = [*told[: told.index("Events:")], "Events:  <none>"]
-        return "\n".join([*told, *sorted(events)])
+            reported = [*reported[: reported.index("Events:")], "Events:  <none>"]
+        return "\n".join([*reported, *sorted(events)])
 
 
-def _all_told(conditions: list[Json], events: list[Json]) -> bool:
+def _all_reported(conditions: list[Json], events: list[Json]) -> bool:
     """Whether the events are there that come with failures: each is written beside the status, not before it.
 
     A metric that fails has two, its own and the one of what could not be computed for want of it.
     """
-    told = [(event["reason"], event["message"]) for event in events]
+    reported = [(event["reason"], event["message"]) for event in events]
     for condition in conditions:
         reason, failure = condition["reason"], condition["message"]
         if not reason.startswith("Failed"):
             continue
         # "the HPA was unable to ...: ERROR", as the event has only the error.
-        errors = [message for _, message in told if failure.endswith(f": {message}")]
+        errors = [message for _, message in reported if failure.endswith(f": {message}")]
         if not errors:
             return False
         if reason.endswith("Metric") and not any(
-            other == COMPUTED and message.endswith(f": {errors[0]}") for other, message in told
+            other == COMPUTED and message.endswith(f": {errors[0]}") for other, message in reported
         ):
             return False
     return True

@@ -175,11 +175,11 @@ async def by_hand(walk: Walk) -> None:
     await scale(0)
     await walk.scene("off", app, row.format("<unknown>", 2, 0), GOT, "ScalingDisabled", WITHIN)
     await scale(1)
-    told = "New size: 2; reason: Current number of replicas below Spec.MinReplicas"
-    await walk.scene("on again", app, row.format("50%", 2, 2), READY, VALID, WITHIN, told=told)
+    reported = "New size: 2; reason: Current number of replicas below Spec.MinReplicas"
+    await walk.scene("on again", app, row.format("50%", 2, 2), READY, VALID, WITHIN, reported=reported)
     await scale(6)
-    told = "New size: 4; reason: Current number of replicas above Spec.MaxReplicas"
-    await walk.scene("from six", app, row.format("50%", 2, 2), READY, VALID, WITHIN, told=told)
+    reported = "New size: 4; reason: Current number of replicas above Spec.MaxReplicas"
+    await walk.scene("from six", app, row.format("50%", 2, 2), READY, VALID, WITHIN, reported=reported)
     await walk.kubectl("patch", "hpa", app, "--patch", '{"spec": {"minReplicas": 3}}')
     await walk.scene("at least three", app, row.format("33%", 3, 3), READY, VALID, FEW)
 

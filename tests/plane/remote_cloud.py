@@ -66,13 +66,13 @@ class _Refusal(msgspec.Struct):
 
 
 @asynccontextmanager
-async def serving(cloud: Cloud, socket: str, told: Telling = tuple):
+async def serving(cloud: Cloud, socket: str, reported: Telling = tuple):
     """Serve a cloud on a socket; return the Ledger. ``told`` gives the groups as others are to see them."""
     ledger = Ledger()
 
     async def refresh(_request):
         ledger.looks += 1
-        return _json(told(await cloud.refresh()))
+        return _json(reported(await cloud.refresh()))
 
     async def command(request):
         call = msgspec.convert(await request.json(), Call)

@@ -29,13 +29,13 @@ from tests.plane.running import Plane, running_plane
 
 from kubetide.cluster import HttpCluster
 from kubetide.embedded.controllers import VolumeCache
-from kubetide.embedded.controllers.why_nowhere import why_nowhere
+from kubetide.embedded.controllers.scheduling.why_nowhere import why_nowhere
 from kubetide.objects.kinds import NAMESPACES, NODES, PODS
 from kubetide.objects.meta import Key
 from kubetide.objects.node import Namespace, Node
 from kubetide.objects.pod import Pod, pod_condition
 from kubetide.ports.clock import Clock
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.scheduling import UNSCHEDULABLE, ClusterFacts, Int64Vector, PodClass, Snapshot, classify
 from kubetide.scheduling.pods.volume_use import claims_of
 from kubetide.scheduling.scoring import DEFAULT, PROFILES, ScoredSnapshot, incoming

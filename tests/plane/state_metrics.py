@@ -53,7 +53,7 @@ def state_metrics(plane: Plane):
         yield StateMetrics(port)
 
 
-async def count_usage(place: Town, told: Exporter) -> None:
+async def count_usage(place: Town, reported: Exporter) -> None:
     """Let an exporter say how much CPU time each container of the town has had, as cAdvisor does."""
     before = place.clock.monotonic()
     while True:
@@ -66,7 +66,7 @@ async def count_usage(place: Town, told: Exporter) -> None:
                 if milli is not None:
                     labels = f'namespace="{namespace}",pod="{name}",container="{container.name}"'
                     series = f"container_cpu_usage_seconds_total{{{labels}}}"
-                    there[series] = told.series.get(series, 0.0) + milli / 1000 * to_seconds(now - before)
-        told.series.clear()
-        told.series.update(there)
+                    there[series] = reported.series.get(series, 0.0) + milli / 1000 * to_seconds(now - before)
+        reported.series.clear()
+        reported.series.update(there)
         before = now

@@ -15,7 +15,7 @@ from tests.plane.towns import SOON, kubetide_run, town
 
 from kubetide.objects.kinds import DEPLOYMENTS, NODES
 from kubetide.ports.errors import NotFound
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 from kubetide.units.time import milliseconds
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubetide.cluster import HttpCluster
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing.cluster_battery import CASES
 
 pytestmark = pytest.mark.slow

@@ -8,8 +8,8 @@ import pytest
 from tests.plane.defined import Defined
 from tests.plane.towns import MEDIUM, SOON, kubetide_run, town
 
-from kubetide.nodes.buffers.names import template_name
-from kubetide.nodes.definitions import definitions
+from kubetide.nodes.capacity.buffers.names import template_name
+from kubetide.nodes.capacity.definitions import definitions
 from kubetide.objects.capacity import is_true
 from kubetide.objects.kinds import (
     CAPACITY_BUFFERS,
@@ -19,7 +19,7 @@ from kubetide.objects.kinds import (
     PROVISIONING_REQUESTS,
 )
 from kubetide.ports.errors import ApiError, Invalid
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 
 pytestmark = pytest.mark.slow

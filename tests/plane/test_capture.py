@@ -17,7 +17,7 @@ from tests.plane.towns import MEDIUM, SOON, kubetide_run, town
 from kubetide.cli.main import cli
 from kubetide.embedded.draws import fixed
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 from kubetide.units.time import Instant, format_rfc3339, seconds
 
@@ -51,11 +51,11 @@ class Span(NamedTuple):
     end: Instant
 
 
-async def a_burst(clock, audited, folder, told):
+async def a_burst(clock, audited, folder, reported):
     """Two pods, a burst that asks for eight and for a machine more, and its end, with that machine drained."""
     async with town(audited, clock, folder, SLOW_TO_GO) as place:
         cluster, home = place.cluster, place.home
-        counting = asyncio.create_task(count_usage(place, told))
+        counting = asyncio.create_task(count_usage(place, reported))
         await cluster.create(DEPLOYMENTS, builders.deployment("web", replicas=2, cpu="300m"), namespace=home)
         await place.until("two run", lambda: len(place.running("web")) == 2)
         place.load.set("web", FEWEST * POD_MILLI)
@@ -104,11 +104,11 @@ def test_a_captured_run(audited, tmp_path):
     skip_without_state_metrics()
     (tmp_path / "prometheus").mkdir()
     with (
-        exporter() as told,
+        exporter() as reported,
         state_metrics(audited) as state,
-        running_prometheus(tmp_path / "prometheus", told, state) as prometheus,
+        running_prometheus(tmp_path / "prometheus", reported, state) as prometheus,
     ):
-        span = run_real(lambda clock: a_burst(clock, audited, tmp_path, told))
+        span = run_real(lambda clock: a_burst(clock, audited, tmp_path, reported))
         card, said = captured(tmp_path / "records", span.records)
         assert card["replicas"] >= 95, said
         assert card["nodes"] >= 85, said

@@ -22,7 +22,7 @@ from kubetide.horizontal.controller import HorizontalController
 from kubetide.horizontal.settings import Settings
 from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, HPAS, PODS
 from kubetide.ports.errors import NotFound
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.serving import make_connector
 from kubetide.testing import builders
 from kubetide.testing.cluster_cases.ground import eventually, goes, scratch
@@ -71,7 +71,7 @@ async def replies(url, connection):
             data = body if isinstance(body, str) else json.dumps(body)
             sent = more[0] if more else {"Content-Type": "application/json"}
             async with session.request(method, url + path, data=data, headers=sent) as got:
-                found.append((method, path, *told(got, await got.json())))
+                found.append((method, path, *reported(got, await got.json())))
         documents = []
         for path in ("/openapi/v3/apis/stable.example.com/v1", "/openapi/v2"):
             async with session.get(url + path) as got:
@@ -79,7 +79,7 @@ async def replies(url, connection):
     return found, documents
 
 
-def told(got, body):
+def reported(got, body):
     """Code, message and warnings; of the object that a refused patch shows, only its spec."""
     message = body.get("message", "") if body.get("kind") == "Status" else body["spec"]
     start = ' "" is invalid: patch: Invalid value: '

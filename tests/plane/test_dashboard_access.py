@@ -12,7 +12,7 @@ from tools.plane.build import find
 from kubetide.cli.main import cli
 from kubetide.cluster import Connection, HttpCluster
 from kubetide.objects.kinds import Kind
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.units.time import milliseconds, seconds
 
 pytestmark = pytest.mark.slow
@@ -77,7 +77,7 @@ def test_reviews_of_paths(quiet_plane):
 
 @pytest.mark.parametrize("words", [("load", "web", "5"), ("fault", "stock-out"), ("fault", "clear")])
 def test_a_real_cluster_has_no_playground(quiet_plane, words):
-    """Load and faults are the embedded cluster's; another one is told by its version and asked nothing more."""
+    """Load and faults are the embedded cluster's; another one is reported by its version and asked nothing more."""
     result = CliRunner().invoke(cli, [*words, "--kubeconfig", str(quiet_plane.kubeconfig)])
     assert result.exit_code != 0
     assert "is Kubernetes v1." in str(result.exception)

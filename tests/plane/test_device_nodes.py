@@ -27,7 +27,7 @@ from kubetide.objects.kinds import (
     RESOURCE_SLICES,
 )
 from kubetide.ports.errors import NotFound
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 from kubetide.units.time import milliseconds, seconds
 from kubetide.watching import Informer
@@ -132,7 +132,7 @@ class Site:
             assert self.place.clock.monotonic() < deadline, f"{found} nodes are awaited\n{self.place}"
             await self.place.pause()
 
-    async def told(self, pod):
+    async def reported(self, pod):
         """Why no node is bought for a pod."""
         events = (await self.place.cluster.list(EVENTS, namespace=self.place.home)).items
         of_pod = [one for one in events if one.involved_object.name == pod]
@@ -142,7 +142,7 @@ class Site:
 @asynccontextmanager
 async def site(plane, clock, folder):
     async with AsyncExitStack() as stack:
-        place = await stack.enter_async_context(town(plane, clock, folder, MEDIUM, GPUS, told=promised))
+        place = await stack.enter_async_context(town(plane, clock, folder, MEDIUM, GPUS, reported=promised))
         driver = await stack.enter_async_context(gpu_driver(place))
         claims, slices = (Informer(place.cluster, kind, clock) for kind in (RESOURCE_CLAIMS, RESOURCE_SLICES))
         await together(stack, [claims.run(), slices.run()])
@@ -179,8 +179,8 @@ async def come(here):
     shared = here.claims.objects[place.home, "shared"]
     pair = {pod.metadata.name for pod in place.running("pair")}
     assert {one.name for one in shared.status.reserved_for} == pair
-    (told,) = await here.told("greedy")
-    assert told == "pod didn't trigger scale-up: 2 cannot allocate all claims"
+    (reported,) = await here.reported("greedy")
+    assert reported == "pod didn't trigger scale-up: 2 cannot allocate all claims"
 
 
 async def move(here):
@@ -281,8 +281,8 @@ def test_nodes_come_and_go_with_claims(audited, tmp_path):
         "pair",
     ]
     folder = str(tmp_path / "kubetide")
-    told = kubetide("explain", "pod", "greedy", "--namespace", home, "--out", folder)
-    assert f"{home}/too-many, request gpu: wants 5 devices, 4 match, 4 of them free" in told
+    reported = kubetide("explain", "pod", "greedy", "--namespace", home, "--out", folder)
+    assert f"{home}/too-many, request gpu: wants 5 devices, 4 match, 4 of them free" in reported
     assert "decided again, all bytes equal" in kubetide("replay", folder)
 
 

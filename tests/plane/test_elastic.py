@@ -21,7 +21,7 @@ from kubetide.objects.kinds import (
     VPAS,
 )
 from kubetide.ports.errors import Invalid
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 from kubetide.vertical.definitions import definitions as vpa_definitions
 

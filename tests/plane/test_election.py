@@ -11,7 +11,7 @@ from tests.plane.running import Programs
 from kubetide.acting import Elector, LeaseTimes
 from kubetide.cluster import HttpCluster
 from kubetide.objects.kinds import LEASES
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.units.time import seconds
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,7 @@ from tools.plane.build import find
 from kubetide.cluster import HttpCluster
 from kubetide.embedded.cloud import EmbeddedCloud
 from kubetide.objects.kinds import LEASES
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing.cluster_cases.ground import eventually
 
 pytestmark = pytest.mark.slow

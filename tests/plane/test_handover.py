@@ -16,7 +16,7 @@ from tests.plane.towns import ROOT, kubetide_run
 from kubetide.cluster import HttpCluster
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, LEASES, NAMESPACES
 from kubetide.ports.errors import NotFound
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 from kubetide.testing.cluster_cases.ground import eventually
 from kubetide.units.time import seconds

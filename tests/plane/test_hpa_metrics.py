@@ -26,8 +26,8 @@ from kubetide.horizontal.controller import HorizontalController
 from kubetide.horizontal.settings import Settings
 from kubetide.objects.kinds import DEPLOYMENTS, EVENTS, HPAS, NAMESPACES, PODS, STORED_KINDS
 from kubetide.plan.board import Board
-from kubetide.runtime.clock import run_real
-from kubetide.runtime.records import NullRecorder
+from kubetide.runtime.recording.records import NullRecorder
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 from kubetide.units.time import seconds
 from kubetide.watching import Caches
@@ -180,10 +180,10 @@ async def outcome_of(cluster, namespace):
         (event.type, event.reason, event.message)
         for event in (await cluster.list(EVENTS, namespace=namespace)).items
     )
-    told = {reason for _, reason, _ in events}
-    if conditions["AbleToScale"].reason == "SucceededRescale" and "SuccessfulRescale" not in told:
+    reported = {reason for _, reason, _ in events}
+    if conditions["AbleToScale"].reason == "SucceededRescale" and "SuccessfulRescale" not in reported:
         return None
-    if conditions["ScalingActive"].status == "False" and "FailedComputeMetricsReplicas" not in told:
+    if conditions["ScalingActive"].status == "False" and "FailedComputeMetricsReplicas" not in reported:
         return None
     status = msgspec.to_builtins(hpa.status)
     status.pop("lastScaleTime", None)

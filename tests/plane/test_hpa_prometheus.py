@@ -14,7 +14,7 @@ from tests.plane.hpa_walk import TIMES, Walk
 from tests.plane.hpa_walks import EXAMPLES, GOT, READY, VALID, WITHIN
 from tests.plane.towns import ROOMY, kubetide_run, town
 
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 
 pytestmark = [
     pytest.mark.slow,
@@ -56,7 +56,7 @@ def prometheus(scraped, tmp_path):
 def test_a_queue_straight_from_prometheus(audited, scraped, prometheus, tmp_path):
     """Up with the queue, down with it; the series of all zones count together, and without any nothing is known.
 
-    That comes last: what fails is told in each period, and of further events none after the 25th.
+    That comes last: what fails is reported in each period, and of further events none after the 25th.
     """
 
     async def run(clock):

@@ -13,7 +13,7 @@ from kubetide.cluster import HttpCluster
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import HPAS, HPAS_V1
 from kubetide.ports.errors import ApiError
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 
 pytestmark = pytest.mark.slow
 

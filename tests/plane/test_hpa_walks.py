@@ -21,7 +21,7 @@ from tests.plane.towns import ACCOUNT, ROOMY, ROOT, cron_tabs, kubetide_run, req
 
 from kubetide.cli.main import cli
 from kubetide.objects.kinds import HPAS
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 
 pytestmark = pytest.mark.slow
 
@@ -193,7 +193,7 @@ def check_requests(plane):
 
 def check_explanation(seen):
     """Each change of the walk with the values behind it."""
-    told = kubetide(
+    reported = kubetide(
         "explain", "hpa", "php-apache", "--namespace", seen.home, "--out", seen.folder / "kubetide"
     )
     for line in (
@@ -205,7 +205,7 @@ def check_explanation(seen):
         "is held at 10 (TooManyReplicas)",
         "too few metrics for a decision; the number of replicas stays",
     ):
-        assert line in told
+        assert line in reported
 
 
 def kubetide(*arguments):

@@ -11,7 +11,7 @@ from tools.plane.build import find
 
 from kubetide.cluster import HttpCluster
 from kubetide.objects.kinds import NAMESPACES, PODS
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 
 pytestmark = pytest.mark.slow
 

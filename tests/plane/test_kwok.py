@@ -11,7 +11,7 @@ from tests.plane.towns import MEDIUM, kubetide_run, requests_of, town
 
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, LEASES, NODES
 from kubetide.objects.node import node_condition
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 
 pytestmark = pytest.mark.slow

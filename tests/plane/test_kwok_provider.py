@@ -19,7 +19,7 @@ from tools.plane.build import find
 from kubetide.embedded.cloud import CloudFaults, Window
 from kubetide.objects.kinds import CONFIG_MAPS, DEPLOYMENTS, NODES, PDBS, PODS
 from kubetide.ports.errors import Forbidden, Invalid
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 
 pytestmark = pytest.mark.slow

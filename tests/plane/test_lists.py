@@ -8,7 +8,7 @@ import pytest
 
 from kubetide.cluster import HttpCluster
 from kubetide.objects.kinds import CONFIG_MAPS
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ from tests.plane.towns import MEDIUM, SILENT, town
 
 from kubetide.objects.kinds import DEPLOYMENTS, LEASES, NODES, PODS
 from kubetide.objects.node import node_condition
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 
 pytestmark = pytest.mark.slow

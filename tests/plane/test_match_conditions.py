@@ -13,7 +13,7 @@ from tests.cluster.webhook_answers import recordable
 from tests.plane.running import ADMIN_TOKEN
 
 from kubetide.embedded.apiserver.admission.http import HttpCaller
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.serving import make_connector
 from kubetide.units.time import milliseconds
 

@@ -13,7 +13,7 @@ import pytest
 from kubetide.cluster import HttpCluster, load_kubeconfig
 from kubetide.objects.kinds import NAMESPACES, PODS
 from kubetide.ports.errors import Forbidden
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 
 pytestmark = pytest.mark.slow
 

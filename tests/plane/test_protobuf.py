@@ -13,7 +13,7 @@ from kubetide.objects.kinds import NAMESPACES, NODES, PODS
 from kubetide.objects.protobuf import MAGIC, PROTOBUF_OR_JSON
 from kubetide.ports.cluster import Listing
 from kubetide.ports.errors import BadRequest, Forbidden
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 
 pytestmark = pytest.mark.slow

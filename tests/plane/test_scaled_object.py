@@ -12,7 +12,7 @@ from tools.manifests import render
 
 from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, EVENTS, HPAS, SCALED_OBJECTS
 from kubetide.ports.errors import NotFound
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 from kubetide.testing.cluster_cases.ground import goes
 

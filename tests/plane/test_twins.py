@@ -10,7 +10,7 @@ from tests.objects import samples
 
 from kubetide.cluster import HttpCluster
 from kubetide.objects.kinds import KINDS, NAMESPACES, Kind
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 
 pytestmark = pytest.mark.slow
 

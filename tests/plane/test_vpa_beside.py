@@ -23,7 +23,7 @@ from tests.plane.vpa_reviews import as_json, reviews
 from tests.plane.vpa_stage import OURS, UPSTREAM, Stage, stage_on
 
 from kubetide.objects.kinds import PODS
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.serving import make_connector
 from kubetide.units.patch import json_patch
 from kubetide.vertical.annotations import IN_PLACE_UPDATED
@@ -271,10 +271,10 @@ def test_two_hundred_over_an_hour(tmp_path):
 def figures(seen):
     """Say how much was compared."""
     ours, theirs = seen.changes
-    told = {start: sum(map(len, found.values())) for start, (found, _) in seen.recommended.items()}
+    reported = {start: sum(map(len, found.values())) for start, (found, _) in seen.recommended.items()}
     pods = sum(is_pod(review) for review, _, _ in seen.answers)
     other = sorted(key for key in {*ours, *theirs} if ours.get(key) != theirs.get(key))
     return (
-        f"{len(seen.recommended['from nothing'][0])} VPAs with recommendations: {told}; reviews of {pods} pods and "
+        f"{len(seen.recommended['from nothing'][0])} VPAs with recommendations: {reported}; reviews of {pods} pods and "
         f"{len(seen.answers) - pods} VPAs; changes of {len(ours)} pods, other ones: {other}"
     )

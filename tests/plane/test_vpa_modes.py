@@ -18,7 +18,7 @@ from tools.plane.build import find
 from kubetide.cli.main import cli
 from kubetide.objects.kinds import DEPLOYMENTS, EVENTS, MUTATING_WEBHOOKS, VPA_CHECKPOINTS, VPAS
 from kubetide.ports.errors import NotFound
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 
 pytestmark = pytest.mark.slow
@@ -144,13 +144,13 @@ async def check_modes(place, before):
         assert new == [wanted], name
     checkpoints = (await place.cluster.list(VPA_CHECKPOINTS, namespace=place.home)).items
     assert {one.metadata.name for one in checkpoints} == {f"{name}-app" for name in MODES}
-    told = {
+    reported = {
         (event.reason, event.involved_object.kind, event.involved_object.name)
         for event in (await place.cluster.list(EVENTS, namespace=place.home)).items
         if event.reason in {"EvictedByVPA", "EvictedPod", "InPlaceResizedByVPA"}
     }
-    assert {"EvictedByVPA", "EvictedPod", "InPlaceResizedByVPA"} == {reason for reason, _, _ in told}
-    assert {name for reason, kind, name in told if kind != "Pod"} == {"recreate"}
+    assert {"EvictedByVPA", "EvictedPod", "InPlaceResizedByVPA"} == {reason for reason, _, _ in reported}
+    assert {name for reason, kind, name in reported if kind != "Pod"} == {"recreate"}
 
 
 async def check_boost(place):

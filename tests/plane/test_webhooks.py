@@ -11,7 +11,7 @@ from tests.cluster.hook_server import configuration, hook_server, webhook
 from tests.cluster.webhook_answers import RECORDED, recordable
 from tests.plane.running import ADMIN_TOKEN
 
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.serving import make_connector
 from kubetide.units.time import milliseconds
 

@@ -21,7 +21,7 @@ from tests.plane.towns import (
 )
 
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, LEASES, PDBS, PODS
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 from kubetide.units.time import between, parse_rfc3339, to_seconds
 

@@ -216,7 +216,7 @@ async def town(
     folder: Path,
     *groups: GroupSpec,
     by_kwok: bool = False,
-    told: Telling = tuple,
+    reported: Telling = tuple,
     faults: CloudFaults = NO_FAULTS,
 ):
     """Let a town live on a plane, and leave the plane as it was.
@@ -250,7 +250,7 @@ async def town(
         await place.cloud.start()
         await together(stack, [place.cloud.run()] if by_kwok else [kubelets.run(), place.cloud.run()])
         stack.push_async_callback(_clear, place)
-        place.ledger = await stack.enter_async_context(serving(place.cloud, place.socket, told))
+        place.ledger = await stack.enter_async_context(serving(place.cloud, place.socket, reported))
         # Asks for no certificate: the aggregator shows one that another authority has signed.
         tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         tls.load_cert_chain(plane.folder / "server.crt", plane.folder / "server.key")

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from kubetide.runtime.clock import LoopClock, Pace, Stalled, run_paced, run_real, run_virtual, ticks
 from kubetide.runtime.process import ended_by_signals
+from kubetide.runtime.timing.clock import LoopClock, Pace, Stalled, run_paced, run_real, run_virtual, ticks
 from kubetide.units.time import Instant, milliseconds, minutes, seconds
 
 START = Instant(1_790_000_000_000_000_007)
@@ -302,7 +302,7 @@ def test_a_loop_clock_needs_a_loop_with_integer_time():
 
 _PROGRAM = """
 import asyncio, hashlib
-from kubetide.runtime.clock import run_virtual, ticks
+from kubetide.runtime.timing.clock import run_virtual, ticks
 from kubetide.runtime.process import ended_by_signals
 from kubetide.units.time import Instant, seconds, milliseconds
 junk = [object() for _ in range(hash("x") % 1000)]

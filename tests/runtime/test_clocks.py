@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubetide.runtime.clocks import SkewReport
+from kubetide.runtime.timing.clocks import SkewReport
 from kubetide.units.time import Duration, minutes, seconds
 
 
@@ -23,14 +23,14 @@ def test_how_far_and_which_way():
 
 def test_it_is_said_once_and_ends_once():
     """While it stays about the same, or moves about the bound, the sentence stays; a minute more is news."""
-    report, told = SkewReport(), []
+    report, reported = SkewReport(), []
     for second in (0, 4, 6, 7, 4, 3, 40, 66, 67, 2, 0, 4):
         sentence = report.sentence(seconds(second))
-        if sentence != (told[-1] if told else ""):
-            told.append(sentence)
-    assert [bool(one) for one in told] == [True, True, False]
-    assert "6s ahead" in told[0]
-    assert "1m7s ahead" in told[1]
+        if sentence != (reported[-1] if reported else ""):
+            reported.append(sentence)
+    assert [bool(one) for one in reported] == [True, True, False]
+    assert "6s ahead" in reported[0]
+    assert "1m7s ahead" in reported[1]
 
 
 @given(st.lists(st.integers(-minutes(90), minutes(90))))

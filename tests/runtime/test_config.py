@@ -6,7 +6,13 @@ import pytest
 
 from kubetide.horizontal.settings import Settings as HorizontalSettings
 from kubetide.nodes.settings import Settings as NodesSettings
-from kubetide.runtime.config import ConfigError, environment_values, flag_values, make_config, read_file
+from kubetide.runtime.configuration.config import (
+    ConfigError,
+    environment_values,
+    flag_values,
+    make_config,
+    read_file,
+)
 from kubetide.units.time import seconds
 
 

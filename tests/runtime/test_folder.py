@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from kubetide.runtime.folder import RESULTS, claimed, is_running, write_whole
-from kubetide.runtime.records import RecordError
+from kubetide.runtime.recording.folder import RESULTS, claimed, is_running, write_whole
+from kubetide.runtime.recording.records import RecordError
 
 
 def test_a_folder_is_held_by_one_run(tmp_path):
@@ -61,7 +61,7 @@ def test_who_asks_does_not_keep_a_run_from_beginning(tmp_path):
     (tmp_path / "records").mkdir()
     (tmp_path / "records" / "lock").touch()
     code = (
-        "import sys; from pathlib import Path; from kubetide.runtime.folder import is_running\n"
+        "import sys; from pathlib import Path; from kubetide.runtime.recording.folder import is_running\n"
         "print('ready', flush=True)\n"
         "while True: is_running(Path(sys.argv[1]))"
     )

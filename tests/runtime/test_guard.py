@@ -13,8 +13,8 @@ from kubetide.objects.kinds import CONFIG_MAPS, EVENTS, NODES, PODS
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import CloudWithheld, Forbidden, Withheld
-from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.guard import Advice, guarded_cloud, guarded_cluster
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import Instant, minutes, seconds
 
@@ -146,16 +146,16 @@ def test_a_removal_is_advised_once_as_advice_and_the_next_steps_follow_it():
         assert advised[0] not in world.controller.state.memory.scale_down.deletions
 
     world = play(story, guard=guard, advises=True, **SHORT)
-    told = [one for one in world.recorder.reasons if one.code == "RemovalAdvised"]
-    assert {one.subject for one in told} == {one.subject for one in told[:5]}
-    assert len(told) <= 6
-    texts = [VOCABULARY.text(one) for one in told]
+    reported = [one for one in world.recorder.reasons if one.code == "RemovalAdvised"]
+    assert {one.subject for one in reported} == {one.subject for one in reported[:5]}
+    assert len(reported) <= 6
+    texts = [VOCABULARY.text(one) for one in reported]
     assert all(" would go: empty and unneeded for " in text for text in texts)
     assert not [one for one in world.recorder.reasons if one.code in {"EmptyNodeChosen", "NodeChosen"}]
     assert replayed(world) > 50
 
 
-def test_a_taint_that_is_refused_is_told_with_its_error():
+def test_a_taint_that_is_refused_is_reported_with_its_error():
     """A run that acts and lacks a right says which node it could not mark, and why."""
 
     async def story(world):

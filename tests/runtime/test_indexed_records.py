@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record
-from kubetide.runtime.index_lines import checksum, index_of
-from kubetide.runtime.indexed_records import entries, read_entries, read_reasons
-from kubetide.runtime.records import RecordError, RecordWriter, read_records, segments
+from kubetide.runtime.recording.index_lines import checksum, index_of
+from kubetide.runtime.recording.indexed_records import entries, read_entries, read_reasons
+from kubetide.runtime.recording.records import RecordError, RecordWriter, read_records, segments
 from kubetide.units.time import Instant
 
 LOOP = "nodes"
@@ -76,7 +76,7 @@ def test_records_behind_the_index_count(folder):
         assert plain(entries(folder, LOOP)) == whole
 
 
-def test_records_that_were_changed_are_told_as_ever(folder):
+def test_records_that_were_changed_are_reported_as_ever(folder):
     """Lines that somebody took away are missed, though an index is there."""
     (segment,) = segments(folder, LOOP)
     lines = segment.read_bytes().splitlines(keepends=True)
@@ -86,7 +86,7 @@ def test_records_that_were_changed_are_told_as_ever(folder):
 
 
 def test_an_index_that_cannot_be_written_harms_nothing(tmp_path):
-    """Something else in its place: the records are kept all the same, and nobody is told."""
+    """Something else in its place: the records are kept all the same, and nobody is reported."""
     (tmp_path / "records" / "nodes-0001.index").mkdir(parents=True)
     written(tmp_path, [("a/b",), ("x",)])
     assert [one.tick for one in entries(tmp_path, LOOP)] == [1, 2]

@@ -14,8 +14,8 @@ from kubetide.objects.kinds import HPAS
 from kubetide.ports.errors import MetricsError, NoSeries
 from kubetide.ports.metrics import ExternalValues
 from kubetide.ports.plugins import PluginNotUsable
-from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.metric_sources import NamedSources, load_sources, open_sources
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import parse_rfc3339, seconds, to_seconds
 
 NOON = parse_rfc3339("2026-03-02T12:00:00Z")

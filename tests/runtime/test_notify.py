@@ -17,9 +17,9 @@ from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record
 from kubetide.horizontal.reasons import VOCABULARY
 from kubetide.ports.errors import KubetideError
-from kubetide.runtime.clock import run_real
-from kubetide.runtime.config import make_config
+from kubetide.runtime.configuration.config import make_config
 from kubetide.runtime.notify import Notifier, decisions_of, encoded
+from kubetide.runtime.timing.clock import run_real
 from kubetide.serving import Listener
 from kubetide.units.exposition import Registry
 from kubetide.units.time import Instant, after, minutes, parse_rfc3339, seconds
@@ -147,7 +147,7 @@ def test_slack_sees_no_links_and_no_control_characters():
     assert text.startswith("*horizontal* ")
 
 
-def test_advice_is_told_only_by_name():
+def test_advice_is_reported_only_by_name():
     """By default what did something; with reasons exactly those."""
     advice = rescaled(code="RescaleAdvised")
     assert decisions_of(advice, VOCABULARY, ()) == []
@@ -255,7 +255,7 @@ def test_nobody_there_is_one_warning():
         ({"notify-url": "https://a/b", "notify-reasons": "Increased"}, "is no decision of these controllers"),
     ],
 )
-def test_wrong_settings_are_told(settings, words):
+def test_wrong_settings_are_reported(settings, words):
     """Before anything is connected to, and without showing an address."""
     with pytest.raises(KubetideError, match="notify-") as found:
         make_config([("--", settings)])
@@ -284,7 +284,7 @@ def test_a_run_tells_its_advice(tmp_path):
                 async with asyncio.timeout(120):
                     while not got:  # noqa: ASYNC110  what is counted tells nobody
                         await asyncio.sleep(0.05)
-            (told,) = got
-            assert told[1]["text"].startswith("*horizontal* default/web: would be scaled from 2 to 4\n• ")
+            (reported,) = got
+            assert reported[1]["text"].startswith("*horizontal* default/web: would be scaled from 2 to 4\n• ")
 
     story(main, tmp_path)

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record
-from kubetide.runtime import records
-from kubetide.runtime.records import (
+from kubetide.runtime.recording import records
+from kubetide.runtime.recording.records import (
     FULL_EVERY,
     Ending,
     RecordError,
@@ -66,7 +66,7 @@ def test_size_is_capped_and_each_segment_replays_alone(tmp_path):
     assert all(msgspec.json.decode(line, type=Record).full for line in firsts)
 
 
-def test_a_full_disk_is_told_once_and_survived(tmp_path, monkeypatch):
+def test_a_full_disk_is_reported_once_and_survived(tmp_path, monkeypatch):
     """Records that cannot be written are dropped with one sentence; after that a whole state starts anew."""
     said: list[str] = []
     writer = RecordWriter(tmp_path, warn=said.append, full_every=100)
@@ -164,7 +164,7 @@ def test_an_empty_folder_is_an_error(tmp_path):
         recorded_loops(tmp_path)
 
 
-def test_a_clean_end_is_told_from_a_cut_one(tmp_path):
+def test_a_clean_end_is_reported_from_a_cut_one(tmp_path):
     """Only closing writes the last line; reading gives the same records before and after it."""
     writer = RecordWriter(tmp_path, warn=pytest.fail, full_every=2, max_bytes=1000)
     writer.start()

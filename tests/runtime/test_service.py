@@ -13,10 +13,10 @@ from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.loop import Sources
 from kubetide.objects.kinds import EVENTS, PODS
 from kubetide.ports.errors import Forbidden, MetricsError, Unavailable
-from kubetide.runtime.clock import run_virtual
-from kubetide.runtime.config import make_config
+from kubetide.runtime.configuration.config import make_config
 from kubetide.runtime.guard import Advice
 from kubetide.runtime.service import Service
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.exposition import Registry
 from kubetide.units.time import minutes, seconds
 
@@ -156,7 +156,7 @@ def test_a_refusal_names_what_is_missing_and_who_grants_it():
 
 
 @pytest.mark.parametrize("hangs", [False, True])
-def test_metrics_that_fail_for_a_while_are_told_once_with_since_when(hangs):
+def test_metrics_that_fail_for_a_while_are_reported_once_with_since_when(hangs):
     """Two minutes without an answer are one line and its end, also where the run only advises."""
 
     async def main(clock):
@@ -183,9 +183,9 @@ def test_metrics_that_fail_for_a_while_are_told_once_with_since_when(hangs):
             await task
         return said
 
-    told, end = run_virtual(main, start=START)
-    assert told.startswith("no resource metrics since 2026-03-02T08:01:")
-    assert ("did not answer within 10s" if hangs else "currently unable to handle the request") in told
+    reported, end = run_virtual(main, start=START)
+    assert reported.startswith("no resource metrics since 2026-03-02T08:01:")
+    assert ("did not answer within 10s" if hangs else "currently unable to handle the request") in reported
     assert end == "resource metrics can be read again"
 
 

@@ -199,7 +199,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("flags", "message"), BAD)
-def test_a_bad_flag_is_told(flags, message):
+def test_a_bad_flag_is_reported(flags, message):
     """A flag that does not exist or cannot be read is named, with what it takes."""
     with pytest.raises(FlagError) as caught:
         parse_flags(flags)

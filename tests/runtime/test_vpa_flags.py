@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubetide.runtime.config import ConfigError
-from kubetide.runtime.vpa_flags import PROGRAMS, vpa_config
+from kubetide.runtime.configuration.config import ConfigError
+from kubetide.runtime.configuration.vpa_flags import PROGRAMS, vpa_config
 from kubetide.units.time import minutes, seconds
 
 

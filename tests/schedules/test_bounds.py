@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.schedules.worlds import START, Loop, table
 
-from kubetide.schedules.bounds import bounds_at
 from kubetide.schedules.core import ALGORITHM
 from kubetide.schedules.outlook import intents, lines
 from kubetide.schedules.settings import Settings
 from kubetide.schedules.state import State
 from kubetide.schedules.tables import Delta
+from kubetide.schedules.times.bounds import bounds_at
 from kubetide.units.time import Instant, format_rfc3339, hours, minutes, parse_rfc3339
 
 ACCEPTED = {"conditions": [{"type": "Accepted", "status": "True"}]}

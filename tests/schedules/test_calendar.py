@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubetide.schedules.reading import FIVE, SIX, read_calendar, read_dates, read_zone
+from kubetide.schedules.times.reading import FIVE, SIX, read_calendar, read_dates, read_zone
 from kubetide.units.cron import CronError
 from kubetide.units.time import Instant, format_rfc3339, parse_rfc3339
 

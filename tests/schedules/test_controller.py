@@ -22,7 +22,7 @@ from kubetide.objects.kinds import (
     TKESTACK_CRON_HPAS,
 )
 from kubetide.plan.board import Board, Workload
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.schedules.core import ALGORITHM
 from kubetide.schedules.entry import ENTRY
 from kubetide.schedules.settings import Settings

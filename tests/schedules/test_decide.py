@@ -79,9 +79,9 @@ def test_two_tables_of_one_target_are_reported_on_both():
     """Each of two objects that change one target is told of the other."""
     loop = Loop(hpc(*UP_AND_DOWN), hpc(cron("noon", "0 0 12 * * *", 3), name="second"))
     loop.look(START)
-    told = {one.table[2]: one.message for one in loop.notices}
-    assert "web/second" in told["shop"]
-    assert "web/shop" in told["second"]
+    reported = {one.table[2]: one.message for one in loop.notices}
+    assert "web/second" in reported["shop"]
+    assert "web/shop" in reported["second"]
 
 
 def test_a_skip_is_not_the_one_run():

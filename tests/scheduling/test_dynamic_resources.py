@@ -50,11 +50,11 @@ def verdicts(snapshot, pod):
 def wanted_verdicts(case):
     everywhere = case["expect"].get("prefilter")
     by_node = case["expect"].get("filter") or {}
-    told = {
+    reported = {
         node["metadata"]["name"]: everywhere or by_node.get(node["metadata"]["name"])
         for node in case["nodes"]
     }
-    return {name: one and [one["code"], one["reasons"]] for name, one in told.items()}
+    return {name: one and [one["code"], one["reasons"]] for name, one in reported.items()}
 
 
 def devices_held(snapshot, claim):

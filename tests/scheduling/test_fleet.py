@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubetide.nodes.least_cost.solver import Budget, FleetProblem, Meter, narrowed, solve
-from kubetide.nodes.least_cost.solver.problem import check, no_limits, placed_by, price_of
+from kubetide.nodes.expander.least_cost.solver import Budget, FleetProblem, Meter, narrowed, solve
+from kubetide.nodes.expander.least_cost.solver.problem import check, no_limits, placed_by, price_of
 
 CLOSE = 1 + 1e-6
 

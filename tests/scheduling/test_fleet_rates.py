@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.scheduling.test_fleet import CLOSE, problems
 
-from kubetide.nodes.least_cost.solver import Budget, rates_of, relax, solve
-from kubetide.nodes.least_cost.solver.sharing import share_out
+from kubetide.nodes.expander.least_cost.solver import Budget, rates_of, relax, solve
+from kubetide.nodes.expander.least_cost.solver.sharing import share_out
 from kubetide.objects.meta import LabelSelector
 from kubetide.objects.pod import TopologySpreadConstraint
 from kubetide.scheduling.pods.terms import compile_spread

@@ -12,14 +12,14 @@ from tests.simulate.worlds import small
 
 from kubetide.clouds.registry import find_cloud
 from kubetide.ports.plugins import Plugin, PluginNotUsable
-from kubetide.runtime.records import SCHEMA, Header, RecordError, read_records
+from kubetide.runtime.recording.records import SCHEMA, Header, RecordError, read_records
 from kubetide.scheduling import Snapshot, classify
 from kubetide.scheduling.filters.in_use import BUILT_IN, filters_in_use, using_filters, with_plugins
 from kubetide.scheduling.filters.registry import FILTERS
-from kubetide.simulate.recorded_plugins import recorded_plugins
-from kubetide.simulate.replay import replay
+from kubetide.simulate.answers.recorded_plugins import recorded_plugins
+from kubetide.simulate.answers.replay import replay
+from kubetide.simulate.answers.why import explain_object
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.why import explain_object
 
 PLUGIN = """
 import numpy as np
@@ -110,7 +110,7 @@ def test_what_cannot_be_used_is_named_with_the_setting(packages, entry, names, w
 
 
 def test_a_cloud_comes_with_its_package_and_version(packages):
-    """All kinds of plug-ins are told by name, package and version."""
+    """All kinds of plug-ins are reported by name, package and version."""
     install(packages, version="2.1")
     plugin, _ = find_cloud("odd-cloud")
     assert plugin == Plugin("kubetide.clouds", "odd-cloud", "oddity", "2.1")

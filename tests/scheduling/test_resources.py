@@ -139,12 +139,12 @@ def test_where_statuses_repeat_the_spec_the_spec_is_what_counts(spec, status):
 @pytest.mark.parametrize(("allocated", "resized"), [("2", False), (None, False), ("1", True)])
 def test_a_status_that_repeats_the_spec_is_no_resize(allocated, resized):
     """Kubelets tell resources of each container, mostly those of the spec."""
-    told = ContainerStatus(
+    reported = ContainerStatus(
         name="c",
         resources=ResourceRequirements(requests={"cpu": "2"}),
         allocated_resources={"cpu": allocated} if allocated else None,
     )
-    pod = replace(make_pod(requests={"cpu": "2"}), status=PodStatus(container_statuses=(told,)))
+    pod = replace(make_pod(requests={"cpu": "2"}), status=PodStatus(container_statuses=(reported,)))
     assert is_resized(pod) is resized
 
 

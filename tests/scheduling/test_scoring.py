@@ -97,7 +97,7 @@ def test_the_profile_decides_whether_pods_are_packed():
     assert chosen(snapshot, pod(), "mostAllocated") == "b"
 
 
-def test_a_profile_that_there_is_not_is_told():
+def test_a_profile_that_there_is_not_is_reported():
     """The error names the profiles there are."""
     with pytest.raises(ValueError, match=r"'packed' is no profile of the scheduler, there are: default"):
         profile_of("packed")

@@ -13,7 +13,7 @@ from contextlib import suppress
 import trustme
 from aiohttp import ClientSession
 
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.serving import make_connector
 
 HOST = "127.0.0.1"

@@ -13,7 +13,7 @@ import pytest
 import trustme
 from aiohttp import ClientSession, web
 
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.serving import Listener
 
 HOST = "127.0.0.1"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubetide.simulate.timeline import GroupPrice, Mark, ServiceSeries, Timeline
+from kubetide.simulate.outcome.timeline import GroupPrice, Mark, ServiceSeries, Timeline
 from kubetide.units.time import Instant, after, parse_rfc3339, seconds
 
 START = parse_rfc3339("2026-03-02T11:00:00Z")

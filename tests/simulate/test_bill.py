@@ -75,7 +75,7 @@ def test_the_bound_is_that_of_the_time_in_each_step():
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "reported"),
     [
         ("0,10,1,1,0,,a,pod", "line 2: kind 'pod': give deployment or job"),
         ("0,0,1,1,0,,a,job", "line 2: departure_s 0 is not after arrival_s 0"),
@@ -84,24 +84,24 @@ def test_the_bound_is_that_of_the_time_in_each_step():
         ("0,10,1", "line 2: not 8 values"),
     ],
 )
-def test_a_bad_line_is_named(tmp_path, line, told):
+def test_a_bad_line_is_named(tmp_path, line, reported):
     """With file, line, column and fix."""
     path = tmp_path / "pods.csv"
     path.write_text(f"{POD_COLUMNS}\n{line}\n")
     with pytest.raises(ValueError, match=r"pods\.csv") as error:
         read_pods(path)
-    assert told in str(error.value)
+    assert reported in str(error.value)
 
 
 def test_what_cannot_be_played_is_said(files, capsys):
     """A pod that fits no type, an unknown set, and half of a pair of files."""
     with Path(files[1]).open("a") as file:
         file.write("0,10,64000,1,0,,huge,job\n")
-    for arguments, told in (
+    for arguments, reported in (
         (files, "class huge: a pod of 64000m, 1 MiB, 0 GPUs fits no type"),
         (["paris"], "no set paris; there are azure, surf, gpu, dlrm"),
         (files[:2], "give --pods and --types together"),
         ([*files, "--hours", "0"], "--hours 0: give a number of hours above 0"),
     ):
         assert main(list(arguments)) == 2
-        assert told in capsys.readouterr().err
+        assert reported in capsys.readouterr().err

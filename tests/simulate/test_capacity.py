@@ -10,9 +10,9 @@ import pytest
 from kubetide.nodes.core import NodesCore
 from kubetide.nodes.explain.buffers import explain_buffer
 from kubetide.objects.capacity import is_true
-from kubetide.runtime.records import read_records
+from kubetide.runtime.recording.records import read_records
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import load_scenario
+from kubetide.simulate.scenarios.scenario import load_scenario
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -11,8 +11,8 @@ from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import DAEMON_SETS, DEPLOYMENTS, NODES, PDBS, PODS, REPLICA_SETS
 from kubetide.ports.cloud import NodeGroup
 from kubetide.ports.errors import CloudError
-from kubetide.runtime.clock import run_virtual
-from kubetide.simulate.checkers import Checkers, unsettled
+from kubetide.runtime.timing.clock import run_virtual
+from kubetide.simulate.outcome.checkers import Checkers, unsettled
 from kubetide.units.time import parse_rfc3339, seconds
 from kubetide.watching import Informer
 
@@ -119,7 +119,7 @@ def in_town(story):
 
 @pytest.mark.parametrize(("target", "found"), [(0, 1), (1, 0), (3, 0), (4, 1)])
 def test_a_target_outside_its_bounds_is_found(target, found):
-    """A target size below min or above max is told at the next look; the bounds themselves are allowed."""
+    """A target size below min or above max is reported at the next look; the bounds themselves are allowed."""
 
     async def story(town):
         await town.clock.sleep(seconds(1))
@@ -186,7 +186,7 @@ def test_an_eviction_that_breaks_a_budget_is_found(spec, replicas, pods, broken)
 @pytest.mark.parametrize(
     ("ready", "reason"), [(False, "EvictionByEvictionAPI"), (True, "PreemptionByScheduler")]
 )
-def test_what_no_budget_guards_is_not_told(ready, reason):
+def test_what_no_budget_guards_is_not_reported(ready, reason):
     """A pod that was not ready, and a pod that was not evicted by the API, break no budget."""
 
     async def story(town):
@@ -253,29 +253,29 @@ def test_a_pod_that_was_asked_to_go_or_has_ended_is_not_lost():
     assert in_town(story) == []
 
 
-def test_what_has_not_come_to_rest_is_told():
+def test_what_has_not_come_to_rest_is_reported():
     """A pod without a node, a Deployment short of pods and a node marked for deletion are unsettled."""
-    told = {}
+    reported = {}
 
     async def story(town):
         await town.clock.sleep(seconds(1))
-        told["nothing"] = town.unsettled()
+        reported["nothing"] = town.unsettled()
         await town.pod("waiting", node="")
         await town.deployment(2)
         taint = {"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSchedule"}
         await town.cluster.create(NODES, {"metadata": {"name": "n1"}, "spec": {"taints": [taint]}})
         await town.cluster.create(NODES, {"metadata": {"name": "n2"}})
         await town.clock.sleep(seconds(1))
-        told["all"] = town.unsettled()
+        reported["all"] = town.unsettled()
         status = {"status": {"replicas": 2, "readyReplicas": 2}}
         await town.cluster.patch(DEPLOYMENTS, "web", status, namespace="default", subresource="status")
         await town.cluster.patch(NODES, "n1", {"spec": {"taints": None}})
         await town.cluster.bind(namespace="default", pod="waiting", node="n2")
         await town.clock.sleep(seconds(1))
-        told["later"] = town.unsettled()
+        reported["later"] = town.unsettled()
 
     assert in_town(story) == []
-    assert told == {
+    assert reported == {
         "nothing": [],
         "all": [
             "pod default/waiting has no node",

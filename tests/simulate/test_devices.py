@@ -7,21 +7,21 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kubetide.runtime.records import read_records
-from kubetide.simulate.replay import replay
+from kubetide.runtime.recording.records import read_records
+from kubetide.simulate.answers.replay import replay
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import ScenarioError, load_scenario
+from kubetide.simulate.scenarios.scenario import ScenarioError, load_scenario
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "gpu-claims.yaml"
 
 
 def test_nodes_with_devices_come_and_go_with_the_claims(tmp_path):
     """From none to three nodes with two devices each and back to one; every pod that ran had a device of its own."""
-    told = []
+    reported = []
     result = run_simulation(
-        load_scenario(EXAMPLE), base=EXAMPLE.parent, out=tmp_path, seed=1, warn=told.append
+        load_scenario(EXAMPLE), base=EXAMPLE.parent, out=tmp_path, seed=1, warn=reported.append
     )
-    assert told == []
+    assert reported == []
     timeline = result.timeline
     assert timeline.nodes["gpu"][0] == 0
     assert max(timeline.nodes["gpu"]) == 3

@@ -8,10 +8,10 @@ import yaml
 from tests.simulate.worlds import MANIFEST, small
 
 from kubetide.objects.kinds import CLAIMS, JOBS, PERSISTENT_VOLUMES, PODS
-from kubetide.simulate.build import manifests_of
-from kubetide.simulate.notices import notices_of
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import ScenarioError, load_scenario
+from kubetide.simulate.scenarios.build import manifests_of
+from kubetide.simulate.scenarios.notices import notices_of
+from kubetide.simulate.scenarios.scenario import ScenarioError, load_scenario
 
 
 def dumped(obj, uid, *, owner=None, **more):
@@ -65,13 +65,15 @@ WHOLE = listed(
 
 def test_a_dump_of_a_cluster_runs_as_what_was_written(tmp_path):
     """The figures are those of the manifests that the cluster was made from; what was left out is said once."""
-    written, told = small(duration="5m"), []
+    written, reported = small(duration="5m"), []
     scenario = msgspec.structs.replace(written, manifests=("dump.yaml",))
     (tmp_path / "dump.yaml").write_text(WHOLE)
     path = tmp_path / "scenario.yaml"
     path.write_text(yaml.safe_dump(msgspec.to_builtins(scenario)))
-    result = run_simulation(load_scenario(path), base=tmp_path, out=tmp_path / "a", seed=1, warn=told.append)
-    [said] = told
+    result = run_simulation(
+        load_scenario(path), base=tmp_path, out=tmp_path / "a", seed=1, warn=reported.append
+    )
+    [said] = reported
     assert said == (
         "manifests: 5 objects come from a cluster; left out is what its server added (status, uids ...), and what the "
         "run makes itself: 1 Node, 1 Pod, 1 ReplicaSet"
@@ -85,15 +87,15 @@ def test_what_stands_on_its_own_is_named(tmp_path):
     text = listed(
         dumped(DEPLOYMENT, "u-1"), dumped(HPA, "u-2"), dumped(POD, "u-4", owner=("Rollout", "canary"))
     )
-    told = []
-    found = manifests_of(msgspec.structs.replace(small(), manifests=(text,)), tmp_path, notices=told)
+    reported = []
+    found = manifests_of(msgspec.structs.replace(small(), manifests=(text,)), tmp_path, notices=reported)
     [pod] = [json for kind, json in found if kind is PODS]
     assert ("nodeName" in pod["spec"], "status" in pod, set(pod["metadata"])) == (
         False,
         False,
         {"name", "namespace", "labels"},
     )
-    assert "Pod default/web-1-a: its owner Rollout canary is not among the objects" in told[1]
+    assert "Pod default/web-1-a: its owner Rollout canary is not among the objects" in reported[1]
 
 
 def test_what_is_over_does_not_begin_again(tmp_path):

@@ -14,10 +14,10 @@ import pytest
 from tests.simulate.worlds import small
 
 from kubetide.explain.records import Record
-from kubetide.runtime.records import RecordError, segments
-from kubetide.simulate.replay import replay
+from kubetide.runtime.recording.records import RecordError, segments
+from kubetide.simulate.answers.replay import replay
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import FaultSpec
+from kubetide.simulate.scenarios.scenario import FaultSpec
 
 RUN = Path("unused")
 
@@ -40,12 +40,12 @@ def test_a_node_that_fails_for_good_is_removed(tmp_path, group):
     ready = result.timeline.nodes["general"]
     assert ready[:3] == [2, 2, 2]
     assert set(ready[6:]) == {1}
-    told = [mark for mark in result.timeline.marks if mark.loop == "nodes"]
-    assert "1 pod to be moved" in told[0].title
-    assert "pods remaining after timeout" in told[1].title
-    assert "goes: empty and unneeded for" in told[2].title
-    assert [mark.change for mark in told] == [0, 0, 0, -1]
-    minutes_in = [(mark.at - result.timeline.start) // 60_000_000_000 for mark in told]
+    reported = [mark for mark in result.timeline.marks if mark.loop == "nodes"]
+    assert "1 pod to be moved" in reported[0].title
+    assert "pods remaining after timeout" in reported[1].title
+    assert "goes: empty and unneeded for" in reported[2].title
+    assert [mark.change for mark in reported] == [0, 0, 0, -1]
+    minutes_in = [(mark.at - result.timeline.start) // 60_000_000_000 for mark in reported]
     assert minutes_in == [19, 30, 50, 50]
     assert result.violations == ()
     assert result.unsettled == ()
@@ -68,7 +68,7 @@ def test_a_failure_without_a_node_does_nothing(tmp_path):
 
 
 def test_one_flipped_number_is_the_first_difference(tmp_path):
-    """A record whose commands were changed is told with loop, tick and phase; the other loop agrees."""
+    """A record whose commands were changed is reported with loop, tick and phase; the other loop agrees."""
     run(tmp_path, duration="10m")
     path = segments(tmp_path, "horizontal")[0]
     lines = path.read_bytes().splitlines(keepends=True)
@@ -122,7 +122,7 @@ LIVE = """
 import sys
 from pathlib import Path
 from kubetide.simulate.run import LiveRun
-from kubetide.simulate.scenario import start_of
+from kubetide.simulate.scenarios.scenario import start_of
 from kubetide.units.time import after, hours
 from tests.simulate.worlds import small
 

@@ -12,7 +12,7 @@ from tests.simulate.worlds import small
 from kubetide.runtime.figures.blocks import SeriesKey
 from kubetide.runtime.figures.reading import FigureHistory
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import BurstSpec, DailySpec, LoadSpec
+from kubetide.simulate.scenarios.scenario import BurstSpec, DailySpec, LoadSpec
 from kubetide.units.time import Instant
 
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import load_scenario
+from kubetide.simulate.scenarios.scenario import load_scenario
 from kubetide.simulate.variants import variant_of
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "hpa-and-vpa.yaml"

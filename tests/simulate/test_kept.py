@@ -12,7 +12,7 @@ import pytest
 from kubetide.embedded.apiserver.store import Store
 from kubetide.embedded.apiserver.store.journal import Journal
 from kubetide.simulate.persisted import PersistedRun
-from kubetide.simulate.spec import ScenarioError
+from kubetide.simulate.scenarios.spec import ScenarioError
 from kubetide.units.time import format_rfc3339, parse_rfc3339
 
 SCENARIO = """

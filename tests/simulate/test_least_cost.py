@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from kubetide.nodes.reasons import VOCABULARY
-from kubetide.runtime.records import read_records
-from kubetide.simulate.replay import replay
+from kubetide.runtime.recording.records import read_records
+from kubetide.simulate.answers.replay import replay
+from kubetide.simulate.answers.why import explain_object
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import load_scenario
-from kubetide.simulate.why import explain_object
+from kubetide.simulate.scenarios.scenario import load_scenario
 
 DEPLOYMENT = """
   - |
@@ -70,18 +70,18 @@ def test_each_kind_of_pods_gets_the_nodes_made_for_it(run):
 
 def test_the_record_and_the_explanation_have_the_bound(run):
     """The choice is recorded with its bound, which `explain` shows of the group."""
-    told = [
+    reported = [
         VOCABULARY.text(reason)
         for record in read_records(run, "nodes")
         for reason in record.reasons
         if reason.code == "ChosenTogether"
     ]
-    assert len(told) == 2
-    assert told[0].startswith(
+    assert len(reported) == 2
+    assert reported[0].startswith(
         "it is part of 8 nodes of 2 groups for 1.1840 an hour; the same pods cost at least 1.1"
     )
     text = explain_object(run, "nodegroup", "memory", namespace="", at=None)
-    assert told[0] in text
+    assert reported[0] in text
 
 
 def test_each_node_says_what_it_says_to_a_pod(run):

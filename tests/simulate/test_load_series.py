@@ -25,7 +25,7 @@ import pytest
 from msgspec.structs import replace
 
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import load_scenario
+from kubetide.simulate.scenarios.scenario import load_scenario
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data"

@@ -9,7 +9,7 @@ from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record
 from kubetide.horizontal.reasons import VOCABULARY as HORIZONTAL
 from kubetide.nodes.reasons import VOCABULARY as NODES
-from kubetide.simulate.marks import marks_of
+from kubetide.simulate.outcome.marks import marks_of
 
 
 def marks(loop: str, *reasons: Reason):

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubetide.simulate.replay import replay
+from kubetide.simulate.answers.replay import replay
+from kubetide.simulate.answers.when import read_moment
+from kubetide.simulate.answers.why import explain_object
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import load_scenario
-from kubetide.simulate.when import read_moment
-from kubetide.simulate.why import explain_object
+from kubetide.simulate.scenarios.scenario import load_scenario
 from kubetide.units.time import parse_rfc3339
 
 START = parse_rfc3339("2026-03-02T00:00:00Z")

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from kubetide.cli.main import cli
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import ScenarioError, load_scenario
+from kubetide.simulate.scenarios.scenario import ScenarioError, load_scenario
 from kubetide.simulate.variants import variant_of
 
 SCENARIO = """
@@ -103,7 +103,7 @@ def test_all_variants_are_played_by_one_command(path, tmp_path):
         ("baseMemory: 300Mi", "baseMemory: 300Mi\n    leakPerHour: -1Mi", "leakPerHour"),
     ],
 )
-def test_bad_fields_are_told(path, old, new, said):
+def test_bad_fields_are_reported(path, old, new, said):
     """Variants, rollouts, leaks and starts that cannot be played are named with their field."""
     path.write_text(SCENARIO.replace(old, new))
     with pytest.raises(ScenarioError) as found:

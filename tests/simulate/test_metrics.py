@@ -6,9 +6,9 @@ from math import ceil
 from pathlib import Path
 
 from kubetide.objects.kinds import HPAS
-from kubetide.runtime.clock import run_virtual
-from kubetide.runtime.records import NullRecorder
-from kubetide.simulate.scenario import load_scenario, start_of
+from kubetide.runtime.recording.records import NullRecorder
+from kubetide.runtime.timing.clock import run_virtual
+from kubetide.simulate.scenarios.scenario import load_scenario, start_of
 from kubetide.simulate.world import World
 from kubetide.units.quantity import milli
 from kubetide.units.time import before, hours, minutes

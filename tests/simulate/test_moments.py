@@ -13,14 +13,14 @@ from tests.simulate.worlds import MANIFEST, small
 
 from kubetide.horizontal.one_hpa import OneHpaCore
 from kubetide.loop import loop_entry
-from kubetide.runtime.records import read_records, recorded_loops, segments
-from kubetide.simulate.ahead import plan_ahead
-from kubetide.simulate.moments import Moments, NotBegun
+from kubetide.runtime.recording.records import read_records, recorded_loops, segments
+from kubetide.simulate.answers.ahead import plan_ahead
+from kubetide.simulate.answers.moments import Moments, NotBegun
+from kubetide.simulate.answers.status import status_of
+from kubetide.simulate.answers.when import Moment, read_moment, start_of_records
+from kubetide.simulate.answers.why import answer_about, objects_of, scalers_of
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import DailySpec, LoadSpec, load_scenario
-from kubetide.simulate.status import status_of
-from kubetide.simulate.when import Moment, read_moment, start_of_records
-from kubetide.simulate.why import answer_about, objects_of, scalers_of
+from kubetide.simulate.scenarios.scenario import DailySpec, LoadSpec, load_scenario
 from kubetide.units.time import hours, minutes
 
 SCENARIO = Path(__file__).parents[2] / "examples" / "from-zero-wrong-catalogue.yaml"
@@ -153,7 +153,7 @@ def test_a_run_that_goes_on_is_followed(run, tmp_path):
                     assert tables(one.core, one.last.now) == tables(other.core, other.last.now)
 
 
-def test_another_run_in_the_folder_is_told_apart(tmp_path):
+def test_another_run_in_the_folder_is_reported_apart(tmp_path):
     """A run that takes the place of another one, with the same names of files and times, is read anew."""
     kept = Moments(tmp_path)
     for nodes in (3, 2):

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from tests.simulate.test_runs import EXAMPLES
 
-from kubetide.runtime.clock import run_virtual
-from kubetide.runtime.records import NullRecorder
-from kubetide.simulate.scenario import load_scenario, start_of
-from kubetide.simulate.show import end_of_show, shown_part
+from kubetide.runtime.recording.records import NullRecorder
+from kubetide.runtime.timing.clock import run_virtual
+from kubetide.simulate.scenarios.scenario import load_scenario, start_of
+from kubetide.simulate.scenarios.show import end_of_show, shown_part
 from kubetide.simulate.world import World
 from kubetide.units.time import Instant, before, format_rfc3339, minutes, parse_duration, seconds
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kubetide.runtime.records import read_records
-from kubetide.simulate.replay import replay
+from kubetide.runtime.recording.records import read_records
+from kubetide.simulate.answers.replay import replay
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import load_scenario
+from kubetide.simulate.scenarios.scenario import load_scenario
 from kubetide.simulate.variants import variant_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -8,11 +8,11 @@ import yaml
 from tests.objects import samples
 from tests.simulate.worlds import MANIFEST, small
 
-from kubetide.simulate.build import manifests_of
-from kubetide.simulate.notices import notices_of, targets_missing
+from kubetide.simulate.outcome.table import summary_table
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import ScenarioError, load_scenario
-from kubetide.simulate.table import summary_table
+from kubetide.simulate.scenarios.build import manifests_of
+from kubetide.simulate.scenarios.notices import notices_of, targets_missing
+from kubetide.simulate.scenarios.scenario import ScenarioError, load_scenario
 
 SELECTOR = {"matchLabels": {"app": "web"}}
 TERM = {"labelSelector": SELECTOR, "topologyKey": "kubernetes.io/hostname"}
@@ -60,15 +60,15 @@ def test_what_claims_for_devices_need_is_named(tmp_path):
     }
 
 
-def test_a_notice_is_told_before_the_run_and_stands_in_its_summary(tmp_path):
+def test_a_notice_is_reported_before_the_run_and_stands_in_its_summary(tmp_path):
     """The same sentence is warned of, kept with the figures and printed with the summary."""
-    told = []
+    reported = []
     scenario = with_pod_fields(volumes=[CLAIM])
-    result = run_simulation(scenario, base=tmp_path, out=tmp_path, seed=1, warn=told.append)
-    assert len(told) == 1
+    result = run_simulation(scenario, base=tmp_path, out=tmp_path, seed=1, warn=reported.append)
+    assert len(reported) == 1
     assert result.summary.notices == result.timeline.notices
-    assert result.summary.notices[:1] == tuple(told)
-    assert told[0] in summary_table(result.summary).splitlines()
+    assert result.summary.notices[:1] == tuple(reported)
+    assert reported[0] in summary_table(result.summary).splitlines()
 
 
 def test_hpas_that_cannot_scale_are_named(tmp_path):
@@ -187,7 +187,7 @@ spec:
 
 
 def test_stateful_sets_and_cron_jobs_are_looked_into(tmp_path):
-    """An HPA may scale a StatefulSet, and what its pods and those of a CronJob ask for is told as well."""
+    """An HPA may scale a StatefulSet, and what its pods and those of a CronJob ask for is reported as well."""
     scenario = msgspec.structs.replace(small(), manifests=(MANIFEST, STATEFUL, CRON))
     found = manifests_of(scenario, tmp_path)
     assert list(targets_missing(found)) == []

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from kubetide.cli.main import cli
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import load_scenario
+from kubetide.simulate.scenarios.scenario import load_scenario
 
 RAMP = Path(__file__).parents[2] / "examples" / "morning-ramp.yaml"
 DUE = 30 * 4

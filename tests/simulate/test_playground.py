@@ -11,16 +11,16 @@ import pytest
 from tests.simulate.worlds import MANIFEST, small
 
 from kubetide.ports.errors import AlreadyExists, ApiError, BadRequest, Conflict, MethodNotAllowed, NotFound
-from kubetide.runtime.clock import run_virtual
-from kubetide.runtime.records import RecordWriter
-from kubetide.simulate.marks import MarkingRecorder
+from kubetide.runtime.recording.records import RecordWriter
+from kubetide.runtime.timing.clock import run_virtual
+from kubetide.simulate.answers.replay import replay
+from kubetide.simulate.answers.status import status_of
+from kubetide.simulate.answers.why import explain_object, objects_of
+from kubetide.simulate.outcome.marks import MarkingRecorder
 from kubetide.simulate.persisted import PersistedRun
 from kubetide.simulate.playground.playing import Playground
-from kubetide.simulate.replay import replay
-from kubetide.simulate.scenario import Scenario, start_of
-from kubetide.simulate.spec import FaultSpec
-from kubetide.simulate.status import status_of
-from kubetide.simulate.why import explain_object, objects_of
+from kubetide.simulate.scenarios.scenario import Scenario, start_of
+from kubetide.simulate.scenarios.spec import FaultSpec
 from kubetide.simulate.world import World
 from kubetide.units.time import Duration, after, before, minutes
 

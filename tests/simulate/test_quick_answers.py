@@ -9,10 +9,10 @@ import pytest
 from tests.simulate.worlds import small
 
 from kubetide.loop import BUILT_IN, EXPLAINED, explaining, loop_entry, loop_names
-from kubetide.runtime.index_lines import index_of
-from kubetide.runtime.records import segments
+from kubetide.runtime.recording.index_lines import index_of
+from kubetide.runtime.recording.records import segments
+from kubetide.simulate.answers.why import explain_object, explained_kinds, objects_of
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.why import explain_object, explained_kinds, objects_of
 
 LOADED = (
     "import sys; sys.argv[1:] = {words!r}\nfrom kubetide.cli.main import main\nmain()\nprint(*sys.modules)"

@@ -7,7 +7,7 @@ import pytest
 from tests.simulate.worlds import MANIFEST, small
 
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import DailySpec, LoadSpec, PodTimes
+from kubetide.simulate.scenarios.scenario import DailySpec, LoadSpec, PodTimes
 
 BEHAVIOR = """
   behavior:

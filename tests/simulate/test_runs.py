@@ -13,9 +13,9 @@ import msgspec
 import pytest
 from tests.simulate.worlds import MANIFEST, small
 
-from kubetide.simulate.replay import replay
+from kubetide.simulate.answers.replay import replay
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import DailySpec, LoadSpec, ServiceSpec, load_scenario
+from kubetide.simulate.scenarios.scenario import DailySpec, LoadSpec, ServiceSpec, load_scenario
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -24,7 +24,7 @@ import sys
 from pathlib import Path
 junk = [object() for _ in range(int(sys.argv[4]))]
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import load_scenario
+from kubetide.simulate.scenarios.scenario import load_scenario
 from msgspec.structs import replace
 path = Path(sys.argv[1])
 run_simulation(replace(load_scenario(path), duration="2h"), base=path.parent, out=Path(sys.argv[2]), seed=int(sys.argv[3]), warn=sys.exit)

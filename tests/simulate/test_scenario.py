@@ -1,4 +1,4 @@
-"""Scenario files: each mistake is told with file, line, field and fix, and all at once."""
+"""Scenario files: each mistake is reported with file, line, field and fix, and all at once."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from kubetide.embedded.load.traces import TraceError
-from kubetide.runtime.clock import run_virtual
-from kubetide.runtime.records import NullRecorder
-from kubetide.simulate.build import services_of
-from kubetide.simulate.scenario import (
+from kubetide.runtime.recording.records import NullRecorder
+from kubetide.runtime.timing.clock import run_virtual
+from kubetide.simulate.scenarios.build import services_of
+from kubetide.simulate.scenarios.scenario import (
     Scenario,
     ScenarioError,
     load_scenario,
@@ -85,7 +85,7 @@ def written(folder: Path, changes: dict[str, object]) -> Path:
     return file
 
 
-def test_series_of_an_external_metric_are_told_apart(tmp_path):
+def test_series_of_an_external_metric_are_reported_apart(tmp_path):
     """Two series of a metric with the same labels and namespace are an error, with other labels they are not."""
     one = GOOD["externalMetrics"][0]
     (line,) = refused(written(tmp_path, {"externalMetrics": [one, one]}))
@@ -159,7 +159,7 @@ FORM = [
 
 
 @pytest.mark.parametrize(("path", "value", "field", "fix"), FORM)
-def test_a_wrong_form_is_told(tmp_path, path, value, field, fix):
+def test_a_wrong_form_is_reported(tmp_path, path, value, field, fix):
     """A typo, a missing field or a wrong type gives one line with file, line, field and fix."""
     (line,) = refused(written(tmp_path, {path: value}))
     assert line.startswith(f"{tmp_path}/scenario.yaml line ")
@@ -270,7 +270,7 @@ CONTENT = [
 
 
 @pytest.mark.parametrize(("path", "value", "field", "fix"), CONTENT)
-def test_a_wrong_value_is_told(tmp_path, path, value, field, fix):
+def test_a_wrong_value_is_reported(tmp_path, path, value, field, fix):
     """A value that makes no sense gives one line with file, line, field and fix."""
     (line,) = refused(written(tmp_path, {path: value}))
     assert line.startswith(f"{tmp_path}/scenario.yaml line ")
@@ -286,7 +286,7 @@ def test_the_line_is_the_one_of_the_field(tmp_path):
     assert path.read_text().splitlines()[number - 1].strip() == "memory: x"
 
 
-def test_all_mistakes_are_told_at_once(tmp_path):
+def test_all_mistakes_are_reported_at_once(tmp_path):
     """Mistakes of form come together, and so do mistakes of content, manifests and flags among them."""
     form = {"durration": "1h", "nodeGroups/0/max": "3", "services/0/load/tracee": "x"}
     assert len(refused(written(tmp_path, form))) == 3
@@ -339,7 +339,7 @@ def test_a_service_twice_is_an_error(tmp_path):
         (b"- a\n", "a scenario is one YAML mapping"),
     ],
 )
-def test_what_is_no_scenario_is_told(tmp_path, content, message):
+def test_what_is_no_scenario_is_reported(tmp_path, content, message):
     """A file that is not one YAML mapping says what it is."""
     path = tmp_path / "scenario.yaml"
     path.write_bytes(content)
@@ -347,7 +347,7 @@ def test_what_is_no_scenario_is_told(tmp_path, content, message):
         load_scenario(path)
 
 
-def test_a_missing_file_is_told(tmp_path):
+def test_a_missing_file_is_reported(tmp_path):
     """The path and the system's word for it are named."""
     with pytest.raises(ScenarioError, match=r"none.yaml: cannot be read: No such file"):
         load_scenario(tmp_path / "none.yaml")
@@ -362,7 +362,7 @@ def test_a_missing_file_is_told(tmp_path):
         ("name: web\nspec", "nam: web\nspec", ["metadata"]),
     ],
 )
-def test_a_malformed_manifest_is_told_with_its_line_in_the_scenario(tmp_path, old, new, words):
+def test_a_malformed_manifest_is_reported_with_its_line_in_the_scenario(tmp_path, old, new, words):
     """A mistake in a manifest names entry, file, the line in that file, object and field."""
     text = DEPLOYMENT.replace(old, new)
     block = "".join(f"    {line}\n" for line in text.splitlines())
@@ -377,7 +377,7 @@ def test_a_malformed_manifest_is_told_with_its_line_in_the_scenario(tmp_path, ol
     assert named.strip().split(":")[0].lstrip("- ") in new + " requests metadata"
 
 
-def test_a_manifest_file_that_is_missing_or_no_text_is_told(tmp_path):
+def test_a_manifest_file_that_is_missing_or_no_text_is_reported(tmp_path):
     """A path under manifests is named with what is wrong with it."""
     (line,) = refused(written(tmp_path, {"manifests": ["gone.yaml"]}))
     assert "manifests[0]" in line
@@ -388,7 +388,7 @@ def test_a_manifest_file_that_is_missing_or_no_text_is_told(tmp_path):
 
 
 def test_a_trace_named_takes_the_place_of_the_load(tmp_path):
-    """--trace drives the first service, whatever it had; a file that is not there is told."""
+    """--trace drives the first service, whatever it had; a file that is not there is reported."""
     trace = tmp_path / "mine.csv"
     trace.write_text("1\n")
     loaded = load_scenario(written(tmp_path, {}), trace=trace)
@@ -423,7 +423,7 @@ TRACE_MISTAKES = [
 
 @pytest.mark.parametrize(("lines", "message"), TRACE_MISTAKES)
 def test_a_bad_trace_stops_the_run_before_it_begins(tmp_path, lines, message):
-    """A trace with a gap, out of order, negative, not a number or too short is told with file and line."""
+    """A trace with a gap, out of order, negative, not a number or too short is reported with file and line."""
     (tmp_path / "t.csv").write_text("\n".join(lines))
     scenario = load_scenario(written(tmp_path, {"services/0/load": {"trace": "t.csv"}}))
     with pytest.raises(TraceError, match=message):

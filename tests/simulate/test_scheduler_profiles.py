@@ -8,10 +8,10 @@ import pytest
 from msgspec.structs import replace
 from tests.simulate.worlds import small
 
-from kubetide.runtime.clock import run_virtual
-from kubetide.runtime.records import NullRecorder
+from kubetide.runtime.recording.records import NullRecorder
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import NodeGroupSpec, Scenario, start_of
+from kubetide.simulate.scenarios.scenario import NodeGroupSpec, Scenario, start_of
 from kubetide.simulate.world import World
 from kubetide.units.time import Instant, minutes
 

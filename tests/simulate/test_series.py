@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from tests.simulate import made
 from tests.simulate.made import START
 
-from kubetide.simulate.run_figures import RunFigures
-from kubetide.simulate.series import MOST_POINTS, bucket_size, lasts, lost_minutes, peaks, times_of
-from kubetide.simulate.timeline import ServiceSeries, Timeline, minutes_lost
+from kubetide.simulate.outcome.run_figures import RunFigures
+from kubetide.simulate.outcome.series import MOST_POINTS, bucket_size, lasts, lost_minutes, peaks, times_of
+from kubetide.simulate.outcome.timeline import ServiceSeries, Timeline, minutes_lost
 
 COUNTS = st.lists(st.integers(0, 50), max_size=200)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from kubetide.simulate.scenario import Scenario, ScenarioError, start_of
-from kubetide.simulate.show import end_of_show, shown_part
+from kubetide.simulate.scenarios.scenario import Scenario, ScenarioError, start_of
+from kubetide.simulate.scenarios.show import end_of_show, shown_part
 from kubetide.units.time import format_rfc3339
 
 BASE = {

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from tests.simulate.worlds import small
 
 from kubetide.cli.main import cli
-from kubetide.runtime.folder import claimed
-from kubetide.runtime.records import RecordError, read_records
+from kubetide.runtime.recording.folder import claimed
+from kubetide.runtime.recording.records import RecordError, read_records
+from kubetide.simulate.answers.status import status_of
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import FaultSpec, load_scenario
-from kubetide.simulate.status import status_of
+from kubetide.simulate.scenarios.scenario import FaultSpec, load_scenario
 
 SCENARIO = Path(__file__).parents[2] / "examples" / "from-zero-wrong-catalogue.yaml"
 

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 from tests.simulate.worlds import MANIFEST, small
 
 from kubetide.cli.main import cli
+from kubetide.simulate.outcome.table import summary_table
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.table import summary_table
 
 BIG = """
 ---
@@ -70,7 +70,7 @@ def stuck(tmp_path, manifest):
     ],
     ids=["unknown metric", "no requests", "64 cores", "no such zone", "owner"],
 )  # fmt: skip
-def test_what_cannot_scale_is_told(tmp_path, manifest, words):
+def test_what_cannot_scale_is_reported(tmp_path, manifest, words):
     """The reason stands in the summary, in its notices, and nothing else is accused."""
     result = stuck(tmp_path, manifest)
     [said] = result.stuck

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.simulate import made
 
-from kubetide.simulate.decisions import decision_line, direction, why_lines
-from kubetide.simulate.table import count, decimal, percent, printable, span, summary_table
-from kubetide.simulate.timeline import Mark, summarize
+from kubetide.simulate.outcome.decisions import decision_line, direction, why_lines
+from kubetide.simulate.outcome.table import count, decimal, percent, printable, span, summary_table
+from kubetide.simulate.outcome.timeline import Mark, summarize
 
 PRINTED = """\
 shop   2026-03-02 11:00 UTC, 1.00 h, after 3 min of warm-up

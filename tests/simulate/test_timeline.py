@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from kubetide.embedded.cloud import GROUP_LABEL
 from kubetide.objects.node import node_condition
 from kubetide.objects.pod import is_finished
-from kubetide.runtime.clock import run_virtual
-from kubetide.runtime.records import NullRecorder
+from kubetide.runtime.recording.records import NullRecorder
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.scheduling import pod_requests
-from kubetide.simulate.scenario import load_scenario, start_of
-from kubetide.simulate.timeline import GroupPrice, ServiceSeries, Timeline, minutes_lost, summarize
+from kubetide.simulate.outcome.timeline import GroupPrice, ServiceSeries, Timeline, minutes_lost, summarize
+from kubetide.simulate.scenarios.scenario import load_scenario, start_of
 from kubetide.simulate.world import World
 from kubetide.units.quantity import milli
 from kubetide.units.time import Instant, before, minutes, parse_duration

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from kubetide.objects.kinds import MUTATING_WEBHOOKS, PODS, VPAS
-from kubetide.runtime.clock import run_virtual
-from kubetide.runtime.records import NullRecorder
-from kubetide.simulate.replay import replay
+from kubetide.runtime.recording.records import NullRecorder
+from kubetide.runtime.timing.clock import run_virtual
+from kubetide.simulate.answers.replay import replay
+from kubetide.simulate.answers.why import explain_object
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import (
+from kubetide.simulate.scenarios.scenario import (
     BurstSpec,
     DailySpec,
     LoadSpec,
@@ -18,7 +19,6 @@ from kubetide.simulate.scenario import (
     ServiceSpec,
     start_of,
 )
-from kubetide.simulate.why import explain_object
 from kubetide.simulate.world import World
 from kubetide.units.time import after, minutes
 

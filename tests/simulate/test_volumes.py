@@ -6,11 +6,11 @@ import msgspec
 import pytest
 from tests.simulate.worlds import MANIFEST, small
 
-from kubetide.runtime.records import read_records
-from kubetide.simulate.build import manifests_of
-from kubetide.simulate.notices import notices_of
-from kubetide.simulate.replay import replay
+from kubetide.runtime.recording.records import read_records
+from kubetide.simulate.answers.replay import replay
 from kubetide.simulate.run import run_simulation
+from kubetide.simulate.scenarios.build import manifests_of
+from kubetide.simulate.scenarios.notices import notices_of
 
 LATE = """
 apiVersion: storage.k8s.io/v1
@@ -52,11 +52,11 @@ def with_database(*texts):
 @pytest.mark.slow
 def test_a_database_gets_its_volumes_and_its_nodes(tmp_path):
     """All three pods run on nodes that are bought for them; the records decide again to the same bytes."""
-    told = []
+    reported = []
     result = run_simulation(
-        with_database(LATE, DATABASE), base=tmp_path, out=tmp_path, seed=1, warn=told.append
+        with_database(LATE, DATABASE), base=tmp_path, out=tmp_path, seed=1, warn=reported.append
     )
-    assert told == []
+    assert reported == []
     assert result.timeline.pending[-1] == 0
     assert max(result.timeline.nodes["general"]) == 3
     bound = {

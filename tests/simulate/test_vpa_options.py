@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kubetide.simulate.replay import replay
+from kubetide.simulate.answers.replay import replay
+from kubetide.simulate.answers.why import explain_object
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import (
+from kubetide.simulate.scenarios.scenario import (
     BurstSpec,
     DailySpec,
     LoadSpec,
@@ -14,8 +15,7 @@ from kubetide.simulate.scenario import (
     Scenario,
     ServiceSpec,
 )
-from kubetide.simulate.spec import RolloutSpec
-from kubetide.simulate.why import explain_object
+from kubetide.simulate.scenarios.spec import RolloutSpec
 from kubetide.units.time import parse_rfc3339
 
 LOOPS = ("nodes", "recommender", "updater", "admission")
@@ -146,7 +146,7 @@ def test_targets_that_fit_a_node_are_scheduled(run):
 
 
 def test_labelled_workloads_get_advice_without_a_vpa_object(run, tmp_path):
-    """What is recommended is told and written nowhere; a workload with a VPA of its own has that one only."""
+    """What is recommended is reported and written nowhere; a workload with a VPA of its own has that one only."""
     web = (
         deployment("web", "{cpu: 50m, memory: 100Mi}")
         .partition("---")[0]

@@ -14,11 +14,11 @@ from tests.cluster.hook_server import configuration, hook_server, webhook
 from tests.simulate.worlds import MANIFEST, small
 
 from kubetide.objects.kinds import MUTATING_WEBHOOKS, PODS
-from kubetide.runtime.clock import run_real, run_virtual
-from kubetide.runtime.records import NullRecorder
-from kubetide.simulate.build import manifests_of
-from kubetide.simulate.notices import notices_of
-from kubetide.simulate.scenario import start_of
+from kubetide.runtime.recording.records import NullRecorder
+from kubetide.runtime.timing.clock import run_real, run_virtual
+from kubetide.simulate.scenarios.build import manifests_of
+from kubetide.simulate.scenarios.notices import notices_of
+from kubetide.simulate.scenarios.scenario import start_of
 from kubetide.simulate.world import World
 from kubetide.units.time import after, milliseconds, minutes
 

@@ -14,11 +14,11 @@ from msgspec.structs import replace
 
 from kubetide.explain.records import Record
 from kubetide.nodes.reasons import VOCABULARY as NODES
-from kubetide.runtime.records import RecordError, RecordWriter, read_records
+from kubetide.runtime.recording.records import RecordError, RecordWriter, read_records
+from kubetide.simulate.answers.when import read_moment, start_of_records
+from kubetide.simulate.answers.why import WhyError, explain_object
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import load_scenario
-from kubetide.simulate.when import read_moment, start_of_records
-from kubetide.simulate.why import WhyError, explain_object
+from kubetide.simulate.scenarios.scenario import load_scenario
 from kubetide.units.time import after, milliseconds, parse_rfc3339
 
 HERE = Path(__file__).parent

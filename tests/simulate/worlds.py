@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubetide.simulate.scenario import (
+from kubetide.simulate.scenarios.scenario import (
     DailySpec,
     FaultSpec,
     LoadSpec,

@@ -37,10 +37,10 @@ def main(arguments: list[str] | None = None) -> int:
         try:
             played = play(seed, options.minutes, replays=True)
             wrong = played.wrong
-            told = f"{played.bindings} pods bound, {time.process_time() - begun:.1f} s of CPU"
+            reported = f"{played.bindings} pods bound, {time.process_time() - begun:.1f} s of CPU"
         except Exception as error:  # noqa: BLE001  # a crash is a failed run, the others are still played
-            wrong, told = [f"raised {error!r}"[:500]], "ended early"
-        print(f"seed {seed}: {'wrong' if wrong else 'good'}, {told}", flush=True)
+            wrong, reported = [f"raised {error!r}"[:500]], "ended early"
+        print(f"seed {seed}: {'wrong' if wrong else 'good'}, {reported}", flush=True)
         if wrong:
             print(*(f"  {one}" for one in wrong), f"  {command(seed, options.minutes)}", sep="\n", flush=True)
         failed = (*progress.failed, seed) if wrong else progress.failed

@@ -15,10 +15,10 @@ from tests.soak.restarting import RESTARTING, Restarter
 from tests.soak.scenarios import Json, load_of, may_create, scenario_of
 
 from kubetide.ports.clock import Clock
-from kubetide.runtime.clock import run_virtual
-from kubetide.runtime.records import RecordWriter
-from kubetide.simulate.replay import replay
-from kubetide.simulate.scenario import load_scenario, start_of
+from kubetide.runtime.recording.records import RecordWriter
+from kubetide.runtime.timing.clock import run_virtual
+from kubetide.simulate.answers.replay import replay
+from kubetide.simulate.scenarios.scenario import load_scenario, start_of
 from kubetide.simulate.world import World
 from kubetide.units.time import Instant, before, parse_duration
 

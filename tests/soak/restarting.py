@@ -54,7 +54,7 @@ class AheadClock:
         self.jumps = 0
 
     def now(self) -> Instant:
-        """Return the time that the loop is told."""
+        """Return the time that the loop sees."""
         real = self._clock.now()
         if real >= self._next:
             ahead = not self._offset

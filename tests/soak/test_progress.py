@@ -13,11 +13,11 @@ def test_runs_that_were_played_are_not_played_again(tmp_path, capsys):
     assert main([*soak, "0.7"]) == 0
     assert "seed 1000: good" in capsys.readouterr().out
     assert main([*soak, "1.4"]) == 0
-    told = capsys.readouterr().out
-    assert "1 runs of 2 were played before" in told
-    assert "seed 1000:" not in told
-    assert "seed 1001: good" in told
-    assert "2 good, 0 wrong" in told
+    reported = capsys.readouterr().out
+    assert "1 runs of 2 were played before" in reported
+    assert "seed 1000:" not in reported
+    assert "seed 1001: good" in reported
+    assert "2 good, 0 wrong" in reported
     assert main([*soak, "1.4"]) == 0
     assert "seed" not in capsys.readouterr().out.split("\n", 1)[1]
 

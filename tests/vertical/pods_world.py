@@ -21,8 +21,8 @@ from kubetide.objects.kinds import (
     VPAS,
 )
 from kubetide.ports.errors import NotFound
-from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.guard import guarded_cluster
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import format_rfc3339_micro, parse_rfc3339, seconds
 from kubetide.vertical.updater.controller import UpdaterController

@@ -26,8 +26,8 @@ from kubetide.objects.kinds import (
     VPAS,
 )
 from kubetide.ports.errors import Invalid, NotFound
-from kubetide.runtime.clock import run_real
 from kubetide.runtime.guard import Advice, guarded_cluster
+from kubetide.runtime.timing.clock import run_real
 from kubetide.serving import make_connector
 from kubetide.testing import builders
 from kubetide.units.time import milliseconds
@@ -155,7 +155,7 @@ def test_vpa_objects_are_checked_and_completed():
     assert made.spec.update_policy.update_mode == "Recreate"
 
 
-def test_the_updater_is_told_that_pods_are_answered_for():
+def test_the_updater_is_reported_that_pods_are_answered_for():
     """The lease is made and renewed."""
 
     async def story(world):

@@ -14,9 +14,9 @@ from kubetide.vertical.admission.decide import MAX_BODY, admit, reply
 from kubetide.vertical.admission.registration import webhook_configuration
 from kubetide.vertical.admission.settings import Settings
 from kubetide.vertical.admission.state import State
-from kubetide.vertical.amounts import MAX_INT64, scaled
 from kubetide.vertical.flags import read_flags, read_gates
 from kubetide.vertical.matching import VpaIndex
+from kubetide.vertical.resources.amounts import MAX_INT64, scaled
 from kubetide.vertical.updater.settings import Settings as UpdaterSettings
 from kubetide.vertical.workloads import OwnerProblem, WorkloadView, topmost
 

@@ -7,8 +7,8 @@ import pytest
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import VPAS
 from kubetide.ports.errors import Invalid
-from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.install import put_definition
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import Instant
 from kubetide.vertical.definitions import definitions
 

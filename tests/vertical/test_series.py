@@ -11,8 +11,8 @@ from tests.vertical.recommender.test_controller import WHERE, story
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import VPAS
-from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.series.listening import ListeningRecorder
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.exposition import Registry
 from kubetide.units.time import minutes, seconds
 from kubetide.vertical.admission.controller import AdmissionController

@@ -11,8 +11,8 @@ from tests.vertical.making import NOW, oom, pod, state, vpa, workloads
 from kubetide.units.time import Instant, after, minutes, parse_rfc3339, seconds
 from kubetide.vertical.updater.decide import decide
 from kubetide.vertical.updater.reasons import explain_pod
+from kubetide.vertical.updater.rules.windows import ANNOTATION, WindowsError, read_windows
 from kubetide.vertical.updater.settings import Settings
-from kubetide.vertical.updater.windows import ANNOTATION, WindowsError, read_windows
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_window_holds_for_its_length_on_each_of_its_days(days, begin, length, 
         "01:00-02:00 Nowhere/At",
     ],
 )
-def test_windows_that_cannot_be_read_are_told(text):
+def test_windows_that_cannot_be_read_are_reported(text):
     """As a flag they end the start with its name."""
     with pytest.raises(WindowsError):
         read_windows(text)

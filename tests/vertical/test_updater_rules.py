@@ -20,8 +20,8 @@ from kubetide.vertical.updater.core import (
 )
 from kubetide.vertical.updater.decide import decide, deciding, play, unboosting
 from kubetide.vertical.updater.decision import Evict, Outcome, Resize
-from kubetide.vertical.updater.groups import Group
 from kubetide.vertical.updater.memory import Limiter
+from kubetide.vertical.updater.rules.groups import Group
 from kubetide.vertical.updater.settings import Settings
 from kubetide.vertical.workloads import WorkloadView
 

@@ -17,7 +17,7 @@ from kubetide.objects.cluster import ConfigMap
 from kubetide.objects.kinds import CONFIG_MAPS, PODS
 from kubetide.ports.cluster import Listing
 from kubetide.ports.errors import ApiError, Expired, InternalError, TooManyRequests, Unavailable
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import Instant, between, milliseconds, minutes, parse_rfc3339, seconds
 from kubetide.watching import Caches, Informer
@@ -355,13 +355,13 @@ def test_the_cache_converges(ops):
     async def main(cluster, clock):
         outage = Outage()
         outage.clock = clock
-        told, fed = {}, {}
+        reported, fed = {}, {}
         async with informing(cluster.client(faults=outage), clock) as informer:
 
             def hear(key, old, new):
-                assert told.get(key) is old, "handlers hear every change in turn"
+                assert reported.get(key) is old, "handlers hear every change in turn"
                 assert new is None or old != new
-                told[key] = new
+                reported[key] = new
 
             informer.on_change(hear)
             feed = informer.feed()
@@ -389,7 +389,7 @@ def test_the_cache_converges(ops):
             listing = await cluster.list(CONFIG_MAPS)
             held = {(item.metadata.namespace, item.metadata.name): item for item in listing.items}
             assert dict(informer.objects) == held
-            assert {key: item for key, item in told.items() if item is not None} == held
+            assert {key: item for key, item in reported.items() if item is not None} == held
             assert {key: item for key, item in fed.items() if item is not None} == held
 
     run(main, history=8)
@@ -557,12 +557,12 @@ def test_what_each_reader_keeps_converges(ops):
     async def main(cluster, clock):
         async with informing(cluster, clock, keep=kept) as informer:
             readers = [informer, Informer(cluster, CONFIG_MAPS, clock, keep=marked, beside=informer)]
-            told = [{}, {}]
+            reported = [{}, {}]
 
             def hear(at, key, old, new):
-                assert told[at].get(key) is old, "handlers hear every change in turn"
+                assert reported[at].get(key) is old, "handlers hear every change in turn"
                 assert old != new
-                told[at][key] = new
+                reported[at][key] = new
 
             for at, reader in enumerate(readers):
                 reader.on_change(partial(hear, at))
@@ -586,7 +586,7 @@ def test_what_each_reader_keeps_converges(ops):
                         cluster.expire_watches()
             await clock.sleep(minutes(2))
             items = (await cluster.list(CONFIG_MAPS)).items
-            for keep, reader, heard in zip((kept, marked), readers, told, strict=True):
+            for keep, reader, heard in zip((kept, marked), readers, reported, strict=True):
                 held = {(item.metadata.namespace, item.metadata.name): keep(item) for item in items}
                 assert dict(reader.objects) == held
                 assert {key: item for key, item in heard.items() if item is not None} == held

@@ -17,7 +17,7 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 from tests.browsers import chromium
 from tests.simulate.worlds import small
 
-from kubetide.runtime.records import RecordWriter, read_records
+from kubetide.runtime.recording.records import RecordWriter, read_records
 from kubetide.simulate.run import run_simulation
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -208,7 +208,7 @@ def test_what_is_recorded_appears(browser, site):
     assert browser.execute_script("return window.stayed")
 
 
-def test_a_new_run_is_shown_and_told(browser, site):
+def test_a_new_run_is_shown_and_reported(browser, site):
     """When another run begins in the folder the page leaves the time of the old one, and says why."""
     go(browser, site, "/hpa/default/web?at=2026-03-02T00:05:00Z&window=all")
     assert element(browser, "#at").text.startswith("2026-03-02 00:05:00")

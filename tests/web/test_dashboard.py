@@ -15,12 +15,12 @@ from tests.simulate.worlds import small
 
 from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record
-from kubetide.runtime.clock import run_real
-from kubetide.runtime.record_tail import RecordTail
-from kubetide.runtime.records import RecordError, RecordWriter, read_records
+from kubetide.runtime.recording.record_tail import RecordTail
+from kubetide.runtime.recording.records import RecordError, RecordWriter, read_records
+from kubetide.runtime.timing.clock import run_real
 from kubetide.serving.listener import Listener
+from kubetide.simulate.answers.status import status_of
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.status import status_of
 from kubetide.units.time import Instant
 from kubetide.web.access import OwnToken
 from kubetide.web.history import BUCKETS, History
@@ -148,13 +148,13 @@ def test_decisions_are_filtered(folder):
     assert one["decisions"] == whole["decisions"][:1]
 
 
-def test_decisions_are_told_in_parts(folder):
+def test_decisions_are_reported_in_parts(folder):
     """What a part before has shown is skipped, also where many decisions share one second."""
     whole, *parts = answers(
         folder, "decisions?limit=500", *(f"decisions?limit=2&skip={skip}" for skip in (0, 2, 4, 500))
     )
-    told = [one for part in parts for one in part["decisions"]]
-    assert told == whole["decisions"][:6]
+    reported = [one for part in parts for one in part["decisions"]]
+    assert reported == whole["decisions"][:6]
     assert {part["found"] for part in parts} == {whole["found"]}
 
 
@@ -206,7 +206,7 @@ def _written(out, records):
     ],
 )
 def test_a_new_run_takes_the_place_of_the_old_one(folder, tmp_path, new):
-    """Of a folder that another run writes to anew, nothing of the run before is told; runs are counted."""
+    """Of a folder that another run writes to anew, nothing of the run before is reported; runs are counted."""
     of_both = (read_records(folder, loop) for loop in ("horizontal", "nodes"))
     run = sorted((one for loop in of_both for one in loop), key=lambda one: (one.now, one.loop, one.tick))
     _written(tmp_path, run[:400])
@@ -232,7 +232,7 @@ def test_the_past_is_as_it_was(folder):
 
 
 @pytest.mark.parametrize(
-    ("path", "status", "told"),
+    ("path", "status", "reported"),
     [
         ("explain/hpa/default/wib", 404, "did you mean default/web?"),
         ("explain/cow/default/web", 404, "nothing is known of a 'cow'"),
@@ -248,15 +248,15 @@ def test_the_past_is_as_it_was(folder):
         ("nothing", 404, "openapi.json lists them"),
     ],
 )
-def test_wrong_questions(folder, path, status, told):
+def test_wrong_questions(folder, path, status, reported):
     """A question that cannot be answered says why, as JSON."""
     ((found, _, body),) = asked(folder, f"{API}/{path}")
     assert found == status
-    assert told in json.loads(body)["error"]
+    assert reported in json.loads(body)["error"]
 
 
 def test_a_folder_without_records(tmp_path):
-    """An empty folder is told, and does not end the server."""
+    """An empty folder is reported, and does not end the server."""
     found = asked(tmp_path, f"{API}/span", f"{API}/status", "/")
     assert [status for status, _, _ in found] == [404, 404, 200]
 
@@ -320,7 +320,7 @@ def test_too_many_questions_are_sent_away(folder):
     assert answered == [200] * MOST_WAITING
 
 
-def test_growth_is_told(folder, tmp_path):
+def test_growth_is_reported(folder, tmp_path):
     """A listener hears at once that it is there, and again when something is recorded."""
     records = list(read_records(folder, "nodes"))
     writer = RecordWriter(tmp_path, warn=pytest.fail)
@@ -362,7 +362,7 @@ def test_a_tail_reads_each_record_once(folder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         (["--listen", "0.0.0.0:0"], "name a file with a token"),
         (["--listen", "nowhere"], "is not an address"),
@@ -370,7 +370,7 @@ def test_a_tail_reads_each_record_once(folder, tmp_path):
         (["--token-file", "{tmp}/none"], "cannot be read"),
     ],
 )
-def test_wrong_flags(folder, tmp_path, arguments, told):
+def test_wrong_flags(folder, tmp_path, arguments, reported):
     """What cannot be served is one line and exit status 1."""
     command = [sys.executable, "-m", "kubetide", "ui", "--out", str(folder)]
     result = subprocess.run(
@@ -381,4 +381,4 @@ def test_wrong_flags(folder, tmp_path, arguments, told):
         timeout=300,
     )
     assert (result.returncode, result.stdout) == (1, "")
-    assert told in result.stderr
+    assert reported in result.stderr

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tests.simulate.worlds import small
 
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import LoadSpec
+from kubetide.simulate.scenarios.scenario import LoadSpec
 from kubetide.web.history import History
 from kubetide.web.report import report_data
 

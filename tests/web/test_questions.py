@@ -15,9 +15,9 @@ from selenium.webdriver import ActionChains
 from selenium.webdriver.support.ui import WebDriverWait
 from tests.browsers import chromium
 
-from kubetide.cli.output import write_results
+from kubetide.cli.common.output import write_results
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import load_scenario
+from kubetide.simulate.scenarios.scenario import load_scenario
 from kubetide.web.history import History
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -40,9 +40,9 @@ class Person:
         self._browser.get(self._home)
         self.read("main h1")
 
-    def _again(self, attempt, told):
+    def _again(self, attempt, reported):
         wait = WebDriverWait(self._browser, PATIENCE_S, ignored_exceptions=[WebDriverException])
-        return wait.until(lambda _: attempt(), told)
+        return wait.until(lambda _: attempt(), reported)
 
     def _texts(self, selector):
         return [one.text for one in self._browser.find_elements("css selector", selector) if one.text]

@@ -15,10 +15,10 @@ import pytest
 from tests.simulate.worlds import small
 from tests.web.test_dashboard import asked
 
-from kubetide.cli.output import write_results
-from kubetide.runtime.records import RecordError
+from kubetide.cli.common.output import write_results
+from kubetide.runtime.recording.records import RecordError
+from kubetide.simulate.outcome.timeline import Summary
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.timeline import Summary
 from kubetide.web import report
 from kubetide.web.front import as_file, json_in_html
 from kubetide.web.history import History

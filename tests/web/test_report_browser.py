@@ -11,10 +11,10 @@ from selenium.webdriver import ActionChains
 from selenium.webdriver.support.ui import Select, WebDriverWait
 from tests.browsers import chromium
 
-from kubetide.cli.output import write_results
+from kubetide.cli.common.output import write_results
+from kubetide.simulate.outcome.table import summary_table
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import load_scenario
-from kubetide.simulate.table import summary_table
+from kubetide.simulate.scenarios.scenario import load_scenario
 from kubetide.web.front import as_file
 from kubetide.web.report import report_data
 

@@ -15,7 +15,7 @@ from kubetide.cluster import Connection, HttpCluster
 from kubetide.embedded.apiserver.http import Identities, User
 from kubetide.objects.kinds import Kind
 from kubetide.ports.errors import BadRequest, Forbidden, Unavailable
-from kubetide.runtime.clock import run_real, run_virtual
+from kubetide.runtime.timing.clock import run_real, run_virtual
 from kubetide.serving.listener import Listener
 from kubetide.units.time import parse_rfc3339, seconds
 from kubetide.web.history import History
@@ -205,11 +205,11 @@ def test_a_stream_ends_when_the_right_is_gone(tmp_path):
                 aiohttp.ClientSession() as session,
                 session.get(f"http://{listener.authority}{API}/events") as answer,
             ):
-                told = await answer.content.readany()
+                reported = await answer.content.readany()
                 (tmp_path / "records").mkdir()
                 (tmp_path / "records" / "nodes-0001.jsonl").write_text("{}\n")
                 rest = await answer.content.read()
-                return told + rest
+                return reported + rest
         finally:
             await listener.close()
 
@@ -250,7 +250,7 @@ def test_reviews_that_ask_nothing(kind, spec, error):
     ],
 )
 def test_flags_that_do_not_fit(tmp_path, monkeypatch, words, said):
-    """Two ways to say who may look, or a part of one, are told."""
+    """Two ways to say who may look, or a part of one, are reported."""
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(cli, ["ui", *words])
     assert result.exit_code != 0

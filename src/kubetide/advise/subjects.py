@@ -14,7 +14,7 @@ from kubetide.advise.report import Report, report
 from kubetide.advise.usage import UsageLog
 from kubetide.advise.workloads import Workloads
 from kubetide.cluster import Connection, HttpCluster, HttpMetrics, find_connection
-from kubetide.cluster.prometheus import PrometheusClient
+from kubetide.cluster.metric_ports.prometheus import PrometheusClient
 from kubetide.explain.records import Record
 from kubetide.loop import parse_flags
 from kubetide.nodes.settings import Settings as NodesSettings
@@ -36,11 +36,11 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, KubetideError, MetricsError, NotFound
 from kubetide.ports.metrics import MetricSource
-from kubetide.runtime.clock import run_real, run_virtual
-from kubetide.runtime.config import RunConfig
+from kubetide.runtime.configuration.config import RunConfig
 from kubetide.runtime.prometheus import prometheus_access
+from kubetide.runtime.timing.clock import run_real, run_virtual
 from kubetide.scheduling.filters.in_use import use_filters, with_plugins
-from kubetide.simulate.scenario import Scenario, start_of
+from kubetide.simulate.scenarios.scenario import Scenario, start_of
 from kubetide.simulate.world import World
 from kubetide.units.time import Duration, Instant, after, before, format_duration, parse_duration, seconds
 from kubetide.vertical.recommender.controller.history import HistoryReader

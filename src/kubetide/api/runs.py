@@ -10,15 +10,15 @@ from typing import Any
 import msgspec
 
 from kubetide.experiments.changes import with_changes
-from kubetide.runtime.folder import TIMELINE
-from kubetide.runtime.records import RecordError, read_records, recorded_loops
-from kubetide.simulate.marks import marks_of
+from kubetide.runtime.recording.folder import TIMELINE
+from kubetide.runtime.recording.records import RecordError, read_records, recorded_loops
+from kubetide.simulate.answers.when import read_moment, start_of_records
+from kubetide.simulate.answers.why import explain_object
+from kubetide.simulate.outcome.marks import marks_of
+from kubetide.simulate.outcome.timeline import Mark, Summary, Timeline, summarize
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.scenario import load_scenario
-from kubetide.simulate.shipped import scenario_path
-from kubetide.simulate.timeline import Mark, Summary, Timeline, summarize
-from kubetide.simulate.when import read_moment, start_of_records
-from kubetide.simulate.why import explain_object
+from kubetide.simulate.scenarios.scenario import load_scenario
+from kubetide.simulate.scenarios.shipped import scenario_path
 from kubetide.units.time import Instant, after, format_rfc3339, seconds
 
 Columns = dict[str, list[Any]]

@@ -70,8 +70,8 @@ def command(
     from kubetide.advise import Prices, Report, read_prices
     from kubetide.advise.subjects import Terms, report_of_cluster, report_of_scenario
     from kubetide.advise.text import csv_text, html_text, table_text
+    from kubetide.cli.common.structured import structured
     from kubetide.cli.run import configuration
-    from kubetide.cli.structured import structured
     from kubetide.ports.errors import KubetideError
     from kubetide.units.time import parse_duration
 
@@ -82,8 +82,8 @@ def command(
     )
 
     def of_scenario(name: str) -> Report:
-        from kubetide.simulate.scenario import load_scenario
-        from kubetide.simulate.shipped import scenario_path
+        from kubetide.simulate.scenarios.scenario import load_scenario
+        from kubetide.simulate.scenarios.shipped import scenario_path
 
         if len(arguments) > 1:
             raise click.UsageError(f"{arguments[1]} is of a cluster; a scenario has its own settings")

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from kubetide.cli.exits import FAILED
+from kubetide.cli.common.exits import FAILED
 
 
 @click.command("capture")
@@ -86,16 +86,16 @@ def command(
       kubetide capture kubetide-out --prometheus-url http://prometheus:9090 --since 7d --out my-week
       kubetide capture --prometheus-url http://prometheus:9090 --set expander=least-waste --out my-day
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.cli.progress import simulated
+    from kubetide.cli.common.progress import simulated
     from kubetide.experiments.capture.errors import CaptureError
     from kubetide.experiments.capture.scenario import captured
     from kubetide.experiments.capture.score import CARD, scores
     from kubetide.experiments.capture.seen import seen_in
     from kubetide.experiments.changes import with_changes, without_nulls
-    from kubetide.runtime.folder import write_whole
-    from kubetide.runtime.prometheus_settings import PrometheusSettings
-    from kubetide.simulate.scenario import load_scenario
-    from kubetide.simulate.table import Table, aligned, decimal, percent, printable
+    from kubetide.runtime.configuration.prometheus_settings import PrometheusSettings
+    from kubetide.runtime.recording.folder import write_whole
+    from kubetide.simulate.outcome.table import Table, aligned, decimal, percent, printable
+    from kubetide.simulate.scenarios.scenario import load_scenario
 
     settings = PrometheusSettings(**prometheus)  # type: ignore[arg-type]
     if folder is None and not settings.prometheus_url:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import click
 
-from kubetide.cli.exits import FAILED
+from kubetide.cli.common.exits import FAILED
+from kubetide.cli.common.snapshots import snapshot_of, snapshot_options
+from kubetide.cli.common.structured import TABLE, output_option, structured
 from kubetide.cli.run import OPEN
-from kubetide.cli.structured import TABLE, output_option, structured
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _OUTPUT = output_option()
@@ -71,16 +72,7 @@ def show(file: Path, types: tuple[str, ...], provider: str, output: str) -> None
 @command.command("compare", context_settings=OPEN)
 @click.argument("file", type=_FILE)
 @_OUTPUT
-@click.option("--config", type=_FILE, help="File of settings, as of `run`.")
-@click.option(
-    "--after",
-    default="15m",
-    show_default=True,
-    metavar="DURATION",
-    help="How long a scenario runs before it is read.",
-)
-@click.option("--seed", type=int, default=1, show_default=True, help="Of a scenario.")
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[SCENARIO] [--name=value]...")
+@snapshot_options
 def compare_(
     file: Path, output: str, config: Path | None, after: str, seed: int, arguments: tuple[str, ...]
 ) -> None:
@@ -96,7 +88,6 @@ def compare_(
       kubetide catalog compare prices.csv --cloud-provider=aws --nodes=0:10:workers
       kubetide catalog compare prices.csv web-shop
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.cli.doctor import snapshot_of
     from kubetide.clouds.catalog import read_catalog
     from kubetide.clouds.catalog.compare import compare
     from kubetide.clouds.catalog.text import comparison_text

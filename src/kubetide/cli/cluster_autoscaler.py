@@ -37,10 +37,10 @@ def command(context: click.Context) -> None:
       kubetide cluster-autoscaler --cloud-provider=aws --nodes=1:10:workers-a --nodes=0:5:gpu
       kubetide cluster-autoscaler --cloud-provider=labels --kubeconfig=$HOME/.kube/config --advise
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.cli.log import ConsoleLog, JsonLog
-    from kubetide.cluster.incluster import SERVICE_ACCOUNT, may_be_in_cluster
-    from kubetide.runtime.folder import claimed
+    from kubetide.cli.common.log import ConsoleLog, JsonLog
+    from kubetide.cluster.access.incluster import SERVICE_ACCOUNT, may_be_in_cluster
     from kubetide.runtime.production import run_service
+    from kubetide.runtime.recording.folder import claimed
     from kubetide.runtime.upstream import understand
 
     in_pod = may_be_in_cluster(os.environ, SERVICE_ACCOUNT)
@@ -48,9 +48,9 @@ def command(context: click.Context) -> None:
     if config is None:
         click.echo(context.get_help())
         return
-    told = JsonLog() if config.run.log_format == "json" else ConsoleLog()
+    said = JsonLog() if config.run.log_format == "json" else ConsoleLog()
     out = Path(config.run.out)
     with claimed(out):
         for warning in warnings:
-            told.warn(warning)
-        run_service(config, out, told)
+            said.warn(warning)
+        run_service(config, out, said)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from kubetide.cli.completing import WithSettings
+from kubetide.cli.common.completing import WithSettings
+from kubetide.cli.common.structured import TABLE, output_option, structured
 from kubetide.cli.run import OPEN, configuration
-from kubetide.cli.structured import TABLE, output_option, structured
-from kubetide.runtime.prometheus_settings import SECRETS
+from kubetide.runtime.configuration.prometheus_settings import SECRETS
 
 SECRET = SECRETS | {"notify-url"}
 HIDDEN = "(not shown)"

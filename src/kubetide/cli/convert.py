@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kubetide.cli.exits import FAILED
+from kubetide.cli.common.exits import FAILED
 
 if TYPE_CHECKING:
     from kubetide.objects.base import Json

@@ -4,32 +4,18 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from kubetide.cli.exits import FAILED
+from kubetide.cli.common.exits import FAILED
+from kubetide.cli.common.snapshots import snapshot_of, snapshot_options
+from kubetide.cli.common.structured import TABLE, output_option, structured
 from kubetide.cli.run import OPEN
-from kubetide.cli.structured import TABLE, output_option, structured
-
-if TYPE_CHECKING:
-    from kubetide.doctor import Snapshot
 
 
 @click.command("doctor", context_settings=OPEN)
 @output_option()
-@click.option(
-    "--config", type=click.Path(path_type=Path, dir_okay=False), help="File of settings, as of `run`."
-)
-@click.option(
-    "--after",
-    default="15m",
-    show_default=True,
-    metavar="DURATION",
-    help="How long a scenario runs before it is read.",
-)
-@click.option("--seed", type=int, default=1, show_default=True, help="Of a scenario.")
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[SCENARIO] [--name=value]...")
+@snapshot_options
 def command(output: str, config: Path | None, after: str, seed: int, arguments: tuple[str, ...]) -> None:
     """Say what keeps a cluster from scaling well: the object, why it matters, and the fix.
 
@@ -56,38 +42,3 @@ def command(output: str, config: Path | None, after: str, seed: int, arguments: 
     click.echo(findings_text(findings) if output == TABLE else structured({"findings": findings}, output))
     if any(one.severity != "info" for one in findings):
         sys.exit(FAILED)
-
-
-def snapshot_of(arguments: tuple[str, ...], config: Path | None, after: str, seed: int) -> Snapshot:
-    """Return the snapshot of the cluster that settings name, or of the scenario that comes first.
-
-    Args:
-        arguments: A scenario, or settings as flags.
-        config: File of settings.
-        after: How long a scenario runs before it is read, as text.
-        seed: Of a scenario.
-    """
-    from kubetide.cli.run import configuration
-    from kubetide.doctor.subjects import snapshot_of_cluster, snapshot_of_scenario
-    from kubetide.simulate.scenario import load_scenario
-    from kubetide.simulate.shipped import scenario_path
-    from kubetide.units.time import parse_duration
-
-    if not arguments or arguments[0].startswith("-"):
-        return snapshot_of_cluster(configuration(config, list(arguments)))
-    if len(arguments) > 1:
-        raise click.UsageError(f"{arguments[1]} is of a cluster; a scenario has its own settings")
-    try:
-        played = parse_duration(after)
-    except ValueError as error:
-        raise click.BadParameter(
-            f"{after!r} is no duration; write 30m or 2h", param_hint="--after"
-        ) from error
-    path = scenario_path(Path(arguments[0]))
-    return snapshot_of_scenario(
-        load_scenario(path),
-        base=path.parent,
-        seed=seed,
-        played=played,
-        warn=lambda text: click.echo(f"kubetide: {text}", err=True),
-    )

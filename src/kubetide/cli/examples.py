@@ -9,11 +9,11 @@ from pathlib import Path
 import click
 import msgspec
 
-from kubetide.cli.completing import complete_scenario
-from kubetide.cli.structured import TABLE, WIDE, columns, output_option, structured
+from kubetide.cli.common.completing import complete_scenario
+from kubetide.cli.common.structured import TABLE, WIDE, columns, output_option, structured
 from kubetide.ports.errors import KubetideError
-from kubetide.simulate.scenario import Scenario, ScenarioError, load_unchecked
-from kubetide.simulate.shipped import EXAMPLES, shipped
+from kubetide.simulate.scenarios.scenario import Scenario, ScenarioError, load_unchecked
+from kubetide.simulate.scenarios.shipped import EXAMPLES, shipped
 
 
 @click.command("examples")

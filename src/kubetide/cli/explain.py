@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from kubetide.cli.completing import complete_kind, complete_object, names_known
-from kubetide.cli.numpy_threads import keep_numpy_single_threaded
-from kubetide.cli.structured import TABLE, WIDE, output_option
+from kubetide.cli.common.completing import complete_kind, complete_object, names_known
+from kubetide.cli.common.numpy_threads import keep_numpy_single_threaded
+from kubetide.cli.common.structured import TABLE, WIDE, output_option
 
 if TYPE_CHECKING:
-    from kubetide.simulate.when import Moment
+    from kubetide.simulate.answers.when import Moment
 
 _NAMED = 10
 """Names that are offered where none was given."""
@@ -69,10 +69,10 @@ def command(
       kubetide explain nodegroup burst --at 2026-03-02T12:30:00Z
     """  # noqa: D301  click marks paragraphs with the character, not with two
     keep_numpy_single_threaded()
-    from kubetide.cli.kinds import WORKLOADS, kind_of
-    from kubetide.cli.structured import structured
-    from kubetide.simulate.when import read_moment, start_of_records
-    from kubetide.simulate.why import answer_about, answer_text, kinds_of, views_of
+    from kubetide.cli.common.kinds import WORKLOADS, kind_of
+    from kubetide.cli.common.structured import structured
+    from kubetide.simulate.answers.when import read_moment, start_of_records
+    from kubetide.simulate.answers.why import answer_about, answer_text, kinds_of, views_of
 
     records = out if (out / "records").is_dir() else None
     if name is None:
@@ -119,7 +119,7 @@ def _scaler(out: Path, target: str, at: Moment | None) -> tuple[str, str, str]:
     import difflib
 
     from kubetide.ports.errors import KubetideError
-    from kubetide.simulate.why import scalers_of, targets_of
+    from kubetide.simulate.answers.why import scalers_of, targets_of
 
     found = scalers_of(out, target, at)
     if not found:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubetide.cli.playing import ask, kubeconfig_option
-from kubetide.cli.structured import TABLE, columns, output_option, structured
+from kubetide.cli.common.playing import ask, kubeconfig_option
+from kubetide.cli.common.structured import TABLE, columns, output_option, structured
 
 if TYPE_CHECKING:
     from kubetide.simulate.playground.asking import Faults
@@ -67,7 +67,7 @@ def _kinds(found: Faults) -> str:
 
 
 def _active(found: Faults) -> str:
-    from kubetide.simulate.table import printable
+    from kubetide.simulate.outcome.table import printable
 
     if not found.active:
         return "no fault is on"

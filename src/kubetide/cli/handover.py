@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kubetide.cli.structured import TABLE, output_option, structured
+from kubetide.cli.common.structured import TABLE, output_option, structured
 
 
 @click.command("handover")

@@ -25,7 +25,7 @@ def crds(applies: bool, kubeconfig: str, context_name: str) -> None:
       kubetide install crds --apply
     """  # noqa: D301  click marks paragraphs with the character, not with two
     from kubetide.elastic.definitions import definitions as elastic_definitions
-    from kubetide.nodes.definitions import definitions as capacity_definitions
+    from kubetide.nodes.capacity.definitions import definitions as capacity_definitions
     from kubetide.runtime.install import install_definitions
     from kubetide.vertical.definitions import definitions, printed
 

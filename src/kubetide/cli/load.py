@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubetide.cli.playing import ask, kubeconfig_option
-from kubetide.cli.structured import TABLE, columns, output_option, structured
+from kubetide.cli.common.playing import ask, kubeconfig_option
+from kubetide.cli.common.structured import TABLE, columns, output_option, structured
 
 if TYPE_CHECKING:
     from kubetide.simulate.playground.asking import Loads
@@ -55,7 +55,7 @@ def command(service: str | None, requests: float | None, reset: bool, kubeconfig
 
 
 def _table(found: Loads) -> str:
-    from kubetide.simulate.table import printable
+    from kubetide.simulate.outcome.table import printable
 
     return columns(
         ("SERVICE", "REQUESTS/S", "LOAD", "READY"),

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from kubetide import __version__
-from kubetide.cli.exits import FAILED, INTERRUPTED
+from kubetide.cli.common.exits import FAILED, INTERRUPTED
 from kubetide.ports.errors import KubetideError
 
 _COMMANDS = {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from kubetide.cli.numpy_threads import keep_numpy_single_threaded
+from kubetide.cli.common.numpy_threads import keep_numpy_single_threaded
 
 
 @click.command("plan")
@@ -37,9 +37,9 @@ def command(ahead: str, at: str | None, output: str, out: Path) -> None:
       kubetide plan --ahead 12h --at 08:00
     """  # noqa: D301  click marks paragraphs with the character, not with two
     keep_numpy_single_threaded()
-    from kubetide.cli.structured import structured
-    from kubetide.simulate.ahead import plan_ahead, plan_text
-    from kubetide.simulate.when import read_moment, start_of_records
+    from kubetide.cli.common.structured import structured
+    from kubetide.simulate.answers.ahead import plan_ahead, plan_text
+    from kubetide.simulate.answers.when import read_moment, start_of_records
     from kubetide.units.time import TimeFormatError, parse_duration
 
     try:

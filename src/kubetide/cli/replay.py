@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from kubetide.cli.exits import FAILED
+from kubetide.cli.common.exits import FAILED
 
 
 @click.command("replay")
@@ -25,7 +25,7 @@ def command(folder: Path) -> None:
       kubetide simulate web-shop --out monday
       kubetide replay monday
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.simulate.replay import bytes_of, replay
+    from kubetide.simulate.answers.replay import bytes_of, replay
 
     with click.progressbar(
         length=bytes_of(folder), label=str(folder), file=sys.stderr, hidden=not sys.stderr.isatty()

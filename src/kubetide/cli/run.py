@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubetide.cli.completing import WithSettings
+from kubetide.cli.common.completing import WithSettings
 
 if TYPE_CHECKING:
-    from kubetide.runtime.config import RunConfig
+    from kubetide.runtime.configuration.config import RunConfig
 
 OPEN = {"ignore_unknown_options": True, "allow_extra_args": True}
 """Flags of upstream are read by their own names, so click must let them through."""
@@ -19,7 +19,7 @@ OPEN = {"ignore_unknown_options": True, "allow_extra_args": True}
 
 def configuration(path: Path | None, arguments: list[str]) -> RunConfig:
     """Put file, environment and flags together. Raises ConfigError."""
-    from kubetide.runtime.config import environment_values, flag_values, make_config, read_file
+    from kubetide.runtime.configuration.config import environment_values, flag_values, make_config, read_file
 
     named = path or (Path(os.environ["KUBETIDE_CONFIG"]) if os.environ.get("KUBETIDE_CONFIG") else None)
     layers = [] if named is None else [(str(named), read_file(named))]
@@ -58,9 +58,9 @@ def command(context: click.Context, config: Path | None) -> None:
       kubetide run --context staging --horizontal-pod-autoscaler-sync-period=30s
       kubetide run --config kubetide.yaml --act
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.cli.log import ConsoleLog, JsonLog
-    from kubetide.runtime.folder import claimed
+    from kubetide.cli.common.log import ConsoleLog, JsonLog
     from kubetide.runtime.production import run_service
+    from kubetide.runtime.recording.folder import claimed
 
     settings = configuration(config, context.args)
     out = Path(settings.run.out)

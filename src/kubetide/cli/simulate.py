@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from kubetide.cli.completing import complete_scenario
-from kubetide.cli.exits import FAILED, INTERRUPTED
+from kubetide.cli.common.completing import complete_scenario
+from kubetide.cli.common.exits import FAILED, INTERRUPTED
 
 
 @click.command("simulate")
@@ -47,11 +47,11 @@ def command(scenario: Path, trace: Path | None, seed: int, out: Path, strict: bo
       kubetide simulate worldcup98 --trace requests.csv.gz --out june
       kubetide simulate vpa-day --variants --out compared
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.cli.output import finish, tell_broken, write_results
-    from kubetide.cli.progress import simulated
-    from kubetide.runtime.folder import REPORT
-    from kubetide.simulate.scenario import ScenarioError, load_scenario
-    from kubetide.simulate.shipped import scenario_path
+    from kubetide.cli.common.output import finish, tell_broken, write_results
+    from kubetide.cli.common.progress import simulated
+    from kubetide.runtime.recording.folder import REPORT
+    from kubetide.simulate.scenarios.scenario import ScenarioError, load_scenario
+    from kubetide.simulate.scenarios.shipped import scenario_path
     from kubetide.simulate.variants import variant_of, variants_table
     from kubetide.units.time import Instant, format_rfc3339
 

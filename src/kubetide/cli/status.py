@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubetide.cli.numpy_threads import keep_numpy_single_threaded
-from kubetide.cli.structured import TABLE, WIDE, output_option, structured
+from kubetide.cli.common.numpy_threads import keep_numpy_single_threaded
+from kubetide.cli.common.structured import TABLE, WIDE, output_option, structured
 
 if TYPE_CHECKING:
     from kubetide.loop import Cell, Table
     from kubetide.ports.clock import Clock
-    from kubetide.simulate.status import Status
+    from kubetide.simulate.answers.status import Status
 
 _MOST_ROWS = 20
 _WIDEST = 100
@@ -46,7 +46,7 @@ def command(output: str, watch: bool, out: Path) -> None:
     if not watch:
         click.echo(_page(out, output))
         return
-    from kubetide.runtime.clock import run_real
+    from kubetide.runtime.timing.clock import run_real
     from kubetide.units.time import seconds
 
     async def main(clock: Clock) -> None:
@@ -60,7 +60,7 @@ def command(output: str, watch: bool, out: Path) -> None:
 
 
 def _page(out: Path, form: str) -> str:
-    from kubetide.simulate.status import status_of
+    from kubetide.simulate.answers.status import status_of
 
     status, tables = status_of(out)
     return (
@@ -74,7 +74,7 @@ def status_text(status: Status, tables: Sequence[Table], *, whole: bool = False)
     ``whole``: with all rows, and texts in full length.
     """
     from kubetide.loop import Table
-    from kubetide.simulate.table import printable
+    from kubetide.simulate.outcome.table import printable
 
     loops = Table(
         "loops",
@@ -99,7 +99,7 @@ def status_text(status: Status, tables: Sequence[Table], *, whole: bool = False)
 
 
 def _block(table: Table, *, whole: bool) -> str:
-    from kubetide.simulate.table import printable
+    from kubetide.simulate.outcome.table import printable
 
     if not table.rows:
         return f"{table.title}: none"
@@ -123,7 +123,7 @@ def _block(table: Table, *, whole: bool) -> str:
 
 
 def _text(cell: Cell, *, whole: bool) -> str:
-    from kubetide.simulate.table import printable
+    from kubetide.simulate.outcome.table import printable
 
     if cell is None:
         return "-"

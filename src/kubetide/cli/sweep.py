@@ -7,11 +7,8 @@ from pathlib import Path
 
 import click
 
-from kubetide.cli.exits import FAILED
-
-_MOST_ROWS = 40
-"""Settings that are all printed; of more only the Pareto front."""
-_MOST_FAILED = 20
+from kubetide.cli.common.cells import cells_bar, cells_in, resumable, worker_options, workers_for
+from kubetide.cli.common.exits import FAILED
 
 
 @click.command("sweep")
@@ -45,19 +42,13 @@ _MOST_FAILED = 20
     help="Folder for the tables, the page, and the cells that are done.",
 )
 @click.option(
-    "--jobs",
-    type=click.IntRange(1, 1024),
-    help="Processes on this machine. [default: one for each core]",
-)
-@click.option("--dask", metavar="ADDRESS", help="Run on this Dask scheduler instead, tcp://HOST:8786.")
-@click.option(
     "--records",
     default="",
     metavar="FOLDER|URL",
     help="Keep the records of each cell that is run there: a folder that the workers see, or a URL of fsspec.",
 )
 @click.option("--parquet", is_flag=True, help="Write the tables as Parquet, too; needs pyarrow.")
-@click.option("--resume", is_flag=True, help="Take over the cells that --out has.")
+@worker_options
 def command(
     scenario: Path,
     sets: tuple[str, ...],
@@ -92,32 +83,18 @@ def command(
       kubetide sweep my-shop.yaml --set group/general.max=10,20 --seeds 5 --jobs 4
       kubetide sweep web-shop --set hpa/storefront.target=50,60 --seeds 20 --dask tcp://10.0.0.5:8786
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.cli.cells import resumable, workers_for
+    from kubetide.cli.common.swept import Swept, show, write
     from kubetide.experiments.capture.score import error_bar
     from kubetide.experiments.sweeps.grid import read_axes, variants
-    from kubetide.experiments.sweeps.page import write_sweep
-    from kubetide.experiments.sweeps.parquet import cells_parquet, check_parquet, settings_parquet
+    from kubetide.experiments.sweeps.parquet import check_parquet
     from kubetide.experiments.sweeps.records import check_target
     from kubetide.experiments.sweeps.results import effects_of, settings_of
-    from kubetide.experiments.sweeps.sweep import Store, SweepError, run_sweep
-    from kubetide.experiments.sweeps.tables import (
-        cells_csv,
-        effects_table,
-        settings_csv,
-        settings_table,
-        sweep_json,
-    )
-    from kubetide.runtime.folder import write_whole
-    from kubetide.simulate.scenario import load_scenario
-    from kubetide.simulate.shipped import scenario_path
-    from kubetide.simulate.table import aligned, printable
+    from kubetide.experiments.sweeps.sweep import run_sweep
+    from kubetide.simulate.scenarios.scenario import load_scenario
+    from kubetide.simulate.scenarios.shipped import scenario_path
 
     if not sets:
         raise click.UsageError("nothing is varied: name a setting and its values with --set NAME=V1,V2")
-    if dask and jobs:
-        raise click.UsageError(
-            "--jobs is for processes of this machine, --dask has its own workers: give one of them"
-        )
     check_target(records)
     if parquet:
         check_parquet()
@@ -125,19 +102,9 @@ def command(
     loaded = load_scenario(scenario)
     axes = read_axes(sets)
     found = variants(scenario, loaded, axes, patches)
-    store = Store(out / "cells")
-    if len(store) and not resume:
-        raise SweepError(
-            f"{out} has {len(store)} cells of a sweep: go on with --resume, or choose another folder with --out"
-        )
+    store = cells_in(out, resume=resume)
     total = len(found) * seeds
-    with (
-        resumable(),
-        workers_for(dask, jobs, total) as workers,
-        click.progressbar(
-            length=total, label=loaded.name, show_pos=True, file=sys.stderr, hidden=not sys.stderr.isatty()
-        ) as bar,
-    ):
+    with resumable(), workers_for(dask, jobs, total) as workers, cells_bar(loaded.name, total) as bar:
         cells = run_sweep(
             found,
             range(1, seeds + 1),
@@ -148,48 +115,8 @@ def command(
             done=lambda: bar.update(1),
         )
     settings = settings_of(cells)
-    effects = effects_of(axes, settings)
-    files = {
-        "cells.csv": cells_csv(axes, cells),
-        "settings.csv": settings_csv(axes, settings),
-        "sweep.json": sweep_json(loaded.name, axes, cells, settings, effects),
-    }
-    if parquet:
-        files |= {
-            "cells.parquet": cells_parquet(axes, cells),
-            "settings.parquet": settings_parquet(axes, settings),
-        }
-    page = out / "sweep.html"
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
-            write_whole(out / name, lambda path, content=content: path.write_bytes(content))  # type: ignore[misc]
-        write_whole(page, lambda path: write_sweep(path, loaded.name, axes, cells, settings, effects))
-    except OSError as error:
-        raise SweepError(
-            f"cannot write under {out}: {error.strerror}; free space there, and go on with --resume"
-        ) from error
-    fixed = [f"{axis.name}={axis.values[0]}" for axis in axes if len(axis.values) == 1]
-    heading = [f"{len(found)} settings x {seeds} seeds", *fixed]
-    click.echo(f"{printable(loaded.name)}   {printable(', '.join(heading))}\n")
-    shown = settings if len(settings) <= _MOST_ROWS else [one for one in settings if one.front or one.failed]
-    click.echo(aligned(settings_table(axes, shown)))
-    if len(shown) < len(settings):
-        click.echo(f"... and {len(settings) - len(shown)} behind the Pareto front, in settings.csv")
-    click.echo("\n* Pareto front: no other setting costs as little and loses as few SLO minutes\n")
-    if effects:
-        click.echo(f"{aligned(effects_table(effects))}\n")
-    if told := error_bar(scenario):
-        click.echo(f"{printable(told)}\n")
-    click.echo(f"page     {page}")
-    click.echo(f"tables   {', '.join(str(out / name) for name in files)}")
-    failed = [cell for cell in cells if cell.outcome.error]
-    if not failed:
-        return
-    click.echo(f"{len(failed)} of {total} cells failed:", err=True)
-    for cell in failed[:_MOST_FAILED]:
-        named = " ".join(f"{axis.name}={value}" for axis, value in zip(axes, cell.values, strict=True))
-        click.echo(f"  {printable(named)} seed {cell.seed}: {printable(cell.outcome.error)}", err=True)
-    if len(failed) > _MOST_FAILED:
-        click.echo(f"  ... and {len(failed) - _MOST_FAILED} more, in cells.csv", err=True)
-    sys.exit(FAILED)
+    swept = Swept(loaded.name, axes, cells, settings, effects_of(axes, settings))
+    written = write(out, swept, parquet=parquet)
+    show(swept, out, written, seeds, error_bar(scenario))
+    if swept.failed:
+        sys.exit(FAILED)

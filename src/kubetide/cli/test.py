@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from kubetide.cli.exits import FAILED, USAGE
+from kubetide.cli.common.exits import FAILED, USAGE
 
 
 @click.command("test")
@@ -49,8 +49,8 @@ def command(paths: tuple[Path, ...], junit: Path | None, out: Path) -> None:
       kubetide test policies/
       kubetide test policies/checkout.yaml --junit results.xml
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.cli.output import write_results
-    from kubetide.cli.progress import simulated
+    from kubetide.cli.common.output import write_results
+    from kubetide.cli.common.progress import simulated
     from kubetide.experiments.policies import (
         Case,
         Finding,
@@ -60,11 +60,11 @@ def command(paths: tuple[Path, ...], junit: Path | None, out: Path) -> None:
         load_policy,
         policy_files,
     )
-    from kubetide.runtime.folder import write_whole
+    from kubetide.runtime.recording.folder import write_whole
+    from kubetide.simulate.outcome.table import printable
     from kubetide.simulate.run import RunResult
-    from kubetide.simulate.scenario import Scenario, ScenarioError
-    from kubetide.simulate.shipped import scenario_path
-    from kubetide.simulate.table import printable
+    from kubetide.simulate.scenarios.scenario import Scenario, ScenarioError
+    from kubetide.simulate.scenarios.shipped import scenario_path
     from kubetide.units.time import format_rfc3339
 
     def run(scenario: Scenario, base: Path, folder: Path, seed: int) -> RunResult:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from kubetide.ports.clock import Clock
-    from kubetide.simulate.run_screen import Screen
+    from kubetide.simulate.answers.run_screen import Screen
 
     Look = Callable[[], Screen | str]
     Source = Callable[[Clock], AbstractAsyncContextManager[Look]]
@@ -54,7 +54,7 @@ def command(once: bool, out: Path, kubeconfig: str, context_name: str) -> None:
       kubetide top --out monday --once
       kubetide top --context staging
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.runtime.clock import run_real
+    from kubetide.runtime.timing.clock import run_real
     from kubetide.units.time import seconds
 
     source = _cluster(kubeconfig, context_name) if kubeconfig or context_name else _records(out, once=once)
@@ -79,9 +79,9 @@ def command(once: bool, out: Path, kubeconfig: str, context_name: str) -> None:
 
 
 def _records(out: Path, *, once: bool) -> Source:
-    from kubetide.runtime.folder import is_running
-    from kubetide.runtime.records import RecordError
-    from kubetide.simulate.run_screen import RecordsTop
+    from kubetide.runtime.recording.folder import is_running
+    from kubetide.runtime.recording.records import RecordError
+    from kubetide.simulate.answers.run_screen import RecordsTop
 
     top = RecordsTop(out)
 
@@ -122,8 +122,8 @@ def _view(*, once: bool) -> AbstractContextManager[_View]:
     """Return what shows screens: the whole terminal where it can, else plain text."""
     if not once and sys.stdout.isatty():
         try:
-            from kubetide.cli.live import can_show
-            from kubetide.cli.top_view import TopView
+            from kubetide.cli.screens.live import can_show
+            from kubetide.cli.screens.top_view import TopView
         except ImportError:
             return nullcontext(_Plain(clears=True))
         if can_show():
@@ -138,7 +138,7 @@ class _Plain:
         self._clears = clears
 
     def show(self, screen: Screen) -> None:
-        from kubetide.cli.top_text import screen_text
+        from kubetide.cli.screens.top_text import screen_text
 
         if self._clears:
             click.clear()

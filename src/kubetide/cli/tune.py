@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from kubetide.cli.exits import FAILED
+from kubetide.cli.common.cells import cells_bar, cells_in, resumable, worker_options, workers_for
+from kubetide.cli.common.exits import FAILED
 
 
 @click.command("tune")
@@ -61,11 +62,7 @@ from kubetide.cli.exits import FAILED
     show_default=True,
     help="Folder for the patch, the trials, the page and the cells that are done.",
 )
-@click.option(
-    "--jobs", type=click.IntRange(1, 1024), help="Processes on this machine. [default: one for each core]"
-)
-@click.option("--dask", metavar="ADDRESS", help="Run on this Dask scheduler instead, tcp://HOST:8786.")
-@click.option("--resume", is_flag=True, help="Take over the cells that --out has.")
+@worker_options
 def command(
     scenario: Path,
     knobs: tuple[str, ...],
@@ -103,23 +100,17 @@ def command(
       kubetide tune my-shop.yaml --knob hpa/web.target=50:80 \\
           --train service/web.load.multiplier=1,1.2 --judge service/web.load.multiplier=1.1,1.4
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.cli.cells import resumable, workers_for
-    from kubetide.cli.tuned import show, write
+    from kubetide.cli.common.tuned import show, write
     from kubetide.experiments.capture.score import error_bar
     from kubetide.experiments.sweeps.grid import read_axes
     from kubetide.experiments.sweeps.results import QUANTITIES
-    from kubetide.experiments.sweeps.sweep import Store
-    from kubetide.experiments.tuning.goal import TuneError, read_constraint
+    from kubetide.experiments.tuning.goal import read_constraint
     from kubetide.experiments.tuning.knobs import read_knobs
     from kubetide.experiments.tuning.trying import Conditions, check_knob, tune
-    from kubetide.simulate.observe import shown_name
-    from kubetide.simulate.scenario import load_scenario
-    from kubetide.simulate.shipped import scenario_path
+    from kubetide.simulate.outcome.observe import shown_name
+    from kubetide.simulate.scenarios.scenario import load_scenario
+    from kubetide.simulate.scenarios.shipped import scenario_path
 
-    if dask and jobs:
-        raise click.UsageError(
-            "--jobs is for processes of this machine, --dask has its own workers: give one"
-        )
     if minimize not in QUANTITIES:
         raise click.UsageError(f"--minimize {minimize}: there are {', '.join(QUANTITIES)}")
     scenario = scenario_path(scenario)
@@ -132,18 +123,8 @@ def command(
     for knob in turned:
         check_knob(scenario, loaded, knob)
     days = read_axes(train), read_axes(judge or train)
-    store = Store(out / "cells")
-    if len(store) and not resume:
-        raise TuneError(
-            f"{out} has {len(store)} cells: go on with --resume, or choose another folder with --out"
-        )
-    with (
-        resumable(),
-        workers_for(dask, jobs, 1024) as workers,
-        click.progressbar(
-            length=1, label=loaded.name, show_pos=True, file=sys.stderr, hidden=not sys.stderr.isatty()
-        ) as bar,
-    ):
+    store = cells_in(out, resume=resume)
+    with resumable(), workers_for(dask, jobs, 1024) as workers, cells_bar(loaded.name, 1) as bar:
         training, judging = (
             Conditions(
                 scenario,
@@ -162,7 +143,7 @@ def command(
         )
     write(out, found, turned, minimize, constraints, scenario, judging.scenarios[0], seeds + 1)
     show(loaded.name, found, turned, minimize, constraints, out)
-    if told := error_bar(scenario):
-        click.echo(f"\n{told}")
+    if measured_error := error_bar(scenario):
+        click.echo(f"\n{measured_error}")
     if found.best is None or found.error or found.broken(constraints):
         sys.exit(FAILED)

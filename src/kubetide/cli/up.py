@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Protocol, Self
 import click
 
 import kubetide
-from kubetide.cli.completing import complete_scenario
-from kubetide.simulate.scenario import Scenario
-from kubetide.simulate.spec import MOST_SPEED, is_speed
-from kubetide.simulate.timeline import Mark, Timeline
+from kubetide.cli.common.completing import complete_scenario
+from kubetide.simulate.outcome.timeline import Mark, Timeline
+from kubetide.simulate.scenarios.scenario import Scenario
+from kubetide.simulate.scenarios.spec import MOST_SPEED, is_speed
 from kubetide.units.time import Instant
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class PlainView:
 
     def mark(self, mark: Mark) -> None:
         """Print the decision; when nobody reads any more, ends the run as Ctrl-C does."""
-        from kubetide.simulate.decisions import decision_line
+        from kubetide.simulate.outcome.decisions import decision_line
 
         if self._read:
             try:
@@ -157,14 +157,14 @@ def command(
       kubetide up playground --serve --ui
       kubetide up my-shop.yaml --state my-cluster
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.cli.beside import dashboard
-    from kubetide.cli.output import finish
+    from kubetide.cli.common.beside import dashboard
+    from kubetide.cli.common.output import finish
     from kubetide.embedded.apiserver.admission.http import HttpCaller
-    from kubetide.runtime.folder import claimed
+    from kubetide.runtime.recording.folder import claimed
     from kubetide.simulate.run import LiveRun
-    from kubetide.simulate.scenario import NOW, load_scenario, load_unchecked
-    from kubetide.simulate.shipped import scenario_path
-    from kubetide.simulate.show import end_of_show, shown_part
+    from kubetide.simulate.scenarios.scenario import NOW, load_scenario, load_unchecked
+    from kubetide.simulate.scenarios.shipped import scenario_path
+    from kubetide.simulate.scenarios.show import end_of_show, shown_part
 
     path = SHIPPED if scenario is None else scenario_path(scenario)
     if state is not None and load_unchecked(path).start == NOW:
@@ -229,7 +229,7 @@ def _view() -> Callable[[Scenario, float, Instant], View]:
     """Return the live view where a terminal can show it, else plain lines."""
     if sys.stdout.isatty():
         try:
-            from kubetide.cli.live import LiveView, can_show
+            from kubetide.cli.screens.live import LiveView, can_show
         except ImportError:
             click.echo("kubetide: plain lines; for the live view: pip install 'rich>=14'", err=True)
         else:

@@ -26,10 +26,10 @@ def _command(name: str) -> click.Command:
     )
     @click.pass_context
     def run(context: click.Context) -> None:
-        from kubetide.cli.log import ConsoleLog, JsonLog
-        from kubetide.runtime.folder import claimed
+        from kubetide.cli.common.log import ConsoleLog, JsonLog
+        from kubetide.runtime.configuration.vpa_flags import vpa_config
         from kubetide.runtime.production import run_service
-        from kubetide.runtime.vpa_flags import vpa_config
+        from kubetide.runtime.recording.folder import claimed
 
         settings = vpa_config(name, context.args, os.environ)
         out = Path(settings.run.out)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from kubetide.cli.completing import complete_scenario
-from kubetide.cli.exits import FAILED
+from kubetide.cli.common.completing import complete_scenario
+from kubetide.cli.common.exits import FAILED
 
 
 @click.command("what-if")
@@ -59,16 +59,16 @@ def command(scenario: Path, sets: tuple[str, ...], patches: tuple[Path, ...], se
       kubetide what-if web-shop --set deploy/cart.spec.replicas=4 --set scheduler=mostAllocated
       kubetide what-if my-shop.yaml --patch vpa.yaml
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.cli.comparison import PAGE, folders_in, run_both
-    from kubetide.cli.output import tell_broken
+    from kubetide.cli.common.comparison import PAGE, folders_in, run_both
+    from kubetide.cli.common.output import tell_broken
     from kubetide.experiments.capture.score import error_bar
     from kubetide.experiments.changes import with_changes
     from kubetide.experiments.figures import comparison_table, figures
     from kubetide.experiments.page import SIDES
-    from kubetide.simulate.decisions import decision_line, time_of_day
-    from kubetide.simulate.scenario import load_scenario
-    from kubetide.simulate.shipped import scenario_path
-    from kubetide.simulate.table import aligned, printable
+    from kubetide.simulate.outcome.decisions import decision_line, time_of_day
+    from kubetide.simulate.outcome.table import aligned, printable
+    from kubetide.simulate.scenarios.scenario import load_scenario
+    from kubetide.simulate.scenarios.shipped import scenario_path
 
     if not sets and not patches:
         raise click.UsageError("nothing is changed: name what to change with --set or --patch")
@@ -81,8 +81,8 @@ def command(scenario: Path, sets: tuple[str, ...], patches: tuple[Path, ...], se
     )
     click.echo(f"{printable(loaded.name)}   what if {', '.join(map(printable, changes))}\n")
     click.echo(aligned(comparison_table(figures(before.summary, after.summary))))
-    if told := error_bar(scenario):
-        click.echo(f"\n{printable(told)}")
+    if measured_error := error_bar(scenario):
+        click.echo(f"\n{printable(measured_error)}")
     if differs is None:
         click.echo("\nboth runs took the same decisions")
     else:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from kubetide.cluster.connection import ConfigError, Connection, ExecPlugin, Impersonation, PemFiles
-from kubetide.cluster.find import find_connection
+from kubetide.cluster.access.connection import ConfigError, Connection, ExecPlugin, Impersonation, PemFiles
+from kubetide.cluster.access.find import find_connection
+from kubetide.cluster.access.incluster import in_cluster
+from kubetide.cluster.access.kubeconfig import KubeconfigError, load_kubeconfig, read_kubeconfigs
 from kubetide.cluster.http import HttpCluster, is_protobuf_installed
-from kubetide.cluster.incluster import in_cluster
-from kubetide.cluster.kubeconfig import KubeconfigError, load_kubeconfig, read_kubeconfigs
-from kubetide.cluster.metrics import HttpCustomMetrics, HttpExternalMetrics, plurals_of
-from kubetide.cluster.usage import HttpMetrics
+from kubetide.cluster.metric_ports.metrics import HttpCustomMetrics, HttpExternalMetrics, plurals_of
+from kubetide.cluster.metric_ports.usage import HttpMetrics
 
 __all__ = [
     "ConfigError",

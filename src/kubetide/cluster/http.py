@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import msgspec
 
-from kubetide.cluster.connection import Connection
+from kubetide.cluster.access.connection import Connection
 from kubetide.cluster.decoding import decode
 from kubetide.cluster.discovery import DISCOVERY_TYPES, served_kinds
 from kubetide.cluster.limits import Limits

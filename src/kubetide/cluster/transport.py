@@ -12,9 +12,9 @@ from io import BytesIO
 import aiohttp
 
 import kubetide
+from kubetide.cluster.access.connection import Connection
+from kubetide.cluster.access.credentials import Credentials, Identity
 from kubetide.cluster.bounds import ERROR_BYTES, TooMuch, read_bounded
-from kubetide.cluster.connection import Connection
-from kubetide.cluster.credentials import Credentials, Identity
 from kubetide.cluster.limits import Limits, TokenBucket
 from kubetide.cluster.observing import NO_ANSWER, RequestObserver
 from kubetide.cluster.refusals import error_of_body

@@ -18,7 +18,7 @@ from kubetide.objects.node import Node, node_condition
 from kubetide.objects.pod import Pod, is_finished, pod_condition
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
-from kubetide.simulate.run_screen import Fact, Said, Screen, by_need, now_text
+from kubetide.simulate.answers.run_screen import Fact, Said, Screen, by_need, now_text
 from kubetide.watching import Caches, Informer
 
 _SOURCES: Final = ("horizontal-pod-autoscaler", "cluster-autoscaler")

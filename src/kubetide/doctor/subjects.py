@@ -16,11 +16,11 @@ from kubetide.nodes.settings import Settings
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.errors import CloudError
-from kubetide.runtime.clock import run_real, run_virtual
 from kubetide.runtime.clouds import open_cloud
-from kubetide.runtime.config import RunConfig
+from kubetide.runtime.configuration.config import RunConfig
+from kubetide.runtime.timing.clock import run_real, run_virtual
 from kubetide.scheduling.filters.in_use import use_filters, with_plugins
-from kubetide.simulate.scenario import Scenario, start_of
+from kubetide.simulate.scenarios.scenario import Scenario, start_of
 from kubetide.simulate.world import World
 from kubetide.units.time import Duration, after, before, parse_duration, seconds
 

@@ -22,10 +22,10 @@ from kubetide.experiments.objects import Objects
 from kubetide.experiments.paths import PathError, nearest, set_at, split_name
 from kubetide.loop import flag_names, loop_entries, spelled_out
 from kubetide.objects.yaml_reading import Document, YamlError, read_documents
-from kubetide.simulate.build import manifests_of
-from kubetide.simulate.rules import check_scenario
-from kubetide.simulate.scenario import Scenario, ScenarioError
-from kubetide.simulate.structure import structure_problems
+from kubetide.simulate.scenarios.build import manifests_of
+from kubetide.simulate.scenarios.rules import check_scenario
+from kubetide.simulate.scenarios.scenario import Scenario, ScenarioError
+from kubetide.simulate.scenarios.structure import structure_problems
 
 _PARTS: Final = {"group": "nodeGroups", "service": "services", "type": "instanceTypes"}
 _NEVER_SET: Final = ("manifests", "nodeGroups", "services", "instanceTypes", "flags", "name", "show")

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 
 from kubetide.loop import explaining
-from kubetide.runtime.records import read_records, recorded_loops
-from kubetide.simulate.timeline import Mark
+from kubetide.runtime.recording.records import read_records, recorded_loops
+from kubetide.simulate.outcome.timeline import Mark
 from kubetide.units.time import Instant, format_rfc3339
 
 _MOST_REASONS = 4

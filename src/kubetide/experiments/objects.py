@@ -14,8 +14,8 @@ from kubetide.experiments.paths import PathError, nearest, set_at, split_name
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import Kind
 from kubetide.objects.yaml_reading import YamlError, read_documents
-from kubetide.simulate.build import Manifests
-from kubetide.simulate.scenario import ScenarioError
+from kubetide.simulate.scenarios.build import Manifests
+from kubetide.simulate.scenarios.scenario import ScenarioError
 
 _HPA: Final = "HorizontalPodAutoscaler"
 _SHORT_FIELDS: Final = {"min": "spec.minReplicas", "max": "spec.maxReplicas"}

@@ -11,10 +11,10 @@ import msgspec
 
 from kubetide.experiments.divergence import Divergence, Side
 from kubetide.experiments.figures import comparison_table, figures
+from kubetide.simulate.outcome.series import bucket_size, epoch_seconds, lasts, lost_minutes, peaks, times_of
+from kubetide.simulate.outcome.table import summary_cells
+from kubetide.simulate.outcome.timeline import ServiceSeries, Timeline
 from kubetide.simulate.run import RunResult
-from kubetide.simulate.series import bucket_size, epoch_seconds, lasts, lost_minutes, peaks, times_of
-from kubetide.simulate.table import summary_cells
-from kubetide.simulate.timeline import ServiceSeries, Timeline
 from kubetide.units.time import Instant, format_rfc3339
 from kubetide.web.front import Json, as_file
 from kubetide.web.history import Decisions, Span, histogram, marked

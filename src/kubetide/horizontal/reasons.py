@@ -42,7 +42,7 @@ VOCABULARY = Vocabulary(
         "ScaleUnreadable": "the scale of the target cannot be read: {error}",
         "ScalingDisabled": "the target is at 0 replicas, so the HPA leaves it alone",
         "OutsideBounds": "{current} replicas are outside minReplicas {minimum} to maxReplicas {maximum}; metrics are not asked",
-        "PodsUncertain": "whose the pods are cannot be told: {error}",
+        "PodsUncertain": "whose the pods are cannot be known: {error}",
         "PodsCounted": "{metric}: {ready} of {pods} pods count, {unready} not ready, {missing} without a sample, {ignored} failing or being deleted",
         **SENTENCES,
         "MetricFailed": "{metric}: {error}",

@@ -27,8 +27,9 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
-from kubetide.nodes.autoprovisioning.creation import absorb_creations
-from kubetide.nodes.autoprovisioning.removal import absorb_removal, plan_removal
+from kubetide.nodes.capacity.autoprovisioning.creation import absorb_creations
+from kubetide.nodes.capacity.autoprovisioning.removal import absorb_removal, plan_removal
+from kubetide.nodes.capacity.provisioning.serve import writes_of
 from kubetide.nodes.decision import (
     AskExpander,
     Commands,
@@ -38,21 +39,19 @@ from kubetide.nodes.decision import (
     Outcomes,
     Result,
 )
-from kubetide.nodes.provisioning.serve import writes_of
 from kubetide.nodes.registry.cluster_state import observe, recalculate
 from kubetide.nodes.registry.notices import notices
 from kubetide.nodes.registry.quiet import is_quiet, note_quiet, quiet_tick
 from kubetide.nodes.registry.status_map import initializing_status, is_status_due, update_status
 from kubetide.nodes.registry.update import absorb_update, not_begun, plan_update
 from kubetide.nodes.registry.view import ClusterView
-from kubetide.nodes.scale_down.absorb_actuation import absorb_actuation
-from kubetide.nodes.scale_down.actuation import actuate
 from kubetide.nodes.scale_down.decide import absorb as absorb_scale_down
 from kubetide.nodes.scale_down.decide import decide as decide_scale_down
-from kubetide.nodes.scale_up.answers import board_answers
-from kubetide.nodes.scale_up.balancing import families
-from kubetide.nodes.scale_up.degradation import holds_scale_up, note_degradation, part_of
-from kubetide.nodes.scale_up.minimum import plan_min_size
+from kubetide.nodes.scale_down.deletion.absorb_actuation import absorb_actuation
+from kubetide.nodes.scale_down.deletion.actuation import actuate
+from kubetide.nodes.scale_up.choosing.packing_time import plan_packing
+from kubetide.nodes.scale_up.increase.balancing import families
+from kubetide.nodes.scale_up.increase.minimum import plan_min_size
 from kubetide.nodes.scale_up.orchestrator import (
     absorb_answer,
     absorb_scale_up,
@@ -64,7 +63,8 @@ from kubetide.nodes.scale_up.orchestrator import (
     plan_choice,
     plan_scale_up,
 )
-from kubetide.nodes.scale_up.packing_time import plan_packing
+from kubetide.nodes.scale_up.pending.degradation import holds_scale_up, note_degradation, part_of
+from kubetide.nodes.scale_up.reporting.answers import board_answers
 from kubetide.nodes.scale_up.salvo import plan_salvo
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State

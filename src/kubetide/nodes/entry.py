@@ -15,7 +15,7 @@ from kubetide.nodes.explain.ahead import foreseen
 from kubetide.nodes.explain.overview import OVERVIEW
 from kubetide.nodes.explaining import EXPLAINING
 from kubetide.nodes.scale_down.drain_rules.named import named_rules, rules_with
-from kubetide.nodes.scale_up.demand import SOURCES, check_sources, named_source
+from kubetide.nodes.scale_up.pending.demand import SOURCES, check_sources, named_source
 from kubetide.nodes.series import NodesSeries
 from kubetide.nodes.series.not_understood import show_not_understood
 from kubetide.nodes.settings import WITHOUT_FLAG, Settings

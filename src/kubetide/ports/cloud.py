@@ -139,15 +139,17 @@ class NodeGroup(ApiStruct):
 
 
 class GroupCandidate(ApiStruct):
-    """A group that ``create_group`` could make: who asks for it may add labels and lengthen the id.
+    """A group that ``create_group`` could make: who asks for it may lengthen the id.
 
     Attributes:
         new: What to ask for.
         group: What it would be: its template, price and options; ``exists`` is False.
+        takes_labels: Whether who asks for it may add labels, which its nodes then have.
     """
 
     new: NewGroup = field(default_factory=NewGroup)
     group: NodeGroup = field(default_factory=NodeGroup)
+    takes_labels: bool = True
 
 
 KnowsMachines = Literal["any", "groups", "unknown"]

@@ -11,9 +11,9 @@ from kubetide.clouds.externalgrpc.config import Certificates
 from kubetide.clouds.registry import missing_package
 from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.ports.clock import Clock
-from kubetide.runtime.clock import run_real
 from kubetide.runtime.clouds import open_cloud
-from kubetide.runtime.config import RunConfig
+from kubetide.runtime.configuration.config import RunConfig
+from kubetide.runtime.timing.clock import run_real
 
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 

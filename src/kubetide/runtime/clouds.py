@@ -13,7 +13,7 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud, GroupOptions
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import CloudUnsupported
-from kubetide.runtime.run_settings import RunSettings
+from kubetide.runtime.configuration.run_settings import RunSettings
 from kubetide.units.time import format_duration
 
 

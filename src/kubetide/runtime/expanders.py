@@ -16,7 +16,7 @@ from kubetide.objects.node import Node
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import NodeGroup
 from kubetide.ports.expander import ExpanderService, Offer
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.scheduling import Snapshot
 
 SERVED = ("least-waste", "most-pods", "least-nodes", RANDOM)

@@ -12,7 +12,7 @@ from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import AlreadyExists
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 
 
 def install_definitions(

@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import Final, NamedTuple
 
-from kubetide.cluster.promql import PROMETHEUS, SOURCE
+from kubetide.cluster.metric_ports.promql import PROMETHEUS, SOURCE
 from kubetide.horizontal.controller.sources import GuardedSource
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import MetricsError, NoSeries

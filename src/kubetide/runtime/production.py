@@ -24,9 +24,9 @@ from kubetide.cluster import (
     plurals_of,
 )
 from kubetide.cluster.limits import Limits
-from kubetide.cluster.metrics import PluralOf
+from kubetide.cluster.metric_ports.metrics import PluralOf
+from kubetide.cluster.metric_ports.prometheus import PrometheusClient, PrometheusMetrics
 from kubetide.cluster.observing import RequestObserver
-from kubetide.cluster.prometheus import PrometheusClient, PrometheusMetrics
 from kubetide.explain.records import Recorder
 from kubetide.loop import Sources, loop_entries, loop_entry
 from kubetide.nodes.settings import Settings as NodesSettings
@@ -37,9 +37,8 @@ from kubetide.ports.cloud import Cloud
 from kubetide.ports.errors import ApiError
 from kubetide.ports.metrics import ExternalMetricSource, SeriesSource
 from kubetide.ports.plugins import Plugin
-from kubetide.runtime.clock import run_real
 from kubetide.runtime.clouds import open_cloud
-from kubetide.runtime.config import RunConfig
+from kubetide.runtime.configuration.config import RunConfig
 from kubetide.runtime.endpoints import Checks, serving
 from kubetide.runtime.guard import Advice, AllOf, Guard
 from kubetide.runtime.handover.tracker import HpaOwners
@@ -48,9 +47,10 @@ from kubetide.runtime.notify import Notifier
 from kubetide.runtime.permissions import with_hint
 from kubetide.runtime.process import give_memory_back, tune_gc
 from kubetide.runtime.prometheus import prometheus_access
-from kubetide.runtime.records import RecordWriter
+from kubetide.runtime.recording.records import RecordWriter
 from kubetide.runtime.series import ClientSeries, show_dropped, show_leases
 from kubetide.runtime.service import Service
+from kubetide.runtime.timing.clock import run_real
 from kubetide.scheduling.filters.in_use import plugins_told, use_filters, with_plugins
 from kubetide.units.exposition import Registry
 from kubetide.units.time import minutes, seconds

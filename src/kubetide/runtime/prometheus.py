@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from kubetide.cluster import Connection, PemFiles
-from kubetide.cluster.prometheus import BasicAuth
-from kubetide.runtime.config import ConfigError
-from kubetide.runtime.prometheus_settings import PrometheusSettings
+from kubetide.cluster.metric_ports.prometheus import BasicAuth
+from kubetide.runtime.configuration.config import ConfigError
+from kubetide.runtime.configuration.prometheus_settings import PrometheusSettings
 
 
 def prometheus_access(run: PrometheusSettings, otherwise: str = "") -> tuple[Connection, BasicAuth | None]:

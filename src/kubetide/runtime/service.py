@@ -20,14 +20,14 @@ from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.cluster import Cluster
-from kubetide.runtime.clocks import AGREED, SkewReport
-from kubetide.runtime.config import RunConfig
+from kubetide.runtime.configuration.config import RunConfig
 from kubetide.runtime.expanders import connected_expander
 from kubetide.runtime.failing_sources import failing_sources
 from kubetide.runtime.guard import Guard, guarded_cloud, guarded_cluster
 from kubetide.runtime.health import Activity, Patience, health_check, not_alive
 from kubetide.runtime.permissions import with_hint
 from kubetide.runtime.series import ListeningRecorder, show_caches, show_holds, show_loops, show_skew
+from kubetide.runtime.timing.clocks import AGREED, SkewReport
 from kubetide.units.exposition import Registry
 from kubetide.units.time import (
     ZERO,

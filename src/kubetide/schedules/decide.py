@@ -13,16 +13,16 @@ import msgspec
 from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
-from kubetide.schedules.bounds import bounds_at, sizes
 from kubetide.schedules.decision import Change, Commands, Notice, Outcome, Result, Run
 from kubetide.schedules.kinds.alibaba import skipped
 from kubetide.schedules.kinds.registry import MODES
-from kubetide.schedules.points import Due, following, look
 from kubetide.schedules.reasons import VOCABULARY
 from kubetide.schedules.state import State
 from kubetide.schedules.tables import Attempt, Bounds, Key, Mark, Progress, Rule, Table, Target, View
+from kubetide.schedules.times.bounds import bounds_at, sizes
+from kubetide.schedules.times.points import Due, following, look
+from kubetide.schedules.times.windows import demand
 from kubetide.schedules.warnings import INVALID, warnings_of
-from kubetide.schedules.windows import demand
 from kubetide.units.time import Instant, after, format_rfc3339
 
 WINDOWS = -1

@@ -6,13 +6,13 @@ from typing import Final, NamedTuple
 
 from kubetide.explain.algorithm import StepCore
 from kubetide.plan.board import Intent, Workload
-from kubetide.schedules.bounds import bounds_at, floor_of
 from kubetide.schedules.kinds.base import is_hpa
 from kubetide.schedules.kinds.registry import MODES
-from kubetide.schedules.plans import Plan
 from kubetide.schedules.state import State
 from kubetide.schedules.tables import Bounds, Key, Rule, Table
-from kubetide.schedules.windows import demand, opening
+from kubetide.schedules.times.bounds import bounds_at, floor_of
+from kubetide.schedules.times.plans import Plan
+from kubetide.schedules.times.windows import demand, opening
 from kubetide.units.time import Instant, format_rfc3339
 
 SOURCE: Final = "schedules"

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from kubetide.schedules.bounds import checked
 from kubetide.schedules.kinds.registry import MODES
-from kubetide.schedules.plans import Plan, plan_of
 from kubetide.schedules.settings import Settings
 from kubetide.schedules.tables import Delta, Key, Progress, Table, Target, View
-from kubetide.schedules.windows import refused_windows
+from kubetide.schedules.times.bounds import checked
+from kubetide.schedules.times.plans import Plan, plan_of
+from kubetide.schedules.times.windows import refused_windows
 from kubetide.units.time import Instant
 
 

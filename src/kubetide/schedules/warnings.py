@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubetide.schedules.plans import Plan
 from kubetide.schedules.state import State
 from kubetide.schedules.tables import Table
+from kubetide.schedules.times.plans import Plan
 
 INVALID: Final = "InvalidTimeTable"
 """The reason of the events."""

@@ -13,8 +13,8 @@ from kubetide.embedded.kubelet import KubeletPool
 from kubetide.objects.node import Node, node_condition
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import NotFound, Unavailable
-from kubetide.simulate.build import fault_end, fault_start, faults_of
-from kubetide.simulate.scenario import Scenario
+from kubetide.simulate.scenarios.build import fault_end, fault_start, faults_of
+from kubetide.simulate.scenarios.scenario import Scenario
 from kubetide.units.seeds import unit_interval
 from kubetide.units.time import Duration, Instant, minutes
 from kubetide.watching import Informer

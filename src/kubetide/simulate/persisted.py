@@ -10,7 +10,7 @@ from kubetide.embedded.apiserver.store import Store
 from kubetide.embedded.apiserver.store.journal import Journal
 from kubetide.objects.base import Json
 from kubetide.ports.clock import Clock
-from kubetide.simulate.spec import ScenarioError
+from kubetide.simulate.scenarios.spec import ScenarioError
 from kubetide.units.time import Instant, format_rfc3339
 
 _MACHINES = "machines"

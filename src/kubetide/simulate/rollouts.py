@@ -10,7 +10,7 @@ from kubetide.objects.kinds import DEPLOYMENTS
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import NotFound
-from kubetide.simulate.spec import RolloutSpec, Scenario, ServiceSpec, start_of
+from kubetide.simulate.scenarios.spec import RolloutSpec, Scenario, ServiceSpec, start_of
 from kubetide.units.quantity import whole
 from kubetide.units.time import Duration, after, parse_duration
 

@@ -14,19 +14,19 @@ from kubetide.explain.figures import FigureTable
 from kubetide.loop import loop_entries, parse_flags
 from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.ports.clock import Clock
-from kubetide.runtime.clock import Pace, run_paced, run_virtual
 from kubetide.runtime.process import ended_by_signals, tune_gc
-from kubetide.runtime.records import NullRecorder, RecordWriter
+from kubetide.runtime.recording.records import NullRecorder, RecordWriter
+from kubetide.runtime.timing.clock import Pace, run_paced, run_virtual
 from kubetide.scheduling.filters.in_use import plugins_told, use_filters, with_plugins
-from kubetide.simulate.build import manifests_of
-from kubetide.simulate.machines import prices_of, with_created
-from kubetide.simulate.marks import MarkingRecorder
+from kubetide.simulate.outcome.marks import MarkingRecorder
+from kubetide.simulate.outcome.restless import restless
+from kubetide.simulate.outcome.run_figures import RunFigures
+from kubetide.simulate.outcome.stuck import hpas_of, stuck
+from kubetide.simulate.outcome.timeline import Mark, Summary, Timeline, summarize
 from kubetide.simulate.persisted import PersistedRun
-from kubetide.simulate.restless import restless
-from kubetide.simulate.run_figures import RunFigures
-from kubetide.simulate.scenario import Scenario, start_of
-from kubetide.simulate.stuck import hpas_of, stuck
-from kubetide.simulate.timeline import Mark, Summary, Timeline, summarize
+from kubetide.simulate.scenarios.build import manifests_of
+from kubetide.simulate.scenarios.machines import prices_of, with_created
+from kubetide.simulate.scenarios.scenario import Scenario, start_of
 from kubetide.simulate.world import World
 from kubetide.units.time import ZERO, Instant, before, between, parse_duration, to_seconds
 

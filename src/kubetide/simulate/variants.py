@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 
 from kubetide.loop import FlagError, LoopEntry, loop_entries, loop_names, parse_flags, spelled_out
-from kubetide.simulate.build import manifests_in
-from kubetide.simulate.problems import Checker
-from kubetide.simulate.spec import Scenario, ScenarioError
-from kubetide.simulate.table import Table, aligned, count, decimal, percent
-from kubetide.simulate.timeline import ServiceSummary, Summary
+from kubetide.simulate.outcome.table import Table, aligned, count, decimal, percent
+from kubetide.simulate.outcome.timeline import ServiceSummary, Summary
+from kubetide.simulate.scenarios.build import manifests_in
+from kubetide.simulate.scenarios.problems import Checker
+from kubetide.simulate.scenarios.spec import Scenario, ScenarioError
 from kubetide.units.names import dns1123_subdomain_errors
 
 
@@ -60,7 +60,7 @@ def check_variants(check: Checker, scenario: Scenario, base: Path) -> None:
             try:
                 manifests_in(entry, field, base, within=(str(check.path), check.line_of(field)))
             except ScenarioError as error:
-                check.told(str(error))
+                check.add(str(error))
 
 
 def variants_table(summaries: Mapping[str, Summary]) -> str:

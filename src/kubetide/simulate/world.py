@@ -64,7 +64,13 @@ from kubetide.objects.kinds import (
 from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import AlreadyExists, ApiError
-from kubetide.simulate.build import (
+from kubetide.simulate.faults import ApiFaults, run_node_failures, run_watch_expiries
+from kubetide.simulate.outcome.checkers import Checkers, unsettled
+from kubetide.simulate.outcome.observe import Observer
+from kubetide.simulate.outcome.timeline import Timeline
+from kubetide.simulate.persisted import PersistedRun
+from kubetide.simulate.rollouts import run_rollouts
+from kubetide.simulate.scenarios.build import (
     Places,
     cloud_faults_of,
     external_series_of,
@@ -72,16 +78,10 @@ from kubetide.simulate.build import (
     pod_times_of,
     services_of,
 )
-from kubetide.simulate.checkers import Checkers, unsettled
-from kubetide.simulate.custom_kinds import definitions_for, stored_kinds
-from kubetide.simulate.faults import ApiFaults, run_node_failures, run_watch_expiries
-from kubetide.simulate.machines import catalogue_of, creatable_of, groups_of
-from kubetide.simulate.notices import notices_of
-from kubetide.simulate.observe import Observer
-from kubetide.simulate.persisted import PersistedRun
-from kubetide.simulate.rollouts import run_rollouts
-from kubetide.simulate.scenario import Scenario, ScenarioError, start_of
-from kubetide.simulate.timeline import Timeline
+from kubetide.simulate.scenarios.custom_kinds import definitions_for, stored_kinds
+from kubetide.simulate.scenarios.machines import catalogue_of, creatable_of, groups_of
+from kubetide.simulate.scenarios.notices import notices_of
+from kubetide.simulate.scenarios.scenario import Scenario, ScenarioError, start_of
 from kubetide.simulate.webhooks import OwnWebhooks
 from kubetide.units.time import ZERO, Duration, Instant, parse_duration, seconds
 from kubetide.watching import Caches, Informer

@@ -25,8 +25,12 @@ async def _first(test: CloudUnderTest) -> GroupCandidate:
 
 async def _create(test: CloudUnderTest) -> NodeGroup:
     candidate = await _first(test)
-    labels = {**(candidate.new.labels or {}), **_LABELS}
+    labels = {**(candidate.new.labels or {}), **_added(candidate)} or None
     return await test.cloud.create_group(replace(candidate.new, id=f"{candidate.new.id}-x", labels=labels))
+
+
+def _added(candidate: GroupCandidate) -> dict[str, str]:
+    return _LABELS if candidate.takes_labels else {}
 
 
 async def _refuses_deletion(test: CloudUnderTest, group: str) -> None:
@@ -52,7 +56,7 @@ async def candidates_are_whole(test: CloudUnderTest) -> None:
 
 
 async def a_created_group_is_what_the_candidate_said(test: CloudUnderTest) -> None:
-    """It has the id that was asked for, no node, the candidate's machines and the labels that were added."""
+    """It has the id that was asked for, no node, the candidate's machines and the labels that could be added."""
     candidate = await _first(test)
     made = await _create(test)
     assert made == await test.view(f"{candidate.new.id}-x"), "refresh shows another group"
@@ -62,7 +66,7 @@ async def a_created_group_is_what_the_candidate_said(test: CloudUnderTest) -> No
     assert candidate.group.template is not None, "the candidate has no template"
     expected, node = candidate.group.template.node, made.template.node
     assert node.status.allocatable == expected.status.allocatable, "its nodes have other amounts"
-    assert _LABELS.items() <= (node.metadata.labels or {}).items(), "the labels are missing"
+    assert _added(candidate).items() <= (node.metadata.labels or {}).items(), "the labels are missing"
     assert made.price_per_hour == candidate.group.price_per_hour, "its price is another"
     await test.cloud.delete_group(made.id)
 

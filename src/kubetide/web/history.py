@@ -12,18 +12,18 @@ import msgspec
 
 from kubetide.explain.records import Record
 from kubetide.objects.base import json_name
-from kubetide.runtime.folder import SUMMARY, is_running
-from kubetide.runtime.indexed_records import read_reasons
-from kubetide.runtime.record_tail import RecordTail
-from kubetide.runtime.records import RecordError, recorded_loops
-from kubetide.simulate.ahead import PlanAhead, plan_ahead
-from kubetide.simulate.marks import marks_of
-from kubetide.simulate.moments import Moments
-from kubetide.simulate.status import Decision, Status, decision_of, status_of
-from kubetide.simulate.table import SummaryCells, summary_cells
-from kubetide.simulate.timeline import Mark, Summary
-from kubetide.simulate.when import Moment, read_moment
-from kubetide.simulate.why import explain_object, explained_kinds, objects_of
+from kubetide.runtime.recording.folder import SUMMARY, is_running
+from kubetide.runtime.recording.indexed_records import read_reasons
+from kubetide.runtime.recording.record_tail import RecordTail
+from kubetide.runtime.recording.records import RecordError, recorded_loops
+from kubetide.simulate.answers.ahead import PlanAhead, plan_ahead
+from kubetide.simulate.answers.moments import Moments
+from kubetide.simulate.answers.status import Decision, Status, decision_of, status_of
+from kubetide.simulate.answers.when import Moment, read_moment
+from kubetide.simulate.answers.why import explain_object, explained_kinds, objects_of
+from kubetide.simulate.outcome.marks import marks_of
+from kubetide.simulate.outcome.table import SummaryCells, summary_cells
+from kubetide.simulate.outcome.timeline import Mark, Summary
 from kubetide.units.time import Instant, before, format_rfc3339, parse_duration
 from kubetide.web.past import MOST_POINTS, Figures, Past
 

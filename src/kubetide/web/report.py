@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from kubetide.ports.errors import KubetideError
-from kubetide.runtime.records import RecordError
+from kubetide.runtime.recording.records import RecordError
 from kubetide.web.front import Json, as_file
 from kubetide.web.history import History
 

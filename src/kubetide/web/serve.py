@@ -12,10 +12,10 @@ from kubetide.cluster import Connection, HttpCluster
 from kubetide.cluster.limits import Limits
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import KubetideError
-from kubetide.runtime.clock import run_real
-from kubetide.runtime.folder import is_running
 from kubetide.runtime.process import tune_gc
-from kubetide.runtime.records import recorded_loops
+from kubetide.runtime.recording.folder import is_running
+from kubetide.runtime.recording.records import recorded_loops
+from kubetide.runtime.timing.clock import run_real
 from kubetide.serving.listener import Listener
 from kubetide.units.time import seconds
 from kubetide.web.access import Access, OwnToken

@@ -12,10 +12,10 @@ from aiohttp import web
 
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import KubetideError
-from kubetide.runtime.records import RecordError
-from kubetide.simulate.ahead import PlanAhead
-from kubetide.simulate.status import Status
-from kubetide.simulate.why import WhyError
+from kubetide.runtime.recording.records import RecordError
+from kubetide.simulate.answers.ahead import PlanAhead
+from kubetide.simulate.answers.status import Status
+from kubetide.simulate.answers.why import WhyError
 from kubetide.units.time import seconds
 from kubetide.web.access import HEADERS, Access, keep_token, token_given
 from kubetide.web.front import script, static
@@ -270,17 +270,17 @@ class Dashboard:
         return response
 
     async def _tell(self, response: web.StreamResponse, token: str) -> None:
-        """Tell until the listener may no longer look; a browser then asks anew, and is told why not."""
-        told = b": here\n\n"
+        """Send events until the listener may no longer look; a browser then asks anew, and reads why not."""
+        event = b": here\n\n"
         while await self._access.refusal(token) is None:
-            await asyncio.wait_for(response.write(told), _SLOW_S)
+            await asyncio.wait_for(response.write(event), _SLOW_S)
             grown = self._grown
             try:
                 await asyncio.wait_for(grown.wait(), _SLOW_S)
             except TimeoutError:
-                told = b": still here\n\n"
+                event = b": still here\n\n"
             else:
-                told = b"event: grown\ndata: {}\n\n"
+                event = b"event: grown\ndata: {}\n\n"
 
     async def _watch(self, _app: web.Application) -> AsyncIterator[None]:
         """Look for growth once a second, for all listeners together."""

@@ -154,8 +154,8 @@ def test_spot_prices_are_asked_for_while_a_group_wants_spot_machines(server, wor
     aws.refuse = {}
     for _ in range(12):
         asyncio.run(clock.sleep(minutes(1)))
-        told = spot()
-    assert told == {"m5.large": 0.00001, "m5.xlarge": 0.00001}, "what the server answers for every type"
+        reported = spot()
+    assert reported == {"m5.large": 0.00001, "m5.xlarge": 0.00001}, "what the server answers for every type"
     assert aws.calls.count("DescribeSpotPriceHistory") == 2
     alone = AwsCloud(api, clock, groups=groups[1:], types=InstanceTypes(None), prices=SpotPrices(api))
     asyncio.run(_refresh(alone))
@@ -185,7 +185,7 @@ def test_the_newest_price_counts():
     assert prices.by_place == {("m5.large", "a"): 0.05}
 
 
-def test_a_stock_out_is_told_on_placeholders(world):
+def test_a_stock_out_is_reported_on_placeholders(world):
     """Machines that cannot be had are placeholders with the cause, and can be withdrawn."""
     aws, clock, _, names, cloud = world
 

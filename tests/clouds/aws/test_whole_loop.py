@@ -65,15 +65,21 @@ class AwsWorld(World):
             api = AwsApi(self.aws)
             for group in await api.groups_by_name(self.names):
                 for one in group["Instances"]:
-                    seen[one["InstanceId"]] = one["AvailabilityZone"]
+                    seen[one["InstanceId"]] = group["AutoScalingGroupName"], one["AvailabilityZone"]
             for name in sorted(seen.keys() - here):
-                extra = {"spec": {"providerID": f"aws:///{seen[name]}/{name}"}}
-                await self.cluster.create(NODES, builders.node(name, cpu="2", memory="7Gi", extra=extra))
+                group, zone = seen[name]
+                extra = {"spec": {"providerID": f"aws:///{zone}/{name}"}}
+                await self.cluster.create(
+                    NODES, builders.node(name, cpu=self.cpu(group), memory="7Gi", extra=extra)
+                )
             for name in sorted(here - seen.keys()):
                 with suppress(NotFound):
                     await self.cluster.delete(NODES, name)
             here = set(seen)
             await self.clock.sleep(seconds(10))
+
+    def cpu(self, group):
+        return "2"
 
     def sizes(self):
         found = self.server.asg.describe_auto_scaling_groups(AutoScalingGroupNames=list(self.names))

@@ -21,10 +21,10 @@ from kubetide.clouds.common.template import INSTANCE_TYPE, ZONE, template_node
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.cloud import EmbeddedCloud, GroupSpec
 from kubetide.ports.cloud import NodeGroup, NodeTemplate, Offering
-from kubetide.runtime.clock import run_virtual
-from kubetide.runtime.config import ConfigError, flag_values, make_config
-from kubetide.simulate.machines import catalogue_of
-from kubetide.simulate.scenario import load_scenario
+from kubetide.runtime.configuration.config import ConfigError, flag_values, make_config
+from kubetide.runtime.timing.clock import run_virtual
+from kubetide.simulate.scenarios.machines import catalogue_of
+from kubetide.simulate.scenarios.scenario import load_scenario
 from kubetide.testing.cloud_battery import CASES, CloudUnderTest
 from kubetide.units.time import minutes, parse_rfc3339
 
@@ -84,7 +84,7 @@ def test_both_forms_say_the_same():
 
 
 def test_public_tables_of_types_are_catalogues():
-    """The names of public tables are understood; columns that say nothing here are told in one sentence."""
+    """The names of public tables are understood; columns that say nothing here are reported in one sentence."""
     text = "provider,type,vcpu,memory_bytes,gpu_count,max_pods,ondemand_usd_per_hour,source\naws,x,8,1024,0,58,0.2,web\n"
     catalog = parse_catalog(text, "types.csv")
     assert catalog.shape("x") == Shape(cpu=8000, memory=1024, pods=58, gpus=0)
@@ -98,8 +98,8 @@ def test_prices_are_by_type_zone_and_market():
     ways = [way(), way("zone-b"), way(market="spot"), way(type_="r5.large", price=0.5)]
     text = CSV.replace("reserved,0.02,3", "reserved,0.02,0")
     (found,) = applied(group(ways=ways), text=text)
-    told = {(one.instance_type, one.zone, one.market): one.price_per_hour for one in found.offerings}
-    assert told == {
+    reported = {(one.instance_type, one.zone, one.market): one.price_per_hour for one in found.offerings}
+    assert reported == {
         ("m5.large", "zone-a", "on-demand"): 0.08,
         ("m5.large", "zone-b", "on-demand"): 0.09,
         ("m5.large", "zone-a", "spot"): 0.03,
@@ -214,7 +214,7 @@ def test_any_text_is_read_or_refused(text, is_yaml):
     assert catalog.rows
 
 
-def test_what_differs_is_told_with_all_sides():
+def test_what_differs_is_reported_with_all_sides():
     """Prices against the cloud's, shapes against templates and the least of the nodes; what agrees is counted."""
     catalog = parse_catalog("type,price_per_hour,memory,cpu\nm5.large,0.08,8Gi,2\nunused,1,1Gi,1\n", "x")
     nodes = [
@@ -225,8 +225,10 @@ def test_what_differs_is_told_with_all_sides():
     ]
     strange = template_node("c", labels={INSTANCE_TYPE: "t3.nano"}, taints=(), capacity={"cpu": "2"})
     found = compare(catalog, [group(ways=[way()]), group("other", ways=[way()])], [*nodes, strange])
-    told = [(one.type, one.what, one.catalog, one.cloud, one.nodes, one.change) for one in found.differences]
-    assert told == [
+    reported = [
+        (one.type, one.what, one.catalog, one.cloud, one.nodes, one.change) for one in found.differences
+    ]
+    assert reported == [
         ("m5.large", "price on-demand zone-a", "0.08", "0.1", "", -20.0),
         ("m5.large", "capacity memory", "8Gi", "7Gi", "7500Mi", 9.2),
     ]

@@ -26,8 +26,8 @@ from kubetide.objects.node import Node, NodeStatus
 from kubetide.objects.pod import Pod
 from kubetide.ports.errors import CloudError
 from kubetide.ports.expander import Offer
-from kubetide.runtime.clock import Pace, run_paced
 from kubetide.runtime.expanders import chosen_by
+from kubetide.runtime.timing.clock import Pace, run_paced
 from kubetide.units.time import parse_rfc3339
 from kubetide.watching import Caches
 

@@ -30,7 +30,7 @@ from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.cloud import EmbeddedCloud, GroupSpec
 from kubetide.ports.cloud import GroupOptions
 from kubetide.ports.errors import CloudError
-from kubetide.runtime.clock import Pace, run_paced
+from kubetide.runtime.timing.clock import Pace, run_paced
 from kubetide.testing.cloud_battery import CASES, CloudUnderTest
 from kubetide.units.time import minutes, parse_rfc3339
 
@@ -155,8 +155,8 @@ def test_a_go_client_asks_what_we_serve(descriptors):
     assert refreshed == {}
     assert [(one["id"], one["maxSize"]) for one in groups["nodeGroups"]] == [("empty", 3), ("kept", 2)]
     assert size == {"targetSize": 1}
-    told = options["nodeGroupAutoscalingOptions"]
-    assert (told["scaleDownUnneededDuration"], told["maxNodeStartupDuration"]) == ("180s", "900s")
+    reported = options["nodeGroupAutoscalingOptions"]
+    assert (reported["scaleDownUnneededDuration"], reported["maxNodeStartupDuration"]) == ("180s", "900s")
     assert b"m5.large" in base64.b64decode(template["nodeBytes"])
     assert "rpc error" in refused
 

@@ -20,7 +20,7 @@ from kubetide.embedded.cloud import EmbeddedCloud, GroupSpec
 from kubetide.embedded.draws import fixed
 from kubetide.ports.cloud import GroupOptions
 from kubetide.ports.errors import CloudError, CloudUnsupported
-from kubetide.runtime.clock import Pace, run_paced
+from kubetide.runtime.timing.clock import Pace, run_paced
 from kubetide.testing.cloud_battery import CASES, CloudUnderTest
 from kubetide.units.time import minutes, parse_rfc3339, seconds
 

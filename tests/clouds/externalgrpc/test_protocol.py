@@ -38,9 +38,9 @@ def test_protoc_reads_what_we_read(tmp_path):
     assert [plain(one) for one in theirs.message_type] == list(ours.message_type)
     [service] = theirs.service
     assert f"{PACKAGE}.{service.name}" == SERVICE
-    told = {
+    reported = {
         one.name: (one.input_type.rpartition(".")[2], one.output_type.rpartition(".")[2])
         for one in service.method
     }
-    assert told == dict(METHODS)
-    assert len(told) == 15
+    assert reported == dict(METHODS)
+    assert len(reported) == 15

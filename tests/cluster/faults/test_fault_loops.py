@@ -20,17 +20,17 @@ from tests.runtime.series.reading import read
 from kubetide.cluster import HttpCluster
 from kubetide.cluster.limits import Limits
 from kubetide.embedded.cloud import EmbeddedCloud
-from kubetide.embedded.controllers.deployment import DeploymentController
-from kubetide.embedded.controllers.owned_pods import PodIndex
-from kubetide.embedded.controllers.replicaset import ReplicaSetController
-from kubetide.embedded.controllers.scheduler import Scheduler
+from kubetide.embedded.controllers.scheduling.scheduler import Scheduler
+from kubetide.embedded.controllers.workloads.deployment import DeploymentController
+from kubetide.embedded.controllers.workloads.owned_pods import PodIndex
+from kubetide.embedded.controllers.workloads.replicaset import ReplicaSetController
 from kubetide.embedded.kubelet.pool import KubeletPool
 from kubetide.loop import Sources
 from kubetide.nodes.facts.slim_pods import slim_pod
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, NODES, PDBS, PODS, REPLICA_SETS
-from kubetide.runtime.clock import Pace, machine_time, run_paced
-from kubetide.runtime.config import make_config
+from kubetide.runtime.configuration.config import make_config
 from kubetide.runtime.service import Service
+from kubetide.runtime.timing.clock import Pace, machine_time, run_paced
 from kubetide.testing import builders
 from kubetide.units.exposition import Registry
 from kubetide.units.time import minutes, seconds, to_seconds
@@ -250,7 +250,7 @@ def test_a_schedule_of_faults(seed):
 
 
 @pytest.mark.parametrize("ahead", [minutes(-2), minutes(2), minutes(60)])
-def test_a_wrong_clock_is_told_of_and_acts_as_upstream_s(ahead):
+def test_a_wrong_clock_is_reported_of_and_acts_as_upstream_s(ahead):
     """Both loops go on by their own clock, say once what it does, and show by how much it is wrong."""
 
     async def main(clock):
@@ -259,9 +259,9 @@ def test_a_wrong_clock_is_told_of_and_acts_as_upstream_s(ahead):
             world.usage.milli = 1500
             # By a clock that is behind, pods are not waiting yet that are: so long as upstream they are left waiting.
             await has_nodes(world, 4)
-            told = [one for one in world.said if "the clock of this process is" in one]
-            assert len(told) == 1, told
-            assert ("ahead of" in told[0], "older" in told[0]) == (ahead > 0, ahead > 0)
+            reported = [one for one in world.said if "the clock of this process is" in one]
+            assert len(reported) == 1, reported
+            assert ("ahead of" in reported[0], "older" in reported[0]) == (ahead > 0, ahead > 0)
             shown = read(world.registry)["kubetide_clock_skew_seconds",]
             assert abs(shown - to_seconds(ahead)) <= 6
 
@@ -275,10 +275,10 @@ def test_one_forbidden_resource_stops_one_loop():
         async with living(clock, faults.forbids("horizontalpodautoscalers", "autoscaling")) as world:
             await has_nodes(world, 2)
             assert world.loops["horizontal"].health.last_tick is None
-            [told] = {one for one in world.said if "forbidden" in one}
-            assert told.startswith("cannot read horizontalpodautoscalers")
-            assert 'cannot list resource "horizontalpodautoscalers"' in told or "cannot watch" in told
-            assert "kubetide-horizontal" in told
+            [reported] = {one for one in world.said if "forbidden" in one}
+            assert reported.startswith("cannot read horizontalpodautoscalers")
+            assert 'cannot list resource "horizontalpodautoscalers"' in reported or "cannot watch" in reported
+            assert "kubetide-horizontal" in reported
             world.proxy.set()
             await until(clock, lambda: world.loops["horizontal"].health.last_tick)
 

@@ -13,7 +13,7 @@ from tests.cluster.served import served
 from kubetide.cluster import HttpCluster
 from kubetide.cluster.limits import Limits
 from kubetide.objects.kinds import PODS
-from kubetide.runtime.clock import Pace, machine_time, run_paced
+from kubetide.runtime.timing.clock import Pace, machine_time, run_paced
 from kubetide.testing import builders
 from kubetide.units.time import minutes, seconds
 from kubetide.watching import Informer

@@ -26,9 +26,9 @@ from kubetide.objects.kinds import DEPLOYMENTS, HPAS, PODS
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.metrics import ContainerMetrics, PodMetrics
 from kubetide.ports.errors import NotFound
-from kubetide.runtime.clock import Pace, machine_time, run_paced
-from kubetide.runtime.config import make_config
+from kubetide.runtime.configuration.config import make_config
 from kubetide.runtime.service import Service
+from kubetide.runtime.timing.clock import Pace, machine_time, run_paced
 from kubetide.testing import builders
 from kubetide.units.exposition import Registry
 from kubetide.units.time import Duration, before, between, format_rfc3339, minutes, seconds

@@ -13,12 +13,12 @@ from tests.cluster.faults.test_fault_reads import SPEED, caching, until
 from tests.cluster.served import TOKEN, served
 
 from kubetide.cluster import HttpCluster
-from kubetide.cluster.connection import ExecPlugin
+from kubetide.cluster.access.connection import ExecPlugin
 from kubetide.cluster.limits import Limits
 from kubetide.embedded.apiserver.http import tls
 from kubetide.objects.kinds import CONFIG_MAPS, DEPLOYMENTS, PODS
 from kubetide.ports.errors import Unauthorized, Unavailable, Withheld
-from kubetide.runtime.clock import Pace, machine_time, run_paced, run_real
+from kubetide.runtime.timing.clock import Pace, machine_time, run_paced, run_real
 from kubetide.testing import builders
 from kubetide.units.time import seconds
 

@@ -30,10 +30,10 @@ from kubetide.cluster import HttpCluster, load_kubeconfig
 from kubetide.embedded.cloud import EmbeddedCloud
 from kubetide.embedded.kubelet import KubeletPool, PodTimes
 from kubetide.objects.kinds import DEPLOYMENTS, NODES, PODS
-from kubetide.runtime.clock import run_real
-from kubetide.simulate.build import manifests_of
-from kubetide.simulate.machines import between, catalogue_of, groups_of
-from kubetide.simulate.scenario import load_scenario
+from kubetide.runtime.timing.clock import run_real
+from kubetide.simulate.scenarios.build import manifests_of
+from kubetide.simulate.scenarios.machines import between, catalogue_of, groups_of
+from kubetide.simulate.scenarios.scenario import load_scenario
 from kubetide.units.time import seconds
 from kubetide.watching import Informer
 

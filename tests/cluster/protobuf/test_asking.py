@@ -18,8 +18,8 @@ from kubetide.objects.kinds import CONFIG_MAPS, PODS
 from kubetide.objects.protobuf import MEDIA_TYPE
 from kubetide.ports.cluster import Listing
 from kubetide.ports.errors import Forbidden
-from kubetide.runtime.clock import run_real
-from kubetide.runtime.config import ConfigError, make_config
+from kubetide.runtime.configuration.config import ConfigError, make_config
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 from kubetide.watching import Informer
 
@@ -132,7 +132,7 @@ def test_a_server_that_speaks_json():
 
 
 def test_a_refusal_in_protobuf():
-    """A Status in protobuf is told in the server's words."""
+    """A Status in protobuf is reported in the server's words."""
 
     async def run(clock):
         said = {"message": 'pods is forbidden: User "viewer" cannot list', "reason": "Forbidden", "code": 403}

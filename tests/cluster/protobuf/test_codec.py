@@ -139,7 +139,7 @@ def test_a_frame_that_is_too_long_is_none():
 
 
 def test_the_closing_bookmark():
-    """The bookmark after the objects that a watch begins with is told from others."""
+    """The bookmark after the objects that a watch begins with is reported from others."""
     last = {"metadata": {"resourceVersion": "12", "annotations": END}}
     event, ends = CODEC.decode_event(unframed(frame("BOOKMARK", whole_of(PODS, last))), PODS)
     assert (event.type, event.object, event.resource_version, ends) == ("BOOKMARK", None, "12", True)
@@ -200,7 +200,7 @@ NOTES = block(1, block(1, b"one") + block(3, b"\xff\xfe"))
     ],
 )
 def test_lists_that_cannot_be_read(whole, said):
-    """An answer that is no list of that kind is told as such, so that it is asked for again."""
+    """An answer that is no list of that kind is reported as such, so that it is asked for again."""
     with pytest.raises(InternalError, match=said):
         CODEC.decode_list(PODS, whole)
 

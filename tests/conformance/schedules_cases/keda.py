@@ -12,9 +12,9 @@ from tests.conformance.cases import Case, difference
 from tests.conformance.schedules_cases.intended import resolved, wall_clocks
 
 from kubetide.schedules.kinds.keda import MODE, TriggerError, metric_spec, read_trigger
-from kubetide.schedules.plans import plan_of
 from kubetide.schedules.tables import Rule, Table, Target
-from kubetide.schedules.windows import opening, refused_windows
+from kubetide.schedules.times.plans import plan_of
+from kubetide.schedules.times.windows import opening, refused_windows
 from kubetide.units.cron import Grammar, Spec, parse_cron
 from kubetide.units.quantity import milli
 from kubetide.units.time import Instant, parse_rfc3339

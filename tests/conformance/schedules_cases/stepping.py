@@ -7,11 +7,11 @@ from datetime import date
 
 from tests.conformance.cases import Case, difference
 
-from kubetide.schedules.calendar import resolve
-from kubetide.schedules.plans import Entry
-from kubetide.schedules.reading import FIVE, read_calendar, read_zone
 from kubetide.schedules.tables import Rule
-from kubetide.schedules.windows import opening
+from kubetide.schedules.times.calendar import resolve
+from kubetide.schedules.times.plans import Entry
+from kubetide.schedules.times.reading import FIVE, read_calendar, read_zone
+from kubetide.schedules.times.windows import opening
 from kubetide.units.cron import parse_cron
 from kubetide.units.time import Instant, format_rfc3339, parse_rfc3339
 

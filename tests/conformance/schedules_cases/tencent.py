@@ -11,10 +11,10 @@ from kubetide.schedules.decide import absorb, decide, next_due, targets_due
 from kubetide.schedules.decision import Outcome
 from kubetide.schedules.kinds.base import is_hpa
 from kubetide.schedules.kinds.tencent import MODE
-from kubetide.schedules.reading import read_calendar
 from kubetide.schedules.settings import Settings
 from kubetide.schedules.state import State
 from kubetide.schedules.tables import Delta, HpaView, Target, View
+from kubetide.schedules.times.reading import read_calendar
 from kubetide.units.cron import CronError
 from kubetide.units.time import Instant, format_rfc3339, parse_rfc3339
 

@@ -50,7 +50,7 @@ def test_a_deletion_has_no_object():
 
 
 def test_a_fault_refuses_where_the_webhook_fails_closed():
-    """The words are upstream's; each fault is told once."""
+    """The words are upstream's; each fault is reported once."""
     with pytest.raises(Forbidden) as refused:
         meets_conditions(first(NO_LABEL, "true"), attributes(), V1)
     fault = f"expression '{NO_LABEL}' resulted in error: no such key: app"

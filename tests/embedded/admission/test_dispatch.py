@@ -18,7 +18,7 @@ from tests.embedded.admission.asking import (
 from kubetide.embedded.apiserver.admission import CallError, Dispatcher
 from kubetide.embedded.apiserver.admission.review import Denied
 from kubetide.ports.errors import InternalError
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import parse_rfc3339, seconds
 
 START = parse_rfc3339("2026-03-02T00:00:00Z")

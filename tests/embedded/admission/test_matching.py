@@ -59,7 +59,7 @@ SCOPES = [
 
 @pytest.mark.parametrize(("scope", "group", "plural", "namespace", "covered"), SCOPES)
 def test_scopes(scope, group, plural, namespace, covered):
-    """A Namespace is told with its own name, and is at the cluster's scope all the same."""
+    """A Namespace is reported with its own name, and is at the cluster's scope all the same."""
     found = one_rule(scope=scope, resources=["*"], apiGroups=["*"])
     assert covers(found, target(group=group, plural=plural, namespace=namespace), "v1") is covered
 

@@ -9,7 +9,7 @@ from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.cloud import CallFailure, CloudFaults, EmbeddedCloud, GroupSpec, Window
 from kubetide.ports.cloud import NewGroup
 from kubetide.ports.errors import CloudError
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing.cloud_battery import CASES, CloudUnderTest
 from kubetide.testing.cloud_creation_battery import CREATION_CASES
 from kubetide.testing.cloud_faults_battery import FAULT_CASES, FailingCloud

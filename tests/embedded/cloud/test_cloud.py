@@ -23,7 +23,7 @@ from kubetide.embedded.draws import fixed
 from kubetide.objects.kinds import NODES
 from kubetide.objects.node import Taint, node_condition
 from kubetide.ports.errors import CloudError
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.quantity import whole
 from kubetide.units.time import after, minutes, parse_rfc3339, seconds
 

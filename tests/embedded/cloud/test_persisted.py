@@ -9,7 +9,7 @@ from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.cloud import EmbeddedCloud, GroupSpec
 from kubetide.embedded.draws import fixed
 from kubetide.objects.kinds import NODES
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import parse_rfc3339, seconds
 
 GROUP = GroupSpec(

@@ -31,7 +31,7 @@ from kubetide.objects.kinds import (
     STATEFUL_SETS,
 )
 from kubetide.ports.errors import Unavailable
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import ZERO, milliseconds, parse_rfc3339, seconds
 from kubetide.watching import Informer

@@ -85,7 +85,7 @@ def test_whatever_the_objects_say_others_are_bound(nodes, pods, objects):
     assert bugs == []
 
 
-def test_what_is_passed_over_is_told_on_the_object():
+def test_what_is_passed_over_is_reported_on_the_object():
     """A node's amount and a driver's slice that cannot be read get an event each; the pod goes where there is room."""
 
     async def body(live):
@@ -102,12 +102,12 @@ def test_what_is_passed_over_is_told_on_the_object():
         await live.sleep(2)
         assert (await live.get(PODS, "p")).spec.node_name == "good"
         events = (await live.cluster.list(EVENTS)).items
-        told = {
+        reported = {
             one.involved_object.name: one.message.partition(":")[0]
             for one in events
             if one.reason == "NotUnderstood"
         }
-        assert told == {"odd": "status.allocatable[cpu]", "odd-gpu": "its devices are left out"}
+        assert reported == {"odd": "status.allocatable[cpu]", "odd-gpu": "its devices are left out"}
 
     play(body, *PARTS)
 
@@ -135,7 +135,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("what", sorted(ODD))
-def test_a_pod_that_cannot_be_read_is_told_why(what):
+def test_a_pod_that_cannot_be_read_is_reported_why(what):
     """Its condition says what the scheduler says, and the next pod is bound."""
     spec, words = ODD[what]
 
@@ -145,8 +145,8 @@ def test_a_pod_that_cannot_be_read_is_told_why(what):
         put(live, PODS, {**odd, "status": {"phase": "Pending"}})
         await live.add(PODS, builders.pod("p"))
         await live.sleep(2)
-        told = pod_condition(await live.get(PODS, "odd"), "PodScheduled")
-        assert words in told.message
+        reported = pod_condition(await live.get(PODS, "odd"), "PodScheduled")
+        assert words in reported.message
         assert (await live.get(PODS, "p")).spec.node_name == "good"
 
     play(body, *PARTS)

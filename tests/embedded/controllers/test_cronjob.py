@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.embedded.controllers.workload_worlds import CONTAINERS, START, play
 
-from kubetide.embedded.controllers.cron_plan import due_at
+from kubetide.embedded.controllers.workloads.cron_plan import due_at
 from kubetide.objects.batch import CronJob, CronJobSpec, CronJobStatus
 from kubetide.objects.kinds import CRON_JOBS, JOBS
 from kubetide.units.cron import parse_cron, zone_of

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubetide.embedded.controllers.deletion_order import DELETION_COST, removal_order
+from kubetide.embedded.controllers.workloads.deletion_order import DELETION_COST, removal_order
 from kubetide.objects.pod import Pod
 from kubetide.units.time import after, format_rfc3339, minutes, parse_rfc3339, seconds
 

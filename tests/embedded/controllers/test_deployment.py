@@ -194,7 +194,7 @@ def test_a_rollout_without_progress_is_said():
     play(body, *PARTS)
 
 
-def test_scaling_is_told_in_events():
+def test_scaling_is_reported_in_events():
     """Each change of a ReplicaSet's size is an event of the Deployment."""
 
     async def body(live):

@@ -88,8 +88,8 @@ def test_a_claim_is_made_from_its_template_and_given_a_device():
         assert claim.metadata.annotations == {"resource.kubernetes.io/pod-claim-name": "gpu"}
         (owner,) = claim.metadata.owner_references
         assert (owner.uid, owner.controller, owner.block_owner_deletion) == (pod.metadata.uid, True, True)
-        (told,) = pod.status.resource_claim_statuses
-        assert (told.name, told.resource_claim_name) == ("gpu", claim.metadata.name)
+        (reported,) = pod.status.resource_claim_statuses
+        assert (reported.name, reported.resource_claim_name) == ("gpu", claim.metadata.name)
         (result,) = claim.status.allocation.devices.results
         assert (result.request, result.driver, result.pool, result.device) == (
             "one",

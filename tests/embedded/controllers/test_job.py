@@ -5,7 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.embedded.controllers.workload_worlds import CONTAINERS, play
 
-from kubetide.embedded.controllers.job_plan import FINALIZER, backoff_of, format_indexes, parse_indexes
+from kubetide.embedded.controllers.workloads.job_plan import (
+    FINALIZER,
+    backoff_of,
+    format_indexes,
+    parse_indexes,
+)
 from kubetide.objects.kinds import JOBS, PODS
 from kubetide.ports.errors import NotFound
 from kubetide.units.time import seconds

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.embedded.controllers.live import play
 from tests.embedded.controllers.test_deployment import PARTS, begin, change, images, strategy, version
 
-from kubetide.embedded.controllers.owned_pods import is_active, is_ready
+from kubetide.embedded.controllers.workloads.owned_pods import is_active, is_ready
 
 BOUNDS = st.one_of(st.integers(0, 3), st.sampled_from(["0%", "10%", "25%", "34%", "50%", "100%"]))
 

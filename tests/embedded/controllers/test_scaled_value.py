@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubetide.embedded.controllers.templates import scaled_value
+from kubetide.embedded.controllers.workloads.templates import scaled_value
 
 
 @pytest.mark.parametrize(

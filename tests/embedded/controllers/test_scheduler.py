@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from tests.embedded.controllers.live import Failing, play
 
-from kubetide.embedded.controllers.why_nowhere import NO_NODES, refusal_message
+from kubetide.embedded.controllers.scheduling.why_nowhere import NO_NODES, refusal_message
 from kubetide.objects.kinds import EVENTS, NODES, PODS, PRIORITY_CLASSES
 from kubetide.objects.pod import pod_condition
 from kubetide.ports.errors import Conflict, NotFound, Unavailable
@@ -333,7 +333,7 @@ def test_a_soft_taint_keeps_pods_off_while_there_is_another_node():
     play(body, "scheduler")
 
 
-def test_a_preference_that_cannot_be_read_is_told():
+def test_a_preference_that_cannot_be_read_is_reported():
     """What scoring fails with stands in the pod's condition, as the scheduler's error."""
 
     async def body(live):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubetide.embedded.controllers.scheduling_queue import SchedulingQueue
+from kubetide.embedded.controllers.scheduling.scheduling_queue import SchedulingQueue
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import classify_unbound
 from kubetide.units.time import after, minutes, parse_rfc3339, seconds

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from tests.embedded.controllers.workload_worlds import CONTAINERS, play
 from tests.objects import samples
 
-from kubetide.embedded.controllers.stateful_plan import Create, Revisions, ordinal_of, steps
+from kubetide.embedded.controllers.workloads.stateful_plan import Create, Revisions, ordinal_of, steps
 from kubetide.objects.kinds import (
     CLAIMS,
     CONTROLLER_REVISIONS,

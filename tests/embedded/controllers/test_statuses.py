@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from msgspec import convert, to_builtins
 from tests.embedded.controllers.live import Failing, play
 
-from kubetide.embedded.controllers.templates import status_patch
+from kubetide.embedded.controllers.workloads.templates import status_patch
 from kubetide.objects.kinds import DAEMON_SETS, DEPLOYMENTS, PDBS
 from kubetide.objects.meta import Condition
 from kubetide.objects.policy import PodDisruptionBudgetStatus

@@ -44,7 +44,7 @@ async def waits_for(live, name):
     return "" if condition is None else condition.message
 
 
-async def told(live):
+async def reported(live):
     return {(event.reason, event.message) for event in await live.list(EVENTS)}
 
 
@@ -147,7 +147,7 @@ def test_a_volume_that_is_retained_is_released():
     play(body, "volumes")
 
 
-def test_what_a_claim_waits_for_is_told():
+def test_what_a_claim_waits_for_is_reported():
     """Without a class, with one that is not there, and with one that waits for a pod."""
 
     async def body(live):
@@ -155,7 +155,7 @@ def test_what_a_claim_waits_for_is_told():
         for name, found in (("none", ""), ("gone", "gone"), ("late", "late")):
             await add_claim(live, name, storageClassName=found)
         await live.sleep(1)
-        assert await told(live) == {
+        assert await reported(live) == {
             (
                 "FailedBinding",
                 "no persistent volumes available for this claim and no storage class is set",

@@ -6,9 +6,9 @@ import asyncio
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.controllers import PodIndex, Scheduler, VolumeCache, VolumeController
-from kubetide.embedded.controllers.cronjob import CronJobController
-from kubetide.embedded.controllers.job import JobController
-from kubetide.embedded.controllers.statefulset import StatefulSetController
+from kubetide.embedded.controllers.workloads.cronjob import CronJobController
+from kubetide.embedded.controllers.workloads.job import JobController
+from kubetide.embedded.controllers.workloads.statefulset import StatefulSetController
 from kubetide.embedded.draws import NO_DELAY, fixed
 from kubetide.embedded.kubelet import KubeletPool, PodTimes
 from kubetide.objects.kinds import (
@@ -20,7 +20,7 @@ from kubetide.objects.kinds import (
     PODS,
     STATEFUL_SETS,
 )
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import parse_rfc3339, seconds
 from kubetide.watching import Informer
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kubetide.embedded.agenda import Agenda
 from kubetide.embedded.draws import Between, fixed
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import Instant, after, milliseconds, minutes, seconds
 
 START = Instant(0)

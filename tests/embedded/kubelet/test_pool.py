@@ -11,7 +11,7 @@ from kubetide.objects.kinds import LEASES, NODES, PODS
 from kubetide.objects.node import node_condition
 from kubetide.objects.pod import pod_condition
 from kubetide.ports.errors import NotFound, Unavailable
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import before, hours, minutes, parse_rfc3339, seconds
 from kubetide.watching import Informer
 

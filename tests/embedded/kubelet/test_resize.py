@@ -77,7 +77,7 @@ async def begin(world, **others):
     await world.at(20)
 
 
-async def told(world, name="p"):
+async def reported(world, name="p"):
     """Return what a pod was granted, what it runs with, and its conditions about resizes."""
     status = (await raw(world, name))["status"]
     conditions = [
@@ -95,12 +95,12 @@ def test_a_resize_is_granted_at_once_and_takes_effect_a_moment_later():
 
     async def body(world):
         await begin(world)
-        assert await told(world) == (None, None, [])
+        assert await reported(world) == (None, None, [])
         await resize(world, cpu="2")
         await world.at(20.5)
-        assert await told(world) == ("2", "1", [("PodResizeInProgress", None)])
+        assert await reported(world) == ("2", "1", [("PodResizeInProgress", None)])
         await world.at(21.5)
-        assert await told(world) == ("2", "2", [])
+        assert await reported(world) == ("2", "2", [])
         pod = await raw(world)
         assert pod["status"]["observedGeneration"] == pod["metadata"]["generation"] == 2
         assert pod["status"]["containerStatuses"][0]["restartCount"] == 0
@@ -116,7 +116,7 @@ def test_a_deferred_resize_is_granted_when_room_comes():
         await begin(world, q="2")
         await resize(world, cpu="3")
         await world.at(30)
-        assert await told(world) == ("1", "1", [("PodResizePending", "Deferred")])
+        assert await reported(world) == ("1", "1", [("PodResizePending", "Deferred")])
         pending = pod_condition(await world.pod(), "PodResizePending")
         assert pending.message == (
             "Node didn't have enough resource: cpu, requested: 3000, used: 2000, capacity: 4000"
@@ -125,7 +125,7 @@ def test_a_deferred_resize_is_granted_when_room_comes():
         await world.delete("q")
         await world.at(40)
         assert not await world.exists("q")
-        assert await told(world) == ("3", "3", [])
+        assert await reported(world) == ("3", "3", [])
 
     play(body)
 
@@ -137,17 +137,17 @@ def test_a_neighbour_that_shrinks_and_a_node_that_grows_give_room():
         await begin(world, q="2")
         await resize(world, cpu="2500m")
         await world.at(25)
-        assert (await told(world))[2] == [("PodResizePending", "Deferred")]
+        assert (await reported(world))[2] == [("PodResizePending", "Deferred")]
         await resize(world, "q", cpu="1500m")
         await world.at(30)
-        assert await told(world) == ("2500m", "2500m", [])
+        assert await reported(world) == ("2500m", "2500m", [])
         await resize(world, cpu="4")
         await world.at(35)
-        assert (await told(world))[2] == [("PodResizePending", "Deferred")]
+        assert (await reported(world))[2] == [("PodResizePending", "Deferred")]
         allocatable = {"cpu": "8", "memory": "8Gi", "pods": "110"}
         await world.cluster.patch(NODES, "n1", {"status": {"allocatable": allocatable}}, subresource="status")
         await world.at(40)
-        assert await told(world) == ("4", "4", [])
+        assert await reported(world) == ("4", "4", [])
 
     play(body)
 
@@ -161,7 +161,7 @@ def test_a_wish_that_is_taken_back_leaves_nothing():
         await world.at(25)
         await resize(world, cpu="1")
         await world.at(30)
-        assert await told(world) == ("1", "1", [])
+        assert await reported(world) == ("1", "1", [])
 
     play(body)
 
@@ -176,7 +176,7 @@ def test_a_node_that_has_shrunk_makes_a_resize_infeasible():
         allocatable = {"cpu": "2500m", "memory": "8Gi", "pods": "110"}
         await world.cluster.patch(NODES, "n1", {"status": {"allocatable": allocatable}}, subresource="status")
         await world.at(30)
-        assert await told(world) == ("1", "1", [("PodResizePending", "Infeasible")])
+        assert await reported(world) == ("1", "1", [("PodResizePending", "Infeasible")])
 
     play(body)
 
@@ -201,7 +201,7 @@ def test_a_container_is_restarted_where_its_policy_says_so():
         assert await world.ready() == "False"
         await world.at(31)
         assert await world.ready() == "True"
-        assert await told(world) == ("2", "2", [])
+        assert await reported(world) == ("2", "2", [])
 
     play(body)
 
@@ -215,10 +215,10 @@ def test_a_crash_keeps_what_was_granted():
         await world.at(25)
         world.pool.crash(("default", "p"))
         await world.at(26)
-        assert await told(world) == ("2", "2", [])
+        assert await reported(world) == ("2", "2", [])
         await world.at(40)
         assert await world.ready() == "True"
-        assert await told(world) == ("2", "2", [])
+        assert await reported(world) == ("2", "2", [])
 
     play(body)
 
@@ -231,9 +231,9 @@ def test_a_failing_node_resizes_when_it_is_well_again():
         await world.pool.fail_node("n1")
         await resize(world, cpu="2")
         await world.at(30)
-        assert await told(world) == (None, None, [])
+        assert await reported(world) == (None, None, [])
         await world.pool.recover_node("n1")
         await world.at(35)
-        assert await told(world) == ("2", "2", [])
+        assert await reported(world) == ("2", "2", [])
 
     play(body)

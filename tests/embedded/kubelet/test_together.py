@@ -9,7 +9,7 @@ from kubetide.embedded.kubelet import KubeletPool, Settled
 from kubetide.embedded.load import ConstantTrace, EmbeddedMetrics, Service, ServiceLoad
 from kubetide.objects.kinds import NODES, PODS
 from kubetide.objects.pod import pod_condition
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.selectors import Selector
 from kubetide.units.time import before, hours, minutes, parse_rfc3339, seconds
 from kubetide.watching import Informer

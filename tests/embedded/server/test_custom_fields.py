@@ -198,7 +198,7 @@ def test_strict_creation_is_refused():
 
 
 def test_duplicates_come_first():
-    """What is said twice is told before what is unknown."""
+    """What is said twice is reported before what is unknown."""
     body = json.dumps(tab("a", image="i", bogus=1)).replace('"image": "i"', '"image":"i","image":"j"')
     strict = ask(DEFINED, ("POST", f"{TABS}?fieldValidation=Strict", body))
     assert strict.json["message"] == f'{REFUSED}duplicate field "spec.image", unknown field "spec.bogus"'

@@ -17,7 +17,7 @@ from kubetide.embedded.apiserver.http import Identities, Rule, User
 from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
 from kubetide.embedded.apiserver.tables import row_of
 from kubetide.objects.kinds import KINDS, PODS
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
 from kubetide.units.time import parse_rfc3339
 

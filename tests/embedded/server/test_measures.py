@@ -18,7 +18,7 @@ from kubetide.embedded.load import (
     ExternalSeries,
 )
 from kubetide.objects.kinds import DEPLOYMENTS
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.serving import make_connector
 from kubetide.testing import builders
 from kubetide.units.time import seconds

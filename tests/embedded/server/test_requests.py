@@ -15,7 +15,7 @@ from tests.cluster.served import TOKEN, served
 
 from kubetide.embedded.apiserver.http import Identities, Rule, User
 from kubetide.objects.kinds import CONFIG_MAPS
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.serving import make_connector
 from kubetide.testing import builders
 

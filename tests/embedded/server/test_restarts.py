@@ -24,7 +24,7 @@ from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.apiserver.store.journal import Journal
 from kubetide.objects.kinds import CONFIG_MAPS
 from kubetide.ports.errors import ApiError, Expired, NotFound
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.serving import make_connector
 from kubetide.units.time import milliseconds, minutes
 
@@ -269,11 +269,11 @@ def test_what_was_acknowledged_stays_and_watches_come_to_the_same(plans, disturb
 
 def check(writers, final):
     there = {one.metadata.name: one for one in final.items}
-    told = {}
+    reported = {}
     for writer in writers:
         assert writer.versions == sorted(writer.versions), "versions go back"
         for version, name, data in writer.versions:
-            assert told.setdefault(version, (name, data)) == (name, data), "two writes of one version"
+            assert reported.setdefault(version, (name, data)) == (name, data), "two writes of one version"
         for name, may_be in writer.may_be.items():
             found = there.get(name)
             assert (GONE if found is None else found.data["n"]) in may_be

@@ -12,7 +12,7 @@ from tests.cluster.served import TOKEN, served
 from kubetide.cluster import HttpCluster
 from kubetide.embedded.apiserver.store import Store
 from kubetide.objects.kinds import CONFIG_MAPS
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.serving import make_connector
 from kubetide.testing import builders
 from kubetide.units.time import milliseconds

@@ -10,7 +10,7 @@ from tests.cluster.served import TOKEN, served
 
 from kubetide.embedded.apiserver.store import Store
 from kubetide.objects.kinds import CONFIG_MAPS
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.serving import make_connector
 from kubetide.testing import builders
 
@@ -58,7 +58,7 @@ def test_a_version_that_is_too_old_is_an_error_event():
     assert (event["type"], event["object"]["code"], event["object"]["reason"]) == ("ERROR", 410, "Expired")
 
 
-def test_a_reader_that_falls_behind_is_told():
+def test_a_reader_that_falls_behind_is_reported():
     """A watch whose backlog overflows ends with an ERROR event, so that no memory is held for it."""
 
     async def flood(cluster):

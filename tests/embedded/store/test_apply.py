@@ -141,7 +141,7 @@ def test_others_fields_conflict(world):
 
 
 def test_several_conflicts_are_listed(world):
-    """Conflicts are told by manager, each with its fields; one that updated with its version."""
+    """Conflicts are reported by manager, each with its fields; one that updated with its version."""
     world.send("create", CONFIG_MAPS, body=config_map({"x": "1", "y": "1"}), field_manager="made")
     world.send("patch", CONFIG_MAPS, "c", {"data": {"z": "1"}}, field_manager="patched")
     with pytest.raises(Conflict) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing.cluster_battery import CASES
 from kubetide.units.time import parse_rfc3339
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Options, Request, Rest, Store
-from kubetide.embedded.apiserver.store.schema import defaulted, faults_in, pruned
+from kubetide.embedded.apiserver.store.custom_kinds.schema import defaulted, faults_in, pruned
 from kubetide.objects.definition import CustomResourceDefinition
 from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS as CRDS
 from kubetide.objects.kinds import Kind
@@ -19,7 +19,7 @@ from kubetide.ports.errors import (
     NotFound,
     UnsupportedMediaType,
 )
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import parse_rfc3339
 
 START = parse_rfc3339("2026-03-02T08:00:00Z")
@@ -264,7 +264,7 @@ def test_scale_through_the_port():
     run_virtual(main, start=START)
 
 
-def test_a_scale_without_replicas_is_told():
+def test_a_scale_without_replicas_is_reported():
     """An object that says no replicas has no scale to show."""
     loose = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     world = World(definition(version(schema=loose)))

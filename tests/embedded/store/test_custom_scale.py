@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubetide.embedded.apiserver.store.custom_scale import scale_faults
+from kubetide.embedded.apiserver.store.custom_kinds.custom_scale import scale_faults
 from kubetide.objects.definition import ScalePaths
 
 PATHS = ScalePaths(

@@ -10,7 +10,7 @@ SCRIPT = """
 import asyncio, hashlib, json
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import CONFIG_MAPS, NAMESPACES, PODS
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.testing.builders import owner_reference
 

@@ -18,7 +18,7 @@ from kubetide.objects.kinds import (
     Kind,
 )
 from kubetide.ports.errors import AlreadyExists, ApiError, Forbidden, InternalError, Invalid
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import parse_rfc3339, seconds
 
@@ -266,7 +266,7 @@ def test_times_do_not_move_while_webhooks_think():
 
 
 def test_nothing_is_drawn_twice():
-    """A name that is generated under review is the one that the webhooks were told."""
+    """A name that is generated under review is the one that the webhooks were reported."""
 
     async def main(cluster, caller, _clock):
         await configure(cluster, MUTATING_WEBHOOKS, everything())
@@ -288,8 +288,8 @@ def test_what_follows_from_a_delete_is_not_reviewed():
         await cluster.create(CONFIG_MAPS, builders.config_map("a"), namespace="shop")
         await configure(cluster, VALIDATING_WEBHOOKS, everything())
         await cluster.delete(NAMESPACES, "shop")
-        told = [(request["resource"]["resource"], request["operation"]) for _, request in caller.asked]
-        assert told == [("namespaces", "DELETE")]
+        reported = [(request["resource"]["resource"], request["operation"]) for _, request in caller.asked]
+        assert reported == [("namespaces", "DELETE")]
         assert not (await cluster.list(CONFIG_MAPS, namespace="shop")).items
 
     story(main)

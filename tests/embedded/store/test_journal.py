@@ -21,7 +21,7 @@ from kubetide.objects.kinds import (
     Kind,
 )
 from kubetide.ports.errors import Expired, InternalError
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import Instant, hours, parse_rfc3339
 

@@ -25,7 +25,7 @@ from kubetide.ports.errors import (
     NotFound,
     Unclassified,
 )
-from kubetide.runtime.clock import LoopClock, run_virtual
+from kubetide.runtime.timing.clock import LoopClock, run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import Instant, hours, minutes, parse_rfc3339
 

@@ -7,7 +7,7 @@ from tests.embedded.admission.asking import Answering, patch, rule, webhook
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing.cluster_battery import CASES
 from kubetide.units.time import parse_rfc3339
 

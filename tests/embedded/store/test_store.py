@@ -11,7 +11,7 @@ from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import CONFIG_MAPS, NODES, PODS
 from kubetide.objects.pod import Pod
 from kubetide.ports.errors import Expired
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import minutes, parse_rfc3339, seconds
 

@@ -12,7 +12,7 @@ from kubetide.embedded.apiserver.store import EmbeddedCluster, Options, Request,
 from kubetide.objects.hpa_v1 import BEHAVIOR, CONDITIONS, CURRENT_METRICS, METRICS, v1_of, v2_of
 from kubetide.objects.kinds import HPAS, HPAS_V1, PODS
 from kubetide.ports.errors import BadRequest, Conflict, Invalid, NotFound
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import parse_rfc3339
 
 START = parse_rfc3339("2026-03-02T08:00:00Z")

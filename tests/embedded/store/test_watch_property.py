@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import PODS
 from kubetide.ports.errors import ApiError, Expired
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import parse_rfc3339, seconds
 

@@ -15,7 +15,7 @@ from kubetide.cli.main import cli
 from kubetide.experiments.capture.score import scores
 from kubetide.experiments.capture.seen import seen_in
 from kubetide.simulate.run import run_simulation
-from kubetide.simulate.spec import BurstSpec, DailySpec, InstanceTypeSpec, LoadSpec, NodeGroupSpec
+from kubetide.simulate.scenarios.spec import BurstSpec, DailySpec, InstanceTypeSpec, LoadSpec, NodeGroupSpec
 
 SECRETIVE = MANIFEST.replace(
     "        image: web\n",

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 import yaml
 from tests.cluster.prometheus_server import find_prometheus, running_prometheus
+from tests.experiments.capture.open_metrics import open_metrics
 from tests.experiments.capture.test_command import invoke, played, world
-from tests.experiments.capture.told import open_metrics
 
-from kubetide.simulate.spec import InstanceTypeSpec
+from kubetide.simulate.scenarios.spec import InstanceTypeSpec
 
 PROMETHEUS = find_prometheus()
 PROMTOOL = None if PROMETHEUS is None else PROMETHEUS.parent / "promtool"
@@ -135,9 +135,9 @@ def read_trace(folder):
 
 def test_a_hole(run, tmp_path):
     """A time that nothing was scraped in is named, and what was there before holds."""
-    told = open_metrics(run, everything=(600, 900))
+    reported = open_metrics(run, everything=(600, 900))
     (tmp_path / "prometheus").mkdir()
-    with serving(tmp_path / "prometheus", told) as prometheus:
+    with serving(tmp_path / "prometheus", reported) as prometheus:
         result = invoke("--prometheus-url", prometheus.url, *UNTIL, "--out", tmp_path / "out", "--no-score")
     assert result.exit_code == 0, result.output
     text = " ".join(result.output.split())
@@ -147,9 +147,9 @@ def test_a_hole(run, tmp_path):
 
 def test_without_cadvisor(run, tmp_path):
     """Workloads without usage have no load, and the reason is given."""
-    told = open_metrics(run, container_cpu_usage_seconds_total=(0, 1e9))
+    reported = open_metrics(run, container_cpu_usage_seconds_total=(0, 1e9))
     (tmp_path / "prometheus").mkdir()
-    with serving(tmp_path / "prometheus", told) as prometheus:
+    with serving(tmp_path / "prometheus", reported) as prometheus:
         result = invoke("--prometheus-url", prometheus.url, *UNTIL, "--out", tmp_path / "out", "--no-score")
     assert "no container_cpu_usage_seconds_total: no workload has a load" in " ".join(result.output.split())
     assert not list((tmp_path / "out").glob("*.csv"))
@@ -157,9 +157,9 @@ def test_without_cadvisor(run, tmp_path):
 
 def test_without_the_capacity_of_nodes(run, tmp_path):
     """Machines of which nothing is known are no node groups."""
-    told = open_metrics(run, kube_node_status_capacity=(0, 1e9))
+    reported = open_metrics(run, kube_node_status_capacity=(0, 1e9))
     (tmp_path / "prometheus").mkdir()
-    with serving(tmp_path / "prometheus", told) as prometheus:
+    with serving(tmp_path / "prometheus", reported) as prometheus:
         result = invoke("--prometheus-url", prometheus.url, *UNTIL, "--out", tmp_path / "out")
     assert "no kube_node_status_capacity of any node" in str(result.exception)
 

@@ -47,7 +47,7 @@ def facts(**given):
 
 def test_owners():
     """Pods belong to the Deployment of their ReplicaSet; without its owner the name tells, where one is called so."""
-    told = facts(
+    reported = facts(
         pod_owner=[
             ("shop", "web-5d-a", "ReplicaSet", "web-5d"),
             ("shop", "old-77-b", "ReplicaSet", "old-77"),
@@ -57,7 +57,7 @@ def test_owners():
         ],
         replica_set_owner=[("shop", "web-5d", "Deployment", "web"), ("shop", "bare", "<none>", "<none>")],
     )
-    owners = owners_of(told, [("shop", "old"), ("shop", "web")])
+    owners = owners_of(reported, [("shop", "old"), ("shop", "web")])
     assert owners.of == {
         ("shop", "web-5d-a"): ("Deployment", "shop", "web"),
         ("shop", "old-77-b"): ("Deployment", "shop", "old"),
@@ -69,7 +69,7 @@ def test_owners():
 
 def test_shapes():
     """A workload's oldest pod says what it asks for; the nodes that its pods were on, what it tolerates."""
-    told = facts(
+    reported = facts(
         pod_owner=[("shop", name, "StatefulSet", "db") for name in ("db-0", "db-1")],
         pod_created={("shop", "db-1"): 200.0, ("shop", "db-0"): 100.0},
         pod_node=[("shop", "db-0", "n1"), ("shop", "db-1", "n2")],
@@ -83,9 +83,9 @@ def test_shapes():
         },
         limits={("shop", "db-0", "main", "cpu"): 1.0},
     )
-    owners = owners_of(told, [])
+    owners = owners_of(reported, [])
     workload = "StatefulSet", "shop", "db"
-    oldest, newest = shapes_of(told, owners)[workload]
+    oldest, newest = shapes_of(reported, owners)[workload]
     [container] = oldest.containers
     assert container.image == "postgres:17"
     assert container.resources.requests == {"cpu": "250m", "memory": "512Mi", "nvidia.com/gpu": "1"}
@@ -93,7 +93,7 @@ def test_shapes():
     assert newest.containers[0].resources.requests == {"cpu": "500m"}
 
     tolerations = tolerations_of(
-        told, owners, {"n2": [Taint(key="dedicated", value="db", effect="NoSchedule")]}
+        reported, owners, {"n2": [Taint(key="dedicated", value="db", effect="NoSchedule")]}
     )
     made = workload_object(workload, 2, oldest, tolerations[workload])
     [toleration] = made.spec.template.spec.tolerations
@@ -102,7 +102,7 @@ def test_shapes():
 
 def test_hpas():
     """What of an HPA no series tells is said; one without a target that can be told is left out."""
-    told = facts(
+    reported = facts(
         hpa=[("shop", name, "apps/v1", "Deployment", name) for name in ("web", "queue", "both")],
         hpa_minimum=dict.fromkeys([("shop", "web"), ("shop", "queue"), ("shop", "both")], 2.0),
         hpa_maximum={
@@ -118,7 +118,7 @@ def test_hpas():
         },
     )
     notes = []
-    found = hpas_of(told, notes)
+    found = hpas_of(reported, notes)
     assert sorted(found) == [("shop", "both"), ("shop", "web")]
     assert (found["shop", "web"].spec.min_replicas, found["shop", "web"].spec.max_replicas) == (2, 8)
     [metric] = found["shop", "both"].spec.metrics
@@ -144,7 +144,7 @@ def test_groups():
         label_name("node.kubernetes.io/instance-type"),
     )
     sizes = {(name, "cpu"): 4.0 for name in "abcd"} | {(name, "memory"): 16.0 * 2**30 for name in "abcd"}
-    told = facts(
+    reported = facts(
         node_labels=[
             ("a", *labels(**{pool: "workers", machine: "n2-standard-4"})),
             ("b", *labels(**{machine: "n2-standard-4"})),
@@ -156,7 +156,7 @@ def test_groups():
             ("c", "node.kubernetes.io/not-ready", "", "NoSchedule"),
         ],
     )
-    nodes = nodes_of(told, "abcde")
+    nodes = nodes_of(reported, "abcde")
     assert nodes.group == {"a": "workers", "b": "n2-standard-4", "c": "4cpu-16gi", "d": "4cpu-16gi-dedicated"}
     assert (nodes.labelled, nodes.shapeless) == (True, ["e"])
 

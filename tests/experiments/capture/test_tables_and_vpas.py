@@ -12,8 +12,8 @@ from tests.experiments.capture.test_prometheus import card_of, scenario_of
 from kubetide.experiments.capture.tables import table_manifest
 from kubetide.objects.kinds import CRON_HPAS, HPCS, SCALED_OBJECTS, TKESTACK_CRON_HPAS
 from kubetide.schedules.kinds.registry import MODES
-from kubetide.simulate.scenario import load_scenario
-from kubetide.simulate.shipped import scenario_path
+from kubetide.simulate.scenarios.scenario import load_scenario
+from kubetide.simulate.scenarios.shipped import scenario_path
 
 DEPLOYMENT = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 TABLES = {
@@ -114,7 +114,7 @@ def test_vpas(vertical, tmp_path):
 
 
 def test_vpas_that_only_recommend(vertical, tmp_path):
-    """Without the updater's records the targets are told by the pods that the recommender saw."""
+    """Without the updater's records the targets are reported by the pods that the recommender saw."""
     (tmp_path / "records").mkdir()
     for path in (vertical / "records").glob("*.jsonl"):
         if not path.name.startswith("updater"):

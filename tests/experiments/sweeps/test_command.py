@@ -73,7 +73,7 @@ def test_a_sweep_that_was_killed_goes_on(shop, tmp_path):
     assert not (cut / "cells.csv").exists()
 
     refused = invoke(*arguments, "--out", cut)
-    assert "cells of a sweep: go on with --resume" in str(refused.exception)
+    assert " cells: go on with --resume" in str(refused.exception)
     assert invoke(*arguments, "--out", cut, "--resume").exit_code == 0
     assert invoke(*arguments, "--out", whole).exit_code == 0
     assert tables_in(cut) == tables_in(whole)
@@ -101,7 +101,7 @@ def test_a_cell_that_fails_is_named(shop, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         ((), "nothing is varied"),
         (("--set", "expander=price", "--dask", "tcp://127.0.0.1:1", "--jobs", "2"), "give one of them"),
@@ -109,11 +109,11 @@ def test_a_cell_that_fails_is_named(shop, tmp_path):
         (("--set", "hpa/wob.target=1,2"), "there is no HorizontalPodAutoscaler `wob`"),
     ],
 )
-def test_sweeps_that_cannot_be_read(shop, tmp_path, arguments, told):
-    """What is wrong is told before anything runs."""
+def test_sweeps_that_cannot_be_read(shop, tmp_path, arguments, reported):
+    """What is wrong is reported before anything runs."""
     result = invoke(shop, *arguments, "--out", tmp_path / "out")
     assert result.exit_code != 0
-    assert told in result.output + str(result.exception)
+    assert reported in result.output + str(result.exception)
     assert not (tmp_path / "out").exists()
 
 

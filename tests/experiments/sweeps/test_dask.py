@@ -133,7 +133,7 @@ def test_workers_of_another_version_are_refused(shop, tmp_path):
 @needs_dask
 @pytest.mark.slow
 def test_no_scheduler(shop, tmp_path):
-    """An address at which nothing listens is told, and what to do."""
+    """An address at which nothing listens is reported, and what to do."""
     result = invoke(shop, *SETS, "--dask", "tcp://127.0.0.1:1", "--out", tmp_path / "out")
     assert "no Dask scheduler answers at tcp://127.0.0.1:1" in str(result.exception)
 

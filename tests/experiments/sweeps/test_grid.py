@@ -9,7 +9,7 @@ from tests.simulate.worlds import small
 
 from kubetide.experiments.sweeps.grid import Axis, read_axes, read_axis, variants
 from kubetide.experiments.sweeps.results import pareto_front, spread
-from kubetide.simulate.scenario import ScenarioError
+from kubetide.simulate.scenarios.scenario import ScenarioError
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_values_of_a_setting(text, values):
 
 
 @pytest.mark.parametrize(
-    ("texts", "told"),
+    ("texts", "reported"),
     [
         (["expander"], "write it as NAME=VALUE"),
         (["=1"], "write it as NAME=VALUE"),
@@ -36,9 +36,9 @@ def test_values_of_a_setting(text, values):
         (["a=1", "a=2"], "--set a: set twice"),
     ],
 )
-def test_settings_that_cannot_be_read(texts, told):
+def test_settings_that_cannot_be_read(texts, reported):
     """What is wrong, and how it is written."""
-    with pytest.raises(ScenarioError, match=told):
+    with pytest.raises(ScenarioError, match=reported):
         read_axes(texts)
 
 
@@ -52,7 +52,7 @@ def test_every_combination(tmp_path):
 
 
 def test_a_value_that_is_never_right(tmp_path):
-    """A mistake in one value is told before anything runs."""
+    """A mistake in one value is reported before anything runs."""
     axes = read_axes(["group/general.max=4,5", "expander=least-waste,least-wast"])
     with pytest.raises(ScenarioError, match="expander=least-wast can be run"):
         variants(tmp_path / "shop.yaml", small(), axes, ())

@@ -7,7 +7,7 @@ import csv
 import pytest
 from tests.experiments.sweeps.test_command import invoke
 
-from kubetide.runtime.records import recorded_loops
+from kubetide.runtime.recording.records import recorded_loops
 
 SETS = ("--set", "hpa/web.target=30,60", "--set", "duration=2m")
 

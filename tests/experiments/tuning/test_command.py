@@ -59,7 +59,7 @@ def test_nothing_better(shop, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         ((), "Missing option '--knob'"),
         (("--knob", "hpa/wob.target=1:2"), "there is no HorizontalPodAutoscaler `wob`"),
@@ -68,9 +68,9 @@ def test_nothing_better(shop, tmp_path):
         (("--knob", "expander=price,random", "--train", "start=x"), "start"),
     ],
 )
-def test_searches_that_cannot_be_made(shop, tmp_path, arguments, told):
-    """What is wrong is told before anything runs."""
+def test_searches_that_cannot_be_made(shop, tmp_path, arguments, reported):
+    """What is wrong is reported before anything runs."""
     result = invoke("tune", shop, *arguments, "--out", tmp_path / "out")
     assert result.exit_code != 0
-    assert told in result.output + str(result.exception)
+    assert reported in result.output + str(result.exception)
     assert not (tmp_path / "out").exists()

@@ -11,7 +11,7 @@ from kubetide.experiments.tuning.answer import is_within_spread, judged_table
 from kubetide.experiments.tuning.goal import TuneError, read_constraint
 from kubetide.experiments.tuning.knobs import Knob, read_knob, read_knobs
 from kubetide.experiments.tuning.search import Trial, best_of, search
-from kubetide.simulate.scenario import ScenarioError
+from kubetide.simulate.scenarios.scenario import ScenarioError
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_constraints(text, runs, baseline, excess):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("sloMinutes <= noww", "--keep sloMinutes <= noww"),
         ("never(pending > 5)", "kubetide test"),
@@ -75,9 +75,9 @@ def test_constraints(text, runs, baseline, excess):
         ("sloMinutes(cart) <= 1", "no service `cart`"),
     ],
 )
-def test_constraints_that_cannot_be_kept(text, told):
+def test_constraints_that_cannot_be_kept(text, reported):
     """What cannot be read, and what a search cannot keep."""
-    with pytest.raises(TuneError, match=told.replace("(", r"\(")):
+    with pytest.raises(TuneError, match=reported.replace("(", r"\(")):
         read_constraint(text, ["web"], [])
 
 

@@ -40,9 +40,9 @@ def test_what_is_likely_to_be_bought_back_is_kept():
     assert bought == [1, 1, 0]
     assert made.kinds() == {"a": 2}
     spare = next(name for name in made.state.memory.consolidation.kept)
-    told = explain_node(made.state, spare, made.now)
-    assert told.reason == "DemandExpected"
-    assert "group a was needed" in told.sentence
+    reported = explain_node(made.state, spare, made.now)
+    assert reported.reason == "DemandExpected"
+    assert "group a was needed" in reported.sentence
 
 
 def test_demand_is_forgotten():

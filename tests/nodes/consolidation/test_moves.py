@@ -28,8 +28,8 @@ def test_a_node_is_replaced_by_a_cheaper_one():
     [why] = made.chosen
     assert why.subject == "large-0"
     assert why.fields["saving"] == "0.6000"
-    told = explain_node(made.state, "large-0", made.now).consolidated
-    assert told.startswith("a node of group small replaces it: saves 0.6 an hour for 1 evictions")
+    reported = explain_node(made.state, "large-0", made.now).consolidated
+    assert reported.startswith("a node of group small replaces it: saves 0.6 an hour for 1 evictions")
     assert [event.reason for event in made.events if event.kind == "Node"] == ["DisruptionLaunching"]
     made.run(minutes(3))
     assert made.kinds() == {"small": 1}
@@ -108,8 +108,8 @@ def test_jobs_are_waited_for():
     made.run(minutes(3))
     assert made.kinds() == {"large": 1, "cheap": 1}
     assert [taint.key for taint in made.state.nodes["large-0"].spec.taints] == ["kubetide.dev/consolidation"]
-    told = explain_node(made.state, "large-0", made.now).consolidated
-    assert "waits for 1 pods that end by themselves" in told
+    reported = explain_node(made.state, "large-0", made.now).consolidated
+    assert "waits for 1 pods that end by themselves" in reported
     made.apply(gone=Gone(pods=(("default", "job"),)))
     made.run(minutes(3))
     assert made.kinds() == {"cheap": 1}

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from kubetide.nodes.decision import AddTaint, DeleteNodes, EvictPod, Outcome, Outcomes, RemoveTaint
 from kubetide.nodes.facts.slim_pods import PodSlimmer
-from kubetide.nodes.scale_down.absorb_actuation import absorb_actuation
-from kubetide.nodes.scale_down.actuation import actuate
 from kubetide.nodes.scale_down.decide import absorb as absorb_scale_down
 from kubetide.nodes.scale_down.decide import decide as decide_scale_down
-from kubetide.nodes.scale_down.deletions import next_wake
+from kubetide.nodes.scale_down.deletion.absorb_actuation import absorb_actuation
+from kubetide.nodes.scale_down.deletion.actuation import actuate
+from kubetide.nodes.scale_down.deletion.deletions import next_wake
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Delta, Gone, State
 from kubetide.objects.node import Node, Taint

@@ -31,7 +31,7 @@ def result_of(made, node="a-0"):
 
 
 def test_an_empty_node_goes_after_the_delay_that_its_taint_needs(world):
-    """Nothing happens for 5 s after the taint; then the machine is deleted and both events are told."""
+    """Nothing happens for 5 s after the taint; then the machine is deleted and both events are reported."""
     made = begun(world)
     made.settle(seconds(4.9))
     assert made.log == []
@@ -61,7 +61,7 @@ def test_a_drained_node_goes_when_its_pods_are_gone(world):
 
 
 def test_a_refused_eviction_is_asked_again_every_ten_seconds(world):
-    """A budget that allows the eviction at the third try costs 20 s; the event is told once."""
+    """A budget that allows the eviction at the third try costs 20 s; the event is reported once."""
     made = begun(world, ("x", {}))
     made.refused_evictions = {("default", "x"): 2}
     made.settle(seconds(24))

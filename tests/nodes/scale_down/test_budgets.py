@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubetide.nodes.scale_down.pdbs import Allowances
+from kubetide.nodes.scale_down.unneeded.pdbs import Allowances
 from kubetide.objects.policy import PodDisruptionBudget
 
 

@@ -271,7 +271,7 @@ def test_local_delays_leave_other_groups_alone(world):
 
 
 def test_holds_stop_deletion_but_not_the_watch(world):
-    """While a cache cannot be trusted nothing is deleted, and the reason is told."""
+    """While a cache cannot be trusted nothing is deleted, and the reason is reported."""
     made = typical(world, scale_down_unneeded_time=seconds(1))
     made.loop()
     made.sync("scale_down")

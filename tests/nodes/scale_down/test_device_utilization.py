@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from kubetide.nodes.scale_down.device_utilization import UtilizationError, fullest_pool
+from kubetide.nodes.scale_down.unneeded.device_utilization import UtilizationError, fullest_pool
 from kubetide.objects.resource import ResourceSlice
 
 

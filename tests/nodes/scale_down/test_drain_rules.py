@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from kubetide.nodes.scale_down.drain_rules import RULES, DrainContext, evaluate, pods_to_move, prepare, settle
-from kubetide.nodes.scale_down.pdbs import Allowances
+from kubetide.nodes.scale_down.unneeded.pdbs import Allowances
 from kubetide.nodes.settings import Settings
 from kubetide.objects.batch import Job
 from kubetide.objects.statefulset import StatefulSet

@@ -103,6 +103,8 @@ def test_a_node_says_that_fuller_ones_are_filled_first(world):
     made = fleet(world, "1900m", "3900m")
     made.loop()
     made.sync("update")
-    told = explain_node(made.state, "a-0", made.now).filled
-    assert told.startswith("after fuller nodes, as its pods ask for less than 50% of it (2 of 3 soft taints")
+    reported = explain_node(made.state, "a-0", made.now).filled
+    assert reported.startswith(
+        "after fuller nodes, as its pods ask for less than 50% of it (2 of 3 soft taints"
+    )
     assert explain_node(made.state, "a-1", made.now).filled == ""

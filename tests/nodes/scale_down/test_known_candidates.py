@@ -83,8 +83,8 @@ def test_what_is_known_of_candidates_changes_nothing(ticks):
         assert move(known, changes, at) == move(anew, changes, at)
 
 
-def test_changes_are_told_from_the_last_on():
-    """A node that changes twice is told once, and those that changed before a stamp are not."""
+def test_changes_are_reported_from_the_last_on():
+    """A node that changes twice is reported once, and those that changed before a stamp are not."""
     changes = PodChanges()
     for name in ("a", "b", "c"):
         changes.note(name)

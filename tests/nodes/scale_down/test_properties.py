@@ -142,15 +142,15 @@ def test_memos_change_nothing(cluster, changes, world):
         made = build(world, cluster)
         made.sync("scale_down")
         made.state.scale_down_cache = Cache(enabled=enabled)
-        told = [made.loop()]
+        reported = [made.loop()]
         for step, (index, cpu, advance) in enumerate(changes):
             name = f"n-{index % len(cluster['nodes'])}"
             if name in made.nodes and cpu > 5:
                 made.add_pod(f"new-{step}", name, cpu=f"{cpu * 100}m", of=APPS[cpu % 3])
-            told.append(made.loop(seconds(advance)))
-            told.append(made.loop())
+            reported.append(made.loop(seconds(advance)))
+            reported.append(made.loop())
             made.settle(seconds(3))
-        runs.append((told, made.events, made.log, made.state.memory.scale_down))
+        runs.append((reported, made.events, made.log, made.state.memory.scale_down))
     assert runs[0] == runs[1]
 
 

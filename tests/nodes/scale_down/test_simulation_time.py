@@ -6,7 +6,7 @@ from functools import cache
 
 from tests.nodes import frozen
 
-from kubetide.nodes.scale_down.simulation_time import PODS_IN_A_STEP
+from kubetide.nodes.scale_down.unneeded.simulation_time import PODS_IN_A_STEP
 from kubetide.units.time import minutes, seconds
 
 PODS = 100

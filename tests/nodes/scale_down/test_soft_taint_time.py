@@ -13,7 +13,7 @@ from kubetide.nodes.decision import AddTaint
 from kubetide.nodes.facts.nodes import DELETION_CANDIDATE
 from kubetide.objects.kinds import NODES
 from kubetide.ports.cloud import Cloud
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import minutes, seconds
 

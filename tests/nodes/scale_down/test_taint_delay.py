@@ -8,7 +8,7 @@ from tests.nodes.live import SHORT, play, replayed
 from tests.nodes.live import World as LiveWorld
 
 from kubetide.nodes.decision import Outcomes
-from kubetide.nodes.scale_down.taint_delay import delay_after_taint
+from kubetide.nodes.scale_down.deletion.taint_delay import delay_after_taint
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import State
 from kubetide.objects.kinds import NODES

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kubetide.nodes.scale_down.utilization import Utilization, UtilizationError, go_float, utilization_of
+from kubetide.nodes.scale_down.unneeded.utilization import (
+    Utilization,
+    UtilizationError,
+    go_float,
+    utilization_of,
+)
 from kubetide.units.time import after, parse_rfc3339, seconds
 
 NOW = parse_rfc3339("2026-01-01T00:30:00Z")

@@ -10,10 +10,10 @@ from tests.horizontal.running import START, World
 from tests.runtime.handover.test_tracker import OWN, write, write_status
 
 from kubetide.objects.kinds import HPAS, LEASES
-from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.handover.move import Handover, HandoverError
 from kubetide.runtime.handover.ownership import ANNOTATION, CLUSTER_WIDE
 from kubetide.runtime.handover.probe import MESSAGE, probe
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import ZERO, format_rfc3339, minutes, seconds
 
 CONDITION = {"type": "AbleToScale", "status": "True", "reason": "ReadyForNewScale", "message": "fine"}
@@ -56,7 +56,7 @@ async def lead(world):
 
 
 def play(story):
-    async def told(clock):
+    async def reported(clock):
         world, said = World(clock), []
         await world.add()
         write_status(world, CLUSTER_WIDE)
@@ -72,7 +72,7 @@ def play(story):
         )
         await story(world, moving, said)
 
-    run_virtual(told, start=START)
+    run_virtual(reported, start=START)
 
 
 async def annotation(world):

@@ -13,9 +13,9 @@ from tests.horizontal.test_targets import CRON_TABS, define
 from kubetide.embedded.apiserver.store.request import Options, Request
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, STATEFUL_SETS
 from kubetide.ports.errors import Forbidden
-from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.handover.ownership import ANNOTATION, CLUSTER_WIDE, State, consent_text
 from kubetide.runtime.handover.tracker import HpaOwners
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import hours, minutes, seconds
 
@@ -71,14 +71,14 @@ async def watching(owners):
 
 
 def play(story):
-    async def told(clock):
+    async def reported(clock):
         owners = Late()
         world = World(clock, owners=owners)
         owners.make(world)
         world.usage.milli = 200
         await story(world, owners)
 
-    run_virtual(told, start=START)
+    run_virtual(reported, start=START)
 
 
 def test_a_quiet_controller_is_not_taken_for_a_dead_one():
@@ -315,7 +315,7 @@ def test_a_write_to_the_scale_of_any_kind_ends_ours_at_once(kind, reference, add
     play(story)
 
 
-def test_a_kind_that_may_not_be_watched_is_told_and_ends_nothing():
+def test_a_kind_that_may_not_be_watched_is_reported_and_ends_nothing():
     """HPAs of other kinds are served on; the sentence names the kind and the refusal."""
 
     class NoTabs:
@@ -337,9 +337,9 @@ def test_a_kind_that_may_not_be_watched_is_told_and_ends_nothing():
             write_scale(world, "robot", 3)
             await world.clock.sleep(seconds(0))
             assert KEY in owners.left_alone()
-        told = [text for text in owners.said if text.startswith("cannot see who else writes to")]
-        assert len(told) == 1
-        assert "crontabs.example.com" in told[0]
-        assert "forbidden" in told[0]
+        reported = [text for text in owners.said if text.startswith("cannot see who else writes to")]
+        assert len(reported) == 1
+        assert "crontabs.example.com" in reported[0]
+        assert "forbidden" in reported[0]
 
     play(story)

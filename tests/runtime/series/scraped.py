@@ -31,7 +31,7 @@ class Scraped(World):
         return read(self.registry, "cluster_autoscaler_")
 
 
-def told(story, groups=(SMALL,), *, world_of=Scraped, **settings):
+def reported(story, groups=(SMALL,), *, world_of=Scraped, **settings):
     """Play a story in a world that is listened to."""
     return play(story, groups, world_of=world_of, **settings)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.nodes.frozen import World, group, pod
 from tests.runtime.series.reading import read
-from tests.runtime.series.scraped import SMALL, told
+from tests.runtime.series.scraped import SMALL, reported
 
 from kubetide.embedded.cloud import CATALOGUE
 from kubetide.nodes.series.bill import BillSeries
@@ -39,7 +39,7 @@ def test_the_cost_is_the_clouds_and_the_bound_is_what_pods_ask_for():
         assert later[BOUND] == pytest.approx(before[BOUND])
         assert later[COST] > before[COST]
 
-    told(story)
+    reported(story)
 
 
 def test_nothing_is_counted_of_groups_without_a_price():

@@ -9,11 +9,11 @@ from tests.cluster.served import served
 from tests.runtime.series.reading import read
 
 from kubetide.cluster import HttpCluster
-from kubetide.cluster.connection import Connection
+from kubetide.cluster.access.connection import Connection
 from kubetide.objects.kinds import CONFIG_MAPS
 from kubetide.ports.errors import ApiError, NotFound
-from kubetide.runtime.clock import run_real
 from kubetide.runtime.series import ClientSeries
+from kubetide.runtime.timing.clock import run_real
 from kubetide.units.exposition import Registry
 from kubetide.units.time import milliseconds
 

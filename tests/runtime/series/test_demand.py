@@ -1,10 +1,10 @@
-"""What is told of the demand, and of what limits over the whole cluster prevent."""
+"""What is reported of the demand, and of what limits over the whole cluster prevent."""
 
 from __future__ import annotations
 
 import pytest
 from tests.nodes.frozen import group, node, pod, pods, template
-from tests.runtime.series.scraped import Telling, told
+from tests.runtime.series.scraped import Telling, reported
 
 from kubetide.nodes.series.demand import DemandSeries
 from kubetide.units.time import minutes, seconds
@@ -103,8 +103,10 @@ def of(number):
     return pod(f"p{number}", of=f"web{number}", metadata={"namespace": f"team{number}"})
 
 
-@pytest.mark.parametrize(("kinds", "told_as"), [(1, "1"), (5, "5"), (6, "6-10"), (10, "6-10"), (11, "11+")])
-def test_the_mixture_of_each_packing_is_told(kinds, told_as):
+@pytest.mark.parametrize(
+    ("kinds", "reported_as"), [(1, "1"), (5, "5"), (6, "6-10"), (10, "6-10"), (11, "11+")]
+)
+def test_the_mixture_of_each_packing_is_reported(kinds, reported_as):
     """Groups of like pods by the machine that they were packed on, and by how many namespaces they come from."""
     big = template(cpu="8000m", labels={"node.kubernetes.io/instance-type": "m5.2xlarge"})
     world = telling(
@@ -117,7 +119,7 @@ def test_the_mixture_of_each_packing_is_told(kinds, told_as):
     world.tick()
     found = {key: value for key, value in world.read().items() if key[0].startswith("binpacking")}
     assert found == {
-        (f"binpacking_heterogeneity_{what}", cpu, machine, told_as): value
+        (f"binpacking_heterogeneity_{what}", cpu, machine, reported_as): value
         for cpu, machine in (("8", "m5.2xlarge"), ("2", ""))
         for what, value in (("sum", kinds), ("count", 1))
     }
@@ -157,4 +159,4 @@ def test_a_living_loop_counts_what_a_limit_prevents():
         assert found["skipped_scale_events_count", "up", "CpuResourceLimit"] == sum(kept) > 0
         assert found["skipped_scale_events_count", "up", "MemoryResourceLimit"] == 0
 
-    told(story, cores_total="0:4")
+    reported(story, cores_total="0:4")

@@ -1,13 +1,13 @@
-"""How long the parts of a tick take: each is told as often as it ran, and by what it waited for."""
+"""How long the parts of a tick take: each is reported as often as it ran, and by what it waited for."""
 
 from __future__ import annotations
 
 from tests.nodes.live import SHORT, START
-from tests.runtime.series.scraped import Scraped, told
+from tests.runtime.series.scraped import Scraped, reported
 
 from kubetide.embedded.cloud import GroupSpec
 from kubetide.nodes.controller.stopwatch import Stopwatch
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.time import minutes, seconds
 
 NAME = "function_duration_seconds"
@@ -53,7 +53,7 @@ def test_each_part_is_counted_as_often_as_it_runs():
         assert found["scaleDown"] >= 1
         assert found["findUnneeded"] == found["main"] == found["loopWait"] + 1
 
-    told(story, groups, **SHORT)
+    reported(story, groups, **SHORT)
 
 
 def test_a_part_takes_as_long_as_what_it_waits_for():
@@ -83,7 +83,7 @@ def test_a_part_takes_as_long_as_what_it_waits_for():
         assert found["function_duration_quantile_seconds_sum", "main"] == took["main"]
         assert found["function_duration_quantile_seconds_count", "main"] == often["main"]
 
-    told(story, world_of=Told)
+    reported(story, world_of=Told)
 
 
 def test_a_tick_that_fails_leaves_no_time_to_the_next():
@@ -114,4 +114,4 @@ def test_a_groups_minimum_is_a_scale_up_of_its_own():
         found = counts(world)
         assert found["scaleUp"] == found["main"]
 
-    told(story, enforce_node_group_min_size=True)
+    reported(story, enforce_node_group_min_size=True)

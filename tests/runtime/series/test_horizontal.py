@@ -13,8 +13,8 @@ from kubetide.explain.records import Record
 from kubetide.horizontal.series import HorizontalSeries
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS
 from kubetide.ports.errors import Conflict
-from kubetide.runtime.clock import run_virtual
 from kubetide.runtime.series import ListeningRecorder
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.exposition import Registry
 from kubetide.units.time import seconds
@@ -38,7 +38,7 @@ class Scraped(World):
         return read(self.registry, prefix)
 
 
-def told(story, **settings):
+def reported(story, **settings):
     return run_virtual(lambda clock: story(Scraped(clock, **settings)), start=START)
 
 
@@ -64,7 +64,7 @@ def test_a_scale_up_is_counted():
             counted = {key[1:]: number for key, number in later.items() if key[0] == name}
             assert sum(counted.values()) == 2 * 5
 
-    told(story)
+    reported(story)
 
 
 def test_errors_are_counted_by_kind():
@@ -82,7 +82,7 @@ def test_errors_are_counted_by_kind():
         assert not any(name[0] == "desired_replicas" for name in found)
         assert isnan(world.read(OURS)["newest_sample_age_seconds",])
 
-    told(story)
+    reported(story)
 
 
 def test_a_status_that_cannot_be_written_is_an_error():
@@ -102,7 +102,7 @@ def test_a_status_that_cannot_be_written_is_an_error():
         assert await world.replicas() == 4
         assert found["reconciliations_total", "scale_up", "internal"] == 1
 
-    told(story)
+    reported(story)
 
 
 def test_a_deleted_hpa_leaves_the_page():
@@ -119,7 +119,7 @@ def test_a_deleted_hpa_leaves_the_page():
         assert found["num_horizontal_pod_autoscalers",] == 0
         assert ("desired_replicas", "web", "default") not in found
 
-    told(story)
+    reported(story)
 
 
 def test_the_newest_sample_ages():
@@ -135,7 +135,7 @@ def test_the_newest_sample_ages():
         assert found["tick_duration_seconds_count",] == 1
         assert found["tick_failures_total",] == 0
 
-    told(story)
+    reported(story)
 
 
 def test_listening_changes_no_record():
@@ -148,7 +148,7 @@ def test_listening_changes_no_record():
         assert (await world.cluster.get(DEPLOYMENTS, "web", namespace="default")).spec.replicas > 2
         return world.recorder.lines
 
-    assert told(story) == play(story)
+    assert reported(story) == play(story)
 
 
 def test_each_listener_gets_the_records_of_its_own_loop():
@@ -165,17 +165,17 @@ def test_each_listener_gets_the_records_of_its_own_loop():
 
 def test_a_listener_that_fails_stops_nothing():
     """Its bug is said once, records are still kept, and it is not called any more."""
-    kept, said, told_of = Kept(), [], []
+    kept, said, reported_of = Kept(), [], []
 
     def failing(record):
-        told_of.append(record.tick)
+        reported_of.append(record.tick)
         raise ValueError("a bug")
 
     recorder = ListeningRecorder(kept, said.append)
     recorder.listen("nodes", failing)
     for tick in range(3):
         recorder.write(Record(loop="nodes", tick=tick, now=START))
-    assert (len(kept.lines), told_of) == (3, [0])
+    assert (len(kept.lines), reported_of) == (3, [0])
     [text] = said
     assert text.startswith("the series of the nodes loop stand still: ")
     assert text.endswith("ValueError: a bug")

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from tests.nodes.frozen import START, World, group, node, pod, template
 from tests.nodes.test_devices import claim, devices, slice_of, using
 from tests.runtime.series.reading import read
-from tests.runtime.series.scraped import told
+from tests.runtime.series.scraped import reported
 
 from kubetide.embedded.cloud import CallFailure, CloudFaults, GroupSpec, Window
 from kubetide.nodes.facts.devices import DeviceChanges
@@ -51,7 +51,7 @@ def test_drivers_are_named_once_and_in_order(drivers, label):
     assert kind_of_group(world.state, "gone") == kind_of_node(world.state, "gone") == ("", "", "")
 
 
-def test_a_group_is_told_as_its_live_nodes_are():
+def test_a_group_is_reported_as_its_live_nodes_are():
     """What nodes have shown goes before what the cloud says."""
     world = World(
         groups=[group("g", made=made("dra.net"), nodes=["n"])],
@@ -81,7 +81,7 @@ def test_scale_ups_have_the_drivers_of_their_group():
         await world.after(minutes(6))
         assert world.read()["scaled_up_nodes_total", label, "", ""] == 2
 
-    told(story, groups, faults=CloudFaults(call_failures=(CallFailure(outage),)))
+    reported(story, groups, faults=CloudFaults(call_failures=(CallFailure(outage),)))
 
 
 def in_pool(one, name, pieces=1):
@@ -132,7 +132,7 @@ def test_devices_are_compared_by_number_and_attributes(expected, there, found):
     assert seen == found
 
 
-def test_a_node_that_brings_less_than_its_template_is_told_until_that_learns():
+def test_a_node_that_brings_less_than_its_template_is_reported_until_that_learns():
     """Of nodes that are ready; once shown, a driver stays at 0."""
     young = node("n", created="2026-03-02T07:59:50Z")
     world = World(

@@ -9,19 +9,19 @@ from tests.nodes.frozen import World as Frozen
 from tests.nodes.frozen import group, node, pod
 from tests.nodes.live import SHORT, START, play
 from tests.runtime.series.reading import read
-from tests.runtime.series.scraped import NO_GPU, Scraped, told
+from tests.runtime.series.scraped import NO_GPU, Scraped, reported
 
 from kubetide.embedded.cloud import GPU_LABEL, CallFailure, CloudFaults, GroupSpec, Window
 from kubetide.nodes.series import NodesSeries
 from kubetide.nodes.series.node_gauges import NodeGauges
 from kubetide.objects.kinds import NODES
 from kubetide.ports.errors import CloudError, TooManyRequests
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.exposition import Registry
 from kubetide.units.time import after, minutes, seconds
 
 
-def test_before_the_first_tick_only_what_is_configured_is_told():
+def test_before_the_first_tick_only_what_is_configured_is_reported():
     """Limits are there at once; what nobody has looked at is not shown, or stands at zero."""
 
     async def main(clock):
@@ -86,7 +86,7 @@ def test_nodes_that_come_are_counted():
         assert world.clock.now() / 1e9 - 10 <= begun <= world.clock.now() / 1e9
         assert found["last_activity", "scaleUp"] < found["last_activity", "autoscaling"] == begun
 
-    told(story)
+    reported(story)
 
 
 def test_nodes_that_go_are_counted_by_why():
@@ -114,7 +114,7 @@ def test_nodes_that_go_are_counted_by_why():
         assert found["evicted_pods_total", "failed"] == 0
         assert found["last_activity", "scaleDown"] > START / 1e9
 
-    told(story, **SHORT)
+    reported(story, **SHORT)
 
 
 def test_pods_that_would_not_go_are_counted_once():
@@ -140,7 +140,7 @@ def test_pods_that_would_not_go_are_counted_once():
         assert found["evicted_pods_total", "failed"] == refused
         assert found["evicted_pods_total", "succeeded"] == 0
 
-    told(story, **SHORT)
+    reported(story, **SHORT)
 
 
 def test_refused_increases_and_machines_that_fail_are_counted():
@@ -163,10 +163,10 @@ def test_refused_increases_and_machines_that_fail_are_counted():
         assert sum(unmade.values()) == sum(dict(one.fields)["instances"] for one in failures)
         assert set(unmade) == set(failed)
 
-    told(story, groups, faults=CloudFaults(stock_outs=(out,)))
+    reported(story, groups, faults=CloudFaults(stock_outs=(out,)))
 
 
-def test_each_group_is_told_where_that_is_asked_for():
+def test_each_group_is_reported_where_that_is_asked_for():
     """Bounds, target, health and backoff; a reason that was shown stays at 0, and a group that is gone is gone."""
     out = Window(START, after(START, minutes(4)), group="first")
     groups = (
@@ -200,7 +200,7 @@ def test_each_group_is_told_where_that_is_asked_for():
         del world.controller.state.groups["first"]
         assert not any(key[1] == "first" for key in found())
 
-    told(story, groups, faults=CloudFaults(stock_outs=(out,)))
+    reported(story, groups, faults=CloudFaults(stock_outs=(out,)))
 
 
 def test_machines_that_never_join_time_out_and_are_removed():
@@ -215,7 +215,7 @@ def test_machines_that_never_join_time_out_and_are_removed():
         removed = [one for one in world.recorder.reasons if one.code == "UnregisteredRemoved"]
         assert found["old_unregistered_nodes_removed_count",] == len(removed) > 0
 
-    told(story, groups, max_node_provision_time=minutes(5))
+    reported(story, groups, max_node_provision_time=minutes(5))
 
 
 def test_a_tick_that_fails_is_counted_by_whose_error_it_was():
@@ -239,7 +239,7 @@ def test_a_tick_that_fails_is_counted_by_whose_error_it_was():
         assert found["errors_total", "apiCallError"] == 0
         world.controller.health.failures = 0
 
-    told(story)
+    reported(story)
 
 
 def test_listening_changes_no_record():
@@ -249,10 +249,10 @@ def test_listening_changes_no_record():
         await world.deploy(replicas=4, cpu="1500m")
         await world.after(minutes(4))
 
-    assert told(story).recorder.lines == play(story).recorder.lines
+    assert reported(story).recorder.lines == play(story).recorder.lines
 
 
-def test_gpu_nodes_are_told_apart():
+def test_gpu_nodes_are_reported_apart():
     """Nodes with the cloud's GPU label have its value and their resource as labels."""
     groups = (GroupSpec(name="gpu", instance_type="g4dn.xlarge", max_size=3),)
 
@@ -263,7 +263,7 @@ def test_gpu_nodes_are_told_apart():
         kind = node.metadata.labels[GPU_LABEL]
         assert world.read()["scaled_up_nodes_total", "", kind, "nvidia.com/gpu"] == 2
 
-    told(story, groups)
+    reported(story, groups)
 
 
 def test_an_increase_that_the_cloud_refuses_is_a_failed_scale_up():
@@ -277,7 +277,7 @@ def test_an_increase_that_the_cloud_refuses_is_a_failed_scale_up():
         assert found["failed_scale_ups_total", *NO_GPU, "cloudProviderError"] == 1
         assert ("scaled_up_nodes_total", *NO_GPU) not in found
 
-    told(story, faults=CloudFaults(call_failures=(CallFailure(window),)))
+    reported(story, faults=CloudFaults(call_failures=(CallFailure(window),)))
 
 
 def test_unready_nodes_that_go_are_unready():
@@ -298,7 +298,7 @@ def test_unready_nodes_that_go_are_unready():
         assert found["scaled_down_nodes_total", *NO_GPU, "unready"] == 1
         assert found["scaled_down_nodes_total", *NO_GPU, "empty"] == 1
 
-    told(story, scale_down_unready_time=minutes(3), max_node_startup_time=minutes(4), **SHORT)
+    reported(story, scale_down_unready_time=minutes(3), max_node_startup_time=minutes(4), **SHORT)
 
 
 def gauges(world):
@@ -382,4 +382,4 @@ def test_groups_that_are_created_and_deleted_are_counted():
         assert found["deleted_node_groups_total", "autoprovisioned"] == 1
         assert found["node_groups_count", "autoprovisioned"] == 0
 
-    told(story, (), creatable=offered, node_autoprovisioning_enabled=True, **SHORT)
+    reported(story, (), creatable=offered, node_autoprovisioning_enabled=True, **SHORT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.nodes.frozen import group, node, pod
 from tests.nodes.live import SHORT as SOON
-from tests.runtime.series.scraped import Telling, told
+from tests.runtime.series.scraped import Telling, reported
 
 from kubetide.nodes.decision import Outcome
 from kubetide.nodes.series.removals import RemovalSeries
@@ -85,7 +85,7 @@ def test_advice_is_no_deletion():
     assert latencies(world) == {}
 
 
-def test_the_longest_time_without_a_look_is_told():
+def test_the_longest_time_without_a_look_is_reported():
     """Nodes that are left out as enough are unneeded wait from the tick before; 0 when all have had their turn."""
     names = [f"n{at}" for at in range(4)]
     world = Telling(
@@ -127,4 +127,4 @@ def test_a_living_loop_counts_the_nodes_that_go():
         assert found["node_removal_latency_seconds_count", "none", "true"] == gone
         assert 0 < found["node_removal_latency_seconds_sum", "none", "true"] <= gone * 10
 
-    told(story, **SOON)
+    reported(story, **SOON)

@@ -13,9 +13,9 @@ from tests.runtime.series.reading import read
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.cloud import EmbeddedCloud
 from kubetide.loop import Sources
-from kubetide.runtime.clock import run_virtual
-from kubetide.runtime.config import make_config
+from kubetide.runtime.configuration.config import make_config
 from kubetide.runtime.service import Service
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.exposition import Registry
 from kubetide.units.time import minutes, seconds
 

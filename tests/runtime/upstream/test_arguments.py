@@ -122,12 +122,12 @@ def test_integers_in_all_notations(number):
 @given(st.text(max_size=20), st.sampled_from(sorted({flag.kind for flag in FLAGS.values()})))
 def test_any_text_is_read_or_refused(text, kind):
     """Whatever stands behind a flag is a value or a ValueError, never another error."""
-    told = "it takes"
+    reported = "it takes"
     try:
         read(kind, text)
     except ValueError as error:
-        told = str(error)
-    assert "it takes" in told
+        reported = str(error)
+    assert "it takes" in reported
 
 
 @given(st.lists(st.text(alphabet="-=v_sca1 ", max_size=8), max_size=5))

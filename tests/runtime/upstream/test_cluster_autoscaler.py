@@ -6,8 +6,8 @@ import pytest
 
 from kubetide.nodes.settings import Settings
 from kubetide.objects.protobuf import MEDIA_TYPE
-from kubetide.runtime.config import ConfigError
-from kubetide.runtime.run_settings import RunSettings
+from kubetide.runtime.configuration.config import ConfigError
+from kubetide.runtime.configuration.run_settings import RunSettings
 from kubetide.runtime.upstream import Status, cluster_autoscaler_flags, understand
 from kubetide.runtime.upstream.table import own_flags
 from kubetide.units.time import hours, minutes, seconds
@@ -272,7 +272,7 @@ def test_what_has_no_effect_upstream_is_one_warning():
     )
 
 
-def test_what_is_passed_over_is_told():
+def test_what_is_passed_over_is_reported():
     """A flag whose loss does no harm, and a word that belongs to no flag, are a warning each."""
     line = "--cloud-provider=aws --profiling --scale-down-enabled false --feature-gates=A=true"
     gates, profiling, stray = understand(line.split()).warnings

@@ -23,7 +23,7 @@ from kubetide.objects.kinds import (
 )
 from kubetide.ports.errors import MetricsError, NoSeries, Withheld
 from kubetide.ports.metrics import ExternalValues, PodSamples, ResourceUsage
-from kubetide.runtime.clock import run_virtual
+from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
 from kubetide.units.time import minutes, seconds, to_seconds
 from kubetide.vertical.recommender.controller import RecommenderController

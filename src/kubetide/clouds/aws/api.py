@@ -14,17 +14,23 @@ SERVICES: Final[Mapping[str, str]] = {
     "DescribeLaunchConfigurations": "autoscaling",
     "SetDesiredCapacity": "autoscaling",
     "TerminateInstanceInAutoScalingGroup": "autoscaling",
+    "CreateAutoScalingGroup": "autoscaling",
+    "DeleteAutoScalingGroup": "autoscaling",
     "DescribeLaunchTemplateVersions": "ec2",
     "DescribeImages": "ec2",
     "DescribeInstanceTypes": "ec2",
     "DescribeSpotPriceHistory": "ec2",
+    "DescribeSubnets": "ec2",
     "GetInstanceTypesFromInstanceRequirements": "ec2",
     "DescribeNodegroup": "eks",
 }
 """The service of each operation: the whole of what the program's role must be allowed."""
 
 CHANGES: Final = frozenset({"SetDesiredCapacity", "TerminateInstanceInAutoScalingGroup"})
-"""Operations that change something."""
+"""Operations that change groups which there are."""
+
+CREATING: Final = frozenset({"CreateAutoScalingGroup", "DeleteAutoScalingGroup", "DescribeSubnets"})
+"""Operations that are needed only where groups are created."""
 
 _GROUPS_OF_A_CALL: Final = 100
 _CONFIGURATIONS_OF_A_CALL: Final = 50
@@ -131,6 +137,18 @@ class AwsApi:
             "TerminateInstanceInAutoScalingGroup",
             {"InstanceId": instance, "ShouldDecrementDesiredCapacity": True},
         )
+
+    async def subnets(self, names: Sequence[str]) -> list[Json]:
+        """Return the subnets of these ids, which must exist."""
+        return await self._pages("DescribeSubnets", {"SubnetIds": list(names)}, "Subnets")
+
+    async def create_group(self, request: Json) -> None:
+        """Create an Auto Scaling group."""
+        await self._call("CreateAutoScalingGroup", request)
+
+    async def delete_group(self, group: str) -> None:
+        """Delete an Auto Scaling group; AWS refuses while it has instances."""
+        await self._call("DeleteAutoScalingGroup", {"AutoScalingGroupName": group, "ForceDelete": False})
 
     async def _groups(self, request: Json) -> list[Json]:
         return await self._pages(

@@ -9,9 +9,21 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from msgspec.structs import replace
+
 from kubetide.acting.parallel import in_parallel
 from kubetide.clouds.aws.activities import shortage
 from kubetide.clouds.aws.api import AwsApi
+from kubetide.clouds.aws.creation import (
+    CREATED,
+    candidate_id,
+    create,
+    is_usable,
+    pattern_of,
+    types_to_create,
+    warnings_of,
+    would_be,
+)
 from kubetide.clouds.aws.discovery import filters_of
 from kubetide.clouds.aws.groups import Asg, read_group
 from kubetide.clouds.aws.ids import is_placeholder
@@ -26,7 +38,7 @@ from kubetide.clouds.common.node_spec import NodeSpec
 from kubetide.clouds.common.options import read_options
 from kubetide.objects.base import Json
 from kubetide.ports.clock import Clock
-from kubetide.ports.cloud import Cloud, InstanceError, NodeGroup
+from kubetide.ports.cloud import Cloud, GroupCandidate, InstanceError, NewGroup, NodeGroup
 from kubetide.ports.errors import CloudError
 from kubetide.units.time import Instant, after, minutes
 
@@ -38,6 +50,7 @@ class AwsCloud(Cloud):
     """Auto Scaling groups, by name and by tags."""
 
     name = "aws"
+    creates_groups = True
     gpu_label = "k8s.amazonaws.com/accelerator"
     gpu_types = (
         "nvidia-a10g",
@@ -80,6 +93,9 @@ class AwsCloud(Cloud):
         self._known: dict[str, Known] = {}
         self._next = Instant(0)
         self._raw: dict[str, tuple[Json, Asg]] = {}
+        self._launched: dict[str, Launched] = {}
+        self._candidates: tuple[GroupCandidate, ...] | None = None
+        self._deleted: set[str] = set()
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
@@ -110,8 +126,11 @@ class AwsCloud(Cloud):
             else:
                 del self._known[name]
         found = [self._known[name] for name in sorted(described)]
-        launched = await self._launches.of([known.asg for known in found], now)
-        await self._types.refresh(now, {name for each in launched.values() for name in each.types})
+        self._launched = launched = await self._launches.of([known.asg for known in found], now)
+        used = {name for each in launched.values() for name in each.types}
+        await self._types.refresh(
+            now, used | {name for known in found for name in types_to_create(known.asg)}
+        )
         await self._read_prices(found, launched, now)
         short = await self._shortages(found, new)
 
@@ -121,6 +140,7 @@ class AwsCloud(Cloud):
 
         await in_parallel(found, dress, limit=_AT_ONCE)
         self._nodegroups.sweep()
+        self._candidates = None
 
     async def _read_prices(
         self, found: Sequence[Known], launched: Mapping[str, Launched], now: Instant
@@ -140,7 +160,16 @@ class AwsCloud(Cloud):
         if self._discovery:
             raws += await self._api.groups_by_filter(filters_of(self._discovery))
         self._raw = {raw["AutoScalingGroupName"]: (raw, self._read_once(raw)) for raw in raws}
-        return {name: asg for name, (_, asg) in self._raw.items()}
+        patterns = [name for name in sorted(self._explicit) if self._is_pattern(name)]
+        if patterns:
+            created = await self._api.groups_by_filter([{"Name": f"tag:{CREATED}", "Values": patterns}])
+            self._raw |= {raw["AutoScalingGroupName"]: (raw, self._read_once(raw)) for raw in created}
+        self._deleted &= self._raw.keys()
+        return {name: asg for name, (_, asg) in self._raw.items() if name not in self._deleted}
+
+    def _is_pattern(self, name: str) -> bool:
+        held = self._raw.get(name)
+        return held is not None and bool(types_to_create(held[1]))
 
     def _read_once(self, raw: Json) -> Asg:
         held = self._raw.get(raw["AutoScalingGroupName"])
@@ -176,7 +205,13 @@ class AwsCloud(Cloud):
         managed = await self._nodegroups.of(tags.labels, now) if has_template else NOTHING
         made = make_template(asg, launched, self._types.by_name, tags, managed)
         options = read_options(tags.options, OPTION_NAMES)
-        warnings = (*tags.warnings, *options.warnings, *made.warnings, *_doubts(asg))
+        warnings = (
+            *tags.warnings,
+            *options.warnings,
+            *made.warnings,
+            *_doubts(asg),
+            *warnings_of(asg, launched, self._types.by_name),
+        )
         ways = offerings(asg, launched, made.types, self._prices.by_place if self._prices else {})
         return NodeGroup(
             template=made.template,
@@ -186,6 +221,30 @@ class AwsCloud(Cloud):
             offerings=ways or None,
             warnings=warnings or None,
         )
+
+    async def group_candidates(self) -> Sequence[GroupCandidate]:
+        """Return the groups that could be created after the patterns that there are. Raises CloudError."""
+        await self.refresh()
+        if self._candidates is None:
+            found = [
+                await self._candidate(pattern, kind, zone)
+                for pattern in (known.asg for known in self._known.values() if not known.stale)
+                if is_usable(pattern, self._launched[pattern.name])
+                for kind in types_to_create(pattern)
+                for zone in pattern.zones
+            ]
+            with_template = (one for one in found if one.group.template is not None)
+            self._candidates = tuple(sorted(with_template, key=lambda one: one.new.id))
+        return self._candidates
+
+    async def _candidate(self, pattern: Asg, kind: str, zone: str) -> GroupCandidate:
+        group, launched = would_be(pattern, candidate_id(pattern.name, kind, zone), kind, zone)
+        base = await self._base(group, launched, self._clock.now())
+        new = NewGroup(id=group.name, max_size=group.max_size, instance_type=kind, zones=(zone,))
+        if all(market == "spot" for market, _ in markets(group, launched)):
+            new = replace(new, market="spot")
+        would = replace(base, id=group.name, max_size=group.max_size, exists=False, autoprovisioned=True)
+        return GroupCandidate(new=new, group=would, takes_labels=False)
 
     def group_of(self, provider_id: str) -> str | None:
         """Return the group of an instance as of the last refresh; None for a foreign one."""
@@ -233,6 +292,41 @@ class AwsCloud(Cloud):
                 known.ended.add(each)
                 known.set_target(known.target - 1, self._clock.now())
 
+    async def create_group(self, group: NewGroup) -> NodeGroup:
+        """Create a group like its pattern, and return it. Raises CloudError."""
+        meant = next((one for one in await self.group_candidates() if _is_meant(one.new, group)), None)
+        if meant is None:
+            raise CloudError(
+                f"node group {group.id}: no pattern for {group.instance_type} in {', '.join(group.zones or ())}"
+            )
+        if group.id in self._raw:
+            raise CloudError(f"node group {group.id}: there is an Auto Scaling group of this name already")
+        if group.labels:
+            raise CloudError(f"node group {group.id}: labels are those of the pattern; none can be added")
+        pattern = next(
+            name
+            for name in self._known
+            if meant.new.id == candidate_id(name, group.instance_type, _zone(group))
+        )
+        raw, asg = self._raw[pattern]
+        await create(self._api, asg, raw, group)
+        self._next = Instant(0)
+        await self.refresh()
+        return (await self._group(group.id)).view()
+
+    async def delete_group(self, group_id: str) -> None:
+        """Delete a group that ``create_group`` created and that has no machines. Raises CloudError."""
+        known = await self._group(group_id)
+        if pattern_of(known.asg) is None:
+            raise CloudError(
+                f"node group {group_id}: another made it; only what this program created is deleted"
+            )
+        if known.target or known.asg.members:
+            raise CloudError(f"node group {group_id}: it has machines; it can be deleted once it is empty")
+        await self._api.delete_group(group_id)
+        self._deleted.add(group_id)
+        del self._known[group_id]
+
     async def _group(self, group_id: str) -> Known:
         if not self._known:
             await self.refresh()
@@ -262,6 +356,16 @@ class AwsCloud(Cloud):
                 f"node group {known.asg.name}: AWS knows no Auto Scaling group of this name any more"
             )
         known.seen(read_group(found[0]), self._clock.now())
+
+
+def _zone(group: NewGroup) -> str:
+    return (group.zones or ("",))[0]
+
+
+def _is_meant(candidate: NewGroup, group: NewGroup) -> bool:
+    """Return whether what is asked for is this candidate, under its id or a longer one."""
+    same = (candidate.instance_type, candidate.zones) == (group.instance_type, group.zones)
+    return same and (group.id == candidate.id or group.id.startswith(f"{candidate.id}-"))
 
 
 def _doubts(asg: Asg) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from kubetide.clouds.aws.creation import pattern_of
 from kubetide.clouds.aws.groups import Asg, Member
 from kubetide.clouds.aws.ids import is_placeholder, placeholder_name, provider_id
 from kubetide.ports.cloud import Instance, InstanceError, NodeGroup
@@ -160,6 +161,7 @@ def _with(known: Known, instances: tuple[Instance, ...]) -> NodeGroup:
         template_error=base.template_error,
         options=base.options,
         price_per_hour=base.price_per_hour,
+        autoprovisioned=pattern_of(asg) is not None,
         debug=f"{asg.name} ({known.min_size}:{known.max_size}{warm})",
         offerings=base.offerings,
         warnings=base.warnings,

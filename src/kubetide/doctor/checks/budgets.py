@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kubetide.doctor.finding import Finding
 from kubetide.doctor.snapshot import Snapshot
 from kubetide.doctor.workloads import Workload
-from kubetide.embedded.controllers.templates import scaled_value
+from kubetide.embedded.controllers.workloads.templates import scaled_value
 from kubetide.objects.hpa import HorizontalPodAutoscaler
 from kubetide.objects.policy import PodDisruptionBudget
 from kubetide.units.selectors import Selector

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from typing import Final
 
 from kubetide.cluster import Connection
-from kubetide.cluster.prometheus import PrometheusClient
+from kubetide.cluster.metric_ports.prometheus import PrometheusClient
 from kubetide.elastic.keda.sources import Source, Trigger
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import MetricsError

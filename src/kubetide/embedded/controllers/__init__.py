@@ -1,19 +1,19 @@
 """The controllers of the embedded cluster: clients of the Cluster port, each in a file of its own."""
 
-from kubetide.embedded.controllers.cronjob import CronJobController
-from kubetide.embedded.controllers.daemonset import DaemonSetController
-from kubetide.embedded.controllers.deployment import DeploymentController
-from kubetide.embedded.controllers.device_cache import DeviceCache
 from kubetide.embedded.controllers.disruption import DisruptionController
-from kubetide.embedded.controllers.job import JobController
-from kubetide.embedded.controllers.owned_pods import PodIndex
-from kubetide.embedded.controllers.pod_chooser import PodChooser
-from kubetide.embedded.controllers.replicaset import ReplicaSetController
 from kubetide.embedded.controllers.resource_claims import ResourceClaimController
-from kubetide.embedded.controllers.scheduler import Scheduler
-from kubetide.embedded.controllers.statefulset import StatefulSetController
-from kubetide.embedded.controllers.volume_cache import VolumeCache
+from kubetide.embedded.controllers.scheduling.device_cache import DeviceCache
+from kubetide.embedded.controllers.scheduling.pod_chooser import PodChooser
+from kubetide.embedded.controllers.scheduling.scheduler import Scheduler
+from kubetide.embedded.controllers.scheduling.volume_cache import VolumeCache
 from kubetide.embedded.controllers.volumes import VolumeController
+from kubetide.embedded.controllers.workloads.cronjob import CronJobController
+from kubetide.embedded.controllers.workloads.daemonset import DaemonSetController
+from kubetide.embedded.controllers.workloads.deployment import DeploymentController
+from kubetide.embedded.controllers.workloads.job import JobController
+from kubetide.embedded.controllers.workloads.owned_pods import PodIndex
+from kubetide.embedded.controllers.workloads.replicaset import ReplicaSetController
+from kubetide.embedded.controllers.workloads.statefulset import StatefulSetController
 
 __all__ = [
     "CronJobController",

@@ -13,6 +13,9 @@ from collections.abc import Collection, Iterable
 
 from msgspec.structs import replace
 
+from kubetide.embedded.controllers.work_queue import WorkQueue
+from kubetide.embedded.controllers.workloads.owned_pods import follow, is_ready
+from kubetide.embedded.controllers.workloads.templates import Selectors, scaled_value, status_patch
 from kubetide.objects.kinds import PDBS
 from kubetide.objects.meta import Condition, Key, controller_of
 from kubetide.objects.pod import Pod
@@ -24,10 +27,6 @@ from kubetide.ports.cluster import Cluster
 from kubetide.units.selectors import Selector
 from kubetide.units.time import Instant, after, format_rfc3339, minutes, parse_rfc3339
 from kubetide.watching import Informer
-
-from .owned_pods import follow, is_ready
-from .templates import Selectors, scaled_value, status_patch
-from .work_queue import WorkQueue
 
 # An eviction that has not become a deletion after so long is taken to have failed.
 _UNCONFIRMED = minutes(2)

@@ -10,6 +10,11 @@ from contextlib import suppress
 from typing import Any
 
 from kubetide.acting import EventWriter
+from kubetide.embedded.controllers.scheduling.device_binding import DELETE_PROTECTION
+from kubetide.embedded.controllers.scheduling.device_cache import DeviceCache
+from kubetide.embedded.controllers.work_queue import WorkQueue
+from kubetide.embedded.controllers.workloads.owned_pods import follow
+from kubetide.embedded.controllers.workloads.templates import owner_reference, to_json
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Kind
 from kubetide.objects.meta import Key, controller_of
@@ -19,12 +24,6 @@ from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import Conflict, NotFound
 from kubetide.watching import Informer
-
-from .device_binding import DELETE_PROTECTION
-from .device_cache import DeviceCache
-from .owned_pods import follow
-from .templates import owner_reference, to_json
-from .work_queue import WorkQueue
 
 POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
 """Annotation of a claim that was made for a pod: which of the pod's claims it is."""

@@ -13,6 +13,20 @@ from typing import Any
 
 from kubetide.acting import EventWriter
 from kubetide.embedded.apiserver.store.volumes import VOLUME_PROTECTION
+from kubetide.embedded.controllers.scheduling.volume_cache import VolumeCache
+from kubetide.embedded.controllers.volume_plan import (
+    Bind,
+    Provision,
+    Wait,
+    claim_patch,
+    phase_of,
+    plan_claim,
+    provisioned,
+    volume_patch,
+)
+from kubetide.embedded.controllers.work_queue import WorkQueue
+from kubetide.embedded.controllers.workloads.owned_pods import follow
+from kubetide.embedded.controllers.workloads.templates import owner_reference, to_json
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES, Kind
 from kubetide.objects.meta import Key, ObjectMeta
@@ -25,21 +39,6 @@ from kubetide.ports.errors import AlreadyExists, NotFound
 from kubetide.scheduling.pods.volume_use import claims_of
 from kubetide.scheduling.snapshot.volumes import SELECTED_NODE, is_bound
 from kubetide.watching import Informer
-
-from .owned_pods import follow
-from .templates import owner_reference, to_json
-from .volume_cache import VolumeCache
-from .volume_plan import (
-    Bind,
-    Provision,
-    Wait,
-    claim_patch,
-    phase_of,
-    plan_claim,
-    provisioned,
-    volume_patch,
-)
-from .work_queue import WorkQueue
 
 _Job = tuple[str, Key]
 """What to look at: the plural name of its kind, and its key."""

@@ -27,7 +27,7 @@ from kubetide.objects.pod import Pod, is_finished
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import AlreadyExists, ApiError, Conflict, NotFound
-from kubetide.runtime.clock import run_real
+from kubetide.runtime.timing.clock import run_real
 from kubetide.units.time import seconds
 from kubetide.watching import Informer
 

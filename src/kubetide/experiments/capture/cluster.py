@@ -16,8 +16,8 @@ from kubetide.objects.meta import ApiObject, Key, controller_of
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod, is_finished
 from kubetide.ports.cloud import NodeGroup
-from kubetide.runtime.records import read_records
-from kubetide.simulate.marks import marks_of
+from kubetide.runtime.recording.records import read_records
+from kubetide.simulate.outcome.marks import marks_of
 from kubetide.units.time import Instant, parse_rfc3339
 
 LOOP = "nodes"

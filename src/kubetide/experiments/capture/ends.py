@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kubetide.nodes.delta import Delta
 from kubetide.objects.node import Node, node_condition
-from kubetide.simulate.timeline import Mark
+from kubetide.simulate.outcome.timeline import Mark
 from kubetide.units.time import Instant, parse_rfc3339
 
 _SECOND = 1_000_000_000

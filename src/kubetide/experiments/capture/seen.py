@@ -13,7 +13,7 @@ from kubetide.experiments.capture.services import Services, read_services
 from kubetide.experiments.capture.tables import LOOP as SCHEDULES
 from kubetide.experiments.capture.tables import Tables, read_tables
 from kubetide.experiments.capture.vertical import RECOMMENDER, Vertical, read_vertical
-from kubetide.runtime.records import recorded_loops
+from kubetide.runtime.recording.records import recorded_loops
 
 
 class Seen(NamedTuple):

@@ -14,7 +14,7 @@ from kubetide.horizontal.facts.views import HpaView, PodView
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import State
 from kubetide.objects.meta import Key
-from kubetide.runtime.records import read_records
+from kubetide.runtime.recording.records import read_records
 from kubetide.units.time import Duration, Instant
 
 LOOP = "horizontal"

@@ -10,7 +10,7 @@ import msgspec
 
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import CRON_HPAS, HPCS, SCALED_OBJECTS, TKESTACK_CRON_HPAS, Kind
-from kubetide.runtime.records import read_records
+from kubetide.runtime.recording.records import read_records
 from kubetide.schedules.settings import Settings
 from kubetide.schedules.tables import Delta, Rule, Table, Target
 from kubetide.units.time import to_seconds

@@ -11,7 +11,7 @@ import numpy as np
 from kubetide.experiments.capture.ticks import Tick
 from kubetide.objects.base import Json
 from kubetide.objects.meta import Key
-from kubetide.runtime.records import read_records
+from kubetide.runtime.recording.records import read_records
 from kubetide.units.quantity import milli
 from kubetide.units.selectors import NOTHING, Selector
 from kubetide.units.time import Instant

@@ -18,9 +18,9 @@ from kubetide.experiments.policies.expectations import (
     Total,
     Window,
 )
-from kubetide.simulate.decisions import decision_line
-from kubetide.simulate.series import lost_minutes
-from kubetide.simulate.timeline import Mark, ServiceSeries, Summary, Timeline
+from kubetide.simulate.outcome.decisions import decision_line
+from kubetide.simulate.outcome.series import lost_minutes
+from kubetide.simulate.outcome.timeline import Mark, ServiceSeries, Summary, Timeline
 from kubetide.units.time import Instant, after, between, format_duration, format_rfc3339, seconds, to_seconds
 
 _DAY_S = 86400

@@ -20,7 +20,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from kubetide.simulate.scenario import parse_time_of_day
+from kubetide.simulate.scenarios.scenario import parse_time_of_day
 from kubetide.units.time import Duration, parse_duration
 
 OPERATORS: Final[dict[str, Callable[[float, float], bool]]] = {

@@ -17,8 +17,8 @@ from kubetide.experiments.policies.expectations import (
 from kubetide.objects.base import json_name
 from kubetide.objects.yaml_reading import Document, YamlError, read_documents
 from kubetide.ports.errors import KubetideError
-from kubetide.simulate.observe import shown_name
-from kubetide.simulate.scenario import FaultSpec, Scenario, load_scenario
+from kubetide.simulate.outcome.observe import shown_name
+from kubetide.simulate.scenarios.scenario import FaultSpec, Scenario, load_scenario
 
 
 class PolicyError(KubetideError):

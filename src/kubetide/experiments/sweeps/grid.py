@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from kubetide.experiments.changes import with_changes
-from kubetide.simulate.scenario import Scenario, ScenarioError
+from kubetide.simulate.scenarios.scenario import Scenario, ScenarioError
 
 MOST_CELLS: Final = 100_000
 _OPENING, _CLOSING, _QUOTES = "[{", "]}", "\"'"

@@ -10,7 +10,7 @@ from kubetide.experiments.sweeps.grid import Axis
 from kubetide.experiments.sweeps.results import Effect, Setting
 from kubetide.experiments.sweeps.sweep import Cell
 from kubetide.experiments.sweeps.tables import effects_table, settings_table
-from kubetide.simulate.table import decimal, percent, printable
+from kubetide.simulate.outcome.table import decimal, percent, printable
 from kubetide.web.front import Json, as_file
 
 

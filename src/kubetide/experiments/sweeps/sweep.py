@@ -12,8 +12,8 @@ import msgspec
 from kubetide.experiments.sweeps.cell import Outcome, Task, task_of
 from kubetide.experiments.sweeps.grid import Variant
 from kubetide.ports.errors import KubetideError
-from kubetide.runtime.folder import write_whole
-from kubetide.simulate.scenario import ScenarioError
+from kubetide.runtime.recording.folder import write_whole
+from kubetide.simulate.scenarios.scenario import ScenarioError
 
 
 class SweepError(KubetideError):

@@ -11,7 +11,7 @@ import msgspec
 from kubetide.experiments.sweeps.grid import Axis
 from kubetide.experiments.sweeps.results import QUANTITIES, Effect, Setting, figures_of
 from kubetide.experiments.sweeps.sweep import Cell
-from kubetide.simulate.table import Table, count, decimal, percent, printable
+from kubetide.simulate.outcome.table import Table, count, decimal, percent, printable
 
 SPREAD_OF = ("cost", "sloMinutes")
 """Figures whose deviation over the seeds is in the tables, too."""

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from kubetide.experiments.sweeps.grid import read_axis
-from kubetide.simulate.scenario import ScenarioError
+from kubetide.simulate.scenarios.scenario import ScenarioError
 
 _NUMBER: Final = r"[-+]?\d+(?:\.\d+)?"
 _RANGE: Final = re.compile(rf"({_NUMBER}):({_NUMBER})(?::({_NUMBER}))?")

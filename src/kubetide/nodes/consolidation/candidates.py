@@ -10,9 +10,9 @@ from kubetide.nodes.facts.nodes import TO_BE_DELETED, has_taint
 from kubetide.nodes.registry.failures import is_zero_or_max
 from kubetide.nodes.scale_down.context import drain_context
 from kubetide.nodes.scale_down.drain_rules import DrainContext, Moves, Prepared, settle
-from kubetide.nodes.scale_down.eligibility import candidates as eligible
-from kubetide.nodes.scale_down.eligibility import ignores_daemon_sets, is_disabled
 from kubetide.nodes.scale_down.facts import NodeFacts
+from kubetide.nodes.scale_down.unneeded.eligibility import candidates as eligible
+from kubetide.nodes.scale_down.unneeded.eligibility import ignores_daemon_sets, is_disabled
 from kubetide.nodes.state import State
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod

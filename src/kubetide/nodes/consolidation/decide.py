@@ -15,7 +15,7 @@ from kubetide.explain.reasons import Reason
 from kubetide.nodes.consolidation.expected_pods import note_gone
 from kubetide.nodes.consolidation.keeping import left_of_budget
 from kubetide.nodes.consolidation.memory import Move, Undone
-from kubetide.nodes.consolidation.progress import AGAIN, advance, told
+from kubetide.nodes.consolidation.progress import AGAIN, advance, reason_of
 from kubetide.nodes.consolidation.search import find_moves
 from kubetide.nodes.decision import (
     Action,
@@ -34,13 +34,13 @@ from kubetide.nodes.registry.backoff import start_backoff
 from kubetide.nodes.registry.cluster_state import recalculate
 from kubetide.nodes.registry.failures import note_request
 from kubetide.nodes.registry.stock_outs import note_shortage
-from kubetide.nodes.scale_down import events
 from kubetide.nodes.scale_down.decide import absorb as absorb_scale_down
 from kubetide.nodes.scale_down.decide import begin_deletions
-from kubetide.nodes.scale_down.deletions import next_wake
+from kubetide.nodes.scale_down.deletion import events
+from kubetide.nodes.scale_down.deletion.deletions import next_wake
 from kubetide.nodes.scale_down.names import NO_SCHEDULE
 from kubetide.nodes.scale_down.soft_taints import unix_seconds
-from kubetide.nodes.scale_up.increases import command
+from kubetide.nodes.scale_up.increase.increases import command
 from kubetide.nodes.scale_up.tick import Increase, Tick
 from kubetide.nodes.state import State
 from kubetide.units.time import Duration, Instant, after, before, minutes
@@ -83,18 +83,18 @@ def decide(state: State, tick: Tick, now: Instant) -> Commands:
                 group = state.groups[move.buy]
                 actions.append(command(state, Increase(group, group.target_size + 1), "pods"))
             for name in move.nodes:
-                memory.reasons[name] = told(move)
+                memory.reasons[name] = reason_of(move)
                 reasons.append(
                     reason(
                         "ConsolidationChosen",
                         name,
-                        why=told(move),
+                        why=reason_of(move),
                         saving=f"{move.saving:.4f}",
                         evictions=move.evictions,
                     )
                 )
                 told_events.append(
-                    _event(name, "DisruptionLaunching", f"Disrupting Node: Underutilized, {told(move)}")
+                    _event(name, "DisruptionLaunching", f"Disrupting Node: Underutilized, {reason_of(move)}")
                 )
     return Commands(
         actions=tuple(_one_a_group(actions)),

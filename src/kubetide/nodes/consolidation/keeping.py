@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kubetide.nodes.consolidation.budgets import allowed, parse_budgets
-from kubetide.nodes.scale_down.evaluate import Removable
 from kubetide.nodes.scale_down.plan import Plan
+from kubetide.nodes.scale_down.unneeded.evaluate import Removable
 from kubetide.nodes.state import State
 from kubetide.units.time import Instant, before, format_duration
 

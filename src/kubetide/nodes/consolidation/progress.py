@@ -14,9 +14,9 @@ from kubetide.nodes.facts.nodes import is_starting_after
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.failures import max_provision_time
 from kubetide.nodes.scale_down.context import drain_context
-from kubetide.nodes.scale_down.evaluate import Removable
 from kubetide.nodes.scale_down.plan import Plan, TotalsAboveMinimum, within_budgets
-from kubetide.nodes.scale_down.removal import NoRoom, Simulation
+from kubetide.nodes.scale_down.unneeded.evaluate import Removable
+from kubetide.nodes.scale_down.unneeded.removal import NoRoom, Simulation
 from kubetide.nodes.state import State
 from kubetide.objects.pod import Pod
 from kubetide.units.time import Duration, Instant, after, minutes
@@ -172,10 +172,10 @@ def _give_up(state: State, move: Move, why: str, found: Progress, now: Instant) 
 
 def _note(state: State, move: Move, what: str) -> None:
     for name in move.nodes:
-        state.memory.consolidation.reasons[name] = f"{told(move)}; it {what}"
+        state.memory.consolidation.reasons[name] = f"{reason_of(move)}; it {what}"
 
 
-def told(move: Move) -> str:
+def reason_of(move: Move) -> str:
     """Say what a move is, for explanations."""
     others = f", together with {len(move.nodes) - 1} more" if len(move.nodes) > 1 else ""
     way = f"a node of group {move.buy} replaces it{others}" if move.buy else "its pods have room elsewhere"

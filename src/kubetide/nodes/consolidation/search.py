@@ -22,10 +22,10 @@ from kubetide.nodes.registry.failures import is_zero_or_max
 from kubetide.nodes.registry.stock_outs import is_out_of_stock
 from kubetide.nodes.scale_down.plan import TotalsAboveMinimum
 from kubetide.nodes.scale_down.pods import key_of
-from kubetide.nodes.scale_down.removal import NoRoom, Simulation
-from kubetide.nodes.scale_up.headroom import headroom_of
-from kubetide.nodes.scale_up.limits import Headroom
-from kubetide.nodes.scale_up.options import skip_reasons
+from kubetide.nodes.scale_down.unneeded.removal import NoRoom, Simulation
+from kubetide.nodes.scale_up.choosing.options import skip_reasons
+from kubetide.nodes.scale_up.increase.headroom import headroom_of
+from kubetide.nodes.scale_up.increase.limits import Headroom
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.template import Template

@@ -37,8 +37,8 @@ from kubetide.nodes.expander import packs_all_groups, parse_expanders
 from kubetide.nodes.export import export_state
 from kubetide.nodes.figures import figures_of
 from kubetide.nodes.reasons import worded_as_advice
-from kubetide.nodes.scale_down.deletions import next_wake
-from kubetide.nodes.scale_up.demand import check_sources
+from kubetide.nodes.scale_down.deletion.deletions import next_wake
+from kubetide.nodes.scale_up.pending.demand import check_sources
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Delta, State
 from kubetide.nodes.templates.keeping import CONFIG_MAP

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from kubetide.nodes.expander.base import Context, Option
-from kubetide.nodes.scale_down.utilization import has_gpu
+from kubetide.nodes.scale_down.unneeded.utilization import has_gpu
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import PodPrices

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kubetide.nodes.expander.base import Context, Expander, Option
-from kubetide.nodes.expander.least_cost import LEAST_COST, least_cost
+from kubetide.nodes.expander.least_cost.filter import LEAST_COST, least_cost
 from kubetide.nodes.expander.least_nodes import least_nodes
 from kubetide.nodes.expander.least_waste import least_waste
 from kubetide.nodes.expander.most_pods import most_pods
@@ -156,6 +156,6 @@ def choose(
 
 
 def _has_solver() -> bool:
-    from kubetide.nodes.least_cost.solver import has_solver  # noqa: PLC0415  answers without it come sooner
+    from kubetide.nodes.expander.least_cost.solver import has_solver  # noqa: PLC0415  answers without it come sooner
 
     return has_solver()

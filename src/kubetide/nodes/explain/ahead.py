@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubetide.loop import Coming
-from kubetide.nodes.scale_up.demand import lead_of
+from kubetide.nodes.scale_up.pending.demand import lead_of
 from kubetide.nodes.state import State
 from kubetide.units.time import Instant, after, before, format_duration, format_rfc3339
 

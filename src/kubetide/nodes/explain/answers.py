@@ -11,10 +11,10 @@ import msgspec
 from msgspec.structs import replace
 
 from kubetide.nodes.explain.blockers import way_out
-from kubetide.nodes.explain.counterfactual import Remedy, Supposing
 from kubetide.nodes.explain.created_groups import takers_sentence
 from kubetide.nodes.explain.prospects import filled, found_before, goes, price_of
 from kubetide.nodes.explain.requests import consumer_sentence
+from kubetide.nodes.explain.waiting.counterfactual import Remedy, Supposing
 from kubetide.nodes.facts.amounts import refusal_text
 from kubetide.nodes.facts.nodes import is_being_deleted, tainted_for_deletion
 from kubetide.nodes.facts.pods import is_unschedulable

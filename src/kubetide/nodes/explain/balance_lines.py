@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubetide.nodes.scale_up.balancing import difference
+from kubetide.nodes.scale_up.increase.balancing import difference
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.build import all_templates
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kubetide.nodes.buffers.inject import BUFFERS
-from kubetide.nodes.explain.verdict_text import group_lines
+from kubetide.nodes.capacity.buffers.inject import BUFFERS
+from kubetide.nodes.explain.waiting.verdict_text import group_lines
 from kubetide.nodes.export import copy_state
 from kubetide.nodes.registry.cluster_state import observe
 from kubetide.nodes.scale_up.orchestrator import open_tick

@@ -24,8 +24,8 @@ def _pod(core: NodesCore, subject: str, now: Instant, view: str) -> list[str]:
 
     namespace, _, name = subject.partition("/")
     if view == BY_NODE:
-        from kubetide.nodes.explain.node_fit import explain_on_nodes
-        from kubetide.nodes.explain.node_lines import node_lines
+        from kubetide.nodes.explain.waiting.node_fit import explain_on_nodes
+        from kubetide.nodes.explain.waiting.node_lines import node_lines
 
         return node_lines(explain_on_nodes(core.state, (namespace, name)))
     return _pod_lines(explain_pod(core.state, (namespace, name), now))

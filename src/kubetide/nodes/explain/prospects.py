@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kubetide.nodes.facts.nodes import has_taint, readiness
-from kubetide.nodes.scale_down.eligibility import unneeded_time, unready_time
 from kubetide.nodes.scale_down.fill_order import SHARES
 from kubetide.nodes.scale_down.memory import UnremovableNode
+from kubetide.nodes.scale_down.unneeded.eligibility import unneeded_time, unready_time
 from kubetide.nodes.state import State
 from kubetide.objects.node import Node
 from kubetide.units.time import Duration, Instant, after, format_duration, format_rfc3339

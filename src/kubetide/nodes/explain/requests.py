@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from kubetide.nodes.explain.verdict_text import group_lines
+from kubetide.nodes.capacity.provisioning.conditions import has_ended, is_check_capacity, is_served, since
+from kubetide.nodes.capacity.provisioning.names import BOOKING_EXPIRED, FAILED, PROVISIONED, RESERVATION
+from kubetide.nodes.capacity.provisioning.pods import NoPods, pods_of
+from kubetide.nodes.capacity.provisioning.queue import retry_time
+from kubetide.nodes.explain.waiting.verdict_text import group_lines
 from kubetide.nodes.export import copy_state
 from kubetide.nodes.facts.pods import consumed_request
-from kubetide.nodes.provisioning.conditions import has_ended, is_check_capacity, is_served, since
-from kubetide.nodes.provisioning.names import BOOKING_EXPIRED, FAILED, PROVISIONED, RESERVATION
-from kubetide.nodes.provisioning.pods import NoPods, pods_of
-from kubetide.nodes.provisioning.queue import retry_time
 from kubetide.nodes.registry.cluster_state import observe
 from kubetide.nodes.scale_up.orchestrator import open_tick
 from kubetide.nodes.state import State

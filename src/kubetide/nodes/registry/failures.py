@@ -19,7 +19,7 @@ from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.backoff import start_backoff
 from kubetide.nodes.registry.stock_outs import note_shortage
 from kubetide.nodes.registry.view import MachineFailure
-from kubetide.nodes.scale_up.events import instances_failed, scale_up_timed_out
+from kubetide.nodes.scale_up.reporting.events import instances_failed, scale_up_timed_out
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import State
 from kubetide.ports.cloud import Instance, NodeGroup

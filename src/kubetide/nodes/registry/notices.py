@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.decision import EventRecord
 from kubetide.nodes.reasons import reason
-from kubetide.nodes.scale_up.events import on_status
+from kubetide.nodes.scale_up.reporting.events import on_status
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.spread import spread_text
 from kubetide.ports.cloud import NodeGroup

@@ -25,7 +25,7 @@ from kubetide.nodes.registry.failures import doomed_with, max_provision_time
 from kubetide.nodes.registry.view import ClusterView
 from kubetide.nodes.scale_down.decide import forget_unneeded
 from kubetide.nodes.scale_down.soft_taints import cleanup_event, startup_cleanup
-from kubetide.nodes.scale_up.events import (
+from kubetide.nodes.scale_up.reporting.events import (
     cluster_unhealthy,
     failed_to_revert,
     on_status,

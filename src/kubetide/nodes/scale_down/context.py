@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from kubetide.nodes.scale_down.drain_rules.base import DrainContext, Owner
 from kubetide.nodes.scale_down.drain_rules.named import rules_with
-from kubetide.nodes.scale_down.pdbs import Allowances
+from kubetide.nodes.scale_down.unneeded.pdbs import Allowances
 from kubetide.nodes.state import State
 from kubetide.objects.meta import Key
 from kubetide.units.time import Instant

@@ -20,11 +20,11 @@ from kubetide.nodes.decision import AddTaint, Commands, EventRecord, Outcomes, R
 from kubetide.nodes.facts.nodes import TO_BE_DELETED
 from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.reasons import reason
-from kubetide.nodes.scale_down import events
-from kubetide.nodes.scale_down.actuation import CALL_LOST
-from kubetide.nodes.scale_down.advice import advise, review_advice
-from kubetide.nodes.scale_down.deletions import next_wake
-from kubetide.nodes.scale_down.evaluate import Evaluation, Removable, in_name_order
+from kubetide.nodes.scale_down.deletion import events
+from kubetide.nodes.scale_down.deletion.actuation import CALL_LOST
+from kubetide.nodes.scale_down.deletion.advice import advise, review_advice
+from kubetide.nodes.scale_down.deletion.deletions import next_wake
+from kubetide.nodes.scale_down.deletion.taint_delay import delay_after_taint
 from kubetide.nodes.scale_down.fill_order import fill_order
 from kubetide.nodes.scale_down.memory import (
     DeleteResult,
@@ -37,9 +37,9 @@ from kubetide.nodes.scale_down.memory import (
 from kubetide.nodes.scale_down.names import NO_SCHEDULE
 from kubetide.nodes.scale_down.plan import NO_FAMILIES, Plan, choose
 from kubetide.nodes.scale_down.pods import in_order, key_of
-from kubetide.nodes.scale_down.simulation_time import cut_reasons, evaluate_in_time, is_evaluating
 from kubetide.nodes.scale_down.soft_taints import restore, soft_taints, unix_seconds
-from kubetide.nodes.scale_down.taint_delay import delay_after_taint
+from kubetide.nodes.scale_down.unneeded.evaluate import Evaluation, Removable, in_name_order
+from kubetide.nodes.scale_down.unneeded.simulation_time import cut_reasons, evaluate_in_time, is_evaluating
 from kubetide.nodes.state import State
 from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import instance_id

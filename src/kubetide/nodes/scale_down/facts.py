@@ -22,9 +22,9 @@ from kubetide.nodes.scale_down.drain_rules import (
 from kubetide.nodes.scale_down.drain_rules.base import Owner
 from kubetide.nodes.scale_down.memory import UnremovableNode
 from kubetide.nodes.scale_down.names import KUBE_SYSTEM
-from kubetide.nodes.scale_down.pdbs import Allowances, BudgetIndex
 from kubetide.nodes.scale_down.pods import key_of, long_terminating_from
-from kubetide.nodes.scale_down.utilization import Utilization, UtilizationError, utilization_of
+from kubetide.nodes.scale_down.unneeded.pdbs import Allowances, BudgetIndex
+from kubetide.nodes.scale_down.unneeded.utilization import Utilization, UtilizationError, utilization_of
 from kubetide.nodes.settings import Settings
 from kubetide.objects.meta import Key, controller_of
 from kubetide.objects.node import Node

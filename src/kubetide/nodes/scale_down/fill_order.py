@@ -15,8 +15,8 @@ import numpy as np
 from kubetide.nodes.decision import AddTaint, RemoveTaint
 from kubetide.nodes.facts.nodes import FILL_LATER, TO_BE_DELETED, has_taint
 from kubetide.nodes.scale_down.context import drain_context
-from kubetide.nodes.scale_down.eligibility import ignores_daemon_sets
 from kubetide.nodes.scale_down.names import PREFER_NO_SCHEDULE
+from kubetide.nodes.scale_down.unneeded.eligibility import ignores_daemon_sets
 from kubetide.nodes.state import State
 from kubetide.units.time import Instant
 

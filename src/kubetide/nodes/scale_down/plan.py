@@ -11,10 +11,10 @@ from types import MappingProxyType
 
 from kubetide.nodes.facts.node_capacity import used_by
 from kubetide.nodes.facts.nodes import is_being_deleted, is_virtual_kubelet, readiness
-from kubetide.nodes.scale_down.eligibility import unneeded_time, unready_time
-from kubetide.nodes.scale_down.evaluate import Removable
 from kubetide.nodes.scale_down.pods import key_of
-from kubetide.nodes.scale_up.limits import limits_of
+from kubetide.nodes.scale_down.unneeded.eligibility import unneeded_time, unready_time
+from kubetide.nodes.scale_down.unneeded.evaluate import Removable
+from kubetide.nodes.scale_up.increase.limits import limits_of
 from kubetide.nodes.state import State
 from kubetide.objects.node import Node
 from kubetide.units.time import Instant, after, before, between, format_duration, hours, whole_seconds

@@ -16,7 +16,7 @@ from kubetide.nodes.facts.nodes import (
     TO_BE_DELETED,
     has_taint,
 )
-from kubetide.nodes.scale_down.events import cleaned
+from kubetide.nodes.scale_down.deletion.events import cleaned
 from kubetide.nodes.scale_down.names import PREFER_NO_SCHEDULE
 from kubetide.nodes.state import State
 from kubetide.objects.node import Node

@@ -15,17 +15,12 @@ from typing import Literal
 from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
-from kubetide.nodes.autoprovisioning.creation import creations
-from kubetide.nodes.autoprovisioning.removal import may_remove
-from kubetide.nodes.buffers.events import buffers_left, buffers_triggered
-from kubetide.nodes.buffers.inject import update_buffers
-from kubetide.nodes.decision import AskExpander, Commands, EventRecord, IncreaseSize, Outcome
-from kubetide.nodes.facts.causes import with_cause
-from kubetide.nodes.facts.node_capacity import amount_of
-from kubetide.nodes.facts.objects import key_of
-from kubetide.nodes.memory import Attempt
-from kubetide.nodes.provisioning.serve import SOURCE as REQUESTED
-from kubetide.nodes.provisioning.serve import (
+from kubetide.nodes.capacity.autoprovisioning.creation import creations
+from kubetide.nodes.capacity.autoprovisioning.removal import may_remove
+from kubetide.nodes.capacity.buffers.events import buffers_left, buffers_triggered
+from kubetide.nodes.capacity.buffers.inject import update_buffers
+from kubetide.nodes.capacity.provisioning.serve import SOURCE as REQUESTED
+from kubetide.nodes.capacity.provisioning.serve import (
     consumer_events,
     note_purchase,
     open_requests,
@@ -33,27 +28,32 @@ from kubetide.nodes.provisioning.serve import (
     serve,
     takes_turn,
 )
-from kubetide.nodes.quotas import update_quotas
+from kubetide.nodes.capacity.quotas import update_quotas
+from kubetide.nodes.decision import AskExpander, Commands, EventRecord, IncreaseSize, Outcome
+from kubetide.nodes.facts.causes import with_cause
+from kubetide.nodes.facts.node_capacity import amount_of
+from kubetide.nodes.facts.objects import key_of
+from kubetide.nodes.memory import Attempt
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.backoff import is_backed_off, start_backoff
 from kubetide.nodes.registry.cluster_state import recalculate, upcoming_nodes
 from kubetide.nodes.registry.failures import note_request
 from kubetide.nodes.registry.stock_outs import note_shortage
 from kubetide.nodes.registry.view import ClusterView, GroupView
-from kubetide.nodes.scale_up.choice import choose_among, choose_groups
-from kubetide.nodes.scale_up.degradation import holds_scale_down, holds_scale_up
-from kubetide.nodes.scale_up.demand_reasons import buffer_reasons, intent_reasons
-from kubetide.nodes.scale_up.events import (
+from kubetide.nodes.scale_up.choosing.choice import choose_among, choose_groups
+from kubetide.nodes.scale_up.choosing.options import pods_left
+from kubetide.nodes.scale_up.increase.increases import command
+from kubetide.nodes.scale_up.pending.degradation import holds_scale_down, holds_scale_up
+from kubetide.nodes.scale_up.pending.demand_reasons import buffer_reasons, intent_reasons
+from kubetide.nodes.scale_up.pending.pods import all_are_new, demanded_pods, kind_of, look_on
+from kubetide.nodes.scale_up.reporting.events import (
     failed_to_scale_up,
     max_nodes_total,
     scaled_up,
     scaling_up,
 )
-from kubetide.nodes.scale_up.increases import command
-from kubetide.nodes.scale_up.options import pods_left
-from kubetide.nodes.scale_up.pod_events import not_triggered, triggered
-from kubetide.nodes.scale_up.pods import all_are_new, demanded_pods, kind_of, look_on
-from kubetide.nodes.scale_up.rounds import min_size_round, round_of
+from kubetide.nodes.scale_up.reporting.pod_events import not_triggered, triggered
+from kubetide.nodes.scale_up.reporting.rounds import min_size_round, round_of
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.build import all_templates

@@ -11,7 +11,7 @@ from __future__ import annotations
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.decision import Commands
 from kubetide.nodes.reasons import reason
-from kubetide.nodes.scale_up.choice import choose_groups
+from kubetide.nodes.scale_up.choosing.choice import choose_groups
 from kubetide.nodes.scale_up.orchestrator import after_round, increases_of
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from kubetide.nodes.capacity.provisioning.tick import RequestsTick
 from kubetide.nodes.decision import Write
 from kubetide.nodes.expander.base import Option
-from kubetide.nodes.provisioning.tick import RequestsTick
 from kubetide.nodes.registry.view import ClusterView, GroupView
 from kubetide.nodes.templates.template import Template
 from kubetide.objects.meta import Key

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kubetide.nodes.decision import Action, AddTaint, Outcome
 from kubetide.nodes.facts.nodes import TO_BE_DELETED, readiness
-from kubetide.nodes.scale_down.eligibility import unneeded_time, unready_time
+from kubetide.nodes.scale_down.unneeded.eligibility import unneeded_time, unready_time
 from kubetide.nodes.state import State
 from kubetide.units.exposition import Registry, exponential_buckets
 from kubetide.units.time import ZERO, Duration, Instant, after, between, to_seconds

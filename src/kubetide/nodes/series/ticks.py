@@ -22,8 +22,8 @@ from kubetide.nodes.decision import (
     Outcomes,
 )
 from kubetide.nodes.facts.nodes import readiness
-from kubetide.nodes.scale_down.events import FAILED
-from kubetide.nodes.scale_down.evictions import GONE
+from kubetide.nodes.scale_down.deletion.events import FAILED
+from kubetide.nodes.scale_down.deletion.evictions import GONE
 from kubetide.nodes.series.bill import BillSeries
 from kubetide.nodes.series.demand import DemandSeries
 from kubetide.nodes.series.functions import FunctionSeries

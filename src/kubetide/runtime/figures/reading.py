@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from kubetide.runtime.figures.blocks import SeriesKey, decode_blocks
-from kubetide.runtime.fingerprint import Fingerprint
-from kubetide.runtime.index_lines import figures_of, index_of
-from kubetide.runtime.records import recorded_loops, segments
+from kubetide.runtime.recording.fingerprint import Fingerprint
+from kubetide.runtime.recording.index_lines import figures_of, index_of
+from kubetide.runtime.recording.records import recorded_loops, segments
 from kubetide.units.time import Instant, minutes
 from kubetide.units.vectors import Float64Vector, Int64Vector
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from kubetide.cluster import HttpCluster, find_connection
 from kubetide.ports.clock import Clock
-from kubetide.runtime.clock import run_real
 from kubetide.runtime.handover.move import PROGRAM, Handover, Row
+from kubetide.runtime.timing.clock import run_real
 from kubetide.units.time import Duration
 
 _HEAD = Row("HPA", "SERVED BY", "LAST WRITE", "")

@@ -10,8 +10,8 @@ import msgspec
 from kubetide.cluster import is_protobuf_installed
 from kubetide.loop import LoopSettings, loop_entry
 from kubetide.objects.protobuf import MEDIA_TYPE
-from kubetide.runtime.config import ConfigError, RunConfig, check_run
-from kubetide.runtime.run_settings import RunSettings
+from kubetide.runtime.configuration.config import ConfigError, RunConfig, check_run
+from kubetide.runtime.configuration.run_settings import RunSettings
 from kubetide.runtime.upstream.arguments import Arguments, parse_arguments
 from kubetide.runtime.upstream.checks import problems_of
 from kubetide.runtime.upstream.table import (

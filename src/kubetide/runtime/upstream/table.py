@@ -24,7 +24,7 @@ from typing import Any, Final, get_origin
 import msgspec
 
 from kubetide.nodes.settings import WITHOUT_FLAG, Settings
-from kubetide.runtime.run_settings import Bytes, RunSettings
+from kubetide.runtime.configuration.run_settings import Bytes, RunSettings
 from kubetide.runtime.upstream.values import LISTS, default
 from kubetide.units.time import Duration
 

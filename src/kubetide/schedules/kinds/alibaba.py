@@ -17,9 +17,9 @@ from kubetide.objects.kinds import CRON_HPAS
 from kubetide.objects.timetables import CronHorizontalPodAutoscaler
 from kubetide.schedules.decision import Change, Notice, Run
 from kubetide.schedules.kinds.base import Mode, created_at, group_of, instant_of, is_hpa
-from kubetide.schedules.plans import Forms, Plan
-from kubetide.schedules.reading import SIX
 from kubetide.schedules.tables import Mark, Progress, Rule, Table, Target, View
+from kubetide.schedules.times.plans import Forms, Plan
+from kubetide.schedules.times.reading import SIX
 from kubetide.units.time import Instant, format_rfc3339, seconds
 
 SUBMITTED: Final = "Submitted"

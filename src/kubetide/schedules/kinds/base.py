@@ -9,8 +9,8 @@ from typing import Any
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import Kind
 from kubetide.schedules.decision import Change, Notice, Run
-from kubetide.schedules.plans import Forms, Plan
 from kubetide.schedules.tables import Mark, Progress, Rule, Table, Target, View
+from kubetide.schedules.times.plans import Forms, Plan
 from kubetide.units.time import Duration, Instant, parse_rfc3339
 
 HPA = "horizontalpodautoscaler"

@@ -12,12 +12,12 @@ from typing import Final
 from kubetide.objects.base import Json
 from kubetide.objects.elastic import ElasticRule, ElasticWorkload, ScheduleSection, is_accepted
 from kubetide.objects.kinds import ELASTIC_WORKLOADS
-from kubetide.schedules.bounds import floor_of, size_within
 from kubetide.schedules.decision import Change, Notice, Run
 from kubetide.schedules.kinds.base import Mode, created_at
-from kubetide.schedules.plans import Forms
-from kubetide.schedules.reading import DAYS, FIVE, SIX_STRICT
 from kubetide.schedules.tables import Bounds, Limits, Mark, Progress, Rule, Table, Target, View
+from kubetide.schedules.times.bounds import floor_of, size_within
+from kubetide.schedules.times.plans import Forms
+from kubetide.schedules.times.reading import DAYS, FIVE, SIX_STRICT
 from kubetide.units.time import Instant, format_rfc3339, seconds
 
 

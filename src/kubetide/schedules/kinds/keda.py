@@ -18,9 +18,9 @@ from kubetide.objects.kinds import SCALED_OBJECTS
 from kubetide.objects.timetables import KedaTrigger, ScaledObject
 from kubetide.schedules.decision import Change, Notice, Run
 from kubetide.schedules.kinds.base import Mode, created_at, instant_of, to_size
-from kubetide.schedules.plans import Forms
-from kubetide.schedules.reading import FIVE_WITH_ZONE
 from kubetide.schedules.tables import Limits, Mark, Progress, Rule, Table, Target, View
+from kubetide.schedules.times.plans import Forms
+from kubetide.schedules.times.reading import FIVE_WITH_ZONE
 from kubetide.units.cron import CronError, parse_cron
 from kubetide.units.time import Duration, Instant, format_rfc3339, seconds
 

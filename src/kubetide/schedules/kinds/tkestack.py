@@ -16,9 +16,9 @@ from kubetide.objects.kinds import TKESTACK_CRON_HPAS
 from kubetide.objects.timetables import CronHpa
 from kubetide.schedules.decision import Change, Notice, Run
 from kubetide.schedules.kinds.base import Mode, created_at, instant_of, to_size
-from kubetide.schedules.plans import Forms
-from kubetide.schedules.reading import FIVE
 from kubetide.schedules.tables import Mark, Progress, Rule, Table, Target, View
+from kubetide.schedules.times.plans import Forms
+from kubetide.schedules.times.reading import FIVE
 from kubetide.units.time import Instant, format_rfc3339, seconds
 
 

@@ -16,9 +16,8 @@ from kubetide.embedded.load import ConstantTrace
 from kubetide.explain.records import Record
 from kubetide.objects.base import Json
 from kubetide.ports.errors import AlreadyExists, BadRequest, Conflict, MethodNotAllowed, NotFound
-from kubetide.simulate.build import cloud_faults_of
 from kubetide.simulate.faults import ready_nodes
-from kubetide.simulate.observe import shown_name
+from kubetide.simulate.outcome.observe import shown_name
 from kubetide.simulate.playground.asking import (
     PREFIX,
     ActiveFault,
@@ -35,6 +34,7 @@ from kubetide.simulate.playground.asking import (
 from kubetide.simulate.playground.explaining import NAME, Asked
 from kubetide.simulate.playground.reasons import reasons_of
 from kubetide.simulate.playground.state import ABOUT, GROUP_KINDS, Change, Fault, State, changed
+from kubetide.simulate.scenarios.build import cloud_faults_of
 from kubetide.simulate.world import World
 from kubetide.units.seeds import unit_interval
 from kubetide.units.time import Duration, Instant, after, format_rfc3339, minutes, parse_duration, seconds

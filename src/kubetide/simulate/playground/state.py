@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from kubetide.simulate.spec import FAULT_KINDS
+from kubetide.simulate.scenarios.spec import FAULT_KINDS
 from kubetide.units.time import Instant
 
 GROUP_KINDS = ("stock-out", "boot-failure", "cloud-error", "node-failure")

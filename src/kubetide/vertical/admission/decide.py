@@ -25,7 +25,7 @@ from kubetide.vertical.admission.decoding import UnreadableVpa, read_vpa
 from kubetide.vertical.admission.pods import pod_patches
 from kubetide.vertical.admission.state import State
 from kubetide.vertical.admission.validation import Findings, default_patches, validate
-from kubetide.vertical.boost import BoostError
+from kubetide.vertical.resources.boost import BoostError
 
 Status = Literal["error", "skipped", "applied"]
 Resource = Literal["unknown", "Pod", "VPA"]

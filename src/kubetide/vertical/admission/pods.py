@@ -16,10 +16,10 @@ from kubetide.vertical.annotations import (
     boost_annotation,
     observed_text,
 )
-from kubetide.vertical.boost import apply_boost
-from kubetide.vertical.capping import running_containers
-from kubetide.vertical.limit_ranges import NamespaceBounds
-from kubetide.vertical.pod_resources import (
+from kubetide.vertical.resources.boost import apply_boost
+from kubetide.vertical.resources.capping import running_containers
+from kubetide.vertical.resources.limit_ranges import NamespaceBounds
+from kubetide.vertical.resources.pod_resources import (
     add,
     annotation_path,
     empty_annotations,
@@ -27,7 +27,7 @@ from kubetide.vertical.pod_resources import (
     resource_patches,
     update_items,
 )
-from kubetide.vertical.policies import is_container_off
+from kubetide.vertical.resources.policies import is_container_off
 
 
 def pod_patches(

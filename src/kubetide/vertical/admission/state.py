@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from kubetide.objects.limit_range import LimitRange
 from kubetide.objects.vpa import OFF, VerticalPodAutoscaler
 from kubetide.vertical.admission.settings import Settings
-from kubetide.vertical.boost import has_boost
-from kubetide.vertical.limit_ranges import NO_BOUNDS, NamespaceBounds, merged
 from kubetide.vertical.matching import VpaIndex
-from kubetide.vertical.policies import update_mode
+from kubetide.vertical.resources.boost import has_boost
+from kubetide.vertical.resources.limit_ranges import NO_BOUNDS, NamespaceBounds, merged
+from kubetide.vertical.resources.policies import update_mode
 from kubetide.vertical.workloads import WorkloadKey, WorkloadView
 
 

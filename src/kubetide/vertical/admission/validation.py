@@ -35,9 +35,9 @@ from kubetide.objects.vpa import (
     VpaSpec,
 )
 from kubetide.units.quantity import Quantity
-from kubetide.vertical.amounts import CPU, MEMORY, RESOURCES, Amounts, read_amounts
-from kubetide.vertical.boost import has_boost
 from kubetide.vertical.gates import FeatureGates
+from kubetide.vertical.resources.amounts import CPU, MEMORY, RESOURCES, Amounts, read_amounts
+from kubetide.vertical.resources.boost import has_boost
 
 _MODES: Final = tuple(sorted(mode for mode in UPDATE_MODES if mode != AUTO))
 _CONTAINER_MODES: Final = (CONTAINER_AUTO, CONTAINER_OFF)

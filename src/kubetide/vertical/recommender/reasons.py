@@ -10,7 +10,6 @@ from kubetide.explain.reasons import Reason, Vocabulary
 from kubetide.objects.vpa import CONTAINER_OFF
 from kubetide.units.quantity import bytes_to_text, milli_to_text
 from kubetide.units.time import Instant, format_rfc3339
-from kubetide.vertical.policies import container_policy
 from kubetide.vertical.recommender.facts.members import Vpa
 from kubetide.vertical.recommender.state import State
 from kubetide.vertical.recommender.targets.conditions import NO_PODS_MESSAGE
@@ -29,6 +28,7 @@ from kubetide.vertical.recommender.targets.estimate import (
 from kubetide.vertical.recommender.targets.rendering import NO_CAP, caps_of
 from kubetide.vertical.recommender.targets.statuses import fit_of_vpa
 from kubetide.vertical.recommender.usage.histograms import NEVER
+from kubetide.vertical.resources.policies import container_policy
 
 VOCABULARY = Vocabulary(
     {

@@ -15,7 +15,6 @@ from kubetide.plan.board import NodeSize
 from kubetide.units.selectors import SelectorError
 from kubetide.units.time import Duration, Instant, hours
 from kubetide.units.vectors import Int64Vector
-from kubetide.vertical.policies import container_policy
 from kubetide.vertical.recommender.delta import Delta
 from kubetide.vertical.recommender.facts.links import Links
 from kubetide.vertical.recommender.facts.members import (
@@ -45,6 +44,7 @@ from kubetide.vertical.recommender.usage.alignment import align
 from kubetide.vertical.recommender.usage.checkpoints import load_checkpoints
 from kubetide.vertical.recommender.usage.containers import Containers
 from kubetide.vertical.recommender.usage.feeding import SampleRows, feed, feed_history, floor_of
+from kubetide.vertical.resources.policies import container_policy
 
 AGGREGATES_COLLECTED_EVERY: Duration = hours(1)
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from kubetide.units.time import Instant, after
-from kubetide.vertical.boost import is_boosted
-from kubetide.vertical.updater.controlled import controlled_pods
+from kubetide.vertical.resources.boost import is_boosted
 from kubetide.vertical.updater.decision import Command, Outcome, Pause, Result
-from kubetide.vertical.updater.groups import uid_of
+from kubetide.vertical.updater.rules.controlled import controlled_pods
+from kubetide.vertical.updater.rules.groups import uid_of
+from kubetide.vertical.updater.rules.vpa_turn import OutOfTime, Turn, VpaTurn
 from kubetide.vertical.updater.state import State
-from kubetide.vertical.updater.vpa_turn import OutOfTime, Turn, VpaTurn
 
 Loop = Generator[Command | Pause, Outcome, Result]
 

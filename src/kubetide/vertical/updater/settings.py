@@ -9,7 +9,7 @@ import msgspec
 
 from kubetide.units.time import Duration, hours, minutes
 from kubetide.vertical.gates import FeatureGates
-from kubetide.vertical.updater.windows import WindowsError, read_windows
+from kubetide.vertical.updater.rules.windows import WindowsError, read_windows
 
 
 class Settings(msgspec.Struct, frozen=True):

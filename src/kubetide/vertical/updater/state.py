@@ -14,7 +14,7 @@ from kubetide.objects.meta import Key
 from kubetide.objects.pod import Pod
 from kubetide.objects.vpa import VerticalPodAutoscaler
 from kubetide.units.time import Duration, Instant, TimeFormatError, after, parse_rfc3339
-from kubetide.vertical.limit_ranges import NO_BOUNDS, NamespaceBounds, merged
+from kubetide.vertical.resources.limit_ranges import NO_BOUNDS, NamespaceBounds, merged
 from kubetide.vertical.updater.memory import Memory
 from kubetide.vertical.updater.settings import Settings
 from kubetide.vertical.workloads import WorkloadKey, WorkloadView

@@ -39,7 +39,7 @@ async function refresh() {
 function showNewRun() {
   const url = here();
   state.at = "";
-  state.told = "A new run has begun in this folder; what you see is that one.";
+  state.notice = "A new run has begun in this folder; what you see is that one.";
   history.replaceState(null, "", address(url.pathname, asked(url)));
 }
 
@@ -65,7 +65,7 @@ async function show({ quiet = false } = {}) {
   const mine = ++shows;
   const url = here();
   state.at = url.searchParams.get("at") || "";
-  if (!quiet) state.told = "";
+  if (!quiet) state.notice = "";
   const note = document.getElementById("note");
   try {
     await refresh();
@@ -75,7 +75,7 @@ async function show({ quiet = false } = {}) {
     drawFrame(url);
     document.title = `${page.title} · kubetide`;
     keepFocus(() => document.getElementById("main").replaceChildren(...page.content));
-    note.textContent = state.told;
+    note.textContent = state.notice;
     if (!quiet) scrollTo(0, 0);
   } catch (error) {
     if (mine !== shows) return;

@@ -1,7 +1,7 @@
 // What every page is made of: elements, numbers, times, addresses, and the one way to ask.
 // All scripts are put into one, in the order of web/front.py; a page that is a file has its answers in it.
 const FILE = JSON.parse(document.getElementById("kubetide-data")?.textContent ?? "null");
-const state = { span: null, objects: {}, at: "", told: "" };
+const state = { span: null, objects: {}, at: "", notice: "" };
 
 // Makes an element; strings become text, never markup.
 function make(tag, attributes = {}, ...children) {
@@ -42,8 +42,8 @@ async function ask(path, parameters = {}) {
   const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== "" && value !== undefined));
   const response = await fetch(`/api/v1/${path}${query.size ? `?${query}` : ""}`);
   if (response.ok) return response.json();
-  const told = (response.headers.get("Content-Type") || "").includes("json") ? (await response.json()).error : await response.text();
-  throw new Error(told);
+  const error = (response.headers.get("Content-Type") || "").includes("json") ? (await response.json()).error : await response.text();
+  throw new Error(error);
 }
 
 // The page that is shown; a file has it behind the #.

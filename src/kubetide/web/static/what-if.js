@@ -29,10 +29,10 @@ function pairPlot(pair, past, decisions) {
 
 function partingOf(parting, sides) {
   if (!parting) return [make("p", {}, "None: both runs took the same decisions.")];
-  const told = (side) => side.decided.length
+  const decisions = (side) => side.decided.length
     ? side.decided.map((one) => make("div", {}, make("p", {}, one.text), whyList(one.why)))
     : [make("p", {}, "decided nothing"), whyList(side.instead)];
-  const columns = [parting.before, parting.after].map((side, index) => make("div", {}, make("h3", {}, sides[index]), ...told(side)));
+  const columns = [parting.before, parting.after].map((side, index) => make("div", {}, make("h3", {}, sides[index]), ...decisions(side)));
   return [make("p", {}, timeText(parting.at)), make("div", { class: "sides" }, ...columns)];
 }
 

@@ -28,7 +28,7 @@ from kubetide.embedded.apiserver.http.strict import (
 )
 from kubetide.embedded.apiserver.http.syntax import excerpt, fault_in
 from kubetide.embedded.apiserver.patches.strategic import go_text
-from kubetide.embedded.apiserver.store.custom import CustomKind
+from kubetide.embedded.apiserver.store.custom_kinds.custom import CustomKind
 from kubetide.embedded.apiserver.store.errors import invalid_options, invalid_patch, not_registered
 from kubetide.embedded.apiserver.store.request import Options
 from kubetide.embedded.apiserver.types.protobuf import decode_protobuf

@@ -32,7 +32,7 @@ from kubetide.embedded.apiserver.http.strict import misfit_in
 from kubetide.embedded.apiserver.http.usage import Metrics, read_usage
 from kubetide.embedded.apiserver.http.warnings import Warnings
 from kubetide.embedded.apiserver.store.changes import changed
-from kubetide.embedded.apiserver.store.custom import CustomKind
+from kubetide.embedded.apiserver.store.custom_kinds.custom import CustomKind
 from kubetide.embedded.apiserver.store.errors import too_large_version
 from kubetide.embedded.apiserver.store.front import Front
 from kubetide.embedded.apiserver.store.request import Options, Request, Response, Verb

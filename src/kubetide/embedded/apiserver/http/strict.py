@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubetide.embedded.apiserver.manifests.structure import child_path
-from kubetide.embedded.apiserver.store.custom import CustomKind
-from kubetide.embedded.apiserver.store.unknown import embedded_metadata, unknown_paths
+from kubetide.embedded.apiserver.store.custom_kinds.custom import CustomKind
+from kubetide.embedded.apiserver.store.custom_kinds.unknown import embedded_metadata, unknown_paths
 from kubetide.objects.api_types import (
     DURATION,
     INT_OR_STRING,

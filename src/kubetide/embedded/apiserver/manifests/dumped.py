@@ -1,7 +1,7 @@
 """Objects as ``kubectl get -o yaml`` prints them: what a server has added is taken away.
 
 What remains can be created again. Who owns what, and the uid, stay until all objects are known
-(``simulate/dumps.py``).
+(``simulate/scenarios/dumps.py``).
 """
 
 from __future__ import annotations

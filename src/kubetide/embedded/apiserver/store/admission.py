@@ -13,8 +13,8 @@ from kubetide.embedded.apiserver.defaults.defaults import defaults
 from kubetide.embedded.apiserver.rules.pod_resize import resized
 from kubetide.embedded.apiserver.rules.validation import validate
 from kubetide.embedded.apiserver.store.copying import without_nulls
-from kubetide.embedded.apiserver.store.custom import CustomKind
-from kubetide.embedded.apiserver.store.definitions import definition_faults, with_defaults
+from kubetide.embedded.apiserver.store.custom_kinds.custom import CustomKind
+from kubetide.embedded.apiserver.store.custom_kinds.definitions import definition_faults, with_defaults
 from kubetide.embedded.apiserver.store.errors import forbidden, invalid
 from kubetide.embedded.apiserver.store.selection import Selection
 from kubetide.embedded.apiserver.store.store import Store

@@ -13,7 +13,7 @@ from kubetide.embedded.apiserver.patches.strategic import (
 )
 from kubetide.embedded.apiserver.store import metadata
 from kubetide.embedded.apiserver.store.copying import copy_json, without_nulls
-from kubetide.embedded.apiserver.store.custom import CustomKind, shape_in
+from kubetide.embedded.apiserver.store.custom_kinds.custom import CustomKind, shape_in
 from kubetide.embedded.apiserver.store.errors import invalid_patch
 from kubetide.embedded.apiserver.store.request import Request
 from kubetide.embedded.apiserver.store.scale import SCALE, replicas_in, with_replicas

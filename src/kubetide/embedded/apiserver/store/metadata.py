@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from kubetide.embedded.apiserver.store.custom import CustomKind
+from kubetide.embedded.apiserver.store.custom_kinds.custom import CustomKind
 from kubetide.embedded.apiserver.store.errors import conflict, invalid, not_registered, version_required
 from kubetide.objects import field_errors
 from kubetide.objects.base import Json

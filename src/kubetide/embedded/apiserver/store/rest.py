@@ -15,8 +15,9 @@ from kubetide.embedded.apiserver.store.admission import SYSTEM_PRIORITY_CLASSES
 from kubetide.embedded.apiserver.store.apply import Manage, Manager, applied, is_tracked, updated
 from kubetide.embedded.apiserver.store.changes import applied_config, changed
 from kubetide.embedded.apiserver.store.conversion import HPA_V1, Version, handle_version
-from kubetide.embedded.apiserver.store.crds import CustomKinds
-from kubetide.embedded.apiserver.store.custom import CustomKind, shape_in
+from kubetide.embedded.apiserver.store.custom_kinds.crds import CustomKinds
+from kubetide.embedded.apiserver.store.custom_kinds.custom import CustomKind, shape_in
+from kubetide.embedded.apiserver.store.custom_kinds.unknown import unknown_paths
 from kubetide.embedded.apiserver.store.errors import conflict, no_such_resource, not_found
 from kubetide.embedded.apiserver.store.paging import listed
 from kubetide.embedded.apiserver.store.request import Options, Request, Response
@@ -25,7 +26,6 @@ from kubetide.embedded.apiserver.store.revision import Revision
 from kubetide.embedded.apiserver.store.scale import SCALE, replicas_in, scale_of, with_replicas
 from kubetide.embedded.apiserver.store.selection import Selection
 from kubetide.embedded.apiserver.store.store import Store
-from kubetide.embedded.apiserver.store.unknown import unknown_paths
 from kubetide.embedded.apiserver.store.writes import Writer
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import HPAS_V1, NAMESPACES, PRIORITY_CLASSES, Kind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubetide.embedded.apiserver.store.custom import CustomKind, value_at, with_value_at
+from kubetide.embedded.apiserver.store.custom_kinds.custom import CustomKind, value_at, with_value_at
 from kubetide.embedded.apiserver.store.revision import Revision
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import Kind

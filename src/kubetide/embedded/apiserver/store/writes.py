@@ -16,7 +16,7 @@ from kubetide.embedded.apiserver.store import metadata
 from kubetide.embedded.apiserver.store.admission import admitted, checked, readable
 from kubetide.embedded.apiserver.store.apply import Manage
 from kubetide.embedded.apiserver.store.copying import copy_json
-from kubetide.embedded.apiserver.store.custom import CustomKind
+from kubetide.embedded.apiserver.store.custom_kinds.custom import CustomKind
 from kubetide.embedded.apiserver.store.deletion import (
     FOREGROUND,
     deleted,

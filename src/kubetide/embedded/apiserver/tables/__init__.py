@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubetide.embedded.apiserver.store.custom import CustomKind
+from kubetide.embedded.apiserver.store.custom_kinds.custom import CustomKind
 from kubetide.embedded.apiserver.tables.cluster import CLUSTER_TABLES
 from kubetide.embedded.apiserver.tables.column import AGE, NAME, Columns, age
 from kubetide.embedded.apiserver.tables.custom import custom_columns

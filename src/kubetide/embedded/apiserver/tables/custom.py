@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from kubetide.embedded.apiserver.store.custom import CustomKind
+from kubetide.embedded.apiserver.store.custom_kinds.custom import CustomKind
 from kubetide.embedded.apiserver.tables.column import AGE, NAME, Column, Columns, age, since
 from kubetide.objects.base import Json
 from kubetide.objects.definition import PrinterColumn

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubetide.embedded.apiserver.store.custom import CustomKind
-from kubetide.embedded.apiserver.store.schema import EMBEDDED, INT_OR_STRING, PRESERVE
+from kubetide.embedded.apiserver.store.custom_kinds.custom import CustomKind
+from kubetide.embedded.apiserver.store.custom_kinds.schema import EMBEDDED, INT_OR_STRING, PRESERVE
 from kubetide.objects.api_types import OBJECT_META
 from kubetide.objects.base import Json
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from kubetide.embedded.apiserver.store.custom import CustomKind
+from kubetide.embedded.apiserver.store.custom_kinds.custom import CustomKind
 from kubetide.embedded.apiserver.types import custom
 from kubetide.objects.api_types import (
     DURATION,

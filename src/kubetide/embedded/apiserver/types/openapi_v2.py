@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from kubetide.embedded.apiserver.store.custom import CustomKind
+from kubetide.embedded.apiserver.store.custom_kinds.custom import CustomKind
 from kubetide.embedded.apiserver.types import custom
 from kubetide.embedded.apiserver.types.openapi import document
 from kubetide.objects.api_types import INT_OR_STRING, QUANTITY

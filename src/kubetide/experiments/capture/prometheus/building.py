@@ -1,4 +1,4 @@
-"""What Prometheus told, as the cluster and the services of a capture."""
+"""What Prometheus knows, as the cluster and the services of a capture."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Numbers(NamedTuple):
 
 
 def cluster_of(numbers: Numbers, notes: Notes) -> Cluster:
-    """Return workloads, nodes and node groups; what cannot be told goes into ``notes``.
+    """Return workloads, nodes and node groups; what cannot be known goes into ``notes``.
 
     Raises: CaptureError where no series tells what any node is.
     """
@@ -192,7 +192,7 @@ def _add_workloads(cluster: Cluster, numbers: Numbers, nodes: Nodes, notes: Note
 
 
 def services_of(numbers: Numbers, cluster: Cluster, notes: Notes) -> Services:
-    """Return HPAs and workloads with their load; what cannot be told goes into ``notes``."""
+    """Return HPAs and workloads with their load; what cannot be known goes into ``notes``."""
     services = Services(HorizontalSettings(), first=cluster.first, last=cluster.last, step=numbers.grid.step)
     scaled: set[Workload] = set()
     for (namespace, name), view in sorted(hpas_of(numbers.facts, notes.alone).items()):

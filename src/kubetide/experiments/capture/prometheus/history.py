@@ -196,7 +196,7 @@ def _about(
         )
     if found.guessed:
         notes.append(
-            f"{found.guessed} ReplicaSets have no kube_replicaset_owner: their Deployments are told by their names."
+            f"{found.guessed} ReplicaSets have no kube_replicaset_owner: their Deployments are taken from their names."
         )
     return notes
 

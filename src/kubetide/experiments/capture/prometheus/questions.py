@@ -87,7 +87,7 @@ FACTS: Final = {
 CPU: Final = 'container_cpu_usage_seconds_total{container!="", container!="POD"}'
 NODES: Final = "max by (node) (kube_node_created)"
 ORDERS: Final = "sum(cluster_autoscaler_scaled_up_nodes_total)"
-"""Told by Cluster Autoscaler, and by kubetide under the same name."""
+"""Exposed by Cluster Autoscaler, and by kubetide under the same name."""
 
 WORKLOADS: Final = {
     "Deployment": ("deployment", "kube_deployment_spec_replicas", "kube_deployment_status_replicas_ready"),

@@ -15,7 +15,7 @@ from typing import Literal
 
 import msgspec
 
-from kubetide.nodes.scale_down.pdbs import Allowances
+from kubetide.nodes.scale_down.unneeded.pdbs import Allowances
 from kubetide.nodes.settings import Settings
 from kubetide.objects.batch import Job
 from kubetide.objects.meta import Key

@@ -19,11 +19,11 @@ from kubetide.objects.vpa import CONTAINER_OFF
 from kubetide.units.exposition import Histogram, Registry, exponential_buckets
 from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.units.vectors import Float64Vector, Int64Vector
-from kubetide.vertical.policies import container_policy
 from kubetide.vertical.recommender.controller import RecommenderController
 from kubetide.vertical.recommender.facts.members import Vpa
 from kubetide.vertical.recommender.state import State
 from kubetide.vertical.recommender.usage.histograms import NEVER
+from kubetide.vertical.resources.policies import container_policy
 from kubetide.vertical.series import size_label
 
 PREFIX: Final = "vpa_quality_"

@@ -14,8 +14,8 @@ import numpy as np
 from kubetide.objects.vpa import ContainerPolicy
 from kubetide.units.quantity import Format, Quantity, bytes_to_text, milli_to_text
 from kubetide.units.vectors import BoolVector, Int64Vector
-from kubetide.vertical.policies import allowed
 from kubetide.vertical.recommender.settings import Settings
+from kubetide.vertical.resources.policies import allowed
 
 NO_CAP = (1 << 63) - 1
 _UNITS = (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))

@@ -18,13 +18,13 @@ from kubetide.objects.vpa import (
 )
 from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.units.vectors import BoolVector, Int64Vector
-from kubetide.vertical.policies import container_policy
 from kubetide.vertical.recommender.facts.members import Vpa
 from kubetide.vertical.recommender.state import State
 from kubetide.vertical.recommender.targets.estimate import estimates, least_amounts, usage_of
 from kubetide.vertical.recommender.targets.fitting import Fit, fit_of, fitted
 from kubetide.vertical.recommender.targets.floors import Place
 from kubetide.vertical.recommender.targets.rendering import Texts, caps_of, rounded, whole_cores
+from kubetide.vertical.resources.policies import container_policy
 
 RESOURCES = ("cpu", "memory")
 

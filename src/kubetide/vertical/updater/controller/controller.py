@@ -15,7 +15,7 @@ from kubetide.objects.pod import Pod
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster, as_remote
 from kubetide.units.time import ZERO, Duration, Instant, after, milliseconds, minutes, seconds
-from kubetide.vertical.boost import is_boosted
+from kubetide.vertical.resources.boost import is_boosted
 from kubetide.vertical.series import Steps
 from kubetide.vertical.updater.controller.act import Actor
 from kubetide.vertical.updater.controller.gather import Gatherer

@@ -1,0 +1,1 @@
+"""What several commands share: output, exit statuses, names of kinds, progress."""

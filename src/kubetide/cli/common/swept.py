@@ -1,0 +1,108 @@
+"""What `kubetide sweep` leaves and prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import click
+
+from kubetide.experiments.sweeps.grid import Axis
+from kubetide.experiments.sweeps.page import write_sweep
+from kubetide.experiments.sweeps.parquet import cells_parquet, settings_parquet
+from kubetide.experiments.sweeps.results import Effect, Setting
+from kubetide.experiments.sweeps.sweep import Cell, SweepError
+from kubetide.experiments.sweeps.tables import (
+    cells_csv,
+    effects_table,
+    settings_csv,
+    settings_table,
+    sweep_json,
+)
+from kubetide.runtime.recording.folder import write_whole
+from kubetide.simulate.outcome.table import aligned, printable
+
+_PAGE: Final = "sweep.html"
+_MOST_ROWS: Final = 40
+"""Settings that are all printed; of more only the Pareto front."""
+_MOST_FAILED: Final = 20
+
+
+class Swept(NamedTuple):
+    """What came of a sweep."""
+
+    name: str
+    axes: Sequence[Axis]
+    cells: Sequence[Cell]
+    settings: Sequence[Setting]
+    effects: Sequence[Effect]
+
+    @property
+    def failed(self) -> list[Cell]:
+        """The cells that ended with an error."""
+        return [cell for cell in self.cells if cell.outcome.error]
+
+
+def write(out: Path, swept: Swept, *, parquet: bool) -> list[Path]:
+    """Write tables and page, and return the paths of the tables. Raises SweepError where that fails."""
+    name, axes, cells, settings, effects = swept
+    files = {
+        "cells.csv": cells_csv(axes, cells),
+        "settings.csv": settings_csv(axes, settings),
+        "sweep.json": sweep_json(name, axes, cells, settings, effects),
+    }
+    if parquet:
+        files |= {
+            "cells.parquet": cells_parquet(axes, cells),
+            "settings.parquet": settings_parquet(axes, settings),
+        }
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for file, content in files.items():
+            write_whole(out / file, lambda path, content=content: path.write_bytes(content))  # type: ignore[misc]
+        write_whole(out / _PAGE, lambda path: write_sweep(path, name, axes, cells, settings, effects))
+    except OSError as error:
+        raise SweepError(
+            f"cannot write under {out}: {error.strerror}; free space there, and go on with --resume"
+        ) from error
+    return [out / file for file in files]
+
+
+def show(swept: Swept, out: Path, tables: Sequence[Path], seeds: int, error_bar: str) -> None:
+    """Print what came of each setting, and on standard error the cells that failed.
+
+    Args:
+        swept: What came of the sweep.
+        out: Where its page is.
+        tables: The paths of its tables.
+        seeds: On how many seeds each setting was run.
+        error_bar: How near the scenario comes to what happened; empty for one that was not captured.
+    """
+    name, axes, _, settings, effects = swept
+    fixed = [f"{axis.name}={axis.values[0]}" for axis in axes if len(axis.values) == 1]
+    heading = [f"{len(settings)} settings x {seeds} seeds", *fixed]
+    click.echo(f"{printable(name)}   {printable(', '.join(heading))}\n")
+    shown = settings if len(settings) <= _MOST_ROWS else [one for one in settings if one.front or one.failed]
+    click.echo(aligned(settings_table(axes, shown)))
+    if len(shown) < len(settings):
+        click.echo(f"... and {len(settings) - len(shown)} behind the Pareto front, in settings.csv")
+    click.echo("\n* Pareto front: no other setting costs as little and loses as few SLO minutes\n")
+    if effects:
+        click.echo(f"{aligned(effects_table(effects))}\n")
+    if error_bar:
+        click.echo(f"{printable(error_bar)}\n")
+    click.echo(f"page     {out / _PAGE}")
+    click.echo(f"tables   {', '.join(map(str, tables))}")
+    if swept.failed:
+        _show_failed(swept)
+
+
+def _show_failed(swept: Swept) -> None:
+    failed = swept.failed
+    click.echo(f"{len(failed)} of {len(swept.cells)} cells failed:", err=True)
+    for cell in failed[:_MOST_FAILED]:
+        named = " ".join(f"{axis.name}={value}" for axis, value in zip(swept.axes, cell.values, strict=True))
+        click.echo(f"  {printable(named)} seed {cell.seed}: {printable(cell.outcome.error)}", err=True)
+    if len(failed) > _MOST_FAILED:
+        click.echo(f"  ... and {len(failed) - _MOST_FAILED} more, in cells.csv", err=True)

@@ -1,0 +1,1 @@
+"""Where the server is, and how to be known to it."""

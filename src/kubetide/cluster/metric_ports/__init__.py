@@ -1,0 +1,1 @@
+"""The metric ports over HTTP, and Prometheus."""

@@ -1,0 +1,1 @@
+"""Kinds that a CustomResourceDefinition brings: schemas, scale, and what they do not know."""

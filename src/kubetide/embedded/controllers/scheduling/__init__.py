@@ -1,0 +1,1 @@
+"""The embedded scheduler: its queue, its caches, the choice of a node, and what it binds."""

@@ -1,0 +1,1 @@
+"""Deployment, ReplicaSet, DaemonSet, StatefulSet, Job and CronJob."""

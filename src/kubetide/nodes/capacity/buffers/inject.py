@@ -1,0 +1,149 @@
+"""Buffers in a tick: their statuses, and the placeholder pods that want a place.
+
+Source: Cluster Autoscaler, processors/capacitybuffer.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from kubetide.nodes.capacity.buffers.names import (
+    ACTIVE,
+    EMPTY_MESSAGE,
+    EMPTY_REASON,
+    INJECTED_REASON,
+    NO_TEMPLATE_REASON,
+    NOT_READY_FOR_MESSAGE,
+    NOT_READY_FOR_REASON,
+    POD_TYPE,
+    POD_TYPE_ANNOTATION,
+    PROVISIONING,
+    READY,
+    SAFE_TO_EVICT,
+    template_name,
+)
+from kubetide.nodes.capacity.buffers.translate import is_managed, translate, with_condition
+from kubetide.nodes.decision import Write
+from kubetide.nodes.facts.statuses import status_write
+from kubetide.nodes.facts.template_pods import with_default_requests
+from kubetide.nodes.state import State
+from kubetide.objects.capacity import CapacityBuffer, PodTemplateObject, condition_of
+from kubetide.objects.kinds import CAPACITY_BUFFERS
+from kubetide.objects.meta import ObjectMeta, OwnerReference
+from kubetide.objects.pod import Pod, PodStatus
+from kubetide.units.time import Instant
+
+BUFFERS = "buffers"
+"""The source of demand."""
+
+
+def update_buffers(state: State, now: Instant) -> tuple[Write, ...]:
+    """Bring the statuses of all buffers up to date, in the state; return what is written of them."""
+    settings = state.settings
+    before = state.capacity.buffers
+    writes: list[Write] = []
+    _forget_templates(state)
+    for buffer in before if settings.capacity_buffer_controller_enabled else ():
+        if is_managed(buffer):
+            updated, copy = translate(state, buffer, now)
+            state.capacity.put(updated, CAPACITY_BUFFERS)
+            writes += [copy] if copy is not None else []
+    for buffer in state.capacity.buffers if settings.capacity_buffer_pod_injection_enabled else ():
+        if buffer.status.provisioning_strategy == ACTIVE:
+            state.capacity.put(_provisioned(state, buffer, now), CAPACITY_BUFFERS)
+    for old, new in zip(before, state.capacity.buffers, strict=True):
+        if old.status != new.status:
+            writes.append(status_write(CAPACITY_BUFFERS, new))
+    if writes:
+        state.version += 1
+    return tuple(writes)
+
+
+def _forget_templates(state: State) -> None:
+    """Forget what the templates of buffers that are gone were copied from."""
+    held = state.memory.buffer_templates
+    if held:
+        there = {
+            f"{one.metadata.namespace}/{template_name(one.metadata.name)}" for one in state.capacity.buffers
+        }
+        state.memory.buffer_templates = {name: uid for name, uid in held.items() if name in there}
+
+
+def placeholders(state: State) -> list[Pod]:
+    """Return the pods of all buffers that are provisioned, the oldest buffer's first."""
+    if not state.settings.capacity_buffer_pod_injection_enabled:
+        return []
+    found: list[Pod] = []
+    for buffer in state.capacity.buffers:
+        said = condition_of(buffer.status.conditions, PROVISIONING)
+        template = _template(state, buffer)
+        strategy = buffer.status.provisioning_strategy
+        if strategy == ACTIVE and said is not None and said.status == "True" and template is not None:
+            found += pods_of(buffer, template, buffer.status.replicas or 0)
+    return found
+
+
+def pods_of(buffer: CapacityBuffer, template: PodTemplateObject, count: int) -> list[Pod]:
+    """Return so many placeholder pods of a buffer; like any pod that may be evicted, they keep no node."""
+    meta, inner = buffer.metadata, template.template
+    owner = OwnerReference(
+        api_version=CAPACITY_BUFFERS.api_version,
+        kind=CAPACITY_BUFFERS.kind,
+        name=meta.name,
+        uid=meta.uid,
+        controller=True,
+    )
+    first = Pod(
+        metadata=ObjectMeta(
+            namespace=meta.namespace,
+            labels=inner.metadata.labels,
+            annotations={
+                **(inner.metadata.annotations or {}),
+                POD_TYPE_ANNOTATION: POD_TYPE,
+                SAFE_TO_EVICT: "true",
+            },
+            owner_references=(owner,),
+        ),
+        spec=with_default_requests(replace(inner.spec, node_name="")),
+        status=PodStatus(phase="Pending"),
+    )
+    return [
+        replace(
+            first,
+            metadata=replace(
+                first.metadata,
+                name=f"capacity-buffer-{meta.name}-{number}",
+                uid=f"{meta.uid}-{number}",
+            ),
+        )
+        for number in range(1, count + 1)
+    ]
+
+
+def _provisioned(state: State, buffer: CapacityBuffer, now: Instant) -> CapacityBuffer:
+    status = buffer.status
+    ready = condition_of(status.conditions, READY)
+    if (
+        status.pod_template_ref is None
+        or status.replicas is None
+        or (ready is not None and ready.status == "False")
+    ):
+        reason, message = NOT_READY_FOR_REASON, NOT_READY_FOR_MESSAGE
+    elif not status.replicas:
+        reason, message = EMPTY_REASON, EMPTY_MESSAGE
+    elif _template(state, buffer) is None:
+        name = status.pod_template_ref.name
+        reason, message = (
+            NO_TEMPLATE_REASON,
+            f'failed to get pod template with error: podtemplate "{name}" not found',
+        )
+    else:
+        return with_condition(buffer, PROVISIONING, now, reason=INJECTED_REASON, message="", holds=True)
+    return with_condition(buffer, PROVISIONING, now, reason=reason, message=message, holds=False)
+
+
+def _template(state: State, buffer: CapacityBuffer) -> PodTemplateObject | None:
+    reference = buffer.status.pod_template_ref
+    if reference is None:
+        return None
+    return state.capacity.template(buffer.metadata.namespace, reference.name)

@@ -1,0 +1,197 @@
+"""From a CapacityBuffer's spec to its status: which PodTemplate, and how many pods of it.
+
+Source: Cluster Autoscaler, capacitybuffer/translators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from kubetide.nodes.capacity.buffers.names import (
+    ACTIVE,
+    NOT_READY_REASON,
+    READY,
+    READY_MESSAGE,
+    READY_REASON,
+    template_name,
+)
+from kubetide.nodes.capacity.buffers.sources import (
+    NotResolved,
+    Workload,
+    copied_from,
+    wanted_template,
+    workload_of,
+)
+from kubetide.nodes.decision import CopyTemplate
+from kubetide.nodes.facts.template_pods import MOST_PODS, with_default_requests
+from kubetide.nodes.state import State
+from kubetide.objects.base import Quantities
+from kubetide.objects.capacity import (
+    CapacityBuffer,
+    CapacityBufferStatus,
+    LocalReference,
+    PodTemplateObject,
+    StatusCondition,
+    condition_of,
+)
+from kubetide.objects.kinds import POD_TEMPLATES
+from kubetide.objects.meta import ObjectMeta
+from kubetide.objects.pod import Pod
+from kubetide.scheduling import classify
+from kubetide.units.quantity import Quantity, QuantityError
+from kubetide.units.time import Instant, format_rfc3339
+
+
+def is_managed(buffer: CapacityBuffer) -> bool:
+    """Return whether the buffer is of the strategy that is served; none means that one."""
+    return buffer.spec.provisioning_strategy in {None, "", ACTIVE}
+
+
+def translate(
+    state: State, buffer: CapacityBuffer, now: Instant
+) -> tuple[CapacityBuffer, CopyTemplate | None]:
+    """Return the buffer with the status that its spec means, and what must be copied for it.
+
+    A template that is to be copied is held from here on as it will be.
+    """
+    copy = None
+    try:
+        workload = workload_of(state, buffer) if buffer.spec.scalable_ref is not None else None
+        if workload is not None:
+            copy = _keep_template(state, buffer, workload)
+        template = _template_of(state, buffer)
+        count = replicas_of(buffer, template, _current(workload))
+    except NotResolved as error:
+        status = CapacityBufferStatus(conditions=buffer.status.conditions)
+        refused = replace(buffer, status=status)
+        return with_condition(
+            refused, READY, now, reason=NOT_READY_REASON, message=str(error), holds=False
+        ), copy
+    status = CapacityBufferStatus(
+        pod_template_ref=LocalReference(template.metadata.name),
+        replicas=count,
+        pod_template_generation=template.metadata.generation,
+        provisioning_strategy=buffer.spec.provisioning_strategy or ACTIVE,
+        conditions=buffer.status.conditions,
+    )
+    ready = replace(buffer, status=status)
+    return with_condition(ready, READY, now, reason=READY_REASON, message=READY_MESSAGE, holds=True), copy
+
+
+def replicas_of(buffer: CapacityBuffer, template: PodTemplateObject, current: int | None) -> int:
+    """Return the least of what the spec says: replicas, a share of the workload's, as many as fit into limits.
+
+    Raises: NotResolved where it says nothing that can be counted.
+    """
+    spec = buffer.spec
+    found = []
+    if spec.replicas is not None:
+        found.append(max(0, spec.replicas))
+    if spec.percentage is not None and current is not None:
+        found.append(max(0, spec.percentage * current // 100))
+    if spec.limits is not None:
+        found.append(_within(template, spec.limits))
+    if not found:
+        raise NotResolved("replicas, percentage and limits are not defined")
+    if (count := min(found)) > MOST_PODS:
+        raise NotResolved(
+            f"it asks for {count} pods, and room for at most {MOST_PODS} can be kept: set replicas or limits"
+        )
+    return count
+
+
+def with_condition(
+    buffer: CapacityBuffer, kind: str, now: Instant, *, reason: str, message: str, holds: bool
+) -> CapacityBuffer:
+    """Return the buffer with the condition; its time changes only with its status."""
+    before = condition_of(buffer.status.conditions, kind)
+    status = "True" if holds else "False"
+    since = before.last_transition_time if before is not None and before.status == status else None
+    made = StatusCondition(
+        type=kind,
+        status=status,
+        last_transition_time=since or format_rfc3339(now),
+        reason=reason,
+        message=message,
+    )
+    conditions = buffer.status.conditions or ()
+    if before is None:
+        conditions = (*conditions, made)
+    else:
+        conditions = tuple(made if one.type == kind else one for one in conditions)
+    return replace(buffer, status=replace(buffer.status, conditions=conditions))
+
+
+def _template_of(state: State, buffer: CapacityBuffer) -> PodTemplateObject:
+    spec, namespace = buffer.spec, buffer.metadata.namespace
+    if spec.scalable_ref is not None:
+        name = template_name(buffer.metadata.name)
+    elif spec.pod_template_ref is not None:
+        name = spec.pod_template_ref.name
+    else:
+        raise NotResolved("neither podTemplateRef nor scalableRef is set: set one of them")
+    found = state.capacity.template(namespace, name)
+    if found is None:
+        raise NotResolved(f"there is no PodTemplate {namespace}/{name}")
+    return found
+
+
+def _keep_template(state: State, buffer: CapacityBuffer, workload: Workload) -> CopyTemplate | None:
+    """Hold the buffer's template as the workload has it; return the copy that this takes, None for none.
+
+    As upstream, without a pod the last template that was copied holds.
+    """
+    reference = buffer.spec.scalable_ref
+    assert reference is not None, "the buffer is one of a workload"
+    meta = buffer.metadata
+    name = template_name(meta.name)
+    there = state.capacity.template(meta.namespace, name)
+    if there is not None and workload.newest is None:
+        return None
+    wanted = wanted_template(workload)
+    if wanted is None and workload.kind is None:
+        raise NotResolved(
+            f"Couldn't resolve buffer {meta.name}, Controller requires to observe a running pod for "
+            f"ScalableRef {reference.name}"
+        )
+    plural, source, identity = copied_from(workload, reference.name)
+    key = f"{meta.namespace}/{name}"
+    same = there is not None and wanted is not None and there.template == wanted
+    if same or (there is not None and state.memory.buffer_templates.get(key) == identity):
+        return None
+    state.memory.buffer_templates = {**state.memory.buffer_templates, key: identity}
+    if wanted is not None:
+        generation = 1 if there is None else there.metadata.generation + 1
+        held = ObjectMeta(name=name, namespace=meta.namespace, generation=generation)
+        state.capacity.put(PodTemplateObject(metadata=held, template=wanted), POD_TEMPLATES)
+    return CopyTemplate(meta.name, meta.uid, meta.namespace, name, plural, source)
+
+
+def _parsed(name: str, limit: str | float) -> Quantity:
+    try:
+        return Quantity.parse(limit)
+    except QuantityError as error:
+        raise NotResolved(f"spec.limits[{name}]: {error}") from error
+
+
+def _current(workload: Workload | None) -> int | None:
+    if workload is None:
+        return None
+    return len(workload.pods) or workload.replicas
+
+
+def _within(template: PodTemplateObject, limits: Quantities) -> int:
+    """Return how many pods fit into the limits, by the resources that they ask for. Raises NotResolved for none of these."""
+    pod = Pod(spec=with_default_requests(template.template.spec))
+    asked: Mapping[str, int] = classify(pod).requests
+    counts = []
+    for name, limit in sorted(limits.items()):
+        each = asked.get(name, 0)
+        if each > 0:
+            amount = _parsed(name, limit)
+            counts.append((amount.milli_value() if name == "cpu" else amount.value()) // each)
+    if not counts:
+        raise NotResolved("resources in configured limits not found in the pod template")
+    return int(min(counts))

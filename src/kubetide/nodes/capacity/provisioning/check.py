@@ -1,0 +1,83 @@
+"""Whether there is room for a ProvisioningRequest of class check-capacity.
+
+Source: Cluster Autoscaler, provisioningrequest/checkcapacity.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from kubetide.nodes.capacity.provisioning.conditions import with_condition, with_detail
+from kubetide.nodes.capacity.provisioning.names import (
+    BOOK_PARTIAL,
+    CHECK_ONLY,
+    FAILED,
+    FOUND_MESSAGE,
+    FOUND_REASON,
+    GIVEN_UP_MESSAGE,
+    NO_RETRY,
+    NOT_FOUND_MESSAGE,
+    NOT_FOUND_REASON,
+    PARTIAL_CHECK,
+    PARTIAL_MESSAGE,
+    PARTIAL_REASON,
+    PROVISIONED,
+    SCHEDULABLE_SETS,
+)
+from kubetide.nodes.state import State
+from kubetide.objects.capacity import ProvisioningRequest
+from kubetide.objects.pod import Pod
+from kubetide.scheduling.placement import place
+from kubetide.units.time import Instant
+
+_PARTIAL: Final = (BOOK_PARTIAL, CHECK_ONLY)
+
+
+def check(
+    state: State, request: ProvisioningRequest, pods: list[list[Pod]], now: Instant
+) -> tuple[ProvisioningRequest, bool]:
+    """Return the request with the answer, and whether there is room for some of it.
+
+    What fits stays on the snapshot, unless it is not booked.
+    """
+    mode = (request.spec.parameters or {}).get(PARTIAL_CHECK, "")
+    names = [one.pod_template_ref.name for one in request.spec.pod_sets or ()]
+    state.snapshot.fork()
+    if mode in _PARTIAL:
+        fitting = [name for name, one in zip(names, pods, strict=True) if _fits(state, one)]
+    else:
+        fitting = names if _fits(state, [pod for one in pods for pod in one]) else []
+    whole = len(fitting) == len(names)
+    if whole or (fitting and mode == BOOK_PARTIAL):
+        state.snapshot.commit()
+    else:
+        state.snapshot.revert()
+    if not fitting:
+        return without_room(with_detail(request, SCHEDULABLE_SETS, None), now), False
+    request = with_detail(request, SCHEDULABLE_SETS, msgspec.json.encode(fitting).decode())
+    if whole:
+        return with_condition(request, PROVISIONED, "True", FOUND_REASON, FOUND_MESSAGE, now), True
+    message = f"{PARTIAL_MESSAGE}. Schedulable podsets: {','.join(fitting)}"
+    if mode == BOOK_PARTIAL:
+        return with_condition(request, PROVISIONED, "True", PARTIAL_REASON, message, now), True
+    return with_condition(request, PROVISIONED, "False", PARTIAL_REASON, message, now), True
+
+
+def without_room(request: ProvisioningRequest, now: Instant) -> ProvisioningRequest:
+    """Return the request as it is where no room was found: it is tried again, or has failed if it asks for that."""
+    if (request.spec.parameters or {}).get(NO_RETRY) == "true":
+        return with_condition(request, FAILED, "True", NOT_FOUND_REASON, GIVEN_UP_MESSAGE, now)
+    return with_condition(request, PROVISIONED, "False", NOT_FOUND_REASON, NOT_FOUND_MESSAGE, now)
+
+
+def _fits(state: State, pods: list[Pod]) -> bool:
+    """Place all pods, or none of them; return which."""
+    state.snapshot.fork()
+    placements = place(state.snapshot, pods, start=state.memory.rotation, stop_at_failure=True)
+    if len(placements.placed) == len(pods):
+        state.snapshot.commit()
+        return True
+    state.snapshot.revert()
+    return False

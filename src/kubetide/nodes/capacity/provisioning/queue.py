@@ -1,0 +1,219 @@
+"""What time does to ProvisioningRequests, and which of them is served next.
+
+Source: Cluster Autoscaler, processors/provreq: refresh of every loop, booking, the injector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from kubetide.nodes.capacity.provisioning.conditions import (
+    created,
+    has_ended,
+    is_booked,
+    is_check_capacity,
+    is_served,
+    since,
+    with_condition,
+)
+from kubetide.nodes.capacity.provisioning.names import (
+    BOOKING_EXPIRED,
+    CONSUMED_MESSAGE,
+    CONSUMED_REASON,
+    EXPIRATION,
+    EXPIRED_MESSAGE,
+    EXPIRED_REASON,
+    FAILED,
+    MOST_UPDATED,
+    NO_PODS_REASON,
+    NOT_BOOKED_REASON,
+    PROVISIONED,
+    RESERVATION,
+    RESERVATION_OVER_MESSAGE,
+    RESERVATION_OVER_REASON,
+)
+from kubetide.nodes.capacity.provisioning.pods import NoPods, pods_of
+from kubetide.nodes.capacity.provisioning.tick import RequestsTick
+from kubetide.nodes.facts.pods import consumed_request
+from kubetide.nodes.memory import RequestsMemory
+from kubetide.nodes.state import State
+from kubetide.objects.capacity import ProvisioningRequest, is_true
+from kubetide.objects.meta import Key
+from kubetide.objects.pod import Pod
+from kubetide.scheduling.placement import place
+from kubetide.units.time import Duration, Instant, after
+
+
+def key_of(request: ProvisioningRequest) -> Key:
+    """Return (namespace, name)."""
+    return request.metadata.namespace, request.metadata.name
+
+
+def current(state: State, tick: RequestsTick) -> list[ProvisioningRequest]:
+    """Return the requests, the oldest first, with what this tick has changed of them."""
+    gone = [key_of(one) for one in tick.deleted]
+    found = [tick.changed.get(key_of(one), one) for one in state.capacity.requests]
+    return [one for one in found if key_of(one) not in gone]
+
+
+def end_what_is_over(state: State, tick: RequestsTick, now: Instant) -> None:
+    """End bookings and requests whose time is over, and let go of those that ended long ago."""
+    over: list[ProvisioningRequest] = []
+    failed: list[ProvisioningRequest] = []
+    for request in state.capacity.requests:
+        if len(over) >= MOST_UPDATED:
+            break
+        if not is_served(request, state.settings) or has_ended(request):
+            continue
+        provisioned, made = since(request, PROVISIONED), created(request)
+        if is_true(request.status.conditions, PROVISIONED):
+            if provisioned is not None and after(provisioned, RESERVATION) < now:
+                over.append(request)
+        elif len(failed) < MOST_UPDATED - len(over) and made is not None and after(made, EXPIRATION) < now:
+            failed.append(request)
+    for request in over:
+        tick.changed[key_of(request)] = with_condition(
+            request, BOOKING_EXPIRED, "True", RESERVATION_OVER_REASON, RESERVATION_OVER_MESSAGE, now
+        )
+    for request in failed:
+        tick.changed[key_of(request)] = with_condition(
+            request, FAILED, "True", EXPIRED_REASON, EXPIRED_MESSAGE, now
+        )
+    for request in state.capacity.requests:
+        ended = [at for at in (since(request, PROVISIONED), since(request, FAILED)) if at is not None]
+        if any(after(at, EXPIRATION) < now for at in ended):
+            tick.deleted.append(request)
+            tick.changed.pop(key_of(request), None)
+
+
+def book(state: State, tick: RequestsTick, placed: Iterable[tuple[Pod, str]], now: Instant) -> None:
+    """Put the pods of all booked requests on the snapshot, where nothing else will take their room in this tick.
+
+    Args:
+        state: The snapshot is added to.
+        tick: Takes the number of pods that are booked for.
+        placed: Pods that were given room in this tick, with the node's name.
+        now: The time.
+    """
+    booked = [one for one in current(state, tick) if is_booked(one, state.settings)]
+    if not booked:
+        return
+    there = _consumers(state, placed)
+    wanted: list[Pod] = []
+    for request in booked:
+        key = key_of(request)
+        asked = sum(one.count for one in request.spec.pod_sets or ())
+        if there.get(key, 0) >= asked:
+            tick.changed[key] = with_condition(
+                request, BOOKING_EXPIRED, "True", CONSUMED_REASON, CONSUMED_MESSAGE, now
+            )
+            continue
+        try:
+            pods = [_apart(state, pod) for one in pods_of(request, state.capacity) for pod in one]
+        except NoPods as error:
+            message = f"Couldn't create pods, err: {error}"
+            tick.changed[key] = with_condition(request, FAILED, "True", NOT_BOOKED_REASON, message, now)
+            continue
+        tick.booked[key] = len(pods)
+        wanted += pods
+    place(state.snapshot, wanted, start=state.memory.rotation)
+
+
+def pick(state: State, tick: RequestsTick, now: Instant) -> None:
+    """Find the request that is served next, and what is looked at together with it."""
+    settings = state.settings
+    for request in current(state, tick):
+        if tick.picked is not None and len(tick.batch) >= _batch_size(state) - 1:
+            break
+        if not is_served(request, settings) or not _is_due(state, request, now):
+            continue
+        checks = is_check_capacity(request, settings.check_capacity_processor_instance)
+        if tick.picked is not None and not checks:
+            continue
+        try:
+            pods = pods_of(request, state.capacity)
+        except NoPods as error:
+            tick.changed[key_of(request)] = with_condition(
+                request, FAILED, "True", NO_PODS_REASON, str(error), now
+            )
+            continue
+        apart = [[_apart(state, pod) for pod in one] for one in pods]
+        if tick.picked is None:
+            tick.picked, tick.pods = request, apart
+            if not checks:
+                break
+        else:
+            tick.batch.append((request, apart))
+
+
+def note_try(state: State, request: ProvisioningRequest) -> None:
+    """Remember that the request is tried: after a failure it waits twice as long before the next time."""
+    memory, settings = state.memory.requests, state.settings
+    if since(request, PROVISIONED) is None:
+        return
+    retry = dict(memory.retry)
+    longer = min(2 * retry_time(state, request), settings.provisioning_request_max_backoff_time)
+    retry.pop(request.metadata.uid, None)
+    retry[request.metadata.uid] = Duration(longer)
+    most = max(settings.provisioning_request_max_backoff_cache_size, 1)
+    state.memory.requests = replace(memory, retry=dict(list(retry.items())[-most:]))
+
+
+def retry_time(state: State, request: ProvisioningRequest) -> Duration:
+    """Return how long the request waits after it found no room."""
+    initial = state.settings.provisioning_request_initial_backoff_time
+    return state.memory.requests.retry.get(request.metadata.uid, initial)
+
+
+def forget_gone(state: State) -> None:
+    """Forget waiting times of requests that are no longer there, or wait no more."""
+    memory: RequestsMemory = state.memory.requests
+    if not memory.retry:
+        return
+    waiting = {
+        one.metadata.uid: None
+        for one in state.capacity.requests
+        if not is_true(one.status.conditions, PROVISIONED) and not has_ended(one)
+    }
+    retry = {uid: time for uid, time in memory.retry.items() if uid in waiting}
+    if len(retry) < len(memory.retry):
+        state.memory.requests = replace(memory, retry=retry)
+
+
+def _batch_size(state: State) -> int:
+    settings = state.settings
+    return (
+        settings.check_capacity_provisioning_request_max_batch_size
+        if settings.check_capacity_batch_processing
+        else 1
+    )
+
+
+def _is_due(state: State, request: ProvisioningRequest, now: Instant) -> bool:
+    conditions = request.status.conditions
+    if is_true(conditions, FAILED) or is_true(conditions, PROVISIONED):
+        return False
+    tried = since(request, PROVISIONED)
+    return tried is None or after(tried, retry_time(state, request)) < now
+
+
+def _consumers(state: State, placed: Iterable[tuple[Pod, str]]) -> dict[Key, int]:
+    """Return how many pods of each request have a node, or were given room in this tick."""
+    found: dict[Key, int] = {}
+    bound = (pod for pod in state.pods.values() if pod.spec.node_name)
+    for pod in (*bound, *(pod for pod, _ in placed)):
+        name = consumed_request(pod)
+        if name is not None:
+            key = (pod.metadata.namespace, name)
+            found[key] = found.get(key, 0) + 1
+    return found
+
+
+def _apart(state: State, pod: Pod) -> Pod:
+    """Return the pod under a name that no pod has: the snapshot knows pods by their names."""
+    name = pod.metadata.name
+    while (pod.metadata.namespace, name) in state.pods:
+        name += "-requested"
+    return pod if name == pod.metadata.name else replace(pod, metadata=replace(pod.metadata, name=name))

@@ -1,0 +1,191 @@
+"""ProvisioningRequests in a tick: what is booked, what is asked for, what came of it.
+
+Requests and pods take turns where both wait. A request of class check-capacity is answered from the room that
+there is; for one of best-effort-atomic all the nodes that it lacks are bought at once, or none.
+
+Source: Cluster Autoscaler, the wrapper orchestrator and provisioningrequest/besteffortatomic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from kubetide.explain.reasons import Reason
+from kubetide.nodes.capacity.provisioning.check import check
+from kubetide.nodes.capacity.provisioning.conditions import is_check_capacity, since, with_condition
+from kubetide.nodes.capacity.provisioning.names import (
+    ACCEPTED,
+    ACCEPTED_MESSAGE,
+    BOOKING_EXPIRED,
+    FAILED,
+    FOUND_MESSAGE,
+    FOUND_REASON,
+    MOST_EVENTS,
+    NOT_FOUND_MESSAGE,
+    NOT_FOUND_REASON,
+    PROVISIONED,
+    PROVISIONED_REASON,
+    RESERVATION,
+)
+from kubetide.nodes.capacity.provisioning.queue import (
+    book,
+    current,
+    end_what_is_over,
+    forget_gone,
+    key_of,
+    note_try,
+    pick,
+    retry_time,
+)
+from kubetide.nodes.capacity.provisioning.tick import RequestsTick
+from kubetide.nodes.decision import DeleteRequest, EventRecord, Write
+from kubetide.nodes.facts.pods import consumed_request
+from kubetide.nodes.facts.statuses import status_write
+from kubetide.nodes.reasons import reason
+from kubetide.nodes.state import State
+from kubetide.objects.capacity import ProvisioningRequest, condition_of
+from kubetide.objects.kinds import PROVISIONING_REQUESTS
+from kubetide.objects.pod import Pod
+from kubetide.scheduling.placement import place
+from kubetide.units.time import Instant, after, format_duration, format_rfc3339
+
+SOURCE = "provisioning request"
+
+
+def open_requests(state: State, placed: Iterable[tuple[Pod, str]], now: Instant) -> RequestsTick | None:
+    """Return what this tick does about requests, their bookings on the snapshot; None where none are served."""
+    if not state.settings.enable_provisioning_requests:
+        return None
+    tick = RequestsTick()
+    forget_gone(state)
+    end_what_is_over(state, tick, now)
+    pick(state, tick, now)
+    book(state, tick, placed, now)
+    return tick
+
+
+def takes_turn(state: State, tick: RequestsTick | None, *, pods_wait: bool) -> bool:
+    """Return whether requests are served now; called once a tick in which something is to be served."""
+    if tick is None or (tick.picked is None and not pods_wait):
+        return False
+    memory = state.memory.requests
+    turn = tick.picked is not None and (memory.turn or not pods_wait)
+    state.memory.requests = replace(memory, turn=not turn)
+    tick.serving = turn
+    return turn
+
+
+def serve(state: State, tick: RequestsTick, now: Instant) -> tuple[str, list[Pod]]:
+    """Answer the picked request; return upstream's result, and the pods that room must be bought for."""
+    assert tick.picked is not None, "there is a request to serve"
+    note_try(state, tick.picked)
+    accepted = with_condition(tick.picked, ACCEPTED, "True", ACCEPTED, ACCEPTED_MESSAGE, now)
+    tick.changed[key_of(accepted)] = tick.picked = accepted
+    if is_check_capacity(accepted, state.settings.check_capacity_processor_instance):
+        found = _answer(state, tick, accepted, tick.pods, now)
+        for request, pods in tick.batch:
+            note_try(state, request)
+            also = with_condition(request, ACCEPTED, "True", ACCEPTED, ACCEPTED_MESSAGE, now)
+            found = _answer(state, tick, also, pods, now) or found
+        if found and not state.settings.advises:
+            # As upstream, an answer counts as a scale-up: nothing is removed for a while after it.
+            state.memory.last_scale_up = now
+        return ("ScaleUpSuccessful" if found else "ScaleUpNoOptionsAvailable"), []
+    every = [pod for one in tick.pods for pod in one]
+    unplaced = place(state.snapshot, every, start=state.memory.rotation).unplaced
+    if not unplaced:
+        tick.changed[key_of(accepted)] = with_condition(
+            accepted, PROVISIONED, "True", FOUND_REASON, FOUND_MESSAGE, now
+        )
+        return "ScaleUpNotNeeded", []
+    tick.buying = True
+    return "", list(unplaced)
+
+
+def note_purchase(state: State, tick: RequestsTick, *, bought: bool, withheld: bool, now: Instant) -> None:
+    """Note whether room could be bought for the picked request."""
+    del state
+    request = tick.picked
+    if not tick.buying or request is None:
+        return
+    tick.buying = False
+    if withheld:
+        tick.changed.pop(key_of(request), None)
+    elif bought:
+        tick.changed[key_of(request)] = with_condition(
+            request, PROVISIONED, "True", PROVISIONED_REASON, FOUND_MESSAGE, now
+        )
+    else:
+        tick.changed[key_of(request)] = with_condition(
+            request, PROVISIONED, "False", NOT_FOUND_REASON, NOT_FOUND_MESSAGE, now
+        )
+
+
+def writes_of(state: State, tick: RequestsTick) -> tuple[Write, ...]:
+    """Return what is written of requests; from here on the state has them as they will be."""
+    found: list[Write] = []
+    for key in sorted(tick.changed):
+        request = tick.changed[key]
+        before = state.capacity.of(PROVISIONING_REQUESTS).get(key)
+        if before is not None and before.status != request.status:
+            found.append(status_write(PROVISIONING_REQUESTS, request))
+            state.capacity.put(request, PROVISIONING_REQUESTS)
+    for request in tick.deleted:
+        meta = request.metadata
+        found.append(DeleteRequest(meta.namespace, meta.name, meta.uid))
+        state.capacity.drop(PROVISIONING_REQUESTS, key_of(request))
+    if found:
+        state.version += 1
+    tick.changed, tick.deleted = {}, []
+    return tuple(found)
+
+
+def consumer_events(pods: Iterable[Pod]) -> list[EventRecord]:
+    """Return upstream's event for pods that wait for a request's room; its reason is empty."""
+    found = []
+    for pod in list(pods)[:MOST_EVENTS]:
+        meta = pod.metadata
+        message = (
+            "Unschedulable pod didn't trigger scale-up, because it's consuming ProvisioningRequest "
+            f"{meta.namespace}/{consumed_request(pod)}"
+        )
+        found.append(EventRecord("Pod", meta.name, "Normal", "", message, meta.namespace, meta.uid))
+    return found
+
+
+def request_reasons(state: State, tick: RequestsTick, now: Instant) -> list[Reason]:
+    """Say of each request where it stands."""
+    found: list[Reason] = []
+    for request in current(state, tick):
+        key = key_of(request)
+        name = "/".join(key)
+        said = condition_of(request.status.conditions, PROVISIONED)
+        failed = condition_of(request.status.conditions, FAILED)
+        over = condition_of(request.status.conditions, BOOKING_EXPIRED)
+        if failed is not None and failed.status == "True":
+            found.append(reason("RequestFailed", name, why=failed.message))
+        elif over is not None and over.status == "True":
+            found.append(reason("RequestOver", name, why=over.message))
+        elif said is not None and said.status == "True":
+            until = after(since(request, PROVISIONED) or now, RESERVATION)
+            pods = sum(one.count for one in request.spec.pod_sets or ())
+            found.append(
+                reason("RequestBooked", name, pods=pods, why=said.message, until=format_rfc3339(until))
+            )
+        elif said is not None:
+            wait = format_duration(retry_time(state, request))
+            found.append(reason("RequestWaits", name, why=said.message, wait=wait))
+    return found
+
+
+def _answer(
+    state: State,
+    tick: RequestsTick,
+    request: ProvisioningRequest,
+    pods: list[list[Pod]],
+    now: Instant,
+) -> bool:
+    tick.changed[key_of(request)], found = check(state, request, pods, now)
+    return found

@@ -1,0 +1,91 @@
+"""Changes of a node group that a person can make where the pod should stay as it is: another group like it.
+
+A cloud sets the labels of a zone or an architecture, and a machine type its amounts; nobody can put them on the nodes
+that there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from kubetide.nodes.explain.waiting.pod_changes import Change, labels_text
+from kubetide.nodes.facts.amounts import amount_text
+from kubetide.objects.node import Node
+from kubetide.scheduling import Refusal
+
+_ZONES = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
+SET_BY_THE_CLOUD = frozenset(
+    {
+        *_ZONES,
+        "beta.kubernetes.io/arch",
+        "beta.kubernetes.io/instance-type",
+        "beta.kubernetes.io/os",
+        "failure-domain.beta.kubernetes.io/region",
+        "kubernetes.io/arch",
+        "kubernetes.io/hostname",
+        "kubernetes.io/os",
+        "node.kubernetes.io/instance-type",
+        "topology.kubernetes.io/region",
+    }
+)
+"""Labels that say what a machine is. Source: Kubernetes, "Well-Known Labels, Annotations and Taints"."""
+
+_LEAST_SHARE = 4
+"""A pod that would have to ask for less than this part of what it asks for is another pod."""
+
+
+def change_of_labels(missing: Mapping[str, str], group: str) -> tuple[Change, ...]:
+    """Return what brings the missing labels to nodes like those of a group: at most one change of each kind."""
+    fixed = {key: value for key, value in missing.items() if key in SET_BY_THE_CLOUD}
+    free = {key: value for key, value in missing.items() if key not in SET_BY_THE_CLOUD}
+    changes = []
+    if free:
+        changes.append(Change("label", f"add label {labels_text(free)} to the nodes of group {group}"))
+    if fixed:
+        dropped = f"drop {labels_text(fixed)} from the pod's node selector"
+        zone = next((fixed[key] for key in _ZONES if key in fixed), "")
+        if "kubernetes.io/hostname" in fixed:
+            changes.append(Change("selector", dropped))
+        elif zone and len(fixed) == 1:
+            changes.append(Change("group", f"add a group like {group} in zone {zone}, or {dropped}"))
+        else:
+            changes.append(
+                Change("group", f"add a group like {group} with {labels_text(fixed)}, or {dropped}")
+            )
+    return tuple(changes)
+
+
+def asks_far_too_much(refusal: Refusal) -> bool:
+    """Return whether a pod fits only if it asks for less than a quarter of some resource."""
+    return any(short.free * _LEAST_SHARE < short.requested for short in refusal.numbers)
+
+
+def larger_machine(refusal: Refusal, node: Node, group: str) -> tuple[Node, Change] | None:
+    """Return a node with as much as the pod lacks, and say what group has such; None where places for pods are short.
+
+    ``node`` is the template of the group.
+    """
+    amounts: dict[str, str] = {}
+    for short in refusal.numbers:
+        if short.resource not in ("cpu", "memory", "ephemeral-storage"):
+            return None
+        amounts[short.resource] = amount_text(
+            short.resource, short.allocatable - short.free + short.requested
+        )
+    if not amounts:
+        return None
+    status = node.status
+    larger = replace(
+        node,
+        status=replace(
+            status,
+            capacity={**(status.capacity or {}), **amounts},
+            allocatable={**(status.allocatable or {}), **amounts},
+        ),
+    )
+    said = " and ".join(f"{amount} {resource}" for resource, amount in amounts.items())
+    return larger, Change(
+        "group", f"add a group like {group} with a larger machine type: {said} allocatable or more"
+    )

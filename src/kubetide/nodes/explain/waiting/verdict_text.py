@@ -1,0 +1,41 @@
+"""What a group says to the pods of a tick, in a few words."""
+
+from __future__ import annotations
+
+from kubetide.nodes.capacity.autoprovisioning.candidates import add_candidates
+from kubetide.nodes.facts.amounts import refusal_text
+from kubetide.nodes.scale_up.choosing.options import evaluate_groups, find_options, group_pods
+from kubetide.nodes.scale_up.increase.headroom import headroom_of
+from kubetide.nodes.scale_up.tick import Tick
+from kubetide.nodes.state import State
+from kubetide.units.time import Instant
+
+
+def group_lines(state: State, tick: Tick, now: Instant) -> list[str]:
+    """Ask all groups about the tick's pods, those too that could be created, and return a line for each."""
+    group_pods(state, tick)
+    add_candidates(state, tick)
+    evaluate_groups(state, tick, headroom_of(state, tick), now)
+    find_options(state, tick)
+    return [
+        f"{'group to be created,' if group in tick.would_be else 'group'} {group}: {verdict_text(tick, group)}"
+        for group in tick.views
+    ]
+
+
+def verdict_text(tick: Tick, group: str) -> str:
+    """Return whether new nodes of the group would take the pods, and why not: the first reason."""
+    if group in tick.skipped:
+        return f"no, {', '.join(tick.skipped[group])}"
+    for verdict in tick.verdicts:
+        rejection = verdict.rejected.get(group)
+        if rejection is not None:
+            refusal = rejection.refusal
+            return f"no, {', '.join(rejection.reasons) if refusal is None else refusal_text(refusal)}"
+    taken = next((len(one.pods) for one in tick.options if one.group.id == group), 0)
+    wanted = len(tick.wanted.pods)
+    return (
+        "takes them"
+        if taken >= wanted
+        else f"no, its limits leave new nodes for {taken} of the {wanted} pods"
+    )

@@ -1,0 +1,400 @@
+"""Deletions in flight: one step of each, whenever one is due.
+
+    waiting -> [read pods] -> evicting -> terminating -> delaying -> ready -> [read pods] -> deleting
+                   |             |             |                       |                        |
+                   +-------------+-------------+-----------------------+------ failure ---------+
+                                                                                  |
+                                                                             untainting
+
+An empty node goes from ``waiting`` to ``delaying``. Where the picture says ``read pods``, the step asks
+for the node's pods as the API server has them, and goes on when they are in ``state.live_pods``: no
+machine is deleted on what a cache says.
+
+Source: Cluster Autoscaler, actuator, evictor and deletion batcher (times, limits and messages).
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from kubetide.explain.reasons import Reason
+from kubetide.nodes.decision import (
+    Action,
+    Commands,
+    DeleteNodes,
+    EventRecord,
+    EvictPod,
+    RemoveTaint,
+)
+from kubetide.nodes.facts.nodes import TO_BE_DELETED
+from kubetide.nodes.reasons import reason
+from kubetide.nodes.scale_down.deletion import events
+from kubetide.nodes.scale_down.deletion.deletions import (
+    EVICTION_FAILED,
+    INTERNAL,
+    NOT_AS_A_WHOLE,
+    evictions_left,
+    failure,
+    goes_whole,
+    later,
+    next_wake,
+    seen,
+    waits_for_others,
+)
+from kubetide.nodes.scale_down.deletion.evictions import evictions_of, left_on_node, split_live
+from kubetide.nodes.scale_down.memory import DeleteResult, Deletion, Eviction
+from kubetide.nodes.scale_down.names import DELAY_DELETION_PREFIX
+from kubetide.nodes.scale_down.pods import key_of
+from kubetide.nodes.settings import drain_turns
+from kubetide.nodes.state import State
+from kubetide.objects.node import Node
+from kubetide.objects.pod import Pod
+from kubetide.units.time import Duration, Instant, after, before, minutes, seconds
+
+POLL: Duration = seconds(5)
+RETRY: Duration = seconds(10)
+HEADROOM: Duration = seconds(30)
+FRESH: Duration = seconds(5)
+"""How old the last reading of a node's pods may be when its machine is deleted."""
+
+CALL_LOST: Duration = minutes(10)
+"""Long after any write's deadline: reached only when the outcome of a call never came."""
+
+_MAX_READS = 3
+_QUICK_UNTAINTS = 5
+_LATER = minutes(1)  # between tries to take a taint off, once so many have failed
+_MAX_LANDINGS = 3
+"""How often pods may land again on a node that is drained before it is given up."""
+
+
+def actuate(state: State, now: Instant) -> Commands:
+    """Move each deletion on, and return the evictions, calls and readings that are due."""
+    memory = state.memory.scale_down
+    machine = _Machine(state, now)
+    for name in sorted(memory.deletions):
+        moved = machine.advance(memory.deletions[name])
+        if moved is None:
+            del memory.deletions[name]
+        else:
+            memory.deletions[name] = moved
+    machine.delete_ready()
+    return Commands(
+        actions=tuple(machine.actions),
+        events=tuple(machine.events),
+        read_pods=tuple(machine.reads),
+        wake_at=next_wake(memory.deletions),
+        reasons=tuple(machine.reasons),
+    )
+
+
+class _Machine:
+    """One run over all deletions."""
+
+    def __init__(self, state: State, now: Instant) -> None:
+        self._state = state
+        self._settings = state.settings
+        self._memory = state.memory.scale_down
+        self._now = now
+        self._evictions_left = evictions_left(state, now)
+        self.actions: list[Action] = []
+        self._failed_groups: dict[str, None] = {}
+        self.events: list[EventRecord] = []
+        self.reads: list[str] = []
+        self.reasons: list[Reason] = []
+
+    def advance(self, deletion: Deletion) -> Deletion | None:
+        """Move a deletion through as many phases as it can pass now; None when it is over."""
+        while deletion.due <= self._now:
+            moved = self._step(deletion)
+            if moved is None or moved is deletion or moved.phase == deletion.phase:
+                return moved
+            deletion = moved
+        return deletion
+
+    def _step(self, deletion: Deletion) -> Deletion | None:
+        if deletion.phase == "untainting":
+            return self._untaint(deletion)
+        node = self._state.nodes.get(deletion.node)
+        if node is None and deletion.in_flight:
+            self._note_vanished(deletion)
+        if node is None or not deletion.in_flight:
+            return None
+        match deletion.phase:
+            case "waiting":
+                return self._check_first(deletion)
+            case "evicting":
+                return self._evict(deletion)
+            case "terminating":
+                return self._await_pods(deletion)
+            case "delaying":
+                return self._await_annotations(deletion, node)
+            case "marking" | "deleting":
+                # The call's outcome never came (the process stopped in between): give the node back.
+                return self._fail(deletion, INTERNAL, "the outcome of the last call is unknown")
+            case _:
+                return deletion
+
+    # ── phases ──
+
+    def _check_first(self, deletion: Deletion) -> Deletion:
+        """The taint has had its time: look at what is really on the node, and begin."""
+        pods = self._read(deletion)
+        if isinstance(pods, Deletion):
+            return pods
+        deletion = seen(deletion, pods, self._now)
+        moves = split_live(self._state, pods, self._now)
+        if moves.blocked is not None:
+            blocked = moves.blocked
+            why = f"pod {'/'.join(key_of(blocked.pod))} blocks it: {blocked.answer.reason}"
+            return self._fail(deletion, INTERNAL, f"{why} ({blocked.answer.detail})")
+        if moves.waiting:
+            pod = "/".join(key_of(moves.waiting[0]))
+            return self._fail(deletion, INTERNAL, f"pod {pod} must end by itself first")
+        if not deletion.drain and moves.pods:
+            return self._fail(
+                deletion, INTERNAL, f'failed to delete empty node "{deletion.node}", new pods scheduled'
+            )
+        evictions = evictions_of(moves, self._settings, self._now, drain=deletion.drain)
+        deletion = replace(deletion, pods=evictions)
+        if deletion.drain:
+            until = after(self._now, self._settings.max_pod_eviction_time)
+            first = min((one.stage for one in evictions), default=0)
+            return replace(deletion, phase="evicting", stage=first, until=until, due=self._now)
+        for eviction in evictions:
+            self._ask_eviction(deletion.node, eviction)
+        return self._delay(deletion)
+
+    def _evict(self, deletion: Deletion) -> Deletion:
+        """Ask pods to go, again every ten seconds; a pod that refuses for too long ends the drain."""
+        assert deletion.until is not None
+        in_turn = [eviction for eviction in deletion.pods if eviction.stage == deletion.stage]
+        unasked = self._now < deletion.until and any(not one.tries and not one.evicted for one in in_turn)
+        if not unasked and all(eviction.evicted for eviction in in_turn if eviction.needed):
+            return self._wait_for_pods(deletion)
+        open_pods: list[Eviction] = []
+        for eviction in in_turn:
+            if eviction.evicted or eviction.next_try > self._now:
+                continue
+            # The first try is made even with no time at all; one that a cap kept back is not made late.
+            if self._now < deletion.until or (eviction.tries == 0 and self._now == deletion.until):
+                open_pods.append(eviction)
+            elif eviction.needed:
+                return self._refused(deletion)
+        for eviction in open_pods:
+            self._ask_eviction(deletion.node, eviction)
+        # The answers set the next due time; without any, look again when the next try is allowed.
+        return replace(deletion, due=after(self._now, RETRY))
+
+    def _refused(self, deletion: Deletion) -> Deletion:
+        errors = []
+        for eviction in deletion.pods:
+            if eviction.needed and not eviction.evicted and eviction.stage == deletion.stage:
+                name = f"{eviction.namespace}/{eviction.name}"
+                last = eviction.error or "not tried, the cap of evictions an hour is reached"
+                errors.append(f"failed to evict pod {name} within allowed timeout (last error: {last})")
+                self.events.append(
+                    events.on_pod(
+                        eviction.namespace,
+                        eviction.name,
+                        eviction.uid,
+                        "failed to delete pod for ScaleDown",
+                        failed=True,
+                    )
+                )
+        text = f"[{' '.join(errors)}]"  # as Go prints a list
+        return self._fail(
+            deletion,
+            EVICTION_FAILED,
+            f"Failed to drain node /{deletion.node}, due to following errors: {text}",
+        )
+
+    def _wait_for_pods(self, deletion: Deletion) -> Deletion:
+        grace = seconds(drain_turns(self._settings)[deletion.stage].seconds)
+        until = after(after(self._now, grace), HEADROOM)
+        return replace(deletion, phase="terminating", until=until, due=self._now)
+
+    def _await_pods(self, deletion: Deletion) -> Deletion:
+        """Look every five seconds whether the evicted pods are gone; what has landed since is evicted as well."""
+        until = deletion.until
+        assert until is not None
+        pods = self._read(deletion)
+        if isinstance(pods, Deletion):
+            return pods
+        deletion = seen(deletion, pods, self._now)
+        again = self._newcomers(deletion, pods)
+        if again is not None:
+            return again
+        if not left_on_node([one for one in deletion.pods if one.stage == deletion.stage], pods):
+            return self._next_turn(deletion)
+        if self._now >= until:
+            return self._fail(
+                deletion,
+                EVICTION_FAILED,
+                f"failed to drain node /{deletion.node}: pods remaining after timeout",
+            )
+        return replace(deletion, due=after(self._now, POLL))
+
+    def _next_turn(self, deletion: Deletion) -> Deletion:
+        """Evict the pods whose turn comes next; after the last, go on."""
+        later = [one.stage for one in deletion.pods if one.stage > deletion.stage]
+        if not later:
+            return self._delay(deletion)
+        until = after(self._now, self._settings.max_pod_eviction_time)
+        return replace(deletion, phase="evicting", stage=min(later), until=until, due=self._now)
+
+    def _newcomers(self, deletion: Deletion, pods: tuple[Pod, ...]) -> Deletion | None:
+        """Evict pods that landed after the first look, or return up; None when there are none."""
+        asked = {(one.namespace, one.name, one.uid) for one in deletion.pods}
+        others = tuple(pod for pod in pods if (*key_of(pod), pod.metadata.uid) not in asked)
+        moves = split_live(self._state, others, self._now)
+        if moves.blocked is not None:
+            pod = "/".join(key_of(moves.blocked.pod))
+            why = f"pod {pod} landed on it and blocks it: {moves.blocked.answer.reason}"
+            return self._fail(deletion, INTERNAL, why)
+        if not moves.pods:
+            return None
+        if not deletion.drain or deletion.landings >= _MAX_LANDINGS:
+            names = ", ".join("/".join(key_of(pod)) for pod in moves.pods)
+            return self._fail(deletion, INTERNAL, f"new pods scheduled: {names}")
+        more = tuple(one for one in evictions_of(moves, self._settings, self._now, drain=True) if one.needed)
+        return replace(
+            deletion,
+            phase="evicting",
+            pods=(*deletion.pods, *(replace(one, stage=deletion.stage) for one in more)),
+            landings=deletion.landings + 1,
+            until=after(self._now, self._settings.max_pod_eviction_time),
+            due=self._now,
+        )
+
+    def _delay(self, deletion: Deletion) -> Deletion:
+        until = after(self._now, self._settings.node_deletion_delay_timeout)
+        return replace(deletion, phase="delaying", until=until, due=self._now)
+
+    def _await_annotations(self, deletion: Deletion, node: Node) -> Deletion:
+        """Wait for others who hold the node by annotation, but not for ever."""
+        assert deletion.until is not None
+        held = any(name.startswith(DELAY_DELETION_PREFIX) for name in node.metadata.annotations or {})
+        if held and self._now < deletion.until:
+            return replace(deletion, due=after(self._now, POLL))
+        until = after(self._now, self._settings.node_deletion_batcher_interval)
+        return replace(deletion, phase="ready", until=until, due=until, tries=0)
+
+    # ── the cloud's call ──
+
+    def delete_ready(self) -> None:
+        """Make one call for each group whose batch is due, with nodes whose pods were just read."""
+        self._keep_whole_groups()
+        groups: dict[str, list[Deletion]] = {}
+        for name in sorted(self._memory.deletions):
+            deletion = self._memory.deletions[name]
+            if deletion.phase == "ready":
+                groups.setdefault(deletion.group, []).append(deletion)
+        for group in sorted(groups):
+            batch = groups[group]
+            if waits_for_others(self._state, group):
+                for one in batch:
+                    self._memory.deletions[one.node] = replace(one, due=after(self._now, POLL))
+                continue
+            if min(one.until or one.due for one in batch) > self._now:
+                continue
+            checked = [one for one in map(self._check_last, batch) if one is not None]
+            if checked and len(checked) == sum(
+                self._memory.deletions[one.node].phase == "ready" for one in batch
+            ):
+                self._call(group, checked)
+
+    def _keep_whole_groups(self) -> None:
+        """Give up the other nodes of a group that goes as a whole or not at all: now those that wait, others once ready."""
+        for name in sorted(self._memory.deletions):
+            one = self._memory.deletions[name]
+            if one.group in self._failed_groups and goes_whole(self._state, one.group) and one.in_flight:
+                one = self._memory.deletions[name] = replace(one, given_up=True)
+            if one.given_up and one.phase == "ready":
+                failed = self._fail(one, "NodeDeleteErrorFailedToDelete", NOT_AS_A_WHOLE)
+                self._memory.deletions[name] = self._step(failed) or failed
+
+    def _check_last(self, deletion: Deletion) -> Deletion | None:
+        """Return the deletion if its node's pods were read just now and let it go; else None."""
+        if deletion.checked is not None and before(self._now, FRESH) <= deletion.checked:
+            return deletion
+        pods = self._read(deletion)
+        if isinstance(pods, Deletion):
+            self._memory.deletions[deletion.node] = pods
+            return None
+        deletion = seen(deletion, pods, self._now)
+        again = self._newcomers(deletion, pods)
+        if again is not None:
+            moved = self.advance(again)
+            assert moved is not None
+            self._memory.deletions[deletion.node] = moved
+            return None
+        self._memory.deletions[deletion.node] = deletion
+        return deletion
+
+    def _call(self, group: str, batch: list[Deletion]) -> None:
+        expected = dict.fromkeys(key for one in batch for key in one.found)
+        self.actions.append(
+            DeleteNodes(
+                group=group,
+                nodes=tuple(one.node for one in batch),
+                provider_ids=tuple(one.provider_id for one in batch),
+                expected_pods=tuple(expected),
+            )
+        )
+        for one in batch:
+            self._memory.deletions[one.node] = replace(one, phase="deleting", due=after(self._now, CALL_LOST))
+
+    # ── giving up ──
+
+    def _untaint(self, deletion: Deletion) -> Deletion | None:
+        if deletion.node not in self._state.nodes:
+            return None
+        self.actions.append(RemoveTaint(deletion.node, TO_BE_DELETED, uncordon=deletion.cordoned))
+        # Nobody else takes the taint off: it is tried until it works, after a lost lease too.
+        tries = min(deletion.tries + 1, _QUICK_UNTAINTS)
+        due = after(self._now, RETRY if tries < _QUICK_UNTAINTS else _LATER)
+        return replace(deletion, due=due, tries=tries)
+
+    def _note_vanished(self, deletion: Deletion) -> None:
+        """The Node object is gone, so there is nothing to give back."""
+        self._memory.results[deletion.node] = gone = DeleteResult(INTERNAL, "the node is gone")
+        why = {"group": deletion.group, "why": INTERNAL, "error": gone.error}
+        self.reasons.append(reason("DeletionFailed", deletion.node, **why))
+
+    def _fail(self, deletion: Deletion, result: str, error: str) -> Deletion:
+        self._failed_groups[deletion.group] = None
+        emitted, because, given_back = failure(self._state, deletion, result, error, self._now)
+        self.events.append(emitted)
+        self.reasons.append(because)
+        return given_back
+
+    # ── helpers ──
+
+    def _read(self, deletion: Deletion) -> tuple[Pod, ...] | Deletion:
+        """Return the node's pods if they were just read; else asks for them, or gives up after some tries."""
+        pods = self._state.live_pods.get(deletion.node)
+        if pods is not None:
+            return tuple(sorted(pods, key=key_of))
+        if not deletion.reading:
+            self.reads.append(deletion.node)
+            return replace(deletion, reading=True, due=self._now)
+        if deletion.tries + 1 >= _MAX_READS:
+            return self._fail(deletion, INTERNAL, "the node's pods could not be read from the API server")
+        retry = after(self._now, POLL)
+        return replace(
+            deletion, reading=False, tries=deletion.tries + 1, due=retry, until=later(deletion, retry)
+        )
+
+    def _ask_eviction(self, node: str, eviction: Eviction) -> None:
+        if self._evictions_left <= 0:
+            return
+        self._evictions_left -= 1
+        self.actions.append(
+            EvictPod(
+                namespace=eviction.namespace,
+                name=eviction.name,
+                uid=eviction.uid,
+                node=node,
+                grace_period_s=eviction.grace_s,
+            )
+        )

@@ -1,0 +1,72 @@
+"""What the moves of a deletion share: when it is due, what was seen on its node, and how it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from kubetide.explain.reasons import Reason
+from kubetide.nodes.decision import EventRecord
+from kubetide.nodes.reasons import reason
+from kubetide.nodes.scale_down.deletion import events
+from kubetide.nodes.scale_down.memory import DeleteResult, Deletion
+from kubetide.nodes.scale_down.pods import key_of
+from kubetide.nodes.state import State
+from kubetide.objects.pod import Pod
+from kubetide.units.time import Instant, before, hours
+
+EVICTION_FAILED = "NodeDeleteErrorFailedToEvictPods"
+INTERNAL = "NodeDeleteErrorInternal"
+NOT_AS_A_WHOLE = "couldn't scale down other nodes in this node group"
+
+_BEFORE_READY = ("marking", "waiting", "evicting", "terminating", "delaying")
+
+
+def next_wake(deletions: Mapping[str, Deletion]) -> Instant | None:
+    """Return when the next step of any deletion is due; None when none is in flight."""
+    return min((deletion.due for deletion in deletions.values()), default=None)
+
+
+def goes_whole(state: State, group_id: str) -> bool:
+    """Return whether the group exists at zero or at its maximum, so that all of its nodes go together."""
+    group = state.groups.get(group_id)
+    return bool(group and group.options and group.options.zero_or_max_node_scaling)
+
+
+def waits_for_others(state: State, group_id: str) -> bool:
+    """Return whether the group goes as a whole, and others of its nodes are not ready yet."""
+    deletions = state.memory.scale_down.deletions.values()
+    return goes_whole(state, group_id) and any(
+        one.group == group_id and one.phase in _BEFORE_READY for one in deletions
+    )
+
+
+def later(deletion: Deletion, retry: Instant) -> Instant | None:
+    """A batch that is due waits for the next reading; other phases keep their end."""
+    return retry if deletion.phase == "ready" else deletion.until
+
+
+def seen(deletion: Deletion, pods: tuple[Pod, ...], now: Instant) -> Deletion:
+    """Note what the API server says is on the node."""
+    found = tuple(key_of(pod) for pod in pods)
+    return replace(deletion, checked=now, found=found, reading=False, tries=0)
+
+
+def evictions_left(state: State, now: Instant) -> int:
+    """Return how many more pods may be evicted within the hour."""
+    hour_ago = before(now, hours(1))
+    used = sum(count for at, count in state.memory.scale_down.recent_evictions if at > hour_ago)
+    return state.settings.max_evictions_per_hour - used
+
+
+def failure(
+    state: State, deletion: Deletion, result: str, error: str, now: Instant
+) -> tuple[EventRecord, Reason, Deletion]:
+    """Note that a deletion failed; return the event, the reason, and the deletion on its way back."""
+    memory = state.memory.scale_down
+    memory.results[deletion.node] = DeleteResult(result, error)
+    memory.last_failure_of[deletion.group] = now
+    given_back = replace(deletion, phase="untainting", due=now, tries=0, reading=False)
+    because = reason("DeletionFailed", deletion.node, group=deletion.group, why=result, error=error)
+    return events.failed(deletion, error), because, given_back

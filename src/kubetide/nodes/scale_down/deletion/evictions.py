@@ -1,0 +1,119 @@
+"""Which pods of a node that goes are evicted, and what came of asking them.
+
+Source: Cluster Autoscaler, evictor: DaemonSet pods are asked once or as long as others are, and
+nobody waits for them; every other pod must be gone. With --drain-priority-config pods go in turns of
+rising priority, each with its own time, and DaemonSet pods are waited for as others are.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from kubetide.nodes.decision import EventRecord, EvictPod, Outcome
+from kubetide.nodes.scale_down.context import drain_context
+from kubetide.nodes.scale_down.deletion.events import on_pod
+from kubetide.nodes.scale_down.drain_rules import Moves, pods_to_move
+from kubetide.nodes.scale_down.memory import Deletion, Eviction
+from kubetide.nodes.scale_down.names import ENABLE_DS_EVICTION
+from kubetide.nodes.scale_down.pods import annotation, grace_seconds, is_expendable, key_of
+from kubetide.nodes.scale_down.unneeded.pdbs import Allowances
+from kubetide.nodes.settings import DrainTurn, Settings, drain_turns
+from kubetide.nodes.state import State
+from kubetide.objects.pod import Pod, is_finished
+from kubetide.units.time import Duration, Instant, after
+
+GONE = ("NotFound", "404")
+"""Codes of refusals that say that the pod is not there any more."""
+
+
+def split_live(state: State, pods: Sequence[Pod], now: Instant) -> Moves:
+    """Ask the drain rules about pods that were just read; finished and expendable ones do not count."""
+    cutoff = state.settings.expendable_pods_priority_cutoff
+    counted = [pod for pod in pods if not is_finished(pod) and not is_expendable(pod, cutoff)]
+    return pods_to_move(counted, drain_context(state, now, Allowances.of(state.pdbs)))
+
+
+def evictions_of(moves: Moves, settings: Settings, now: Instant, *, drain: bool) -> tuple[Eviction, ...]:
+    """Return the evictions that empty the node: pods to move, and DaemonSet pods as flags or annotations say."""
+    by_default = (
+        settings.daemonset_eviction_for_occupied_nodes
+        if drain
+        else settings.daemonset_eviction_for_empty_nodes
+    )
+    wanted = {"true": True, "false": False}
+    daemon_pods = [
+        pod for pod in moves.daemon_pods if wanted.get(annotation(pod, ENABLE_DS_EVICTION), by_default)
+    ]
+    in_turn = drain and bool(settings.drain_priority_config)
+    return (
+        *(_eviction(pod, settings, now, needed=True) for pod in moves.pods),
+        *(_eviction(pod, settings, now, needed=in_turn) for pod in daemon_pods),
+    )
+
+
+def _eviction(pod: Pod, settings: Settings, now: Instant, *, needed: bool) -> Eviction:
+    turns = drain_turns(settings)
+    stage = turn_of(pod, turns)
+    most = turns[stage].seconds
+    own = grace_seconds(pod)
+    return Eviction(
+        namespace=pod.metadata.namespace,
+        name=pod.metadata.name,
+        uid=pod.metadata.uid,
+        grace_s=min(own, most) if most > 0 else own,
+        needed=needed,
+        stage=stage,
+        next_try=now,
+    )
+
+
+def turn_of(pod: Pod, turns: Sequence[DrainTurn]) -> int:
+    """Return which turn a pod has: the last one that begins at its priority or below, else the first."""
+    return max(0, bisect_right([turn.priority for turn in turns], pod.spec.priority or 0) - 1)
+
+
+def left_on_node(evictions: Iterable[Eviction], pods: Sequence[Pod]) -> bool:
+    """Return whether any pod that must be gone is still there; another pod of the same name does not count."""
+    there = {key_of(pod): pod.metadata.uid for pod in pods}
+    return any(one.needed and there.get((one.namespace, one.name)) == one.uid for one in evictions)
+
+
+def settle_evictions(
+    deletion: Deletion,
+    answers: Sequence[tuple[EvictPod, Outcome]],
+    now: Instant,
+    retry: Duration,
+) -> tuple[Deletion, tuple[EventRecord, ...], int]:
+    """Take in the answers to evictions; return the deletion, events of first tries, and how many were accepted.
+
+    A pod that is not there any more counts as evicted. Others are asked again after ``retry``.
+    """
+    emitted: list[EventRecord] = []
+    accepted = 0
+    by_pod = {(action.namespace, action.name, action.uid): outcome for action, outcome in answers}
+    pods: list[Eviction] = []
+    for one in deletion.pods:
+        outcome = by_pod.get((one.namespace, one.name, one.uid))
+        if outcome is None:
+            pods.append(one)
+            continue
+        if not outcome.tried:
+            pods.append(replace(one, next_try=after(now, retry), error=outcome.error or one.error))
+            continue
+        if one.tries == 0:
+            emitted.append(on_pod(one.namespace, one.name, one.uid, "deleting pod for node scale down"))
+        gone = outcome.status == "ok" or outcome.error_code in GONE
+        accepted += gone
+        pods.append(
+            replace(
+                one,
+                tries=one.tries + 1,
+                evicted=gone,
+                next_try=after(now, retry),
+                error="" if gone else outcome.error,
+            )
+        )
+    return replace(deletion, pods=tuple(pods)), tuple(emitted), accepted

@@ -1,0 +1,1 @@
+"""Which nodes are unneeded now, and why the others are not."""

@@ -1,0 +1,132 @@
+"""How much of a node its pods ask for.
+
+Source: Cluster Autoscaler, simulator/utilization: the larger of CPU and memory requests over
+allocatable, in doubles; on GPU nodes the GPU alone; on nodes with devices of their own the fullest pool.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+
+import msgspec
+
+from kubetide.nodes.facts.nodes import GPU_RESOURCE
+from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
+from kubetide.nodes.scale_down.pods import is_long_terminating
+from kubetide.nodes.scale_down.unneeded.device_utilization import UtilizationError, fullest_pool
+from kubetide.objects.node import Node
+from kubetide.objects.pod import Pod
+from kubetide.objects.resource import ResourceSlice
+from kubetide.scheduling import classify_unbound, node_allocatable
+from kubetide.scheduling.devices.offers import DeviceId
+from kubetide.units.time import Instant
+
+__all__ = ["Utilization", "UtilizationError", "go_float", "has_gpu", "requests_of", "utilization_of"]
+
+_Requests = list[Mapping[str, int]]
+
+
+class Utilization(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Shares of what the node offers; ``value`` is that of ``resource``, the one that counts."""
+
+    cpu: float = 0.0
+    memory: float = 0.0
+    gpu: float = 0.0
+    dra: float = 0.0
+    resource: str = ""
+    value: float = 0.0
+
+    def __str__(self) -> str:
+        """As upstream's event prints it: ``{cpu memory gpu dra resource value}``."""
+        numbers = " ".join(go_float(number) for number in (self.cpu, self.memory, self.gpu, self.dra))
+        return f"{{{numbers} {self.resource} {go_float(self.value)}}}"
+
+
+def has_gpu(node: Node, gpu_label: str) -> bool:
+    """Return whether the node is a GPU node: by the cloud's label, or because it offers GPUs."""
+    return _has_gpu(node, gpu_label, node_allocatable(node))
+
+
+def _has_gpu(node: Node, gpu_label: str, offered: Mapping[str, int]) -> bool:
+    labelled = bool(gpu_label) and gpu_label in (node.metadata.labels or {})
+    return labelled or offered.get(GPU_RESOURCE, 0) > 0
+
+
+def requests_of(pod: Pod) -> Mapping[str, int]:
+    """Return what the pod asks for."""
+    return classify_unbound(pod).requests
+
+
+def utilization_of(
+    node: Node,
+    pods: Sequence[Pod],
+    now: Instant,
+    *,
+    gpu_label: str = "",
+    ignore_daemon_sets: bool = False,
+    ignore_mirror_pods: bool = False,
+    requests: Sequence[Mapping[str, int]] | None = None,
+    slices: Sequence[ResourceSlice] = (),
+    held: Collection[DeviceId] = (),
+) -> Utilization:
+    """Return the node's utilization.
+
+    Pods that should be gone by now are left out. What is ignored is taken off the requests and off
+    what the node offers. ``requests`` is what each pod asks for, where that is known already;
+    ``slices`` are the node's own, as ``local_slices`` gives them, and ``held`` devices that claims of its
+    pods have.
+
+    Raises: UtilizationError when the node offers no CPU or no memory, or lacks slices of a pool.
+    """
+    offered = node_allocatable(node)
+    used: _Requests = []
+    left_out: _Requests = []
+    gpu_node = _has_gpu(node, gpu_label, offered)
+    ignores = (ignore_daemon_sets or ignore_mirror_pods) and not gpu_node
+    asked = map(requests_of, pods) if requests is None else requests
+    for pod, wanted in zip(pods, asked, strict=True):
+        if ignores and (
+            (ignore_daemon_sets and is_daemon_set_pod(pod)) or (ignore_mirror_pods and is_mirror_pod(pod))
+        ):
+            left_out.append(wanted)
+        elif pod.metadata.deletion_timestamp is None or not is_long_terminating(pod, now):
+            used.append(wanted)
+    if gpu_node:
+        # A GPU that cannot be allocated yet is not in use.
+        gpu = _share(GPU_RESOURCE, offered, used, []) if offered.get(GPU_RESOURCE, 0) else 0.0
+        return Utilization(gpu=gpu, resource=GPU_RESOURCE, value=gpu)
+    if slices:
+        pool, full = fullest_pool(slices, held)
+        return Utilization(dra=full, resource=pool, value=full)
+    for resource in ("cpu", "memory"):
+        if not offered.get(resource, 0):
+            raise UtilizationError(
+                f"node {node.metadata.name}: status.allocatable offers no {resource}, "
+                "so its utilization is unknown; the kubelet must report it"
+            )
+    cpu = _share("cpu", offered, used, left_out)
+    memory = _share("memory", offered, used, left_out)
+    if cpu > memory:
+        return Utilization(cpu=cpu, memory=memory, resource="cpu", value=cpu)
+    return Utilization(cpu=cpu, memory=memory, resource="memory", value=memory)
+
+
+def _share(resource: str, offered: Mapping[str, int], used: _Requests, left_out: _Requests) -> float:
+    # Upstream divides milli values, also of memory; thousandfold on both sides keeps its rounding.
+    scale = 1 if resource == "cpu" else 1000
+    requested = sum([requests.get(resource, 0) for requests in used]) * scale
+    ignored = sum(requests.get(resource, 0) for requests in left_out)
+    total = (offered[resource] - ignored) * scale
+    if total == 0:
+        return math.inf if requested else 0.0
+    return float(requested) / float(total)
+
+
+def go_float(number: float) -> str:
+    """Print a double as Go's ``%v``: the shortest text that reads back the same, ``1e-05`` below 1e-4."""
+    if math.isinf(number):
+        return "+Inf" if number > 0 else "-Inf"
+    if number == int(number) and abs(number) < 1e21:
+        return str(int(number))
+    return repr(number)

@@ -1,0 +1,37 @@
+"""What may still be added to the cluster, as a tick sees it."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from kubetide.nodes.capacity.quotas import quotas_of
+from kubetide.nodes.facts.node_capacity import gpus_of
+from kubetide.nodes.facts.nodes import GPU_RESOURCE
+from kubetide.nodes.scale_up.increase.limits import Headroom
+from kubetide.nodes.scale_up.tick import Tick
+from kubetide.nodes.state import State
+from kubetide.objects.node import Node
+
+
+def headroom_of(state: State, tick: Tick) -> Headroom:
+    """Return the headroom over all nodes, those on their way included."""
+    nodes = [state.snapshot.node(name) for name in state.snapshot.node_names]
+    expected = [with_expected_gpus(state, tick, node) for node in nodes]
+    return Headroom(state.settings, expected, quotas_of(state))
+
+
+def with_expected_gpus(state: State, tick: Tick, node: Node) -> Node:
+    """Return the node; one whose driver has not shown its GPUs yet with those of its group's template.
+
+    Source: Cluster Autoscaler, the custom resources of a node for its resource limits.
+    """
+    label = state.settings.gpu_label
+    if not state.settings.gpu_total or not (kinds := gpus_of(node, label)) or any(kinds.values()):
+        return node
+    group = state.group_of(node.metadata.name) if node.metadata.name in state.nodes else None
+    template = tick.templates.get(group) if group is not None else None
+    if template is None:
+        return node
+    expected = (template.node.status.allocatable or {}).get(GPU_RESOURCE, 0)
+    allocatable = {**(node.status.allocatable or {}), GPU_RESOURCE: expected}
+    return replace(node, status=replace(node.status, allocatable=allocatable))

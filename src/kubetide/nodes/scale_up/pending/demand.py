@@ -1,0 +1,315 @@
+"""Where demand comes from: one function a source, all asked in the order of ``SOURCES``.
+
+A source gives pods that want a place. Pods that do not exist yet are made from their workload's pod
+template; they are counted like pods, but get no events. A new source is one function and one line in
+``SOURCES``, or an entry point of the group ``kubetide.demand-sources`` of another package; ``settings.demand_sources`` says which are asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from msgspec.structs import replace
+
+from kubetide.nodes.capacity.buffers.inject import BUFFERS, placeholders
+from kubetide.nodes.facts.pods import (
+    consumes_request,
+    is_daemon_set_pod,
+    is_mirror_pod,
+    is_unschedulable,
+    name_to_be_created,
+)
+from kubetide.nodes.scale_down.pods import is_expendable
+from kubetide.nodes.scale_up.pending.injected_pods import INJECTED, injected_pods
+from kubetide.nodes.state import State
+from kubetide.objects.meta import Key, ObjectMeta, OwnerReference, controller_of
+from kubetide.objects.pod import Pod, PodSpec, PodStatus
+from kubetide.objects.workload import ReplicaSet
+from kubetide.plan.board import Intent, Workload, missing_replicas, percentile_95
+from kubetide.ports.plugins import Plugin, PluginGroup, PluginNotUsable
+from kubetide.units.time import Duration, Instant, after, minutes
+
+EXPECTED_BOOT = minutes(3)
+EXPECTED_START = minutes(1)
+
+_WITH_SETS = ("Deployment", "ReplicaSet")
+"""Of these the ReplicaSets say what a new pod looks like, also while there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A pod that wants a place; ``source`` names who asks, ``virtual`` that it does not exist yet."""
+
+    pod: Pod
+    source: str
+    virtual: bool = False
+
+
+def pending_pods(state: State, now: Instant) -> list[Asked]:
+    """Return the pods that the scheduler found no node for, in name order."""
+    del now
+    settings = state.settings
+    return [
+        Asked(pod, "pending")
+        for key, pod in sorted(state.pending.items())
+        if is_unschedulable(pod, settings)
+        and not is_expendable(pod, settings.expendable_pods_priority_cutoff)
+        and (settings.enable_provisioning_requests or not consumes_request(pod))
+    ]
+
+
+def drained_pods(state: State, now: Instant) -> list[Asked]:
+    """Return the pods of nodes that are being drained: their controllers will make them anew.
+
+    Source: Cluster Autoscaler, currently drained nodes: pods that a controller makes again, and that are not being
+    deleted yet: of those the new ones are there, and count by themselves.
+    """
+    del now
+    found = []
+    for name, deletion in sorted(state.memory.scale_down.deletions.items()):
+        if not deletion.drain or name not in state.nodes:
+            continue
+        for pod in state.snapshot.pods_on(name):
+            movable = not is_daemon_set_pod(pod) and not is_mirror_pod(pod)
+            staying = pod.metadata.deletion_timestamp is None
+            if movable and staying and controller_of(pod.metadata) is not None:
+                found.append(Asked(without_node(pod), "drain", virtual=True))
+    return sorted(found, key=lambda asked: (asked.pod.metadata.namespace, asked.pod.metadata.name))
+
+
+def proactive_pods(state: State, now: Instant) -> list[Asked]:
+    """Return the pods that controllers are still to make, with ``--enable-proactive-scaleup``."""
+    del now
+    return [Asked(pod, INJECTED, virtual=True) for pod in injected_pods(state)]
+
+
+def buffer_pods(state: State, now: Instant) -> list[Asked]:
+    """Return the placeholder pods of CapacityBuffers."""
+    del now
+    return [Asked(pod, BUFFERS, virtual=True) for pod in placeholders(state)]
+
+
+def intended_pods(state: State, now: Instant) -> list[Asked]:
+    """Return the replicas that the board announces and that do not exist yet.
+
+    Of several intents for a workload the largest that is due holds; one counts as due as early as its
+    nodes must be asked for (``lead_of``), until its own end. Replicas that are wanted for long after their
+    due time and do not come into being are given up (``intent_patience``). A workload without ReplicaSets, such
+    as a StatefulSet or a custom one, wants more of what its pods are now; without a pod nobody knows
+    what it wants.
+    """
+    wanted: dict[Workload, Intent] = {}
+    for intent in state.intents:
+        if intent.workload.kind == "HorizontalPodAutoscaler":
+            continue  # an autoscaler announces its target itself
+        if intent.due > now and intent.due > after(now, lead_of(state, intent)):
+            continue
+        if intent.until is not None and intent.until < now:
+            continue
+        best = wanted.get(intent.workload)
+        if best is None or intent.replicas > best.replicas:
+            wanted[intent.workload] = intent
+    if not wanted:
+        return []
+    found = []
+    sets = _sets_by_workload(state)
+    owners = _owners(state) if any(workload.kind not in _WITH_SETS for workload in wanted) else {}
+    since = state.memory.wanted_since
+    missing_now: dict[str, Instant] = {}
+    for workload in sorted(wanted):
+        own = sets.get(workload, ())
+        uids = [one.metadata.uid for one in own] or owners.get(workload, [])
+        existing = sum(state.held_pods.count_controlled_by(uid) for uid in uids)
+        missing = missing_replicas(wanted[workload].replicas, existing)
+        if not missing:
+            continue
+        name = f"{workload.kind}/{workload.namespace}/{workload.name}"
+        first = missing_now[name] = since.get(name, now)
+        if after(Instant(max(first, wanted[workload].due)), state.settings.intent_patience) < now:
+            continue
+        prototype = _prototype(state, workload, own, _pods_of(state, uids))
+        if prototype is not None:
+            found += [
+                Asked(_numbered(prototype, workload, at), wanted[workload].source, virtual=True)
+                for at in range(missing)
+            ]
+    state.memory.wanted_since = missing_now
+    return found
+
+
+def lead_of(state: State, intent: Intent) -> Duration:
+    """Return how long before its due time the nodes of an intent must be asked for.
+
+    That is the 95th percentile of the times from a request to the joining, of the slowest group, and of the start of
+    the workload's pods. What was never seen is taken to last ``EXPECTED_BOOT`` and ``EXPECTED_START``.
+    """
+    boot = max(
+        (percentile_95(times) for times in state.memory.join_times.values() if times), default=EXPECTED_BOOT
+    )
+    start = EXPECTED_START if intent.start is None else intent.start
+    return Duration(boot + start)
+
+
+Source = Callable[[State, Instant], list[Asked]]
+
+PLUGINS: Final = PluginGroup[Source](
+    name="kubetide.demand-sources",
+    setting="--demand-sources",
+    noun="demand source",
+    must="be a function of a state and a time",
+    fits=callable,
+)
+
+SOURCES: dict[str, Source] = {
+    "pending": pending_pods,
+    INJECTED: proactive_pods,
+    "drain": drained_pods,
+    BUFFERS: buffer_pods,
+    "intents": intended_pods,
+}
+"""By name; all but ``intents`` are always asked, and answer where their flags say so."""
+
+_ALWAYS = ("pending", INJECTED, "drain", BUFFERS)
+
+
+def check_sources(names: Sequence[str]) -> None:
+    """Raise ValueError for a source that does not exist."""
+    for name in names:
+        try:
+            source_of(name)
+        except PluginNotUsable as error:
+            known = ", ".join(SOURCES)
+            raise ValueError(
+                f"{PLUGINS.setting}: there is no source {name!r}; there are {known}; {error}"
+            ) from error
+
+
+def source_of(name: str) -> Source:
+    """Return a built-in source, or that of another package. Raises PluginNotUsable."""
+    return SOURCES[name] if name in SOURCES else named_source(name)[1]
+
+
+@cache
+def named_source(name: str) -> tuple[Plugin, Source]:
+    """Return the source of another package. Raises PluginNotUsable."""
+    return PLUGINS.load(name)
+
+
+def demand(state: State, now: Instant) -> list[Asked]:
+    """Return the pods of all sources that are on. Raises PluginNotUsable for a source that is not installed."""
+    names = (*_ALWAYS, *(name for name in state.settings.demand_sources if name not in _ALWAYS))
+    return [asked for name in names for asked in source_of(name)(state, now)]
+
+
+def workload_of(state: State, pod: Pod) -> Workload | None:
+    """Return the scalable object that a pod belongs to: its Deployment, or else its controller."""
+    owner = controller_of(pod.metadata)
+    if owner is None or owner.kind == "DaemonSet":
+        return None
+    namespace = pod.metadata.namespace
+    if owner.kind == "ReplicaSet":
+        replica_set = state.replica_sets.get((namespace, owner.name))
+        above = controller_of(replica_set.metadata) if replica_set else None
+        if above is not None:
+            return Workload(namespace, above.kind, above.name)
+    return Workload(namespace, owner.kind, owner.name)
+
+
+def _sets_by_workload(state: State) -> dict[Workload, list[ReplicaSet]]:
+    """Return the ReplicaSets of each workload, in name order; a ReplicaSet is a workload as well."""
+    found: dict[Workload, list[ReplicaSet]] = {}
+    for (namespace, name), replica_set in sorted(state.replica_sets.items(), key=_first):
+        found.setdefault(Workload(namespace, "ReplicaSet", name), []).append(replica_set)
+        owner = controller_of(replica_set.metadata)
+        if owner is not None:
+            found.setdefault(Workload(namespace, owner.kind, owner.name), []).append(replica_set)
+    return found
+
+
+def _owners(state: State) -> dict[Workload, list[str]]:
+    """Return the uids of the workloads that control pods themselves, in order of uid."""
+    found: dict[Workload, list[str]] = {}
+    for uid, namespace, owner in state.held_pods.controllers():
+        if owner.kind not in _WITH_SETS:
+            found.setdefault(Workload(namespace, owner.kind, owner.name), []).append(uid)
+    return found
+
+
+def _pods_of(state: State, uids: Sequence[str]) -> list[Pod]:
+    """Return the pods of these controllers that are not being deleted, in name order."""
+    found = [pod for uid in uids for pod in state.held_pods.controlled_by(uid)]
+    return sorted(found, key=lambda pod: pod.metadata.name)
+
+
+def _first(item: tuple[Key, ReplicaSet]) -> Key:
+    return item[0]
+
+
+def without_node(pod: Pod) -> Pod:
+    """Return the pod as it was before it had a node."""
+    return replace(pod, spec=replace(pod.spec, node_name=""), status=PodStatus(phase="Pending"))
+
+
+def _prototype(
+    state: State, workload: Workload, sets: Sequence[ReplicaSet], existing: list[Pod]
+) -> Pod | None:
+    """Return what a new replica will look like: like the newest there are, else as the template says."""
+    newest = max(sets, key=lambda item: item.metadata.creation_timestamp or "", default=None)
+    for pod in existing:
+        owner = controller_of(pod.metadata)
+        if newest is not None and owner is not None and owner.uid == newest.metadata.uid:
+            # A live pod shows what admission adds to the template: priority, tolerations.
+            return without_node(pod)
+    if newest is not None:
+        template = newest.spec.template
+        return _made(newest.metadata, "ReplicaSet", template.metadata, template.spec)
+    deployment = state.deployments.get((workload.namespace, workload.name))
+    if workload.kind == "Deployment" and deployment is not None:
+        template = deployment.spec.template
+        return _made(deployment.metadata, "Deployment", template.metadata, template.spec)
+    if workload.kind in _WITH_SETS or not existing:
+        return None
+    return without_node(
+        max(existing, key=lambda pod: (pod.metadata.creation_timestamp or "", pod.metadata.name))
+    )
+
+
+def _made(owner: ObjectMeta, kind: str, metadata: ObjectMeta, spec: PodSpec) -> Pod:
+    reference = OwnerReference(
+        api_version="apps/v1", kind=kind, name=owner.name, uid=owner.uid, controller=True
+    )
+    return Pod(
+        metadata=ObjectMeta(
+            name=owner.name,
+            namespace=owner.namespace,
+            labels=metadata.labels,
+            annotations=metadata.annotations,
+            owner_references=(reference,),
+        ),
+        spec=spec,
+    )
+
+
+def _numbered(pod: Pod, workload: Workload, number: int) -> Pod:
+    name = name_to_be_created(workload.name, number)
+    pod = _without_own_claims(pod)
+    return replace(pod, metadata=replace(pod.metadata, name=name, uid="", creation_timestamp=None))
+
+
+def _without_own_claims(pod: Pod) -> Pod:
+    """Return the pod without claims that were made for it alone: a new replica's are not there yet."""
+    volumes = pod.spec.volumes or ()
+    kept = tuple(
+        one
+        for one in volumes
+        if one.ephemeral is None
+        and not (
+            one.persistent_volume_claim is not None
+            # So a StatefulSet names them.
+            and one.persistent_volume_claim.claim_name == f"{one.name}-{pod.metadata.name}"
+        )
+    )
+    return pod if len(kept) == len(volumes) else replace(pod, spec=replace(pod.spec, volumes=kept or None))

@@ -1,0 +1,39 @@
+"""What scale-up says of demand that does not exist yet: replicas that are wanted, room that buffers keep."""
+
+from __future__ import annotations
+
+from kubetide.explain.reasons import Reason
+from kubetide.nodes.capacity.buffers.inject import BUFFERS
+from kubetide.nodes.facts.objects import key_of
+from kubetide.nodes.reasons import reason
+from kubetide.nodes.scale_up.tick import Wanted
+from kubetide.objects.meta import controller_of
+from kubetide.plan.board import Workload
+
+
+def intent_reasons(wanted: Wanted) -> list[Reason]:
+    """Say what other loops want that does not exist yet, by workload."""
+    missing: dict[tuple[Workload, str], int] = {}
+    for key, source in wanted.virtual.items():
+        workload = wanted.workloads.get(key)
+        if workload is not None and source not in {"drain", BUFFERS}:
+            missing[workload, source] = missing.get((workload, source), 0) + 1
+    return [
+        reason("IntentDemand", f"{one.kind}/{one.namespace}/{one.name}", source=source, missing=count)
+        for (one, source), count in sorted(missing.items())
+    ]
+
+
+def buffer_reasons(wanted: Wanted) -> list[Reason]:
+    """Say for how many placeholder pods of each buffer there is room, and for how many there is none."""
+    room: dict[str, list[int]] = {}
+    placed = ((pod, 0) for pod, _ in wanted.placed)
+    for pod, at in (*placed, *((pod, 1) for pod in wanted.pods)):
+        if wanted.virtual.get(key_of(pod)) == BUFFERS:
+            owner = controller_of(pod.metadata)
+            name = f"{pod.metadata.namespace}/{owner.name if owner is not None else ''}"
+            room.setdefault(name, [0, 0])[at] += 1
+    return [
+        reason("BufferDemand", name, pods=kept + missing, missing=missing)
+        for name, (kept, missing) in sorted(room.items())
+    ]

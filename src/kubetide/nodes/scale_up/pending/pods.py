@@ -1,0 +1,143 @@
+"""Filtering demand: what already fits, what is too new, what is left for new nodes.
+
+Source: Cluster Autoscaler's pod list processors, in their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from kubetide.nodes.facts.pods import consumes_request, is_daemon_set_pod, priority_of
+from kubetide.nodes.scale_up.pending.degradation import is_late
+from kubetide.nodes.scale_up.pending.demand import demand, workload_of
+from kubetide.nodes.scale_up.pending.injected_pods import INJECTED, within_limit
+from kubetide.nodes.scale_up.tick import Wanted
+from kubetide.nodes.state import State
+from kubetide.objects.pod import Pod
+from kubetide.scheduling import classify, hint_key
+from kubetide.scheduling.placement import Search
+from kubetide.units.time import Duration, Instant, after, parse_duration, parse_rfc3339, seconds
+
+SCALE_UP_DELAY_ANNOTATION = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"
+_NEW = seconds(2)
+_NEW_GPU = seconds(30)
+
+
+def demanded_pods(state: State, now: Instant, hints: Mapping[str, str], *, most: int | None = None) -> Wanted:
+    """Place what fits on the nodes of the snapshot (and leaves it there), and return what does not fit.
+
+    Called on a fork that holds the upcoming nodes.
+
+    Args:
+        state: The state.
+        now: The time.
+        hints: Nodes that are tried first, by ``hint_key`` of the pod; after them those of the tick before.
+        most: How many pods are looked at; where there are more, ``look_on`` goes on with them. None for all.
+    """
+    wanted = Wanted()
+    asked = demand(state, now)
+    if not asked:
+        state.memory.hints = {}
+        return wanted
+    for item in asked:
+        key = (item.pod.metadata.namespace, item.pod.metadata.name)
+        if item.virtual:
+            wanted.virtual[key] = item.source
+        workload = workload_of(state, item.pod)
+        if workload is not None:
+            wanted.workloads[key] = workload
+    state.phases.begin("filterOutSchedulable")
+    wanted.search = Search(
+        state.snapshot,
+        sorted((item.pod for item in asked), key=lambda pod: -priority_of(pod)),
+        hints={**state.memory.hints, **hints},
+        start=state.memory.rotation,
+        by_name=True,
+    )
+    wanted.begun = state.elapsed
+    look_on(state, wanted, now, most)
+    return wanted
+
+
+def look_on(state: State, wanted: Wanted, now: Instant, most: int | None) -> None:
+    """Look for places for the next pods; once all were looked at, or the time for it is over, sort out what is left."""
+    search = wanted.search
+    assert search is not None, "there are pods that were not looked at"
+    late = is_late(state, wanted.begun)
+    if not late and not search.go_on(most):
+        return
+    placements = search.result()
+    state.memory.rotation = placements.start
+    state.memory.hints = _hints_of(state, search.pods, state.memory.hints, placements.hints)
+    wanted.search = None
+    wanted.placed = list(placements.placed)
+    wanted.overflowing = placements.overflowing
+    wanted.unprocessed = len(placements.unprocessed)
+    state.phases.end("filterOutSchedulable")
+    injected = (key for key, source in wanted.virtual.items() if source == INJECTED)
+    unplaced = [pod for pod in placements.unplaced if not is_daemon_set_pod(pod)]
+    if state.settings.enable_provisioning_requests:
+        wanted.consumers = [pod for pod in unplaced if consumes_request(pod)]
+        unplaced = [pod for pod in unplaced if not consumes_request(pod)]
+    for pod in within_limit(state, unplaced, injected):
+        if is_too_new(pod, state, now):
+            wanted.too_new.append(pod)
+        else:
+            wanted.pods.append(pod)
+
+
+def _hints_of(
+    state: State, pods: Sequence[Pod], known: Mapping[str, str], placed: Mapping[str, str]
+) -> dict[str, str]:
+    """Return where each of the pods fitted now, or else the last time; nodes on their way have other names next time.
+
+    Source: Cluster Autoscaler, the hints of its scheduling simulator, kept from loop to loop.
+    """
+    found = {key: known[key] for key in map(hint_key, pods) if key in known} if known else {}
+    found.update((key, name) for key, name in placed.items() if name in state.nodes)
+    return dict(sorted(found.items()))
+
+
+def is_too_new(pod: Pod, state: State, now: Instant) -> bool:
+    """Return whether the pod's scale-up delay has not passed yet; at exactly the delay (0 too) it has not."""
+    delay = state.settings.new_pod_scale_up_delay
+    text = (pod.metadata.annotations or {}).get(SCALE_UP_DELAY_ANNOTATION)
+    if text:
+        with suppress(ValueError):  # upstream ignores what it cannot read
+            delay = Duration(max(delay, parse_duration(text)))
+    if pod.metadata.creation_timestamp is None:
+        return False
+    return after(parse_rfc3339(pod.metadata.creation_timestamp), delay) >= now
+
+
+def all_are_new(pods: list[Pod], state: State, now: Instant) -> bool:
+    """Return whether to wait for more pods: the oldest is younger than 2 s, or the oldest GPU pod than 30 s."""
+    if state.settings.bypassed_scheduler_names:
+        return False
+    oldest = [created for pod in pods if (created := _created(pod)) is not None]
+    with_gpu = [created for pod in pods if _asks_gpu(pod) and (created := _created(pod)) is not None]
+    if oldest and after(min(oldest), _NEW) > now:
+        return True
+    return bool(with_gpu) and after(min(with_gpu), _NEW_GPU) > now
+
+
+def _created(pod: Pod) -> Instant | None:
+    created = pod.metadata.creation_timestamp
+    return None if created is None else parse_rfc3339(created)
+
+
+def _asks_gpu(pod: Pod) -> bool:
+    containers = (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))
+    given = [*(one.resources.requests for one in containers), pod.spec.overhead]
+    # Few pods name one at all: only these are worth adding up.
+    named = any(name.endswith("/gpu") for amounts in given for name in amounts or ())
+    return named and any(name.endswith("/gpu") for name in classify(pod).requests)
+
+
+def kind_of(pod: Pod) -> str:
+    """Return a name for the pods that are alike: their controller's, or the pod's own."""
+    for owner in pod.metadata.owner_references or ():
+        if owner.controller:
+            return f"{pod.metadata.namespace}/{owner.kind}/{owner.name}"
+    return f"{pod.metadata.namespace}/Pod/{pod.metadata.name}"

@@ -1,0 +1,1 @@
+"""What a process is configured with, from files, variables and flags."""

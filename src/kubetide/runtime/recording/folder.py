@@ -1,0 +1,87 @@
+"""The folder that a run writes to: one run at a time, and nothing of an earlier one left in it.
+
+A run holds a lock on ``records/lock`` for as long as it lives; the operating system gives it back
+however the process ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kubetide.runtime.recording.records import RecordError
+
+REPORT, SUMMARY, TIMELINE = "report.html", "summary.json", "timeline.json"
+RESULTS = (REPORT, SUMMARY, TIMELINE)
+"""What a run leaves beside its records."""
+
+_TRIES = 2_000
+
+
+@contextmanager
+def claimed(folder: Path) -> Iterator[None]:
+    """Hold the folder for one run, and take the results of an earlier run out of it.
+
+    Raises: RecordError where another run holds it, or where it cannot be written.
+    """
+    lock = _lock_of(folder)
+    try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        file = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise RecordError(
+            f"cannot write under {folder}: {error.strerror}; choose another folder with --out"
+        ) from error
+    try:
+        _hold(file, folder)
+        for name in RESULTS:
+            (folder / name).unlink(missing_ok=True)
+        yield
+    finally:
+        os.close(file)
+
+
+def _hold(file: int, folder: Path) -> None:
+    # Who only asks whether a run is going on has the lock for a moment too; a run keeps it.
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.sched_yield()
+        else:
+            return
+    raise RecordError(
+        f"another run is writing to {folder}; wait for its end, or choose another folder with --out"
+    )
+
+
+def is_running(folder: Path) -> bool:
+    """Return whether a run holds the folder."""
+    try:
+        file = os.open(_lock_of(folder), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+    return False
+
+
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """Write a file under another name and return it its own when it is whole. Raises OSError."""
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        write(partial)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _lock_of(folder: Path) -> Path:
+    return folder / "records" / "lock"

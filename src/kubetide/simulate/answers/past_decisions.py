@@ -1,0 +1,100 @@
+"""What was decided about an object, out of the reasons of a loop's records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from kubetide.explain.reasons import Reason
+from kubetide.explain.records import Record
+from kubetide.loop import explaining
+from kubetide.runtime.recording.indexed_records import read_reasons
+from kubetide.simulate.answers.moments import StateAt
+from kubetide.simulate.outcome.marks import marks_for
+
+_AT_ONCE = 40
+"""Records that are looked through at once, from the newest on."""
+
+
+class PastDecision(NamedTuple):
+    """Something that was decided about the object, and why."""
+
+    record: Record
+    text: str
+    why: tuple[str, ...] = ()
+
+
+def decided_until(loop: str, state: StateAt, subject: str, most: int | None) -> tuple[PastDecision, ...]:
+    """Return what was decided about an object until a moment; ``most``: no more than are needed for so many before it."""
+    about, reasons = state.until.about(subject), _ReasonsAbout(loop, subject)
+    end = len(about)
+    found: list[PastDecision] = []
+    while True:
+        begin = 0 if most is None else max(0, end - _AT_ONCE)
+        said = read_reasons(loop, about[begin:end], reasons)
+        found = [*(one for record in said for one in _decided_about(record, subject)), *found]
+        distinct = _without_repeats(found)
+        # The first of a part may say again what stands before it, so there must be one more.
+        if begin == 0 or sum(one.record.now != state.last.now for one in distinct) > (most or 0):
+            return distinct
+        end = begin
+
+
+class _ReasonsAbout:
+    """Reads those reasons of a record that say what was decided about an object, and why.
+
+    Called with each reason as its JSON. Of a reason whose JSON does not hold the name nothing is needed, but for the why of
+    what was done to another object that it names, and for what spoke against others.
+    """
+
+    def __init__(self, loop: str, subject: str) -> None:
+        self._vocabulary = explaining(loop).vocabulary
+        self._subject = subject
+        self._name = msgspec.json.encode(subject)[1:-1]
+        self._decode = msgspec.json.Decoder(Reason).decode
+
+    def __call__(self, reasons: Sequence[bytes]) -> tuple[Reason, ...]:
+        mine = tuple([self._decode(one) for one in reasons if self._name in one])
+        if any(self._needs_others(one) for one in mine):
+            return tuple(map(self._decode, reasons))
+        return mine
+
+    def _needs_others(self, reason: Reason) -> bool:
+        vocabulary = self._vocabulary
+        if not vocabulary.is_action(reason):
+            return False
+        return reason.subject != self._subject or vocabulary.has_alternatives(reason)
+
+
+def _decided_about(record: Record, subject: str) -> list[PastDecision]:
+    """Return what the record says was done about the object (for a group: about its nodes too), and what names the pod."""
+    vocabulary = explaining(record.loop).vocabulary
+    found = []
+    for reason in record.reasons:
+        if _names(reason, subject):
+            found.append(PastDecision(record, vocabulary.text(reason)))
+        elif _is_about(reason, subject) and vocabulary.is_action(reason):
+            found += [PastDecision(record, mark.title, mark.why) for mark in marks_for(record, (reason,))]
+    return found
+
+
+def _is_about(reason: Reason, subject: str) -> bool:
+    if subject in {reason.subject, reason.fields.get("group"), reason.fields.get("pod")}:
+        return True
+    # A container of a VPA.
+    return "/" in subject and reason.subject.startswith(f"{subject}/")
+
+
+def _names(reason: Reason, subject: str) -> bool:
+    return reason.fields.get("pod") == subject
+
+
+def _without_repeats(decided: Sequence[PastDecision]) -> tuple[PastDecision, ...]:
+    """Leave out what only says again what was said before."""
+    kept: list[PastDecision] = []
+    for one in decided:
+        if not kept or kept[-1].text != one.text:
+            kept.append(one)
+    return tuple(kept)

@@ -1,0 +1,1 @@
+"""What came of a run: its timeline, marks, figures, invariants and summary."""

@@ -1,0 +1,83 @@
+"""Turns decision records into marks as they are written, and adds what else the run has to say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec.structs import replace
+
+from kubetide.explain.figures import FigureTable
+from kubetide.explain.reasons import Reason
+from kubetide.explain.records import Record, Recorder
+from kubetide.loop import explaining
+from kubetide.simulate.outcome.timeline import Mark
+
+
+class MarkingRecorder:
+    """Hands records on and tells of each decision that did something, with its why.
+
+    ``figures`` returns what is kept in the history of figures with the records of a loop, by its name.
+    """
+
+    def __init__(
+        self,
+        inner: Recorder,
+        on_mark: Callable[[Mark], None],
+        figures: Callable[[str], tuple[FigureTable, ...]] = lambda _: (),
+    ) -> None:
+        self._inner = inner
+        self._on_mark = on_mark
+        self._figures = figures
+
+    def wants_full(self, loop: str) -> bool:
+        """As the recorder behind says."""
+        return self._inner.wants_full(loop)
+
+    def write(self, record: Record, state: Iterable[bytes] | None = None) -> None:
+        """Hand the record on."""
+        for mark in marks_of(record):
+            self._on_mark(mark)
+        figures = self._figures(record.loop)
+        self._inner.write(replace(record, figures=(*record.figures, *figures)) if figures else record, state)
+
+
+def marks_of(record: Record) -> list[Mark]:
+    """Return a mark for each action among the record's reasons.
+
+    Its why are the other reasons of its subject, and for a purchase what spoke against other groups.
+    """
+    if not record.reasons:
+        return []
+    vocabulary = explaining(record.loop).vocabulary
+    return marks_for(record, [reason for reason in record.reasons if vocabulary.is_action(reason)])
+
+
+def marks_for(record: Record, actions: Sequence[Reason]) -> list[Mark]:
+    """Return a mark for each of these actions of a record, as ``marks_of``."""
+    if not actions:
+        return []
+    vocabulary = explaining(record.loop).vocabulary
+    subjects = {action.subject for action in actions}
+    why: dict[str, list[Reason]] = {}
+    for reason in record.reasons:
+        if reason.subject in subjects and not vocabulary.is_action(reason):
+            why.setdefault(reason.subject, []).append(reason)
+    return [
+        Mark(
+            at=record.now,
+            loop=record.loop,
+            subject=action.subject,
+            title=vocabulary.text(action),
+            why=tuple(
+                vocabulary.text(reason)
+                for reason in (
+                    *vocabulary.telling(why.get(action.subject, ())),
+                    *vocabulary.alternatives(action, record.reasons),
+                )
+            ),
+            change=vocabulary.change_of(action),
+            fruitless=vocabulary.is_fruitless(action),
+            code=action.code,
+        )
+        for action in actions
+    ]

@@ -1,0 +1,254 @@
+"""Watches a run from outside and keeps its timeline: one entry a sampling step.
+
+Counters follow the informers, so that a step costs the same whatever the size of the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from kubetide.embedded.cloud import GROUP_LABEL, EmbeddedCloud
+from kubetide.embedded.cloud.catalogue import GPU_RESOURCE
+from kubetide.embedded.load import ServiceLoad, ServiceResources, ServiceStep
+from kubetide.objects.meta import Key
+from kubetide.objects.node import Node, node_condition
+from kubetide.objects.pod import Pod, PodSpec, is_finished, pod_condition
+from kubetide.objects.workload import Deployment
+from kubetide.ports.clock import Clock
+from kubetide.scheduling import pod_requests
+from kubetide.simulate.outcome.kills import Kills
+from kubetide.simulate.outcome.timeline import NodeLife, ResourceTotals, ServiceSeries, Timeline
+from kubetide.units.quantity import milli
+from kubetide.units.time import Instant, to_seconds
+from kubetide.watching import Informer
+
+_RESOURCES = ("cpu", "memory", "pods", GPU_RESOURCE)
+"""What is summed up of the pods on nodes; CPU has a column of its own."""
+_NOTHING = (0,) * len(_RESOURCES)
+
+
+class Observer:
+    """Keeps ``timeline`` from the first step that ends after ``start`` on."""
+
+    def __init__(
+        self,
+        *,
+        start: Instant,
+        clock: Clock,
+        load: ServiceLoad,
+        cloud: EmbeddedCloud,
+        groups: Sequence[str],
+        pods: Informer[Pod],
+        nodes: Informer[Node],
+        deployments: Informer[Deployment],
+        on_sample: Callable[[Timeline], None] | None = None,
+    ) -> None:
+        names = [shown_name(service.namespace, service.name) for service in load.services]
+        self.timeline = Timeline(
+            start=Instant(start + load.step),
+            step_s=to_seconds(load.step),
+            services={name: ServiceSeries(name) for name in names},
+            nodes={name: [] for name in groups},
+            requested={name: [] for name in _RESOURCES[1:]},
+        )
+        self._start = start
+        self._load = load
+        self._series = [
+            (
+                (service.namespace, service.name),
+                self.timeline.services[shown_name(service.namespace, service.name)],
+            )
+            for service in load.services
+        ]
+        self._cloud = cloud
+        self._spent_before: float | None = None
+        self._deployments = deployments
+        self._on_sample = on_sample
+        self._counts = _Counts(groups)
+        self._lives = _NodeLives(self.timeline.node_lives, clock)
+        for key, pod in pods.objects.items():
+            self._counts.pod_changed(key, None, pod)
+        for node_key, node in nodes.objects.items():
+            self._counts.node_changed(node_key, None, node)
+            self._lives.node_changed(node_key, None, node)
+        self._kills = Kills(
+            [(one, series) for one, (_, series) in zip(load.services, self._series, strict=True)]
+        )
+        pods.on_change(self._counts.pod_changed)
+        pods.on_change(self._kills.pod_changed)
+        nodes.on_change(self._counts.node_changed)
+        nodes.on_change(self._lives.node_changed)
+        load.on_step(self._sample)
+
+    def begin(self) -> None:
+        """Start the account: what was spent and started before does not count."""
+        self._spent_before = self._cloud.spent()
+        self._counts.starts = self._counts.evictions = 0
+
+    def _sample(self, end: Instant, step: ServiceStep) -> None:
+        if end <= self._start:
+            return
+        line, counts, deployments = self.timeline, self._counts, self._deployments.objects
+        # As lists, because an array gives its elements one by one slowly.
+        columns = (
+            step.offered,
+            step.capacity,
+            step.asked,
+            step.queue,
+            step.latency,
+            step.existing,
+            step.ready,
+        )
+        broken = step.violated.tolist(), step.violated_own_step.tolist()
+        rows = zip(*(column.tolist() for column in columns), *broken, strict=True)
+        for (key, series), row in zip(self._series, rows, strict=True):
+            offered, capacity, asked, queue, latency, existing, ready, violated, own_step = row
+            series.offered.append(round(offered, 4))
+            series.capacity.append(round(capacity, 4))
+            series.asked.append(round(asked, 4))
+            series.queue.append(round(queue, 2))
+            series.latency.append(round(latency, 5))
+            series.existing.append(existing)
+            series.ready.append(ready)
+            series.violated.append(violated)
+            series.violated_own_step.append(own_step)
+            deployment = deployments.get(key)
+            wanted = existing if deployment is None else deployment.spec.replicas
+            series.wanted.append(1 if wanted is None else wanted)
+        if step.resources is not None:
+            for number, (_, series) in enumerate(self._series):
+                _add(series.resources, step.resources, number)
+        line.pending.append(len(counts.pending))
+        for group, ready in counts.ready_nodes.items():
+            # A group that was created in the middle of the run had no nodes before.
+            line.nodes.setdefault(group, [0] * (len(line.pending) - 1)).append(ready)
+        cpu, *others = counts.requested
+        line.cpu_requested.append(cpu / 1000)
+        for column, amount in zip(line.requested.values(), others, strict=True):
+            column.append(amount)
+        line.cpu_used.append(round(self._load.cpu_used_milli / 1000, 3))
+        line.cpu_allocatable.append(counts.allocatable_milli / 1000)
+        line.cost.append(round(self._cloud.spent() - (self._spent_before or 0.0), 6))
+        line.pod_starts, line.evictions = counts.starts, counts.evictions
+        if self._on_sample is not None:
+            self._on_sample(line)
+
+
+def shown_name(namespace: str, name: str) -> str:
+    """Return the name of a service that a reader meets: with the namespace where it is not the default one."""
+    return name if namespace == "default" else f"{namespace}/{name}"
+
+
+class _NodeLives:
+    """Notes when nodes come and go."""
+
+    def __init__(self, lives: list[NodeLife], clock: Clock) -> None:
+        self._lives = lives
+        self._clock = clock
+        self._there: dict[Key, NodeLife] = {}
+
+    def node_changed(self, key: Key, old: Node | None, new: Node | None) -> None:
+        if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
+            self._there.pop(key).deleted = self._clock.now()
+            old = None
+        if old is None and new is not None:
+            group = (new.metadata.labels or {}).get(GROUP_LABEL, "")
+            life = self._there[key] = NodeLife(new.metadata.name, group, self._clock.now())
+            self._lives.append(life)
+
+
+def _add(totals: ResourceTotals, step: ServiceResources, number: int) -> None:
+    """Add what one service asked for and used in a step."""
+    totals.wanted_cpu += float(step.wanted_cpu[number])
+    totals.withheld_cpu += float(step.withheld_cpu[number])
+    totals.requested_cpu += float(step.requested_cpu[number])
+    totals.unused_cpu += float(step.unused_cpu[number])
+    totals.requested_memory += float(step.requested_memory[number])
+    totals.unused_memory += float(step.unused_memory[number])
+
+
+class _Counts:
+    """Counters of pods and nodes, moved by each change."""
+
+    def __init__(self, groups: Sequence[str]) -> None:
+        self.pending: dict[Key, None] = {}
+        self.requested = [0] * len(_RESOURCES)
+        """Of each resource, in base units."""
+        self._requests: dict[Key, tuple[PodSpec, tuple[int, ...]]] = {}
+        """Of the pods that count: what their spec asks for."""
+        self.allocatable_milli = 0
+        self.ready_nodes = dict.fromkeys(groups, 0)
+        self.starts = 0
+        self.evictions = 0
+
+    def pod_changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
+        if old is not None and new is not None and _is_evicted(new) and not _is_evicted(old):
+            self.evictions += 1
+        if (
+            old is not None
+            and new is not None
+            and old.spec.node_name == new.spec.node_name
+            and old.status.phase == new.status.phase
+            and old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
+        ):
+            self._count_start(old, new)
+            return
+        self._count_requests(key, new)
+        if (
+            new is not None
+            and not new.spec.node_name
+            and not is_finished(new)
+            and not new.metadata.deletion_timestamp
+        ):
+            self.pending[key] = None
+        else:
+            self.pending.pop(key, None)
+        self._count_start(old, new)
+
+    def _count_requests(self, key: Key, pod: Pod | None) -> None:
+        spec, before = self._requests.pop(key, (None, _NOTHING))
+        amounts = _NOTHING
+        if pod is not None and _counts(pod):
+            amounts = before if pod.spec is spec else _amounts(pod)
+            self._requests[key] = pod.spec, amounts
+        if amounts is not before:
+            for at, (more, less) in enumerate(zip(amounts, before, strict=True)):
+                self.requested[at] += more - less
+
+    def _count_start(self, old: Pod | None, new: Pod | None) -> None:
+        if new is not None and _is_ready(new) and (old is None or not _is_ready(old)):
+            self.starts += 1
+
+    def node_changed(self, _key: Key, old: Node | None, new: Node | None) -> None:
+        for node, sign in ((old, -1), (new, 1)):
+            if node is None or not _is_node_ready(node):
+                continue
+            self.allocatable_milli += sign * milli(str((node.status.allocatable or {}).get("cpu", 0)))
+            group = (node.metadata.labels or {}).get(GROUP_LABEL)
+            if group is not None:
+                self.ready_nodes[group] = self.ready_nodes.get(group, 0) + sign
+
+
+def _amounts(pod: Pod) -> tuple[int, ...]:
+    asked = {**pod_requests(pod), "pods": 1}
+    return tuple(asked.get(name, 0) for name in _RESOURCES)
+
+
+def _counts(pod: Pod) -> bool:
+    return bool(pod.spec.node_name) and not is_finished(pod)
+
+
+def _is_evicted(pod: Pod) -> bool:
+    """Return whether the Eviction API asked the pod to go."""
+    condition = pod_condition(pod, "DisruptionTarget")
+    return condition is not None and condition.reason == "EvictionByEvictionAPI"
+
+
+def _is_ready(pod: Pod) -> bool:
+    condition = pod_condition(pod, "Ready")
+    return condition is not None and condition.status == "True"
+
+
+def _is_node_ready(node: Node) -> bool:
+    condition = node_condition(node, "Ready")
+    return condition is not None and condition.status == "True"

@@ -1,0 +1,129 @@
+"""What could not scale, at the end of a run: the set-up is at fault, and no time would mend it.
+
+Each is a notice of the summary and the report, and with ``--strict`` the run's exit status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kubetide.embedded.apiserver.store.request import Request
+from kubetide.nodes.controller import NodesController
+from kubetide.nodes.explain.answers import explain_pod
+from kubetide.objects.hpa import HorizontalPodAutoscaler
+from kubetide.objects.kinds import HPAS
+from kubetide.objects.meta import Condition, controller_of
+from kubetide.objects.pod import Pod, is_finished, pod_condition
+from kubetide.simulate.scenarios.build import Manifests
+from kubetide.units.time import Duration, Instant, between, format_rfc3339, minutes, parse_rfc3339
+
+if TYPE_CHECKING:
+    from kubetide.simulate.world import World
+
+_LEAST = minutes(5)
+"""What has lasted for less may still be on its way."""
+_MOST = 5
+"""Owners of waiting pods that are explained; each is decided again for all groups."""
+_MEANT = frozenset({"ScalingDisabled"})
+"""Reasons of an HPA that does not scale because somebody wants it so."""
+
+
+def stuck(world: World, manifests: Manifests) -> tuple[str, ...]:
+    """Return a sentence for each thing that cannot scale: HPAs, pods without a node, objects whose owner is missing."""
+    now = min(world.clock.now(), world.end)
+    least = min(_LEAST, Duration(between(world.start, now) // 2))
+    return (*owners_missing(manifests), *_hpas(world, now, least), *_pods(world, now, least))
+
+
+def owners_missing(manifests: Manifests) -> Iterator[str]:
+    """Yield a sentence for each object that is deleted at once, as its owner is not there."""
+    for kind, json in manifests:
+        metadata = json["metadata"]
+        for owner in metadata.get("ownerReferences") or ():
+            name = f"{metadata.get('namespace') or 'default'}/" if kind.namespaced else ""
+            yield (
+                f"{kind.kind} {name}{metadata.get('name')}: its owner {owner.get('kind')} {owner.get('name')} (uid "
+                f"{owner.get('uid')}) is not there, so it is deleted as Kubernetes deletes it; leave metadata.ownerReferences "
+                "out"
+            )
+
+
+def _hpas(world: World, now: Instant, least: Duration) -> Iterator[str]:
+    for hpa in hpas_of(world):
+        failed = next((one for one in hpa.status.conditions or () if _is_lasting(one, now, least)), None)
+        if failed is None:
+            continue
+        name = f"{hpa.metadata.namespace}/{hpa.metadata.name}"
+        yield (
+            f"HorizontalPodAutoscaler {name}: has not scaled since {_time(failed.last_transition_time)}: {failed.reason}: "
+            f"{failed.message} (ask: kubetide explain hpa {name})"
+        )
+
+
+def hpas_of(world: World) -> list[HorizontalPodAutoscaler]:
+    """Return the HPAs that are there."""
+    listing = world.cluster.rest.handle(Request("list", HPAS)).listing or ()
+    return [revision.read_as(HorizontalPodAutoscaler) for revision in listing]
+
+
+def _is_lasting(condition: Condition, now: Instant, least: Duration) -> bool:
+    return (
+        condition.type in ("AbleToScale", "ScalingActive")
+        and condition.status == "False"
+        and condition.reason not in _MEANT
+        and condition.last_transition_time is not None
+        and between(parse_rfc3339(condition.last_transition_time), now) >= least
+    )
+
+
+def _pods(world: World, now: Instant, least: Duration) -> Iterator[str]:
+    waiting: dict[str, list[Pod]] = {}
+    for _, pod in sorted(world.pods.objects.items()):
+        since = pod.metadata.creation_timestamp
+        if (
+            not pod.spec.node_name
+            and not is_finished(pod)
+            and pod.metadata.deletion_timestamp is None
+            and since is not None
+            and between(parse_rfc3339(since), now) >= least
+        ):
+            waiting.setdefault(_owner(pod), []).append(pod)
+    for owner, pods in list(waiting.items())[:_MOST]:
+        first = min(pods, key=lambda pod: pod.metadata.creation_timestamp or "")
+        name = f"{first.metadata.namespace}/{first.metadata.name}"
+        number = f"{len(pods)} {'pod' if len(pods) == 1 else 'pods'}"
+        yield (
+            f"{owner}: {number} without a node, the first since {_time(first.metadata.creation_timestamp)}: "
+            f"{_why(world, first)} (ask: kubetide explain pod {name})"
+        )
+    if len(waiting) > _MOST:
+        yield f"pods of {len(waiting) - _MOST} other owners are without a node as well"
+
+
+def _owner(pod: Pod) -> str:
+    owner = controller_of(pod.metadata)
+    if owner is None:
+        return f"Pod {pod.metadata.namespace}/{pod.metadata.name}"
+    return f"{owner.kind} {pod.metadata.namespace}/{owner.name}"
+
+
+def _why(world: World, pod: Pod) -> str:
+    """Return why a pod waits: what the groups say to it, or else what the scheduler says."""
+    state = next((one.loop.state for one in world.loops if isinstance(one.loop, NodesController)), None)
+    key = (pod.metadata.namespace, pod.metadata.name)
+    if state is not None and key in state.pods:
+        found = explain_pod(state, key, world.clock.now())
+        refused = dict.fromkeys(group.why for group in found.groups if group.why)
+        if found.status == "refused":
+            return f"{'; '.join(refused)}. {found.sentence}"
+        if found.status in ("helped", "waits", "fits"):
+            return found.sentence
+    condition = pod_condition(pod, "PodScheduled")
+    return (
+        condition.message if condition is not None and condition.message else "the scheduler has not said why"
+    )
+
+
+def _time(text: str | None) -> str:
+    return format_rfc3339(parse_rfc3339(text)) if text else "the beginning"

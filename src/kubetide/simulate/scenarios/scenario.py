@@ -1,0 +1,137 @@
+"""Reads a scenario file and says everything that is wrong with it at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from kubetide.objects.yaml_reading import Document, YamlError, read_documents
+from kubetide.runtime.timing.clock import machine_time
+from kubetide.simulate.scenarios.catalog import with_catalog_types
+from kubetide.simulate.scenarios.rules import check_scenario
+from kubetide.simulate.scenarios.spec import (
+    FAULT_KINDS,
+    BurstSpec,
+    DailySpec,
+    DurationRange,
+    ExternalMetricSpec,
+    FaultSpec,
+    InstanceTypeSpec,
+    LoadSpec,
+    NodeGroupSpec,
+    PodTimes,
+    Scenario,
+    ScenarioError,
+    ServiceSpec,
+    ShowSpec,
+    TaintSpec,
+    parse_range,
+    parse_time_of_day,
+    start_of,
+)
+from kubetide.simulate.scenarios.structure import structure_problems
+from kubetide.units.time import format_rfc3339
+
+NOW = "now"
+"""As ``start``: when the scenario is read."""
+
+__all__ = [
+    "FAULT_KINDS",
+    "NOW",
+    "BurstSpec",
+    "DailySpec",
+    "DurationRange",
+    "ExternalMetricSpec",
+    "FaultSpec",
+    "InstanceTypeSpec",
+    "LoadSpec",
+    "NodeGroupSpec",
+    "PodTimes",
+    "Scenario",
+    "ScenarioError",
+    "ServiceSpec",
+    "ShowSpec",
+    "TaintSpec",
+    "load_scenario",
+    "load_unchecked",
+    "parse_range",
+    "parse_time_of_day",
+    "start_of",
+]
+
+
+def load_scenario(path: Path, *, trace: Path | None = None) -> Scenario:
+    """Read and check a scenario file, and the manifests it names; traces are read when it runs.
+
+    A ``start`` of ``now`` becomes the machine's time.
+
+    Args:
+        path: The YAML file; what it names lies beside it.
+        trace: A trace that takes the place of the load of the first service.
+    Raises: ScenarioError with a line for each problem, naming file, line, field and fix; CatalogError.
+    """
+    document, scenario = _read(path)
+    if scenario.start == NOW:
+        scenario = msgspec.structs.replace(scenario, start=format_rfc3339(machine_time()))
+    if trace is not None:
+        scenario = _with_trace(path, scenario, trace)
+    scenario = with_catalog_types(path.parent, scenario)
+    check_scenario(path, document, scenario)
+    return scenario
+
+
+def load_unchecked(path: Path) -> Scenario:
+    """Read a scenario file as it is, whatever its content. Raises ScenarioError where its form is wrong."""
+    return _read(path)[1]
+
+
+def _read(path: Path) -> tuple[Document, Scenario]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ScenarioError(f"{path}: cannot be read: {error.strerror}; check the path") from error
+    except UnicodeDecodeError as error:
+        raise ScenarioError(f"{path}: not UTF-8 text (byte {error.start}); save it as UTF-8") from error
+    document = _document(path, text)
+    return document, _convert(path, document)
+
+
+def _document(path: Path, text: str) -> Document:
+    try:
+        documents = list(read_documents(text))
+    except YamlError as error:
+        raise ScenarioError(f"{path} line {error.line}: not valid YAML: {error.detail}") from error
+    if len(documents) > 1:
+        raise ScenarioError(
+            f"{path} line {documents[1].line}: a second document begins; a scenario is one: "
+            "put manifests under `manifests`"
+        )
+    if not documents or not isinstance(documents[0].value, dict):
+        raise ScenarioError(
+            f"{path}: a scenario is one YAML mapping with `name`, `nodeGroups`, `services` ...; this is not one"
+        )
+    return documents[0]
+
+
+def _convert(path: Path, document: Document) -> Scenario:
+    lines = [
+        f"{path} line {document.line_of(field)}: {shown or 'the top level'}: {text}"
+        for field, shown, text in structure_problems(document.value)
+    ]
+    if lines:
+        raise ScenarioError("\n".join(lines))
+    try:
+        return msgspec.convert(document.value, Scenario, strict=True)
+    except msgspec.ValidationError as error:
+        raise ScenarioError(f"{path}: {error}") from error
+
+
+def _with_trace(path: Path, scenario: Scenario, trace: Path) -> Scenario:
+    if not scenario.services:
+        raise ScenarioError(f"{path}: services: empty, so a trace has nothing to drive; add a service")
+    if not trace.is_file():
+        raise ScenarioError(f"--trace: there is no file {trace}; check the path")
+    first, *others = scenario.services
+    load = msgspec.structs.replace(first.load, trace=str(trace.resolve()), daily=None)
+    return msgspec.structs.replace(scenario, services=(msgspec.structs.replace(first, load=load), *others))

@@ -1,0 +1,1 @@
+"""What the containers of a pod may get: policies, LimitRanges, ratios, start-up boosts."""

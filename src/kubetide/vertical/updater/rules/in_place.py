@@ -1,0 +1,150 @@
+"""The state machine of a resize in place: may a pod be resized now, does it wait, or is it given up?
+
+A resize that is under way shows as a condition of the pod: ``PodResizePending`` (Deferred: the node is full now;
+Infeasible: it can never hold it) or ``PodResizeInProgress`` (with the reason Error where it fails).
+
+Source: vertical-pod-autoscaler 1.8.1, pkg/updater/restriction; KEP-1287.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from kubetide.objects.meta import Condition
+from kubetide.objects.pod import Pod
+from kubetide.objects.vpa import IN_PLACE
+from kubetide.units.quantity import Quantity, QuantityError
+from kubetide.units.time import Instant, between, hours, minutes
+from kubetide.vertical.resources.capping import Capped
+from kubetide.vertical.updater.memory import Memory, Targets
+from kubetide.vertical.updater.rules.groups import Group, uid_of
+
+Decision = Literal["approved", "deferred", "evict", "infeasible", "skipped"]
+
+DEFERRED_PATIENCE: Final = minutes(5)
+IN_PROGRESS_PATIENCE: Final = hours(1)
+
+_PENDING, _IN_PROGRESS = "PodResizePending", "PodResizeInProgress"
+
+
+def resize_condition(pod: Pod) -> Condition | None:
+    """Return the condition of a resize under way, None without one; the first of the two kinds decides."""
+    for condition in pod.status.conditions or ():
+        if condition.type in {_PENDING, _IN_PROGRESS}:
+            return condition if condition.status == "True" else None
+    return None
+
+
+def restarts_container(pod: Pod) -> bool:
+    """Return whether a resize restarts a container."""
+    return any(
+        policy.restart_policy == "RestartContainer"
+        for container in pod.spec.containers or ()
+        for policy in container.resize_policy or ()
+    )
+
+
+def decide_in_place(
+    pod: Pod,
+    group: Group | None,
+    targets: Mapping[str, Capped] | None,
+    memory: Memory,
+    now: Instant,
+    *,
+    mode: str,
+    skip_budget: bool,
+) -> tuple[Decision, str]:
+    """Return what happens to a pod in an in-place mode, and why.
+
+    Notes in ``memory`` when a resize under way was first seen.
+
+    Args:
+        group: None if the pod may not be changed.
+        targets: Recommendations by container; None without any.
+        skip_budget: Whether a resize that restarts nothing needs no budget.
+    """
+    if group is None:
+        return "deferred", "NoGroup"
+    if pod.status.phase == "Pending":
+        return "deferred", "Pending"
+    if targets is None:
+        return "deferred", "NoRecommendation"
+    if mode == IN_PLACE:
+        before = memory.infeasible.get(uid_of(pod))
+        if before is not None and not _is_lower(targets, before):
+            return "skipped", "InfeasibleBefore"
+    condition = resize_condition(pod)
+    if condition is not None:
+        if mode == IN_PLACE:
+            return _under_way(condition)
+        return _or_recreate(pod, group, memory, now)
+    if skip_budget and not restarts_container(pod):
+        return "approved", "Queued"
+    if group.has_budget():
+        return "approved", "Queued"
+    return "deferred", "NoBudget"
+
+
+def _under_way(condition: Condition) -> tuple[Decision, str]:
+    """Mode InPlace waits, whatever happens; only an infeasible resize is remembered."""
+    if condition.type == _PENDING:
+        if condition.reason == "Infeasible":
+            return "infeasible", "ResizeInfeasible"
+        known = condition.reason == "Deferred"
+        return "deferred", "ResizeDeferred" if known else "ResizeUnknown"
+    if condition.reason == "Error":
+        return "deferred", "ResizeError"
+    known = not (condition.reason or condition.message)
+    return "deferred", "ResizeInProgress" if known else "ResizeUnknown"
+
+
+def _or_recreate(pod: Pod, group: Group, memory: Memory, now: Instant) -> tuple[Decision, str]:
+    why = given_up(pod, group, memory, now)
+    if why:
+        return "evict", why
+    return "deferred", "ResizeWaits"
+
+
+def given_up(pod: Pod, group: Group, memory: Memory, now: Instant) -> str:
+    """Return why a resize under way is given up for an eviction, empty while it is waited for."""
+    since = memory.attempts.setdefault(uid_of(pod), now)
+    if not group.has_budget():
+        return ""
+    for condition in pod.status.conditions or ():
+        if condition.type == _PENDING:
+            if condition.reason == "Infeasible":
+                return "ResizeInfeasible"
+            if condition.reason != "Deferred":
+                return "ResizeUnknown"
+            if between(since, now) > DEFERRED_PATIENCE:
+                return "ResizeDeferred"
+        elif condition.type == _IN_PROGRESS:
+            if condition.reason == "Error":
+                return "ResizeError"
+            if condition.reason or condition.message:
+                return "ResizeUnknown"
+            if between(since, now) > IN_PROGRESS_PATIENCE:
+                return "ResizeInProgress"
+    return ""
+
+
+def targets_of(capped: Mapping[str, Capped]) -> Targets:
+    """Return recommendations as they are remembered."""
+    return {
+        name: {resource: str(amount) for resource, amount in one.target.items()}
+        for name, one in capped.items()
+    }
+
+
+def _is_lower(targets: Mapping[str, Capped], before: Targets) -> bool:
+    """Return whether a target is lower than the remembered one."""
+    for name, one in targets.items():
+        for resource, amount in one.target.items():
+            known = before.get(name, {}).get(resource)
+            try:
+                if known is not None and amount < Quantity.parse(known):
+                    return True
+            except QuantityError:
+                continue
+    return False

@@ -1,0 +1,392 @@
+"""The pods of one VPA in one loop: who is evicted or resized, in which order, and within which budget."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kubetide.objects.base import Json
+from kubetide.objects.meta import Key
+from kubetide.objects.pod import Pod
+from kubetide.objects.vpa import (
+    IN_PLACE,
+    IN_PLACE_OR_RECREATE,
+    INITIAL,
+    OFF,
+    VerticalPodAutoscaler,
+)
+from kubetide.units.quantity import QuantityError
+from kubetide.units.time import Instant, after, seconds
+from kubetide.vertical.resources.boost import BoostError, expired_boosts, has_boost, is_boosted
+from kubetide.vertical.resources.capping import Capped, capped_recommendation, running_containers
+from kubetide.vertical.resources.limit_ranges import NamespaceBounds
+from kubetide.vertical.resources.pod_resources import (
+    ContainerResources,
+    empty_annotations,
+    recommended_resources,
+    resource_patches,
+)
+from kubetide.vertical.resources.policies import update_mode
+from kubetide.vertical.updater import events, reasons
+from kubetide.vertical.updater.decision import Command, Evict, Outcome, Resize, Result, VpaCounts
+from kubetide.vertical.updater.rules.groups import groups_of, key_of, uid_of
+from kubetide.vertical.updater.rules.in_place import (
+    Decision,
+    decide_in_place,
+    given_up,
+    resize_condition,
+    targets_of,
+)
+from kubetide.vertical.updater.rules.permits import beyond_most, is_open
+from kubetide.vertical.updater.rules.priority import (
+    Candidate,
+    Priority,
+    has_quick_oom,
+    meets_requirements,
+    priority_of,
+    why_not,
+)
+from kubetide.vertical.updater.rules.unboost import resize_marks, unboost_patches
+from kubetide.vertical.updater.rules.windows import WindowsError
+from kubetide.vertical.updater.state import State
+
+Dialogue = Generator[Command, Outcome, None]
+
+_RETRY = seconds(10)
+"""When the end of a boost that failed, or had no budget, is tried again."""
+
+_IN_PLACE_MODES = frozenset({IN_PLACE_OR_RECREATE, IN_PLACE})
+
+
+class OutOfTime(Exception):
+    """The rate limit lets nothing more through before the loop must end."""
+
+
+@dataclass(slots=True)
+class Turn:
+    """What holds during one loop."""
+
+    state: State
+    start: Instant
+    now: Instant
+    deadline: Instant
+    result: Result = field(default_factory=Result)
+
+    def say(self, code: str, pod: Key | None = None, vpa: Key | None = None, detail: str = "") -> None:
+        """Note a reason: about the pod, else about the VPA, else about the loop."""
+        owner = "/".join(vpa) if vpa is not None else ""
+        subject = "/".join(pod) if pod is not None else owner or reasons.LOOP_SUBJECT
+        reason = reasons.reason(code, subject, vpa=owner if pod is not None else "", detail=detail)
+        self.result.reasons.append(reason)
+
+
+class VpaTurn:
+    """The pods of one VPA in one loop."""
+
+    def __init__(self, turn: Turn, vpa: VerticalPodAutoscaler, pods: Sequence[Pod]) -> None:
+        self.turn = turn
+        self.state = turn.state
+        self.settings = turn.state.settings
+        self.vpa = vpa
+        self.key: Key = vpa.metadata.namespace, vpa.metadata.name
+        self.mode = update_mode(vpa.spec)
+        self.pods = pods
+        self.groups = groups_of(pods, vpa, turn.state.workloads, self.settings, self._say)
+        self.counts = turn.result.counts.setdefault(self.key, VpaCounts(self.mode, len(pods)))
+        self._capped: dict[Key, Mapping[str, Capped] | None] = {}
+
+    def _say(self, code: str, pod: Key | None = None, detail: str = "") -> None:
+        self.turn.say(code, pod, self.key, detail)
+
+    def run(self) -> Dialogue:
+        pods = self.pods
+        if self.settings.gates.cpu_startup_boost and has_boost(self.vpa.spec):
+            if self.settings.is_1_8_0:
+                yield from self.unboost()
+            for pod in pods:
+                if is_boosted(pod):
+                    self._say("Starting", key_of(pod))
+            pods = [pod for pod in pods if not is_boosted(pod)]
+        if self.mode in {OFF, INITIAL}:
+            return
+        if self.mode == IN_PLACE and not self.settings.gates.in_place:
+            self._say("InPlaceGateOff")
+            return
+        evictions: list[Pod] = []
+        if self.mode in _IN_PLACE_MODES:
+            yield from self._resize_all(pods, evictions)
+        else:
+            evictions = self._in_order([pod for pod in pods if self._can_evict(pod)])
+            self.counts.evictable = len(evictions)
+        yield from self._evict_all(evictions)
+
+    # ── evictions ──
+
+    def _can_evict(self, pod: Pod) -> bool:
+        why = self._why_not_evict(pod)
+        if why:
+            self._say(why, key_of(pod))
+        return not why
+
+    def _why_not_evict(self, pod: Pod) -> str:
+        group = self.groups.get(uid_of(pod))
+        if group is None:
+            return "NoGroup"
+        if group.too_few:
+            return "BelowMinReplicas"
+        if pod.status.phase == "Pending":
+            return ""
+        if resize_condition(pod) is not None:
+            given = given_up(pod, group, self.state.memory, self.turn.now)
+            return "" if given else "ResizeWaits"
+        return "" if group.has_budget() else "NoBudget"
+
+    def _evict_all(self, pods: Iterable[Pod]) -> Dialogue:
+        for pod in pods:
+            if not self._can_evict(pod) or not self._within_limits(pod):
+                continue
+            due = self._due(pod, resize=False)
+            outcome = yield Evict(key_of(pod), pod.metadata.uid, self.key, due)
+            self.turn.now = outcome.at
+            if outcome.error:
+                self.counts.failed_evictions.append("EvictionError")
+                self._say("EvictionFailed", key_of(pod), outcome.error)
+                continue
+            # What is withheld uses the budget too, so that advice is what one loop would do.
+            if self.settings.limits_evictions:
+                self.state.memory.recent.append((self.turn.now, pod.metadata.namespace))
+            if pod.status.phase != "Pending":
+                self.groups[uid_of(pod)].evicted += 1
+            if outcome.withheld:
+                continue
+            self._say("Evicted", key_of(pod))
+            self.counts.evicted += 1
+            self.turn.result.events += events.evicted(key_of(pod), self.key)
+
+    def _within_limits(self, pod: Pod) -> bool:
+        beyond = beyond_most(self.settings, self.state.memory, pod.metadata.namespace, self.turn.now)
+        if beyond:
+            self._say("EvictionsLimited", key_of(pod), beyond)
+        return not beyond
+
+    def _is_open(self) -> bool:
+        try:
+            return is_open(self.vpa, self.settings, self.turn.now)
+        except WindowsError as error:
+            self._say("UpdateWindowsUnreadable", detail=str(error))
+            return False
+
+    def _due(self, pod: Pod, *, resize: bool) -> Instant:
+        """Return when the rate limit lets the next action through. Raises: OutOfTime."""
+        memory = self.state.memory
+        limiter = memory.resizes if resize else memory.evictions
+        settings = self.settings
+        due = limiter.take(
+            self.turn.now, settings.eviction_rate_limit, settings.eviction_rate_burst, self.turn.deadline
+        )
+        if due is None:
+            self._say("RateLimited", key_of(pod))
+            failed = self.counts.failed_resizes if resize else self.counts.failed_evictions
+            failed.append("InPlaceUpdateRateLimiterWaitFailed" if resize else "EvictionRateLimiterWaitFailed")
+            raise OutOfTime
+        return due
+
+    # ── resizes ──
+
+    def _decide(self, pod: Pod) -> tuple[Decision, str]:
+        return decide_in_place(
+            pod,
+            self.groups.get(uid_of(pod)),
+            self._targets(pod),
+            self.state.memory,
+            self.turn.now,
+            mode=self.mode,
+            skip_budget=self.settings.in_place_skip_disruption_budget,
+        )
+
+    def _resize_all(self, pods: Sequence[Pod], evictions: list[Pod]) -> Dialogue:
+        updatable = []
+        for pod in pods:
+            decision, why = self._decide(pod)
+            if decision == "skipped":
+                self._say(why, key_of(pod))
+                self.counts.infeasible_skips += 1
+                self.turn.result.events.append(events.resize_skipped(key_of(pod)))
+                continue
+            if decision == "deferred":
+                self._say(why, key_of(pod))
+                # Mode InPlace resizes these all the same: it disrupts nothing, upstream holds.
+                if self.mode != IN_PLACE:
+                    continue
+            if decision == "infeasible":
+                self._say(why, key_of(pod))
+                self._remember_infeasible(pod)
+            updatable.append(pod)
+        ordered = self._in_order(updatable)
+        self.counts.in_place_updatable = len(ordered)
+        for pod in ordered:
+            if self.mode == IN_PLACE_OR_RECREATE:
+                decision, why = self._decide(pod)
+                if decision == "evict":
+                    self._say(why, key_of(pod))
+                    evictions.append(pod)
+                    continue
+                if decision != "approved":
+                    self._say(why, key_of(pod))
+                    continue
+            yield from self._resize(pod, evictions)
+
+    def _resize(self, pod: Pod, evictions: list[Pod]) -> Dialogue:
+        due = self._due(pod, resize=True)
+        patches = self._resize_patches(pod)
+        error = "no resource patches were calculated to apply" if not patches else ""
+        if self.groups.get(uid_of(pod)) is None:
+            error = "the pod is of no group that may be updated"
+        if error:
+            outcome = Outcome(due, error)
+        else:
+            marks = [*empty_annotations(pod.metadata.annotations), *self._marks(pod)]
+            outcome = yield Resize(key_of(pod), pod.metadata.uid, self.key, due, patches, marks)
+        self.turn.now = outcome.at
+        if not outcome.error:
+            self._note_resize(pod, "Resized", withheld=outcome.withheld)
+            return
+        infeasible = outcome.node_capacity and self.mode == IN_PLACE
+        self._say("ResizeFailed", key_of(pod), outcome.error)
+        self.counts.failed_resizes.append("InPlaceUpdateInfeasible" if infeasible else "InPlaceUpdateError")
+        if infeasible:
+            self._remember_infeasible(pod)
+        if self.mode == IN_PLACE_OR_RECREATE:
+            evictions.append(pod)
+
+    def _marks(self, pod: Pod) -> list[Json]:
+        """Return the patches of a resized pod's annotations; boosts whose time is up are over with it."""
+        expired, _ = expired_boosts(pod, self.vpa.spec, self.turn.now)
+        return resize_marks(expired)
+
+    def _note_resize(self, pod: Pod, code: str, *, withheld: bool = False) -> None:
+        group = self.groups.get(uid_of(pod))
+        if group is not None and pod.status.phase == "Running":
+            group.resizing += 1
+        if withheld:
+            return
+        self._say(code, key_of(pod))
+        self.counts.in_place_updated += 1
+        self.turn.result.events.append(events.resized(key_of(pod)))
+        self.state.memory.attempts[uid_of(pod)] = self.turn.now
+
+    def _remember_infeasible(self, pod: Pod) -> None:
+        targets = self._targets(pod)
+        if targets is not None:
+            self.state.memory.infeasible[uid_of(pod)] = targets_of(targets)
+
+    def _resize_patches(self, pod: Pod) -> list[Json]:
+        patches: list[Json] = []
+        for index, desired in enumerate(self._resources(pod).values()):
+            container = (pod.spec.containers or ())[index]
+            patches += resource_patches(index, container.resources, desired)
+        return patches
+
+    # ── the end of a start-up boost ──
+
+    def unboost(self) -> Dialogue:
+        for pod in self.pods:
+            if not is_boosted(pod):
+                continue
+            due_containers, wait = expired_boosts(pod, self.vpa.spec, self.turn.now)
+            if wait is not None:
+                self._expect(after(self.turn.now, wait))
+            if not due_containers:
+                continue
+            group = self.groups.get(uid_of(pod))
+            if group is None or not group.has_budget():
+                self._say("NoBudget", key_of(pod))
+                self._expect(after(self.turn.now, _RETRY))
+                continue
+            yield from self._unboost_one(pod, due_containers)
+
+    def _expect(self, at: Instant) -> None:
+        known = self.turn.result.next_unboost
+        self.turn.result.next_unboost = at if known is None else min(known, at)
+
+    def _unboost_one(self, pod: Pod, containers: Sequence[str]) -> Dialogue:
+        due = self._due(pod, resize=True)
+        try:
+            patches, marks = unboost_patches(pod, containers, self._resources(pod))
+        except (BoostError, QuantityError) as error:
+            self._unboost_failed(pod, str(error))
+            return
+        command = Resize(key_of(pod), pod.metadata.uid, self.key, due, patches, marks, ends_boost=True)
+        outcome = yield command
+        self.turn.now = outcome.at
+        if outcome.error:
+            self._unboost_failed(pod, outcome.error)
+        elif not outcome.withheld:
+            self._note_resize(pod, "Unboosted")
+
+    def _unboost_failed(self, pod: Pod, error: str) -> None:
+        self._expect(after(self.turn.now, _RETRY))
+        self._say("UnboostFailed", key_of(pod), error)
+        self.counts.failed_resizes.append("UnboostError")
+
+    # ── recommendations ──
+
+    def _bounds(self, pod: Pod) -> NamespaceBounds:
+        return self.state.bounds(pod.metadata.namespace)
+
+    def _targets(self, pod: Pod) -> Mapping[str, Capped] | None:
+        """Return the capped recommendations of the pod's containers, None without any."""
+        key = key_of(pod)
+        if key not in self._capped:
+            self._capped[key] = self._cap(pod)
+        return self._capped[key]
+
+    def _cap(self, pod: Pod) -> Mapping[str, Capped] | None:
+        recommendation = self.vpa.status.recommendation
+        if recommendation is None:
+            return None
+        found: dict[str, Capped] = {}
+        try:
+            running, bounds = running_containers(pod), self._bounds(pod)
+            for one in capped_recommendation(recommendation, self.vpa.spec.resource_policy, running, bounds):
+                found.setdefault(one.container, one)
+        except QuantityError as error:
+            self._say("BadRecommendation", key_of(pod), str(error))
+            return None
+        return found
+
+    def _resources(self, pod: Pod) -> dict[str, ContainerResources]:
+        """Return what is recommended for each container, in order; nothing where it cannot be read."""
+        running = running_containers(pod)
+        resources = recommended_resources(running, self.vpa, self._bounds(pod))
+        return {container.name: one for container, one in zip(running, resources, strict=True)}
+
+    def _in_order(self, pods: Iterable[Pod]) -> list[Pod]:
+        """Return the pods that are to be updated, the most urgent first."""
+        queue: list[tuple[Priority, Candidate]] = []
+        is_open = self._is_open()
+        for pod in pods:
+            try:
+                candidate = Candidate(pod, running_containers(pod), self._targets(pod) or {})
+            except QuantityError as error:
+                self._say("BadRecommendation", key_of(pod), str(error))
+                continue
+            priority = priority_of(candidate)
+            quick_oom = has_quick_oom(pod, self.vpa.spec, self.settings, self.turn.now)
+            if quick_oom:
+                self._say("QuickOom", key_of(pod))
+            elif not is_open:
+                self._say("OutsideUpdateWindow", key_of(pod))
+                continue
+            why = why_not(pod, priority, self.settings, self.turn.now, quick_oom=quick_oom)
+            self._say(why or "Queued", key_of(pod))
+            if not why:
+                queue.append((priority, candidate))
+        queue.sort(key=lambda one: one[0].order)
+        allowed = []
+        for _, candidate in queue:
+            if meets_requirements(candidate, self.vpa.spec):
+                allowed.append(candidate.pod)
+            else:
+                self._say("EvictionRequirementsNotMet", key_of(candidate.pod))
+        return allowed
