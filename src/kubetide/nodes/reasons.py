@@ -99,6 +99,7 @@ SCALE_DOWN = {
     "EmptyNodeChosen": "node {subject} of group {group} goes: empty and unneeded for {unneeded}",
     "NodeChosen": "node {subject} of group {group} goes: unneeded for {unneeded}, utilization {utilization}, {pods:pod} to be moved",
     "RemovalAdvised": "node {subject} of group {group} would go: {why}",
+    "IdleNodeChosen": "node {subject} of group {group} goes: empty for {idle}, and no pod is expected that would need it",
     "ConsolidationChosen": "node {subject} is consolidated: {why}",
     "ConsolidationBegun": "node {subject} of group {group} goes by consolidation: {pods:pod} to be moved",
     "ConsolidationGivenUp": "node {subject} is not consolidated after all: {why}",
@@ -124,6 +125,7 @@ ACTIONS = (
     "SizeFixed",
     "EmptyNodeChosen",
     "NodeChosen",
+    "IdleNodeChosen",
     "ConsolidationChosen",
     "ConsolidationBegun",
     "ConsolidationGivenUp",
@@ -161,5 +163,5 @@ def worded_as_advice(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
     return tuple(
         one
         for one in given
-        if one.code not in {"EmptyNodeChosen", "NodeChosen"} or one.subject not in advised
+        if one.code not in {"EmptyNodeChosen", "NodeChosen", "IdleNodeChosen"} or one.subject not in advised
     )

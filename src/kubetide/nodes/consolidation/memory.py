@@ -6,7 +6,7 @@ import msgspec
 
 from kubetide.nodes.consolidation.settings import ConsolidationSettings
 from kubetide.objects.pod import Pod
-from kubetide.units.time import Instant
+from kubetide.units.time import Duration, Instant, after
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -38,6 +38,16 @@ class Undone(msgspec.Struct, frozen=True, omit_defaults=True):
     until: Instant
 
 
+MOST_TIMES = 6
+"""How often the time doubles for which a group is left alone."""
+
+
+def undone_again(before_this: Undone | None, shortest: Duration, now: Instant) -> Undone:
+    """Return what is undone once more: it is left alone for twice as long as the last time."""
+    times = min(MOST_TIMES, before_this.times + 1) if before_this is not None else 0
+    return Undone(times, after(now, Duration(shortest << times)))
+
+
 class GonePod(msgspec.Struct, frozen=True):
     """A pod that is not there any more, and when that was seen."""
 
@@ -59,6 +69,9 @@ class ConsolidationMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
         failed: Node -> until when it is not tried again, as its move was given up.
         removed_at: Group -> when consolidation last removed a node of it.
         undone: By group.
+        gave_back: Groups of empty nodes that went before scale-down's time was over, and when: those that may still be bought back.
+        gave_back_well: How many such nodes were not, since the last one that was.
+        mistaken: Whether one was bought back, and until when none goes so early.
         bought: Group -> (when, how many) nodes were bought or kept nodes got pods, within the time that is remembered.
         kept: Node -> its group, of nodes that are kept for expected demand.
         reasons: Node -> the sentence that ``explain node`` shows.
@@ -72,6 +85,9 @@ class ConsolidationMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
     failed: dict[str, Instant] = {}
     removed_at: dict[str, Instant] = {}
     undone: dict[str, Undone] = {}
+    gave_back: tuple[tuple[str, Instant], ...] = ()
+    gave_back_well: int = 0
+    mistaken: Undone | None = None
     bought: dict[str, tuple[tuple[Instant, int], ...]] = {}
     kept: dict[str, str] = {}
     reasons: dict[str, str] = {}
