@@ -1,4 +1,4 @@
-"""Empty nodes go early where no expected pod would need them, and no longer so once one was bought back."""
+"""Empty nodes go early where no expected pod would need them, and not for a while after one was bought back."""
 
 from __future__ import annotations
 
@@ -86,17 +86,7 @@ def test_budgets_for_empty_nodes_hold():
     assert made.run(minutes(9)).kinds() == {"small": 3}
 
 
-def test_at_first_one_node_goes():
-    """More follow when that has proved right for --buy-back-price; here scale-down is told to wait."""
-    made = idle(5, scale_down_unneeded_time=minutes(120), buy_back_price=minutes(15))
-    made.run(minutes(10))
-    assert len(early(made)) == 1
-    made.run(minutes(15))
-    assert len(early(made)) == 5
-    assert made.kinds() == {"small": 1}
-
-
-def test_after_a_node_was_bought_back_none_goes_early_for_a_while():
+def test_after_a_node_was_bought_back_its_group_is_left_alone():
     """The time is --buy-back-price at first, and doubles."""
     made = idle(1, scale_down_unneeded_time=minutes(240))
     held = []
@@ -109,7 +99,7 @@ def test_after_a_node_was_bought_back_none_goes_early_for_a_while():
         name = f"late-{number}"
         made.apply(pods=(frozen.pod(name, cpu="3", created=format_rfc3339(made.now)),))
         made.run(minutes(1))
-        held.append((made.state.memory.consolidation.mistaken.until - made.now) // minutes(1))
+        held.append((made.state.memory.consolidation.undone["small"].until - made.now) // minutes(1))
         made.apply(gone=made.gone_pod(name))
     assert held == [15, 30, 60]
 

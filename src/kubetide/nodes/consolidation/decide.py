@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.consolidation.expected_pods import note_gone
-from kubetide.nodes.consolidation.idle import idle_nodes, idle_reasons, note_mistakes
+from kubetide.nodes.consolidation.idle import idle_nodes, idle_reasons
 from kubetide.nodes.consolidation.keeping import left_of_budget
 from kubetide.nodes.consolidation.memory import MOST_TIMES, Move, undone_again
 from kubetide.nodes.consolidation.progress import AGAIN, advance, reason_of
@@ -57,7 +57,6 @@ def decide(state: State, tick: Tick, now: Instant) -> Commands:
     _forget(state, now)
     note_gone(state, now)
     _note_undone(state, tick, now)
-    note_mistakes(state, tick, now)
     budget = left_of_budget(state, "Underutilized", now)
     held = _held(state, now)
     actions: list[Action] = []

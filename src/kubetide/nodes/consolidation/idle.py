@@ -15,7 +15,6 @@ from kubetide.explain.reasons import Reason
 from kubetide.nodes.consolidation.candidates import facts_of, is_open, may_go, split_ending
 from kubetide.nodes.consolidation.expected_pods import expected, place_expected
 from kubetide.nodes.consolidation.keeping import keep_back
-from kubetide.nodes.consolidation.memory import undone_again
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.scale_down.context import drain_context
 from kubetide.nodes.scale_down.plan import Plan, TotalsAboveMinimum, within_budgets
@@ -35,8 +34,6 @@ from kubetide.units.time import (
 
 LEAST_IDLE: Duration = minutes(1)
 """How long a node must have been empty, so that pods just created have found it."""
-_TRUST = 4
-"""For each node that was not bought back, so many more may be given back before it is known of them."""
 KEPT = "it is empty and stays: as many pods as came within the last half hour would need it"
 
 
@@ -47,8 +44,6 @@ def idle_nodes(state: State, tick: Tick, now: Instant) -> Plan:
     snapshot is left as found.
     """
     memory = state.memory.consolidation
-    if memory.mistaken is not None and memory.mistaken.until > now:
-        return Plan()
     empty = list(_empty(state, now))
     if not empty:
         return Plan()
@@ -60,22 +55,9 @@ def idle_nodes(state: State, tick: Tick, now: Instant) -> Plan:
         memory.reasons.pop(one.node, None)
         if one.node in needed:
             memory.reasons[one.node] = KEPT
-    plan.empty = plan.empty[: max(0, 1 + _TRUST * memory.gave_back_well - len(memory.gave_back))]
-    memory.gave_back += tuple((one.group, now) for one in plan.empty)
+    for one in plan.empty:
+        memory.removed_at[one.group] = now
     return plan
-
-
-def note_mistakes(state: State, tick: Tick, now: Instant) -> None:
-    """Let no node go early for a while, each time for twice as long, where one of its group was bought back."""
-    memory, soon = state.memory.consolidation, state.settings.buy_back_price
-    bought = [one.group.id for one in tick.increases] if tick.result == "ScaleUpSuccessful" else ()
-    if any(group in bought for group, _ in memory.gave_back):
-        memory.mistaken = undone_again(memory.mistaken, soon, now)
-        memory.gave_back, memory.gave_back_well = (), 0
-        return
-    left = tuple(one for one in memory.gave_back if after(one[1], soon) > now)
-    memory.gave_back_well += len(memory.gave_back) - len(left)
-    memory.gave_back = left
 
 
 def idle_reasons(state: State, plan: Plan, now: Instant) -> Iterator[Reason]:

@@ -69,9 +69,6 @@ class ConsolidationMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
         failed: Node -> until when it is not tried again, as its move was given up.
         removed_at: Group -> when consolidation last removed a node of it.
         undone: By group.
-        gave_back: Groups of empty nodes that went before scale-down's time was over, and when: those that may still be bought back.
-        gave_back_well: How many such nodes were not, since the last one that was.
-        mistaken: Whether one was bought back, and until when none goes so early.
         bought: Group -> (when, how many) nodes were bought or kept nodes got pods, within the time that is remembered.
         kept: Node -> its group, of nodes that are kept for expected demand.
         reasons: Node -> the sentence that ``explain node`` shows.
@@ -85,9 +82,6 @@ class ConsolidationMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
     failed: dict[str, Instant] = {}
     removed_at: dict[str, Instant] = {}
     undone: dict[str, Undone] = {}
-    gave_back: tuple[tuple[str, Instant], ...] = ()
-    gave_back_well: int = 0
-    mistaken: Undone | None = None
     bought: dict[str, tuple[tuple[Instant, int], ...]] = {}
     kept: dict[str, str] = {}
     reasons: dict[str, str] = {}
