@@ -14,22 +14,54 @@ import sys
 import tempfile
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from bench.simulation import scenario
+from kubetide.runtime.recording.records import recorded_loops
+from kubetide.simulate.answers.when import read_moment, start_of_records
+from kubetide.simulate.answers.why import objects_of
 from kubetide.simulate.run import run_simulation
+from kubetide.simulate.scenarios.scenario import Scenario
 
 _ASKED = (
     ("hpa", "service-07"),
     ("hpa", "service-07", "--at", "1h"),
+    ("deploy", "service-07"),
     ("nodegroup", "general"),
     ("nodegroup", "general", "--at", "1h"),
+    ("node", "NODE"),
+    ("node", "NODE", "--at", "1h"),
+    ("pod", "POD"),
+    ("pod", "POD", "--at", "1h"),
+    ("vpa", "service-07"),
+    ("vpa", "service-07", "--at", "1h"),
 )
+"""NODE and POD stand for one that is there all the time."""
+_VPA = """
+---
+apiVersion: autoscaling.k8s.io/v1
+kind: VerticalPodAutoscaler
+metadata: {{name: {name}}}
+spec:
+  targetRef: {{apiVersion: apps/v1, kind: Deployment, name: {name}}}
+  updatePolicy: {{updateMode: "Off"}}
+"""
 _COUNT = "import sys; sys.argv[1:] = {words!r}\nfrom kubetide.cli.main import main\nmain()\nprint(len(sys.modules), file=sys.stderr)"
 
 
 def ask(out: Path) -> None:
     """Print one line a question: the least CPU time of four, the first of which may compile modules."""
     size = sum(path.stat().st_size for path in (out / "records").glob("*.jsonl"))
-    for words in _ASKED:
+    start = read_moment("1h", start_of_records(out))
+    lasting = {
+        kind.upper(): min(set(objects_of(out, start)[kind]) & set(objects_of(out, None)[kind]))
+        for kind in ("node", "pod")
+    }
+    recorded = recorded_loops(out)
+    for asked in _ASKED:
+        if asked[0] == "vpa" and "recommender" not in recorded:
+            continue
+        words = [lasting.get(word, word) for word in asked]
         command = ["explain", *words, "--out", str(out)]
         took = []
         for _ in range(4):
@@ -53,6 +85,14 @@ def ask(out: Path) -> None:
         print(json.dumps(line), flush=True)
 
 
+def _with_vpas(plain: Scenario) -> Scenario:
+    """Return the scenario with a VPA for each service, which only recommends."""
+    manifests = [
+        text + _VPA.format(name=f"service-{number:02d}") for number, text in enumerate(plain.manifests)
+    ]
+    return replace(plain, manifests=tuple(manifests), loops=("horizontal", "nodes", "recommender"))
+
+
 def main() -> None:
     given = sys.argv[1] if len(sys.argv) > 1 else "24h"
     if Path(given).is_dir():
@@ -60,7 +100,9 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        run_simulation(scenario(folder, given), base=folder, out=folder / "out", seed=1, warn=print)
+        run_simulation(
+            _with_vpas(scenario(folder, given)), base=folder, out=folder / "out", seed=1, warn=print
+        )
         ask(folder / "out")
 
 

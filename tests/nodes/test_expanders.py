@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace as replace_group
+from msgspec.structs import replace
 from tests.nodes.frozen import World, group, pod, template
 
 from kubetide.nodes.decision import IncreaseSize
@@ -42,7 +40,7 @@ def test_an_expander_only_leaves_out(name, groups, pods):
     if not options:
         return
     if name == "price":
-        options = [replace(one, group=replace_group(one.group, price_per_hour=0.1)) for one in options]
+        options = [replace(one, group=replace(one.group, price_per_hour=0.1)) for one in options]
     kept = EXPANDERS[name](options, Context())
     assert kept
     assert [one for one in options if one in kept] == kept

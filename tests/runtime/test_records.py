@@ -280,7 +280,7 @@ def test_segments_are_in_order_past_their_digits(tmp_path):
 
 
 def test_whole_states_come_sooner_where_they_are_small(tmp_path):
-    """After sixty records that hold eight times the last whole state; where it is large beside them, after a full period only."""
+    """After 24 records that hold eight times the last whole state; where it is large beside them, after a full period only."""
 
     def between(folder, whole, delta):
         writer = RecordWriter(tmp_path / folder, warn=pytest.fail)
@@ -294,6 +294,6 @@ def test_whole_states_come_sooner_where_they_are_small(tmp_path):
         writer.close()
         return found[1] - found[0]
 
-    assert between("small", 1_000, 1_000) == 60
+    assert between("small", 1_000, 1_000) == 24
     assert between("middling", 100_000, 8_000) in range(95, 105)
     assert between("large", 1_000_000, 100) == FULL_EVERY

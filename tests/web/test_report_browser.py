@@ -189,7 +189,7 @@ def test_an_object_is_found_and_what_a_file_cannot_answer_is_said(browser):
     element(browser, ".decisions a.at").click()
     why = element(browser, ".why").text
     assert re.search(r"(?s)Decided last until .*: default/web: scaled from .*cpu utilization: ", why)
-    assert "kubetide ui and kubetide explain say it at any time" in why
+    assert "by kubetide ui --out FOLDER, and by kubetide explain" in why
 
 
 def test_older_decisions_follow_also_within_a_second(browser, report, tmp_path):

@@ -85,14 +85,17 @@ class StepCore(Generic[State]):
 
     def apply(self, delta: bytes, *, full: bool) -> None:
         """Take over gathered state: everything, or what changed."""
+        self.take(self._algorithm.read_delta(delta), full=full)
+
+    def take(self, delta: Any, *, full: bool) -> None:
+        """Take over a delta that is read."""
         algorithm = self._algorithm
-        read = algorithm.read_delta(delta)
         if full and algorithm.restore is not None:
-            self.state = algorithm.restore(read)
+            self.state = algorithm.restore(delta)
             return
         if full:
             self.state = algorithm.state()
-        self.state.apply(read)
+        self.state.apply(delta)
 
     def decide(self, now: Instant) -> bytes:
         """Return the commands."""

@@ -8,7 +8,7 @@ production, simulation and replay run the same code over it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 import msgspec
 
@@ -31,6 +31,8 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
         phase: Count from 0 within the tick, for loops that decide several times a tick.
         now: What the loop was given as the time, ns.
         full: Whether ``state`` is everything (a replay may start here) or only what changed.
+        has_memory: Whether ``state`` is what changed and all that earlier decisions left behind: a core that was given
+            all changes before, and decided none of them, may go on from here (``ResumingCore``).
         state: The loop's own delta, as JSON.
         commands: What ``decide`` answered, as JSON.
         outcomes: What came of the commands, as JSON.
@@ -45,6 +47,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     now: Instant
     phase: int = 0
     full: bool = False
+    has_memory: bool = False
     state: msgspec.Raw = NOTHING
     commands: msgspec.Raw = NOTHING
     outcomes: msgspec.Raw = NOTHING
@@ -89,6 +92,15 @@ class Core(Protocol):
 
     def absorb(self, outcomes: bytes, now: Instant) -> bytes:
         """Take in what came of the last commands; return statuses, events and such."""
+        ...
+
+
+@runtime_checkable
+class ResumingCore(Core, Protocol):
+    """A core that needs no earlier decisions where a record has the memory of its loop."""
+
+    def resume(self, delta: bytes) -> None:
+        """Take over what changed, as ``apply``, and what earlier decisions left behind."""
         ...
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import msgspec
@@ -74,8 +73,7 @@ class Came(NamedTuple):
     pod_minutes: float
 
 
-@dataclass(slots=True)
-class Score:
+class Score(msgspec.Struct):
     """The score card of a workload: foretold onsets that came true and that did not, and what they cost."""
 
     hits: int = 0
@@ -83,8 +81,7 @@ class Score:
     pod_minutes: float = 0.0
 
 
-@dataclass(slots=True)
-class Limit:
+class Limit(msgspec.Struct):
     """A load at its limit, and what became of it before.
 
     Attributes:

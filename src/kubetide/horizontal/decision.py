@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -142,8 +141,7 @@ class Verdict(msgspec.Struct, eq=False):
         return next((number for number in kept if number is not None), self.desired)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Commands:
+class Commands(msgspec.Struct, frozen=True, eq=False):
     """The answer of ``decide`` at ``at``: writes to carry out, and the verdicts behind them, ordered by HPA."""
 
     at: Instant
@@ -191,8 +189,7 @@ class Settlement(msgspec.Struct, eq=False):
         return not (self.held or self.changes or self.events or self.late_events or self.verdict.rescale)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Result:
+class Result(msgspec.Struct, frozen=True, eq=False):
     """The answer of ``absorb``, ordered by HPA."""
 
     settlements: tuple[Settlement, ...]

@@ -9,6 +9,7 @@ from kubetide.horizontal.explain.answers import explain
 from kubetide.horizontal.one_hpa import OneHpaCore
 from kubetide.horizontal.options.forecasting import score_lines
 from kubetide.horizontal.reasons import VOCABULARY
+from kubetide.horizontal.targets_only import TargetsCore
 from kubetide.loop import Explainer, Explaining
 from kubetide.units.time import Instant
 
@@ -39,7 +40,14 @@ EXPLAINING: Final = Explaining(
     VOCABULARY,
     (
         Explainer(
-            "hpa", _lines, _names, namespaced=True, after_decision=False, targets=_targets, alone=_alone
+            "hpa",
+            _lines,
+            _names,
+            namespaced=True,
+            after_decision=False,
+            targets=_targets,
+            alone=_alone,
+            targets_alone=TargetsCore,
         ),
     ),
 )

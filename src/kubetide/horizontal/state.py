@@ -7,7 +7,6 @@ and samples are held in columns; the HPAs by key.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
@@ -66,8 +65,7 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
     sample_pods: tuple[Sequence[str], Sequence[str]] | None = None
 
 
-@dataclass(slots=True, eq=False)
-class LastPass:
+class LastPass(msgspec.Struct, eq=False):
     """The last pass in columns, so that what has not changed since need not be worked out again (``fleet``).
 
     Attributes:
@@ -94,7 +92,24 @@ class LastPass:
     before: tuple[Settlement, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     settlements: tuple[Settlement, ...] = ()
-    quiet: BoolVector = field(default_factory=lambda: np.zeros(0, np.bool_))
+    quiet: BoolVector = msgspec.field(default_factory=lambda: np.zeros(0, np.bool_))
+
+
+class Still(msgspec.Struct, eq=False):
+    """A verdict that leaves the target as it is, and what it was made from.
+
+    Attributes:
+        settings, spec, scale: The very objects.
+        facts: What else must be equal.
+        settlement: What came of the verdict; None until it is known.
+    """
+
+    verdict: Verdict
+    settings: Settings
+    spec: Autoscaler
+    scale: ScaleView
+    facts: tuple[object, ...]
+    settlement: Settlement | None = None
 
 
 class State:
@@ -123,6 +138,8 @@ class State:
         self.written: dict[Key, int] = {}
         """When each status was last written, ns; only with ``Settings.metrics_status_period``."""
         self.last_pass: LastPass | None = None
+        self.still: dict[Key, Still] = {}
+        """Verdicts that may come out again (``rules.again``)."""
         self._by_node: Mapping[str, int] | None = None
         self._order: tuple[Key, ...] | None = ()
         self._columns: HpaColumns | None = None
@@ -214,6 +231,7 @@ class State:
             self.events,
             self.options,
             self.written,
+            self.still,
         ):
             known.pop(key, None)
         self.recommendations.forget(key)

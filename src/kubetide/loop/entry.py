@@ -44,6 +44,7 @@ class Explainer(NamedTuple):
         after_decision: Whether the answer is made of the core as it is after the decision of that time.
         targets: Returns, by subject, the workload that it scales, ``KIND/NAMESPACE/NAME``; None for kinds that scale none.
         alone: Makes a core that follows one subject alone and comes to the same sooner; None where there is none.
+        targets_alone: Makes a core of which ``targets`` is all that can be asked, and comes to the same sooner.
     """
 
     kind: str
@@ -54,6 +55,7 @@ class Explainer(NamedTuple):
     after_decision: bool = True
     targets: Callable[[Any], dict[str, str]] | None = None
     alone: Callable[[str], OneObjectCore] | None = None
+    targets_alone: Callable[[], OneObjectCore] | None = None
 
 
 class Explaining(NamedTuple):

@@ -11,6 +11,7 @@ from kubetide.explain.pieces import in_pieces
 from kubetide.nodes.decide import absorb, decide
 from kubetide.nodes.decision import Commands, Outcomes, Result
 from kubetide.nodes.memory import Memory
+from kubetide.nodes.resuming import resume
 from kubetide.nodes.state import Delta, State
 from kubetide.units.time import Instant
 
@@ -30,6 +31,13 @@ class NodesCore:
     def apply(self, delta: bytes, *, full: bool) -> None:
         """Take over gathered state. Raises ValueError when nodes or pods come in the middle of a tick."""
         self.state.apply(decode_delta(delta), full=full)
+
+    def resume(self, delta: bytes) -> None:
+        """Take over what changed and what earlier decisions left behind (``explain.records.ResumingCore``)."""
+        read = decode_delta(delta)
+        self.state.apply(read)
+        assert read.remembered is not None, "the record says that it has the memory"
+        resume(self.state, read.remembered)
 
     def decide(self, now: Instant) -> bytes:
         """Return the commands of this step."""

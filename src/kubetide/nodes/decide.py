@@ -154,11 +154,15 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
             result = absorb_removal(state, commands.actions, outcomes.results, now)
         case "actuate":
             return absorb_actuation(state, commands, outcomes, now)
-    if not commands.next_step and state.settings.write_status_configmap:
-        assert state.view is not None, "every tick begins with a view"
-        status = _status(state, state.view, now)
-        return replace(result, status=status, learned=document_due(state, now))
-    return result
+    return result if commands.next_step else with_documents(state, result, now)
+
+
+def with_documents(state: State, result: Result, now: Instant) -> Result:
+    """Return the result of a tick's last step with the documents that are due."""
+    if not state.settings.write_status_configmap:
+        return result
+    assert state.view is not None, "every tick begins with a view"
+    return replace(result, status=_status(state, state.view, now), learned=document_due(state, now))
 
 
 def _absorb_calls(

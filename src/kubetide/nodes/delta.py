@@ -66,6 +66,18 @@ class Gone(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     capacity: tuple[KnownKey, ...] = ()
 
 
+class Remembered(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What decisions and their outcomes change in a state; all else in it is what was gathered.
+
+    Attributes:
+        capacity: Requests for capacity and such, with the statuses that the loop gives them; None where there are none.
+    """
+
+    groups: tuple[NodeGroup, ...]
+    memory: Memory
+    capacity: CapacityChanges | None = None
+
+
 class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What changed since the last step; in the full form everything there is.
 
@@ -86,7 +98,8 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         elapsed: How long the tick has taken so far, for limits of time; 0 in its first step.
         live_pods: Pods read straight from the API server for nodes about to be deleted; only for this step.
         learned: What an earlier process has learned of machines; with the first delta that could read it.
-        settings, memory, instances: Full form only.
+        settings, memory: Full form only.
+        remembered: What earlier decisions left behind, from time to time between two full forms (``State.resume``).
     """
 
     step: Step = "update"
@@ -115,3 +128,4 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     learned: Learned | None = None
     settings: Settings | None = None
     memory: Memory | None = None
+    remembered: Remembered | None = None

@@ -61,6 +61,7 @@ class Board:
 
     def __init__(self) -> None:
         self._intents: dict[tuple[Workload, str], Intent] = {}
+        self._ordered: tuple[Intent, ...] | None = ()
         self._capacity: dict[Workload, Capacity] = {}
         self.asks_sizes = False
         """Whether somebody reads ``sizes``; they are not worked out else."""
@@ -70,14 +71,18 @@ class Board:
     def announce(self, intent: Intent) -> None:
         """Put up an intent in place of the same source's earlier one."""
         self._intents[intent.workload, intent.source] = intent
+        self._ordered = None
 
     def withdraw(self, workload: Workload, source: str) -> None:
         """Take an intent down, if it is there."""
         self._intents.pop((workload, source), None)
+        self._ordered = None
 
     def intents(self) -> tuple[Intent, ...]:
-        """All intents, ordered by workload and source."""
-        return tuple(self._intents[key] for key in sorted(self._intents))
+        """All intents, ordered by workload and source; the same tuple while none has changed."""
+        if self._ordered is None:
+            self._ordered = tuple(self._intents[key] for key in sorted(self._intents))
+        return self._ordered
 
     def answer(self, capacity: Capacity) -> None:
         """Put up what can be provided for a workload."""

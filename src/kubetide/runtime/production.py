@@ -178,48 +178,14 @@ class _Process:
         show_leases(registry, electors)
         show_dropped(registry, lambda: self._writer.dropped)
         guard: Guard = AllOf([elector.fence for elector in electors.values()]) if run.act else Advice()
-        limits = Limits(
-            qps=run.kube_api_qps,
-            burst=run.kube_api_burst,
-            answer_bytes=run.max_answer_size,
-            objects=run.max_list_objects,
-        )
-        # The loops ask the guard too; here it is asked once more when a write has waited for its turn.
-        cluster = HttpCluster(
-            connection,
-            clock,
-            limits=limits,
-            refusal=guard.refusal,
-            observer=requests,
-            protobuf=run.kube_api_content_type == MEDIA_TYPE,
-        )
-        await stack.enter_async_context(cluster)
+        cluster = await stack.enter_async_context(self._cluster(connection, clock, guard, requests))
         cloud: Cloud | None = None
         if any(entry.needs_cloud for entry in loop_entries(run.controllers)):
             opened = open_cloud(run, self._config.loops.of(NodesSettings), clock, cluster, warn=log.warn)
             cloud = await stack.enter_async_context(opened)
-        plurals, warn = _Plurals(cluster, clock), log.warn
-        # Advice is for those HPAs, too, whom upstream still serves.
-        owners = None
-        if run.act and "horizontal" in run.controllers:
-            owners = HpaOwners(
-                cluster,
-                clock,
-                lambda text: warn(with_hint(text, run.controllers)),
-                server_now=cluster.skew.server_now,
-                adopt_after=run.adopt_hpas_after,
-            )
-        notifier = None
-        if run.notify_url:
-            notifier = Notifier(
-                run.notify_url,
-                run.notify_format,
-                run.notify_reasons,
-                source=connection.url,
-                clock=clock,
-                registry=registry,
-                warn=log.warn,
-            )
+        plurals = _Plurals(cluster, clock)
+        owners = self._owners(cluster, clock)
+        notifier = self._notifier(connection, clock, registry)
         service = Service(
             self._config,
             cluster,
@@ -265,6 +231,54 @@ class _Process:
                 await service.run()
         except* LeaseLost as lost:
             raise lost.exceptions[0] from None
+
+    def _cluster(
+        self, connection: Connection, clock: Clock, guard: Guard, requests: RequestObserver
+    ) -> HttpCluster:
+        """Return the cluster, whose writes ask the guard once more when they have waited for their turn."""
+        run = self._config.run
+        limits = Limits(
+            qps=run.kube_api_qps,
+            burst=run.kube_api_burst,
+            answer_bytes=run.max_answer_size,
+            objects=run.max_list_objects,
+        )
+        return HttpCluster(
+            connection,
+            clock,
+            limits=limits,
+            refusal=guard.refusal,
+            observer=requests,
+            protobuf=run.kube_api_content_type == MEDIA_TYPE,
+        )
+
+    def _owners(self, cluster: HttpCluster, clock: Clock) -> HpaOwners | None:
+        """Return who knows which HPAs are ours; None where only advice is given, also for those that others serve."""
+        run, warn = self._config.run, self._log.warn
+        if not run.act or "horizontal" not in run.controllers:
+            return None
+        return HpaOwners(
+            cluster,
+            clock,
+            lambda text: warn(with_hint(text, run.controllers)),
+            server_now=cluster.skew.server_now,
+            adopt_after=run.adopt_hpas_after,
+        )
+
+    def _notifier(self, connection: Connection, clock: Clock, registry: Registry) -> Notifier | None:
+        """Return what sends decisions to a webhook; None without an address."""
+        run = self._config.run
+        if not run.notify_url:
+            return None
+        return Notifier(
+            run.notify_url,
+            run.notify_format,
+            run.notify_reasons,
+            source=connection.url,
+            clock=clock,
+            registry=registry,
+            warn=self._log.warn,
+        )
 
     async def _electors(
         self, connection: Connection, clock: Clock, stack: AsyncExitStack, requests: RequestObserver

@@ -9,29 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from kubetide.embedded.apiserver.admission import Caller
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.cloud import EmbeddedCloud
-from kubetide.embedded.controllers import (
-    CronJobController,
-    DaemonSetController,
-    DeploymentController,
-    DeviceCache,
-    DisruptionController,
-    JobController,
-    PodChooser,
-    PodIndex,
-    ReplicaSetController,
-    ResourceClaimController,
-    Scheduler,
-    StatefulSetController,
-    VolumeCache,
-    VolumeController,
-)
 from kubetide.embedded.kubelet import KubeletPool
 from kubetide.embedded.load import (
     EmbeddedCustomMetrics,
@@ -44,26 +27,16 @@ from kubetide.loop import Parts, Sources, loop_entries, parse_flags
 from kubetide.loop.wiring import wire
 from kubetide.objects.base import Json
 from kubetide.objects.kinds import (
-    CONTROLLER_REVISIONS,
-    CRON_JOBS,
     CUSTOM_RESOURCE_DEFINITIONS,
-    DAEMON_SETS,
-    DEPLOYMENTS,
-    JOBS,
     MUTATING_WEBHOOKS,
     NAMESPACES,
-    NODES,
-    PDBS,
-    PODS,
-    REPLICA_SETS,
-    SERVICES,
-    STATEFUL_SETS,
     VALIDATING_WEBHOOKS,
     Kind,
 )
 from kubetide.plan.board import Board
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import AlreadyExists, ApiError
+from kubetide.simulate.control_plane import ControlPlane
 from kubetide.simulate.faults import ApiFaults, run_node_failures, run_watch_expiries
 from kubetide.simulate.outcome.checkers import Checkers, unsettled
 from kubetide.simulate.outcome.observe import Observer
@@ -84,7 +57,7 @@ from kubetide.simulate.scenarios.notices import notices_of
 from kubetide.simulate.scenarios.scenario import Scenario, ScenarioError, start_of
 from kubetide.simulate.webhooks import OwnWebhooks
 from kubetide.units.time import ZERO, Duration, Instant, parse_duration, seconds
-from kubetide.watching import Caches, Informer
+from kubetide.watching import Caches
 
 _WEBHOOKS = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
 _LEASE_RENEWAL = seconds(10)
@@ -150,35 +123,8 @@ class World:
         # The loops' own way to the API server, which may fail while the rest of the world goes on.
         self.api_faults = ApiFaults.of(scenario, clock, seed, may_change=served)
         loops_cluster = self.cluster.client(faults=self.api_faults, gives_bodies=True)
-        self.pods = Informer(self.cluster, PODS, clock)
-        self.nodes = Informer(self.cluster, NODES, clock)
-        self.deployments = Informer(self.cluster, DEPLOYMENTS, clock)
-        self._replica_sets = Informer(self.cluster, REPLICA_SETS, clock)
-        self._daemon_sets = Informer(self.cluster, DAEMON_SETS, clock)
-        self._stateful_sets = Informer(self.cluster, STATEFUL_SETS, clock)
-        self._revisions = Informer(self.cluster, CONTROLLER_REVISIONS, clock)
-        self._jobs = Informer(self.cluster, JOBS, clock)
-        self._cron_jobs = Informer(self.cluster, CRON_JOBS, clock)
-        self._pdbs = Informer(self.cluster, PDBS, clock)
-        self._services = Informer(self.cluster, SERVICES, clock)
-        self._namespaces = Informer(self.cluster, NAMESPACES, clock)
-        self._volumes, self._devices = VolumeCache(self.cluster, clock), DeviceCache(self.cluster, clock)
-        self._volumes.want_when_used(store)
-        self._devices.want_when_used(store)
-        self._informers: tuple[Informer[Any], ...] = (
-            self.pods,
-            self.nodes,
-            self.deployments,
-            self._replica_sets,
-            self._daemon_sets,
-            self._stateful_sets,
-            self._revisions,
-            self._jobs,
-            self._cron_jobs,
-            self._pdbs,
-            self._services,
-            self._namespaces,
-        )
+        plane = self._plane = ControlPlane(self.cluster, clock, seed=seed, store=store, writes_events=served)
+        self.pods, self.nodes, self.deployments = plane.pods, plane.nodes, plane.deployments
         self.cloud = EmbeddedCloud(
             self.cluster,
             clock,
@@ -209,7 +155,7 @@ class World:
             pods=self.pods,
             nodes=self.nodes,
             deployments=self.deployments,
-            pdbs=self._pdbs,
+            pdbs=plane.pdbs,
         )
         self.observer = Observer(
             start=self.start,
@@ -264,8 +210,8 @@ class World:
         if self.kept is None or self.kept.is_new:
             await self._create_objects()
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(informer.run()) for informer in self._informers]
-            for informer in self._informers:
+            tasks = [group.create_task(informer.run()) for informer in self._plane.informers]
+            for informer in self._plane.informers:
                 await informer.synced()
             await self.cloud.start()
             if self.kept is not None:
@@ -280,14 +226,9 @@ class World:
                 task.cancel()
 
     def _cluster_parts(self) -> list[Coroutine[Any, Any, None]]:
-        cluster, clock, seed, pods, nodes = self.cluster, self.clock, self.seed, self.pods, self.nodes
-        volumes, devices = self._volumes, self._devices
-        index, writes_events = PodIndex(self.pods), self._served
-        scheduler = partial(Scheduler, cluster, clock, pods=pods, nodes=nodes, writes_events=writes_events)
-        sets = self._replica_sets, self._stateful_sets
-        chooser = PodChooser(self.scenario.scheduler, seed, sets, self._services)
+        clock, seed = self.clock, self.seed
         self.kubelets = kubelets = KubeletPool(
-            cluster,
+            self.cluster,
             clock,
             seed=seed,
             times=pod_times_of(self.scenario),
@@ -301,57 +242,7 @@ class World:
             self.cloud.run(),
             kubelets.run(),
             run_node_failures(self.scenario, clock, seed=seed, nodes=self.nodes, kubelets=kubelets),
-            scheduler(namespaces=self._namespaces, volumes=volumes, devices=devices, chooser=chooser).run(),
-            ReplicaSetController(
-                cluster,
-                clock,
-                seed,
-                replica_sets=self._replica_sets,
-                pods=self.pods,
-                pod_index=index,
-                writes_events=writes_events,
-            ).run(),
-            DeploymentController(
-                cluster,
-                clock,
-                deployments=self.deployments,
-                replica_sets=self._replica_sets,
-                pods=self.pods,
-                pod_index=index,
-            ).run(),
-            DaemonSetController(
-                cluster,
-                clock,
-                seed,
-                daemon_sets=self._daemon_sets,
-                nodes=self.nodes,
-                pods=self.pods,
-                pod_index=index,
-                writes_events=writes_events,
-            ).run(),
-            StatefulSetController(
-                cluster,
-                clock,
-                stateful_sets=self._stateful_sets,
-                revisions=self._revisions,
-                pods=self.pods,
-                pod_index=index,
-            ).run(),
-            JobController(cluster, clock, seed, jobs=self._jobs, pods=self.pods, pod_index=index).run(),
-            CronJobController(cluster, clock, cron_jobs=self._cron_jobs, jobs=self._jobs).run(),
-            DisruptionController(
-                cluster,
-                clock,
-                pdbs=self._pdbs,
-                pods=self.pods,
-                replica_sets=self._replica_sets,
-                deployments=self.deployments,
-                stateful_sets=self._stateful_sets,
-            ).run(),
-            volumes.run(),
-            VolumeController(cluster, clock, volumes=volumes, pods=pods, nodes=nodes).run(),
-            devices.run(),
-            ResourceClaimController(cluster, clock, devices=devices, pods=pods).run(),
+            *self._plane.controllers(self.scenario.scheduler),
         ]
 
     def _scaling_parts(self) -> list[Coroutine[Any, Any, None]]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from kubetide.units.names import label_key_errors, label_value_errors
 
@@ -29,8 +30,7 @@ Term = tuple[str, str, tuple[str, ...]]
 """Key, operator as in ``selectors.Requirement``, values sorted and each once."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(msgspec.Struct, frozen=True):
     kind: str  # "word", "end", "bad", "in", "notin", or the symbol itself
     text: str
 

@@ -7,9 +7,10 @@ contract, as operators see them in conditions and events.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 from kubetide.units.selector_text import SelectorTextError, parse_int64, parse_terms, term_problem
 
@@ -53,8 +54,7 @@ class SelectorObject(Protocol):
     def match_expressions(self) -> Sequence[SelectorTerm] | None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(msgspec.Struct, frozen=True):
     """One condition on labels; operators are ``=``, ``==``, ``!=``, ``in``, ``notin``, ``exists``, ``!``, ``gt``, ``lt``."""
 
     key: str
@@ -89,8 +89,7 @@ class Requirement:
         return f"{self.key}{_SYMBOLS.get(self.operator, self.operator)}{values}"
 
 
-@dataclass(frozen=True, slots=True)
-class Selector:
+class Selector(msgspec.Struct, frozen=True):
     """A conjunction of requirements, sorted by key; ``selectable`` is False for the one that matches nothing."""
 
     requirements: tuple[Requirement, ...] = ()

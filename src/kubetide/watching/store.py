@@ -22,6 +22,10 @@ class Feed(Generic[T]):
         self._changed: dict[Key, T | None] = {}
         self._wake = asyncio.Event()
 
+    def __bool__(self) -> bool:
+        """Whether something is there to be drained."""
+        return bool(self._changed)
+
     def drain(self) -> dict[Key, T | None]:
         """Return the newest state of each changed object, None for a deleted one, and starts anew."""
         if not self._changed:

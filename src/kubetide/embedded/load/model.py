@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,8 +32,7 @@ from kubetide.watching import Informer
 DEFAULT_STEP = seconds(15)
 
 
-@dataclass(frozen=True)
-class Usage:
+class Usage(msgspec.Struct, frozen=True, eq=False):
     """What the visible pods used in one step.
 
     Attributes:
@@ -113,6 +113,7 @@ class ServiceLoad:
         self.step = step
         self.start = start
         self._clock = clock
+        self._bursts = _bursts_of(services)
         self._facts = ServiceFacts.of(services)
         # A pod without a service serves nothing, whatever a request would take.
         self._request_milli_s = np.append(self._facts.cpu_milli_s, np.inf)
@@ -147,6 +148,7 @@ class ServiceLoad:
         services = list(self.services)
         services[number] = replace(services[number], trace=trace)
         self.services = tuple(services)
+        self._bursts = _bursts_of(services)
 
     def on_oom(self, handler: Callable[[Key, str], None]) -> None:
         """Call ``handler((namespace, name), container)`` for each that passes its memory limit in a step.
@@ -216,8 +218,13 @@ class ServiceLoad:
         rows, pods = self._rows, self._pods_now()
         service, serving, ready = pods.service, pods.serving, pods.ready
         step_s = self.step / 1e9
-        offered = np.array([s.trace.rate(begin, self.step) for s in self.services], np.float64)
-        peak = np.array([s.trace.highest(begin, self.step) for s in self.services], np.float64)
+        rates = [s.trace.rate(begin, self.step) for s in self.services]
+        offered = np.array(rates, np.float64)
+        peak = offered
+        if self._bursts:
+            for number in self._bursts:
+                rates[number] = self.services[number].trace.highest(begin, self.step)
+            peak = np.array(rates, np.float64)
 
         # Requests are shared equally by the ready pods of a service.
         share = np.zeros(count + 1)
@@ -256,7 +263,8 @@ class ServiceLoad:
         self.cpu_used_milli = float(granted.sum() + pods.side_milli)
         end = Instant(begin + self.step)
         memory = self._memory(result, pods, end)
-        result = replace(result, resources=_resources(pods, demand, demand - wanted, granted, memory, count))
+        resources = _resources(pods, demand, demand - wanted, granted, memory, count)
+        result = msgspec.structs.replace(result, resources=resources)
         self._publish(end, granted, memory, worked, serving, result)
         for handler in self._step_handlers:
             handler(end, result)
@@ -345,6 +353,11 @@ class ServiceLoad:
                 services=services,
             )
         )
+
+
+def _bursts_of(services: Sequence[Service]) -> list[int]:
+    """Return the numbers of the services whose load has steps of its own."""
+    return [number for number, service in enumerate(services) if service.trace.has_steps]
 
 
 def _resources(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -92,8 +93,7 @@ class Service:
                 raise LoadError(f"{where}: {name} {value} must be a finite number, 0 or more")
 
 
-@dataclass(frozen=True)
-class ServiceResources:
+class ServiceResources(msgspec.Struct, frozen=True, eq=False):
     """The working containers of all services in one step; one entry a service, those that run only.
 
     Attributes:
@@ -111,8 +111,7 @@ class ServiceResources:
     unused_memory: Float64Vector
 
 
-@dataclass(frozen=True)
-class ServiceStep:
+class ServiceStep(msgspec.Struct, frozen=True, eq=False):
     """All services in one step; each field has one entry a service, in the order they were given.
 
     Attributes:

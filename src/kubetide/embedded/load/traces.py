@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import cos, pi
-from typing import Protocol
+from typing import ClassVar, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,11 @@ class TraceError(KubetideError):
 class Trace(Protocol):
     """Requests/s over time."""
 
+    @property
+    def has_steps(self) -> bool:
+        """Whether it has steps of its own; without them ``highest`` is the ``rate``."""
+        ...
+
     def rate(self, at: Instant, length: Duration) -> float:
         """Return the mean requests/s over [at, at + length), at least 0; ``length`` > 0."""
         ...
@@ -45,6 +50,8 @@ class Trace(Protocol):
 
 class SeriesTrace:
     """Recorded values, each constant over one step, from ``start`` on; nothing is asked for outside."""
+
+    has_steps: Final = True
 
     def __init__(
         self, values: Sequence[float] | NDArray[np.float64], *, step: Duration, start: Instant, name: str
@@ -88,6 +95,8 @@ class SeriesTrace:
     def highest(self, at: Instant, length: Duration) -> float:
         """Return the largest value whose step reaches into [at, at + length); 0 outside of the series."""
         first, last = (at - self.start) // self.step, -(-(at - self.start + length) // self.step)
+        if last - first == 1:
+            return max(float(self.values[first]), 0.0) if 0 <= first < len(self.values) else 0.0
         return float(self.values[max(first, 0) : max(last, 0)].max(initial=0.0))
 
 
@@ -139,6 +148,7 @@ class DailyTrace:
     burst: Burst | None = None
     seed: int = 0
     name: str = ""
+    has_steps: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.low <= self.peak:
@@ -183,6 +193,7 @@ class ConstantTrace:
     """The same requests/s for ever."""
 
     value: float
+    has_steps: ClassVar[bool] = False
 
     def require(self, start: Instant, end: Instant) -> None:
         """Accept every interval."""

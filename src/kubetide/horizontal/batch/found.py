@@ -6,7 +6,6 @@ A state keeps those of the last pass.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
@@ -20,8 +19,7 @@ from kubetide.objects.hpa import MetricStatus
 from kubetide.units.vectors import BoolVector, Int64Vector
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TallyColumns:
+class TallyColumns(msgspec.Struct, frozen=True, eq=False):
     """The tallies of many HPAs: (H,) int64 each, as the fields of ``Tally`` say.
 
     Attributes:
@@ -75,8 +73,7 @@ class TallyColumns:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Cell:
+class Cell(msgspec.Struct, frozen=True, eq=False):
     """One pass: the metrics at one place of the specs that ask for one resource.
 
     Attributes:
@@ -156,8 +153,7 @@ class Ordinary(NamedTuple):
         return proposals, tallies
 
 
-@dataclass(slots=True, eq=False)
-class Newest:
+class Newest(msgspec.Struct, eq=False):
     """The newest pass over the same HPAs: verdicts that are given again explain themselves by it."""
 
     found: Ordinary

@@ -97,7 +97,7 @@ def answer_of(samples: PodSamples, keys: Sequence[SampleKey], *, hpa: Key | None
 
 
 def _one_if_equal(values: Int64Vector) -> Int64Vector:
-    return values[:1] if len(values) and (values == values[0]).all() else values
+    return values[:1] if len(values) and not np.count_nonzero(values != values[0]) else values
 
 
 def _column(samples: PodSamples, key: SampleKey) -> SampleColumn:
@@ -118,7 +118,7 @@ def _column(samples: PodSamples, key: SampleKey) -> SampleColumn:
             (name == container for name in samples.containers), np.bool_, len(samples.containers)
         )
         milli = np.where(wanted, milli, 0)
-    if wanted is None and len(milli) == pods and present.all() and _one_each(samples.first):
+    if wanted is None and len(milli) == pods == np.count_nonzero(present) and _one_each(samples.first):
         return SampleColumn(resource, container, milli)
     total = _segment_sums(milli, samples.first)
     relevant = np.ones(len(present), np.bool_) if wanted is None else wanted
@@ -129,7 +129,7 @@ def _column(samples: PodSamples, key: SampleKey) -> SampleColumn:
 
 
 def _one_each(first: Int64Vector) -> bool:
-    return bool((np.diff(first) == 1).all())
+    return not np.count_nonzero(first[1:] - first[:-1] != 1)
 
 
 def _segment_sums(values: Int64Vector | BoolVector, first: Int64Vector) -> Int64Vector:

@@ -13,8 +13,8 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, insort
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from kubetide.horizontal.facts.index import Index
@@ -30,18 +30,16 @@ Posting = tuple[str, str, str]
 _NONE: Int64Vector = np.zeros(0, np.int64)
 
 
-@dataclass(eq=False, slots=True)
-class _LabelSet:
+class _LabelSet(msgspec.Struct, eq=False):
     """The pods of a namespace with the same labels, their rows ordered, and the HPAs that select them."""
 
     namespace: str
     labels: dict[str, str]
-    rows: array[int] = field(default_factory=lambda: array("q"))
+    rows: array[int] = msgspec.field(default_factory=lambda: array("q"))
     hpas: tuple[Key, ...] = ()
 
 
-@dataclass(eq=False, slots=True)
-class _Claim:
+class _Claim(msgspec.Struct, eq=False):
     """The selector of an HPA, and the rows that it takes in, where they are known."""
 
     selector: Selector

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from kubetide.horizontal.facts.views import HpaView
 from kubetide.horizontal.metrics.registry import read_metric
@@ -39,8 +39,7 @@ _DEFAULT_METRICS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(msgspec.Struct, frozen=True):
     """One scaling policy: so much within a period."""
 
     percent: bool
@@ -48,8 +47,7 @@ class Policy:
     period: Duration
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(msgspec.Struct, frozen=True):
     """The behaviour of one direction: window, policies and how they are chosen between."""
 
     window: Duration
@@ -61,8 +59,7 @@ class Rules:
         return max((policy.period for policy in self.policies), default=Duration(0))
 
 
-@dataclass(frozen=True, slots=True)
-class Autoscaler:
+class Autoscaler(msgspec.Struct, frozen=True):
     """An HPA, ready for deciding.
 
     Attributes:
@@ -71,6 +68,7 @@ class Autoscaler:
         external: Whether a metric reads something else than the target's own pods.
         options: What its annotations ask for beyond upstream, and flags that stand for them.
         window: Of scale-downs where there is no behaviour.
+        plain: Whether it is decided by samples of its pods alone, without options.
     """
 
     key: Key
@@ -87,6 +85,7 @@ class Autoscaler:
     external: bool
     options: Options = NO_OPTIONS
     window: Duration = _WINDOW
+    plain: bool = False
 
     @property
     def reference(self) -> str:
@@ -104,6 +103,7 @@ def read_spec(view: HpaView, settings: Settings) -> Autoscaler:
         # Nodes come and go slower than pods: what is given back too early is bought again.
         calm = Duration(max(settings.downscale_stabilization, CALM))
         settings = msgspec.structs.replace(settings, downscale_stabilization=calm)
+    read = tuple(read_metric(metric, view.namespace) for metric in metrics)
     return Autoscaler(
         key=(view.namespace, view.name),
         uid=view.uid,
@@ -112,13 +112,14 @@ def read_spec(view: HpaView, settings: Settings) -> Autoscaler:
         target=ref.name,
         minimum=1 if spec.min_replicas is None else spec.min_replicas,
         maximum=spec.max_replicas,
-        metrics=tuple(read_metric(metric, view.namespace) for metric in metrics),
+        metrics=read,
         up=_up(behavior.scale_up) if behavior else None,
         down=_down(behavior.scale_down, settings) if behavior else None,
         tolerance=_tolerance(spec, settings, options.tolerance),
         external=any(metric.type in {"Object", "External"} for metric in metrics),
         options=options,
         window=settings.downscale_stabilization,
+        plain=not options.any and all(metric.resource and not metric.problem for metric in read),
     )
 
 

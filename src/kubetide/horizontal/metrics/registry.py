@@ -7,8 +7,9 @@ HPA with a type that is not here says so in its ``ScalingActive`` condition.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from kubetide.horizontal.metrics import external, objects, pods, resource
 from kubetide.horizontal.metrics.types import Known, Metric, MetricFailure, Proposal, Tolerance

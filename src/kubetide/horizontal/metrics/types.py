@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+import msgspec
 
 from kubetide.objects.hpa import CrossVersionObjectReference, MetricIdentifier, MetricStatus
 
@@ -32,8 +33,7 @@ class Question(NamedTuple):
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(msgspec.Struct, frozen=True):
     """One entry of ``spec.metrics``.
 
     Attributes:
@@ -104,8 +104,7 @@ class Metric:
         return self.identifier.name if self.identifier else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Tolerance:
+class Tolerance(msgspec.Struct, frozen=True):
     """How far the ratio may lie above (up) or below (down) 1 without a change, inclusive."""
 
     up: float

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from kubetide.forecast.zones import is_zone
 from kubetide.horizontal.options.named import Named, named_options
@@ -35,16 +36,14 @@ CALENDAR, STRICT, NONE = "calendar", "strict", "none"
 FORECASTS = (CALENDAR, STRICT, NONE)
 
 
-@dataclass(frozen=True, slots=True)
-class Fallback:
+class Fallback(msgspec.Struct, frozen=True):
     """What to propose while metrics fail: ``static`` so many replicas, ``current`` or ``last-good``."""
 
     kind: str
     replicas: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(msgspec.Struct, frozen=True):
     """What the annotations of one HPA ask for.
 
     Attributes:

@@ -19,6 +19,7 @@ from kubetide.horizontal.memory import (
 )
 from kubetide.horizontal.options.flapping import kept
 from kubetide.horizontal.options.forecasting import learn
+from kubetide.horizontal.rules.again import note_settled, settled_again
 from kubetide.horizontal.state import State
 from kubetide.horizontal.status import conditions as say
 from kubetide.horizontal.status import events
@@ -55,8 +56,14 @@ def absorbing(state: State, commands: Commands, outcomes: Sequence[ScaleOutcome]
     quiet: list[bool] = []
     for position in to_settle.tolist():
         verdict = verdicts[position]
+        again = settled_again(state, verdict)
+        if again is not None:
+            settlements[position] = again
+            quiet.append(True)
+            continue
         one = _settle(state, verdict, found.get(verdict.key), at, stamp, settlements[position])
         verdict.came = state.forecasts.came.get(verdict.key)
+        note_settled(state, one)
         settlements[position] = one
         quiet.append(one.is_quiet)
         if is_pause(len(quiet)):

@@ -28,6 +28,11 @@ class CapacityGatherer:
         self._sources: dict[str, _Source] | None = None
         self._reread: dict[KnownKey, None] = {}
 
+    @property
+    def may_have_changed(self) -> bool:
+        """Whether the next ``changes`` may return anything; it does so first of all."""
+        return self._sources is None or bool(self._sources)
+
     def read_anew(self, keys: Iterable[KnownKey]) -> None:
         """Have the next tick take these objects as the cache has them: what was written of them did not come about."""
         self._reread.update(dict.fromkeys(keys))

@@ -19,6 +19,7 @@ from kubetide.loop import BaseLoop, Offload
 from kubetide.nodes.controller.act import Actor
 from kubetide.nodes.controller.gather import Gatherer
 from kubetide.nodes.controller.not_understood import NotUnderstood
+from kubetide.nodes.controller.rest import Rest
 from kubetide.nodes.controller.status import StatusMap
 from kubetide.nodes.controller.stopwatch import Stopwatch
 from kubetide.nodes.controller.taint_latency import TaintLatency
@@ -37,6 +38,7 @@ from kubetide.nodes.expander import packs_all_groups, parse_expanders
 from kubetide.nodes.export import export_state
 from kubetide.nodes.figures import figures_of
 from kubetide.nodes.reasons import worded_as_advice
+from kubetide.nodes.resuming import REMEMBERED_EVERY, remembered
 from kubetide.nodes.scale_down.deletion.deletions import next_wake
 from kubetide.nodes.scale_up.pending.demand import check_sources
 from kubetide.nodes.settings import Settings
@@ -124,11 +126,12 @@ class NodesController(BaseLoop):
         self._events = EventWriter(cluster, clock, COMPONENT, program="kubetide")
         self._not_understood = NotUnderstood(self._events)
         self._status = StatusMap(cluster, settings)
+        self._rest = Rest(self._state, clock)
         self._read_pods: tuple[str, ...] = ()
         self._answered: dict[Workload, Capacity] = {}
         self._said: dict[tuple[str, str], Reason] = {}
         self._last_said: dict[tuple[str, str], Reason] = {}
-        self._ticks = 0
+        self._ticks = self._since_memory = 0
 
     @property
     def period(self) -> Duration:
@@ -173,6 +176,14 @@ class NodesController(BaseLoop):
                 api_version="v1", kind="ConfigMap", namespace=self._state.settings.namespace, name=CONFIG_MAP
             )
             await self._events.emit(about, "Warning", "LearnedTemplatesUnreadable", why)
+        left = REMEMBERED_EVERY - self._since_memory - 1
+        rested = self._rest.take(delta, now, self._recorder, self._ticks, left)
+        if rested is not None:
+            self._since_memory += 2
+            await self._write_documents(rested, now)
+            self._show_sizes()
+            self._gatherer.finished()
+            return
         phase = 0
         before = self._last_changes()
         while True:
@@ -183,6 +194,7 @@ class NodesController(BaseLoop):
             delta = Delta(step=commands.next_step, holds=self._state.holds, elapsed=elapsed)
             phase += 1
         self._gatherer.finished()
+        self._rest.ended(settled=self._status.is_settled and self._taint_latency is None)
         if self._last_changes() != before:
             self._hurry()
 
@@ -224,13 +236,13 @@ class NodesController(BaseLoop):
 
     async def _step(self, delta: Delta, now: Instant, phase: int) -> Commands:
         full = phase == 0 and (self._gatherer.anew or self._recorder.wants_full(LOOP))
-        gathered = self._apply(delta, full=full)
+        gathered, has_memory = self._apply(delta, full=full)
         await self._not_understood.look(delta, self._state, anew=self._gatherer.anew)
         commands = await self._decide(now)
         self.deciding = commands.next_step in _HALFWAY
         outcomes = await self._act(commands.actions)
         result = absorb(self._state, commands, outcomes, now)
-        self._record(now, phase, gathered, commands, outcomes, result, full=full)
+        self._record(now, phase, gathered, commands, outcomes, result, full=full, has_memory=has_memory)
         for event in (*commands.events, *result.events):
             version = CAPACITY_BUFFERS.api_version if event.kind == CAPACITY_BUFFERS.kind else "v1"
             about = ObjectReference(
@@ -242,16 +254,22 @@ class NodesController(BaseLoop):
             )
             await self._events.emit(about, event.type, event.reason, event.message)
         self._gatherer.capacity.read_anew(await self._writer.write(result.writes))
-        if result.status is not None:
-            await self._status.write(result.status, now)
-        await self._status.keep_learned(result.learned, now=self._gatherer.config_maps.has_read_learned)
+        await self._write_documents(result, now)
         if commands.answers is not None:
             self._answer(commands.answers)
-        if self._board is not None and self._board.asks_sizes:
-            self._board.sizes = node_sizes(self._state)
+        self._show_sizes()
         if self._actor.bugs:
             raise self._actor.bugs[0]
         return replace(commands, next_step="scale_up") if result.replan else commands
+
+    async def _write_documents(self, result: Result, now: Instant) -> None:
+        if result.status is not None:
+            await self._status.write(result.status, now)
+        await self._status.keep_learned(result.learned, now=self._gatherer.config_maps.has_read_learned)
+
+    def _show_sizes(self) -> None:
+        if self._board is not None and self._board.asks_sizes:
+            self._board.sizes = node_sizes(self._state)
 
     async def _act(self, actions: Sequence[Action]) -> Outcomes:
         state = self._state
@@ -274,18 +292,23 @@ class NodesController(BaseLoop):
         finally:
             self.deciding = False
 
-    def _apply(self, delta: Delta, *, full: bool) -> bytes | Iterator[bytes]:
-        """Return what the record of this step says of the state; in pieces where it is everything."""
+    def _apply(self, delta: Delta, *, full: bool) -> tuple[bytes | Iterator[bytes], bool]:
+        """Return what the record of this step says of the state; in pieces where it is everything; and whether it has the memory."""
         self._state.apply(delta, keys=self._gatherer.pod_keys())
+        self._since_memory = 0 if full else self._since_memory + 1
         if not full:
-            return encode_delta(delta)
+            has_memory = delta.step == "update" and self._since_memory >= REMEMBERED_EVERY
+            if has_memory:
+                self._since_memory = 0
+                delta = replace(delta, remembered=remembered(self._state))
+            return encode_delta(delta), has_memory
         # The loop starts anew from what the record holds, so that a replay from here cannot differ: from the
         # memory as it reads there, and from the same objects, of which much is known already.
         everything, keys = export_state(self._state), sorted(self._state.pods)
         gathered = encode_in_pieces(everything)
         everything = replace(everything, memory=as_read_back(self._state.memory))
         self._state.apply(everything, full=True, keys=keys)
-        return gathered
+        return gathered, False
 
     def _answer(self, answers: tuple[Capacity, ...]) -> None:
         if self._board is None:
@@ -309,26 +332,27 @@ class NodesController(BaseLoop):
         result: Result,
         *,
         full: bool,
+        has_memory: bool,
     ) -> None:
         reasons = worded_as_advice((*commands.reasons, *result.reasons))
         if phase == 0:
             self._last_said, self._said = self._said, {}
         new = tuple(one for one in reasons if full or self._last_said.get((one.code, one.subject)) != one)
         self._said.update({(one.code, one.subject): one for one in reasons})
-        self._recorder.write(
-            Record(
-                loop=LOOP,
-                tick=self._ticks,
-                now=now,
-                phase=phase,
-                full=full,
-                state=msgspec.Raw(gathered if isinstance(gathered, bytes) else b"{}"),
-                commands=msgspec.Raw(encode_commands(commands)),
-                outcomes=msgspec.Raw(encode_outcomes(outcomes)),
-                result=msgspec.Raw(encode_result(result)),
-                reasons=new,
-                repeated=len(reasons) - len(new),
-                figures=figures_of(self._state, now) if phase == 0 or commands.actions else (),
-            ),
-            None if isinstance(gathered, bytes) else gathered,
+        record = Record(
+            loop=LOOP,
+            tick=self._ticks,
+            now=now,
+            phase=phase,
+            full=full,
+            has_memory=has_memory,
+            state=msgspec.Raw(gathered if isinstance(gathered, bytes) else b"{}"),
+            commands=msgspec.Raw(encode_commands(commands)),
+            outcomes=msgspec.Raw(encode_outcomes(outcomes)),
+            result=msgspec.Raw(encode_result(result)),
+            reasons=new,
+            repeated=len(reasons) - len(new),
+            figures=figures_of(self._state, now) if phase == 0 or commands.actions else (),
         )
+        self._rest.note(record, commands, outcomes, result)
+        self._recorder.write(record, None if isinstance(gathered, bytes) else gathered)

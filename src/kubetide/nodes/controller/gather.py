@@ -188,6 +188,29 @@ class Gatherer:
     ) -> Delta:
         known = self._known
         self._midway = True
+        objects = Delta(step=step, gone=Gone()) if self._has_nothing_new() else await self._objects(step)
+        intents = self._board.intents() if self._board is not None else ()
+        return replace(
+            objects,
+            unread=self._unread(),
+            groups=groups if groups is not None and groups != tuple(known.groups.values()) else None,
+            intents=intents if intents != known.intents else None,
+            priority_map=priority_map if priority_map != known.priority_map else None,
+            holds=self._holds(),
+            live_pods=live,
+        )
+
+    def _has_nothing_new(self) -> bool:
+        """Return whether all objects are as they were when the last delta was made."""
+        begins = (
+            REPLICATION_CONTROLLERS.plural in self._sources and self._known.replication_controllers is None
+        )
+        if begins or self.anew or self.capacity.may_have_changed:
+            return False
+        return not any(source.feed for source in self._sources.values())
+
+    async def _objects(self, step: Step) -> Delta:
+        known = self._known
         keys, pods, gone_pods = self._changed("pods", known.pods, self._pods.slim)
         self._pod_keys = tuple(key for key, pod in zip(keys, pods, strict=True) if not is_finished(pod))
         replica_sets, gone_replica_sets = self._take("replicasets", known.replica_sets, slim_replica_set)
@@ -207,7 +230,6 @@ class Gatherer:
         first_devices = await self._begins_with_devices(pods) or (self.anew and self._reads_devices)
         devices, gone_devices = self._devices()
         capacity, gone_capacity = await self.capacity.changes(step, anew=self.anew)
-        intents = self._board.intents() if self._board is not None else ()
         return Delta(
             step=step,
             nodes=nodes,
@@ -223,7 +245,6 @@ class Gatherer:
             volumes=volumes if first or volumes != VolumeChanges() else None,
             devices=devices if first_devices or devices != DeviceChanges() else None,
             capacity=capacity,
-            unread=self._unread(),
             gone=Gone(
                 nodes=tuple(name for _, name in gone_nodes),
                 pods=(*gone_pods, *_finished(pods, known.pods)),
@@ -239,11 +260,6 @@ class Gatherer:
                 devices=gone_devices,
                 capacity=gone_capacity,
             ),
-            groups=groups if groups is not None and groups != tuple(known.groups.values()) else None,
-            intents=intents if intents != known.intents else None,
-            priority_map=priority_map if priority_map != known.priority_map else None,
-            holds=self._holds(),
-            live_pods=live,
         )
 
     def _open(self, kind: Kind[Any]) -> None:

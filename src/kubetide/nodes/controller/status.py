@@ -24,6 +24,11 @@ class StatusMap:
         self.failures = 0
         self._unkept: str | None = None
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing waits to be written again."""
+        return self._unkept is None
+
     async def write(self, document: str, now: Instant) -> None:
         """Put up the document, in a new object when there is none."""
         body: Json = {

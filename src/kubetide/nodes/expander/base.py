@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
+
+import msgspec
 
 from kubetide.nodes.facts.priorities import PriorityMap
 from kubetide.nodes.templates.template import Template
@@ -12,8 +13,7 @@ from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import NodeGroup, PodPrices
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(msgspec.Struct, frozen=True):
     """So many new nodes of one group would hold these pods."""
 
     group: NodeGroup
@@ -26,16 +26,14 @@ class Option:
     """The pods of each new node, where the choice says so: what the next tick goes by until the nodes are there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Warned:
+class Warned(msgspec.Struct, frozen=True):
     """A warning that belongs on the ConfigMap of the ``priority`` expander."""
 
     reason: str
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(msgspec.Struct, frozen=True):
     """What an expander may know besides the options.
 
     Attributes:
@@ -48,9 +46,9 @@ class Context:
 
     nodes: int = 0
     gpu_label: str = ""
-    pod_prices: PodPrices = field(default_factory=PodPrices)
-    priority_map: PriorityMap = field(default_factory=PriorityMap)
-    warned: list[Warned] = field(default_factory=list)
+    pod_prices: PodPrices = msgspec.field(default_factory=PodPrices)
+    priority_map: PriorityMap = msgspec.field(default_factory=PriorityMap)
+    warned: list[Warned] = msgspec.field(default_factory=list)
 
 
 class Expander(Protocol):

@@ -6,8 +6,8 @@ Source: Cluster Autoscaler's cluster state registry.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 
+import msgspec
 from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
@@ -26,13 +26,12 @@ from kubetide.ports.cloud import Instance, NodeGroup
 from kubetide.units.time import Duration, Instant, after, between, format_duration
 
 
-@dataclass(slots=True)
-class Findings:
+class Findings(msgspec.Struct):
     """Events and reasons that came up on the way, and the machines that were counted as failed."""
 
-    events: list[EventRecord] = field(default_factory=list)
-    reasons: list[Reason] = field(default_factory=list)
-    failures: list[MachineFailure] = field(default_factory=list)
+    events: list[EventRecord] = msgspec.field(default_factory=list)
+    reasons: list[Reason] = msgspec.field(default_factory=list)
+    failures: list[MachineFailure] = msgspec.field(default_factory=list)
 
 
 def max_provision_time(group: NodeGroup, settings: Settings) -> Duration:

@@ -6,7 +6,8 @@ health depends on pods then.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import msgspec
+from msgspec.structs import replace
 
 from kubetide.nodes.registry.view import Counts
 from kubetide.nodes.settings import Settings
@@ -15,8 +16,7 @@ from kubetide.ports.cloud import Instance
 from kubetide.units.time import Instant
 
 
-@dataclass(slots=True)
-class KnownNodes:
+class KnownNodes(msgspec.Struct):
     """Findings of an earlier tick; None and empty where there are none.
 
     Attributes:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -110,7 +109,7 @@ def to_yaml(value: Any, indent: int = 0) -> str:
     pad = " " * indent
     lines = []
     for key, item in value.items():
-        if isinstance(item, Mapping):
+        if isinstance(item, dict):
             lines.append(f"{pad}{key}: {{}}\n" if not item else f"{pad}{key}:\n{to_yaml(item, indent + 2)}")
         elif isinstance(item, list):
             lines.append(f"{pad}{key}: []\n" if not item else f"{pad}{key}:\n")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+import msgspec
 
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.decision import EventRecord
@@ -19,24 +20,22 @@ class MachineFailure(NamedTuple):
     machines: int
 
 
-@dataclass(slots=True)
-class Counts:
+class Counts(msgspec.Struct):
     """Nodes and machines by what state they are in; machines by provider id, nodes by name."""
 
     registered: int = 0
     ready: int = 0
-    not_started: list[str] = field(default_factory=list)
+    not_started: list[str] = msgspec.field(default_factory=list)
     unready: int = 0
     resource_unready: int = 0
     being_deleted: int = 0
     leaving: int = 0
     """Of the ready and the unready those whose machine the cloud is deleting."""
-    unregistered: list[str] = field(default_factory=list)
-    long_unregistered: list[str] = field(default_factory=list)
+    unregistered: list[str] = msgspec.field(default_factory=list)
+    long_unregistered: list[str] = msgspec.field(default_factory=list)
 
 
-@dataclass(slots=True)
-class GroupView:
+class GroupView(msgspec.Struct):
     """One group as the registry sees it: ``group`` is as it was when the registry last looked."""
 
     group: NodeGroup
@@ -45,8 +44,7 @@ class GroupView:
     healthy: bool = True
 
 
-@dataclass(slots=True)
-class ClusterView:
+class ClusterView(msgspec.Struct):
     """All groups, the whole cluster, and what is due: requests that timed out, machines that failed."""
 
     groups: dict[str, GroupView]

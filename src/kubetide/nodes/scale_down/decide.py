@@ -78,7 +78,7 @@ def decide(
     if not is_evaluating(state):
         restore(state, now)
         review_advice(state, now)
-        _note_interval(state, now)
+        note_interval(state, now)
         state.phases.begin("findUnneeded")
     found = evaluate_in_time(state, now)
     if found is None:
@@ -181,7 +181,7 @@ def _with_result(status: ScaleDownStatus, result: str) -> ScaleDownStatus:
     return replace(status, result=result, scaled_down=())
 
 
-def _note_interval(state: State, now: Instant) -> None:
+def note_interval(state: State, now: Instant) -> None:
     """Keep the shortest time between two evaluations; it starts at the unneeded time."""
     memory = state.memory.scale_down
     shortest = memory.shortest_interval

@@ -6,8 +6,9 @@ The cache holds nothing that a decision depends on: dropping it changes only the
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from kubetide.nodes.facts.node_devices import NodeDevices, held_by
 from kubetide.nodes.facts.nodes import deletion_window_ends
@@ -46,8 +47,7 @@ Owners = Mapping[str, Mapping[Key, Owner]]
 _FEW_KINDS = 1_024
 
 
-@dataclass(frozen=True, slots=True)
-class NodeFacts:
+class NodeFacts(msgspec.Struct, frozen=True):
     """What holds for a node until ``valid_until``, while node, pods, owners and budgets' specs are the same.
 
     Whether its pods can be drained is found only for nodes that may go (``Cache.prepared``). ``pods`` are the node's own by name, whatever the order in which they came, then simulated ones.

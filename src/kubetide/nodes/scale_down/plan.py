@@ -6,8 +6,9 @@ Source: Cluster Autoscaler, unneeded nodes' RemovableAt, atomic resize filter, s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
+
+import msgspec
 
 from kubetide.nodes.facts.node_capacity import used_by
 from kubetide.nodes.facts.nodes import is_being_deleted, is_virtual_kubelet, readiness
@@ -22,15 +23,14 @@ from kubetide.units.time import Instant, after, before, between, format_duration
 NO_FAMILIES: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(slots=True)
-class Plan:
+class Plan(msgspec.Struct):
     """Empty nodes and nodes to be drained that go now, in this order; and why the others wait."""
 
-    empty: list[Removable] = field(default_factory=list)
-    drain: list[Removable] = field(default_factory=list)
-    waiting: dict[str, tuple[str, str]] = field(default_factory=dict)
+    empty: list[Removable] = msgspec.field(default_factory=list)
+    drain: list[Removable] = msgspec.field(default_factory=list)
+    waiting: dict[str, tuple[str, str]] = msgspec.field(default_factory=dict)
     """Node -> (upstream's reason, one sentence)."""
-    over_limits: list[tuple[str, ...]] = field(default_factory=list)
+    over_limits: list[tuple[str, ...]] = msgspec.field(default_factory=list)
     """Of each node that a limit over the whole cluster keeps: the resources whose limits these are."""
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 from kubetide.nodes.capacity.provisioning.tick import RequestsTick
 from kubetide.nodes.decision import Write
@@ -21,23 +22,21 @@ from kubetide.scheduling.pods.grouping import PodGroup
 from kubetide.units.time import ZERO, Duration
 
 
-@dataclass(frozen=True, slots=True)
-class Rejection:
+class Rejection(msgspec.Struct, frozen=True):
     """Why one group does not serve one group of pods: upstream's words, and the scheduler's refusal if it was that."""
 
     reasons: tuple[str, ...]
     refusal: Refusal | None = None
 
 
-@dataclass(slots=True)
-class Verdict:
+class Verdict(msgspec.Struct):
     """What each node group says to one group of like pods; groups that would serve are not in ``rejected``."""
 
     pods: PodGroup
-    rejected: dict[str, Rejection] = field(default_factory=dict)
-    accepted: dict[str, None] = field(default_factory=dict)
+    rejected: dict[str, Rejection] = msgspec.field(default_factory=dict)
+    accepted: dict[str, None] = msgspec.field(default_factory=dict)
     """The groups that would serve, as keys; not to be changed, verdicts share it."""
-    skipped_refuse: dict[str, Rejection] = field(default_factory=dict)
+    skipped_refuse: dict[str, Rejection] = msgspec.field(default_factory=dict)
     """What groups that are skipped say all the same; only where they are asked."""
 
     @property
@@ -46,8 +45,7 @@ class Verdict:
         return {**self.rejected, **self.skipped_refuse} if self.skipped_refuse else self.rejected
 
 
-@dataclass(slots=True)
-class Wanted:
+class Wanted(msgspec.Struct):
     """Pods without a place, after filtering.
 
     Attributes:
@@ -63,20 +61,19 @@ class Wanted:
         begun: How long the tick had taken when the search began.
     """
 
-    pods: list[Pod] = field(default_factory=list)
-    placed: list[tuple[Pod, str]] = field(default_factory=list)
-    virtual: dict[Key, str] = field(default_factory=dict)
-    too_new: list[Pod] = field(default_factory=list)
-    workloads: dict[Key, Workload] = field(default_factory=dict)
+    pods: list[Pod] = msgspec.field(default_factory=list)
+    placed: list[tuple[Pod, str]] = msgspec.field(default_factory=list)
+    virtual: dict[Key, str] = msgspec.field(default_factory=dict)
+    too_new: list[Pod] = msgspec.field(default_factory=list)
+    workloads: dict[Key, Workload] = msgspec.field(default_factory=dict)
     overflowing: int = 0
     unprocessed: int = 0
-    consumers: list[Pod] = field(default_factory=list)
+    consumers: list[Pod] = msgspec.field(default_factory=list)
     search: Search | None = None
     begun: Duration = ZERO
 
 
-@dataclass(frozen=True, slots=True)
-class CostSummary:
+class CostSummary(msgspec.Struct, frozen=True):
     """What was bought over all groups at once, and how far that is from the least possible price.
 
     Attributes:
@@ -105,8 +102,7 @@ class CostSummary:
         return max(0.0, self.price / self.bound - 1.0) if self.bound > 0 else 0.0
 
 
-@dataclass(slots=True)
-class Increase:
+class Increase(msgspec.Struct):
     """One group's part of a scale-up."""
 
     group: NodeGroup
@@ -121,8 +117,7 @@ class Increase:
         return self.group.target_size if self.before < 0 else self.before
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
+class Round(msgspec.Struct, frozen=True):
     """How one attempt at a scale-up went, as upstream reports it; a tick may have several.
 
     Attributes:
@@ -147,12 +142,11 @@ class Round:
     triggered: tuple[Pod, ...] = ()
     remain: tuple[tuple[tuple[Pod, ...], dict[str, Rejection]], ...] = ()
     awaiting: tuple[Pod, ...] = ()
-    skipped: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    skipped: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     considered: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class GoingEstimate:
+class GoingEstimate(msgspec.Struct):
     """An estimate that is made part by part.
 
     Attributes:
@@ -170,8 +164,7 @@ class GoingEstimate:
     is_cut: bool = False
 
 
-@dataclass(slots=True)
-class Packing:
+class Packing(msgspec.Struct):
     """Groups that are still to be asked how many nodes they would need, and how long the tick had taken when that began."""
 
     estimator: Estimator
@@ -179,12 +172,11 @@ class Packing:
     begun: Duration
     going: GoingEstimate | None = None
     """That of the first of these groups, where a part of it is made."""
-    cut: list[str] = field(default_factory=list)
+    cut: list[str] = []
     """Groups whose estimate ended as its time was over."""
 
 
-@dataclass(frozen=True, slots=True)
-class WouldBe:
+class WouldBe(msgspec.Struct, frozen=True):
     """A group that could be created for the tick's pods.
 
     Attributes:
@@ -195,11 +187,10 @@ class WouldBe:
 
     new: NewGroup
     view: GroupView
-    labels: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class Tick:
+class Tick(msgspec.Struct):
     """State of a tick between its steps. The snapshot is forked as long as it lives.
 
     Attributes:
@@ -232,25 +223,25 @@ class Tick:
     """
 
     view: ClusterView
-    templates: dict[str, Template | None] = field(default_factory=dict)
-    upcoming: dict[str, int] = field(default_factory=dict)
-    upcoming_nodes: dict[str, str] = field(default_factory=dict)
-    hints: dict[str, str] = field(default_factory=dict)
-    wanted: Wanted = field(default_factory=Wanted)
-    skipped: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    verdicts: list[Verdict] = field(default_factory=list)
+    templates: dict[str, Template | None] = msgspec.field(default_factory=dict)
+    upcoming: dict[str, int] = msgspec.field(default_factory=dict)
+    upcoming_nodes: dict[str, str] = msgspec.field(default_factory=dict)
+    hints: dict[str, str] = msgspec.field(default_factory=dict)
+    wanted: Wanted = msgspec.field(default_factory=Wanted)
+    skipped: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    verdicts: list[Verdict] = msgspec.field(default_factory=list)
     packing: Packing | None = None
-    options: list[Option] = field(default_factory=list)
+    options: list[Option] = msgspec.field(default_factory=list)
     chosen: tuple[Option, ...] = ()
     asking: tuple[Option, ...] | None = None
     drawn_among: tuple[str, ...] = ()
     cost_summary: CostSummary | None = None
-    over_limits: list[tuple[Literal["up", "down"], tuple[str, ...]]] = field(default_factory=list)
+    over_limits: list[tuple[Literal["up", "down"], tuple[str, ...]]] = msgspec.field(default_factory=list)
     not_simulated: tuple[str, ...] = ()
-    increases: list[Increase] = field(default_factory=list)
+    increases: list[Increase] = msgspec.field(default_factory=list)
     writes: tuple[Write, ...] = ()
     replan: bool = False
-    would_be: dict[str, WouldBe] = field(default_factory=dict)
+    would_be: dict[str, WouldBe] = msgspec.field(default_factory=dict)
     no_candidates: str = ""
     uncreated: tuple[str, ...] = ()
     requests: RequestsTick | None = None
@@ -258,7 +249,7 @@ class Tick:
     error: str = ""
     error_type: str = ""
     is_open: bool = True
-    rounds: list[Round] = field(default_factory=list)
+    rounds: list[Round] = msgspec.field(default_factory=list)
 
     @property
     def views(self) -> dict[str, GroupView]:

@@ -1,6 +1,7 @@
 """An index beside each segment of records: where each record is, of which time, and whom it is about.
 
-A line of ``records/nodes-0001.index`` is ``OFFSET LENGTH NOW TICK FULL`` and a checksum of each subject, all decimal. The
+A line of ``records/nodes-0001.index`` is ``OFFSET LENGTH NOW TICK HOLDS`` and a checksum of each subject, all decimal; HOLDS
+is 1 for a whole state, 2 for changes with the loop's memory, 0 for changes alone. The
 writer appends it behind the record, so an answer reads the records that it needs out of hundreds of megabytes. The
 figures of the records are beside it, in a file of their own (``runtime.figures``).
 """
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from kubetide.runtime.figures.writing import FiguresWriter
 
 
+_CHANGES, _WHOLE, _MEMORY = b"0", b"1", b"2"
+
+
 class Entry(NamedTuple):
     """Where a record is; ``about`` has a blank before and behind each checksum."""
 
@@ -31,6 +35,7 @@ class Entry(NamedTuple):
     tick: int
     full: bool
     about: bytes
+    has_memory: bool = False
 
 
 def index_of(segment: Path) -> Path:
@@ -56,6 +61,8 @@ def checksum(subject: str) -> bytes:
 
 def entry_of(record: Record, path: Path, offset: int, length: int) -> Entry:
     """Return the entry of a record. Of a subject within another (a container of a VPA) both are in it."""
+    if not record.reasons:
+        return Entry(path, offset, length, record.now, record.tick, record.full, b"", record.has_memory)
     subjects: set[str] = set()
     for reason in record.reasons:
         subjects.add(reason.subject)
@@ -66,7 +73,7 @@ def entry_of(record: Record, path: Path, offset: int, length: int) -> Entry:
             if isinstance(named, str):
                 subjects.add(named)
     about = b"".join(sorted(map(checksum, subjects)))
-    return Entry(path, offset, length, record.now, record.tick, record.full, about)
+    return Entry(path, offset, length, record.now, record.tick, record.full, about, record.has_memory)
 
 
 class Entries(Sequence[Entry]):
@@ -104,9 +111,16 @@ class Entries(Sequence[Entry]):
             return type(self)(self._lines[at], self._paths[at])
         path = self._paths[at]
         try:
-            offset, length, now, tick, full, about = self._lines[at].split(b" ", 5)
+            offset, length, now, tick, holds, about = self._lines[at].split(b" ", 5)
             return Entry(
-                path, int(offset), int(length), Instant(int(now)), int(tick), full == b"1", b" " + about
+                path,
+                int(offset),
+                int(length),
+                Instant(int(now)),
+                int(tick),
+                holds == _WHOLE,
+                b" " + about,
+                holds == _MEMORY,
             )
         except ValueError as error:
             raise KubetideError(
@@ -133,7 +147,8 @@ def read_index(segment: Path) -> Entries:
 
 def _line(one: Entry) -> bytes:
     about = b" ".join(one.about.split())
-    return b"%d %d %d %d %d %s" % (one.offset, one.length, one.now, one.tick, one.full, about)
+    holds = _WHOLE if one.full else _MEMORY if one.has_memory else _CHANGES
+    return b"%d %d %d %d %s %s" % (one.offset, one.length, one.now, one.tick, holds, about)
 
 
 class IndexWriter:

@@ -180,7 +180,7 @@ class RecordWriter:
                 return
             segment.open_next(self._max_bytes - self._segment_bytes)
         offset = segment.bytes
-        segment.write(_line(replace(record, figures=()), state))
+        segment.write(_line(replace(record, figures=()) if record.figures else record, state))
         segment.index.add(record, offset, segment.bytes - offset)
         segment.records += 1
         segment.states.count(segment.bytes - offset, full=record.full)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-_LEAST = 60
+_LEAST = 24
 _DELTAS = 8
 
 
 class WholeStates:
     """Counts the records of a segment since the last whole state, and their size.
 
-    A whole state comes after ``every`` records; and after 60 already where these together have eight times its size, so
+    A whole state comes after ``every`` records; and after 24 already where these together have eight times its size, so
     that it adds little to them, and whoever explains decides fewer ticks again.
     """
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+
+import msgspec
 
 from kubetide.ports.plugins import Plugin
 from kubetide.scheduling.filters.base import (
@@ -23,8 +24,7 @@ from kubetide.scheduling.filters.named import named_filters
 from kubetide.scheduling.filters.registry import FILTERS
 
 
-@dataclass(frozen=True)
-class FilterSet:
+class FilterSet(msgspec.Struct, frozen=True):
     """Filters in the order in which the first failure counts, and by what they can do.
 
     Attributes:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from kubetide.explain.records import Core, OneObjectCore, Record
+import msgspec
+
+from kubetide.explain.records import Core, OneObjectCore, Record, ResumingCore
 from kubetide.loop import explaining
 from kubetide.ports.errors import KubetideError
 from kubetide.runtime.recording.index_lines import Entries, Entry, index_of
@@ -35,8 +36,7 @@ class NotBegun(WhyError):
     """The loop had not decided anything at that time."""
 
 
-@dataclass(slots=True)
-class StateAt:
+class StateAt(msgspec.Struct):
     """A loop as it was at a moment.
 
     Attributes:
@@ -54,8 +54,7 @@ class StateAt:
     is_over: bool
 
 
-@dataclass(slots=True)
-class _Kept:
+class _Kept(msgspec.Struct):
     """A core, and how far it is.
 
     Attributes:
@@ -214,10 +213,14 @@ def _moved(begin: _Kept | Core, rest: Sequence[Entry], *, decided: bool) -> _Kep
         if isinstance(begin, _Kept)
         else (begin, None, None, True)
     )
-    for entry, record in zip(rest, read_entries(rest), strict=True):
-        if last is not None and not is_decided:
+    resumes = _resumes(core, rest) if last is None else None
+    for index, (entry, record) in enumerate(zip(rest, read_entries(rest), strict=True)):
+        if last is not None and not is_decided and (resumes is None or index > resumes):
             _finish(core, last)
-        core.apply(bytes(record.state), full=record.full)
+        if isinstance(core, ResumingCore) and index == resumes:
+            core.resume(bytes(record.state))
+        else:
+            core.apply(bytes(record.state), full=record.full)
         last, place, is_decided = record, entry, False
     assert last is not None, "a whole state is among them"
     assert place is not None
@@ -225,6 +228,13 @@ def _moved(begin: _Kept | Core, rest: Sequence[Entry], *, decided: bool) -> _Kep
         _finish(core, last)
         is_decided = True
     return _Kept(core, last, place, is_decided)
+
+
+def _resumes(core: Core, entries: Sequence[Entry]) -> int | None:
+    """Return which of the records is the first that must be decided again, behind a whole state; None for all of them."""
+    if not isinstance(core, ResumingCore):
+        return None
+    return next((index for index in range(len(entries) - 1, 0, -1) if entries[index].has_memory), None)
 
 
 def _moved_alone(core: OneObjectCore, rest: Sequence[Entry], *, decided: bool) -> _Kept | None:

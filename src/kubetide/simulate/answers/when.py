@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from kubetide.runtime.recording.indexed_records import first_time
 from kubetide.runtime.recording.records import recorded_loops
@@ -26,8 +27,7 @@ _INSTANT = Duration(1)
 _SHORT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d)(?::(\d\d))?Z?")
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(msgspec.Struct, frozen=True):
     """A moment of a run, as exact as it was said.
 
     Attributes:

@@ -201,8 +201,7 @@ def _scaled(run: Path | Moments, at: Moment | None) -> list[tuple[str, str, str]
         for explainer in entry.explainers:
             if entry.core is None or explainer.targets is None:
                 continue
-            # What scales what is known without a decision about any.
-            alone = None if explainer.alone is None or moments is run else partial(explainer.alone, "")
+            alone = None if moments is run else explainer.targets_alone
             try:
                 with moments.state(entry.name, at, decided=explainer.after_decision, alone=alone) as state:
                     targets = sorted(explainer.targets(state.core).items())

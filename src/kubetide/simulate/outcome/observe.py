@@ -116,8 +116,7 @@ class Observer:
             wanted = existing if deployment is None else deployment.spec.replicas
             series.wanted.append(1 if wanted is None else wanted)
         if step.resources is not None:
-            for number, (_, series) in enumerate(self._series):
-                _add(series.resources, step.resources, number)
+            _add([series.resources for _, series in self._series], step.resources)
         line.pending.append(len(counts.pending))
         for group, ready in counts.ready_nodes.items():
             # A group that was created in the middle of the run had no nodes before.
@@ -157,14 +156,25 @@ class _NodeLives:
             self._lives.append(life)
 
 
-def _add(totals: ResourceTotals, step: ServiceResources, number: int) -> None:
-    """Add what one service asked for and used in a step."""
-    totals.wanted_cpu += float(step.wanted_cpu[number])
-    totals.withheld_cpu += float(step.withheld_cpu[number])
-    totals.requested_cpu += float(step.requested_cpu[number])
-    totals.unused_cpu += float(step.unused_cpu[number])
-    totals.requested_memory += float(step.requested_memory[number])
-    totals.unused_memory += float(step.unused_memory[number])
+def _add(totals: Sequence[ResourceTotals], step: ServiceResources) -> None:
+    """Add what each service asked for and used in a step."""
+    columns = (
+        step.wanted_cpu,
+        step.withheld_cpu,
+        step.requested_cpu,
+        step.unused_cpu,
+        step.requested_memory,
+        step.unused_memory,
+    )
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    for total, row in zip(totals, rows, strict=True):
+        wanted, withheld, requested, unused, requested_memory, unused_memory = row
+        total.wanted_cpu += wanted
+        total.withheld_cpu += withheld
+        total.requested_cpu += requested
+        total.unused_cpu += unused
+        total.requested_memory += requested_memory
+        total.unused_memory += unused_memory
 
 
 class _Counts:

@@ -9,6 +9,7 @@ from kubetide.loop import Explainer, Explaining
 from kubetide.units.time import Instant
 from kubetide.vertical.recommender.core import ALGORITHM
 from kubetide.vertical.recommender.explain import explain_vpa
+from kubetide.vertical.recommender.one_vpa import OneVpaCore
 from kubetide.vertical.recommender.reasons import VOCABULARY
 from kubetide.vertical.recommender.state import State
 
@@ -17,6 +18,11 @@ def _lines(core: StepCore[State], subject: str, now: Instant, view: str) -> list
     del now, view
     namespace, _, name = subject.partition("/")
     return explain_vpa(core.state, namespace, name)
+
+
+def _alone(subject: str) -> OneVpaCore:
+    namespace, _, name = subject.partition("/")
+    return OneVpaCore((namespace, name))
 
 
 EXPLAINING: Final = Explaining(
@@ -29,6 +35,7 @@ EXPLAINING: Final = Explaining(
             _lines,
             lambda core: [f"{namespace}/{name}" for namespace, name in core.state.vpas],
             namespaced=True,
+            alone=_alone,
         ),
     ),
 )

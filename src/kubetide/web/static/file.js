@@ -23,7 +23,8 @@ function lastDecided(kind, subject, at) {
   const until = at ? ` until ${timeText(at)}` : "";
   const said = last ? [`Decided last${until}, at ${timeText(last.at)}: ${last.text}`, ...last.why.map((line) => `    ${line}`)] : [`Nothing was decided about it${until}.`];
   const rest = at ? "says in full why at the end of the run alone" : "explains not every object";
-  return ["", ...said, `This page is a file, which ${rest}; \`kubetide ui\` and \`kubetide explain\` say it at any time, from the records.`];
+  const asked = `kubetide explain ${kind} ${subject}${at ? ` --at ${at}` : ""} --out FOLDER`;
+  return ["", ...said, `This page is a file, which ${rest}. Of any time it is said, where the file's folder is, by \`kubetide ui --out FOLDER\`, and by \`${asked}\`.`];
 }
 
 // The end of what a time means: a whole second lasts one.

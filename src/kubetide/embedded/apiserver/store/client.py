@@ -72,6 +72,7 @@ class EmbeddedCluster:
         self._user = user
         self.faults = faults
         self._store = store
+        self._bookmarks = _Bookmarks(store)
         self._requests = 0
         self._gives_bodies = False
 
@@ -123,7 +124,7 @@ class EmbeddedCluster:
         response = await self._send("watch", kind, namespace, options=options)
         watcher = response.watcher
         assert watcher is not None
-        bookmarks = _Bookmarks(watcher, self._store)
+        self._bookmarks.add(watcher)
         model = kind.model
         try:
             while True:
@@ -136,7 +137,6 @@ class EmbeddedCluster:
                 elif watcher.closed:
                     return
         finally:
-            bookmarks.stop()
             watcher.close()
 
     async def create(self, kind: Kind[T], body: Json, *, namespace: str = "") -> T:
@@ -239,23 +239,28 @@ class EmbeddedCluster:
 
 
 class _Bookmarks:
-    """Send a quiet watch once in a while the version that it has reached."""
+    """Send quiet watches once in a while the version that they have reached: one timer for those opened at one instant."""
 
-    def __init__(self, watcher: Watcher, store: Store) -> None:
-        self._watcher = watcher
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._loop = asyncio.get_running_loop()
-        self._timer = self._next()
+        self._opened = -1.0
+        self._newest: list[Watcher] = []
 
-    def stop(self) -> None:
-        self._timer.cancel()
+    def add(self, watcher: Watcher) -> None:
+        """Send a watch bookmarks until it is closed."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        if now != self._opened or not self._newest:
+            self._opened, self._newest = now, []
+            loop.call_later(to_seconds(_BOOKMARK_EVERY), self._tell, loop, self._newest)
+        self._newest.append(watcher)
 
-    def _next(self) -> asyncio.TimerHandle:
-        return self._loop.call_later(to_seconds(_BOOKMARK_EVERY), self._tell)
-
-    def _tell(self) -> None:
-        self._watcher.bookmark(self._store.version)
-        self._timer = self._next()
+    def _tell(self, loop: asyncio.AbstractEventLoop, watchers: list[Watcher]) -> None:
+        watchers[:] = [watcher for watcher in watchers if not watcher.closed]
+        for watcher in watchers:
+            watcher.bookmark(self._store.version)
+        if watchers:
+            loop.call_later(to_seconds(_BOOKMARK_EVERY), self._tell, loop, watchers)
 
 
 @types.coroutine

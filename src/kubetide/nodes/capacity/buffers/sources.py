@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 from msgspec.structs import replace
 
 from kubetide.nodes.facts.capacity import slim_template
@@ -32,8 +32,7 @@ class NotResolved(ValueError):
     """The buffer's reference leads nowhere; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Workload:
+class Workload(msgspec.Struct, frozen=True):
     """A scalable object and its pods.
 
     Attributes:

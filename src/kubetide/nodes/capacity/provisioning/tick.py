@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from kubetide.objects.capacity import ProvisioningRequest
 from kubetide.objects.meta import Key
 from kubetide.objects.pod import Pod
 
 
-@dataclass(slots=True)
-class RequestsTick:
+class RequestsTick(msgspec.Struct):
     """What is done about ProvisioningRequests in one tick.
 
     Attributes:
@@ -24,11 +23,11 @@ class RequestsTick:
         buying: Whether room is to be bought for the picked request.
     """
 
-    changed: dict[Key, ProvisioningRequest] = field(default_factory=dict)
-    deleted: list[ProvisioningRequest] = field(default_factory=list)
-    booked: dict[Key, int] = field(default_factory=dict)
+    changed: dict[Key, ProvisioningRequest] = msgspec.field(default_factory=dict)
+    deleted: list[ProvisioningRequest] = msgspec.field(default_factory=list)
+    booked: dict[Key, int] = msgspec.field(default_factory=dict)
     picked: ProvisioningRequest | None = None
-    pods: list[list[Pod]] = field(default_factory=list)
-    batch: list[tuple[ProvisioningRequest, list[list[Pod]]]] = field(default_factory=list)
+    pods: list[list[Pod]] = msgspec.field(default_factory=list)
+    batch: list[tuple[ProvisioningRequest, list[list[Pod]]]] = msgspec.field(default_factory=list)
     serving: bool = False
     buying: bool = False

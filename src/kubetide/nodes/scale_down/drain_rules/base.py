@@ -10,7 +10,6 @@ restart policy and phase (``scale_down.facts``): one that reads more of a pod ne
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -61,8 +60,7 @@ def block(reason: BlockReason, detail: str) -> Answer:
 Owner = ReplicaSet | ReplicationController | DaemonSet | StatefulSet | Job
 
 
-@dataclass(frozen=True, slots=True)
-class DrainContext:
+class DrainContext(msgspec.Struct, frozen=True):
     """What rules may look at besides the pod.
 
     ``owners`` holds the objects of each kind of controller that the loop watches; a kind that is not a
@@ -80,8 +78,7 @@ Check = Callable[[Pod, DrainContext], Answer | None]
 ChangeTime = Callable[[Pod, DrainContext], Instant | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """One rule.
 
     Attributes:

@@ -7,7 +7,8 @@ and cached while those stay the same; the rules that read budgets are asked each
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.scale_down.drain_rules.base import DRAIN, Answer, DrainContext, Rule
@@ -15,8 +16,7 @@ from kubetide.objects.pod import Pod
 from kubetide.units.time import Instant
 
 
-@dataclass(frozen=True, slots=True)
-class Blocked:
+class Blocked(msgspec.Struct, frozen=True):
     """The first pod that keeps the node, and why."""
 
     pod: Pod
@@ -24,8 +24,7 @@ class Blocked:
     rule: str
 
 
-@dataclass(frozen=True, slots=True)
-class Moves:
+class Moves(msgspec.Struct, frozen=True):
     """What removing the node asks for, or why it cannot be.
 
     Attributes:
@@ -41,8 +40,7 @@ class Moves:
     blocked: Blocked | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """What the rules say about a pod as far as it does not depend on budgets.
 
     Attributes:
@@ -58,8 +56,7 @@ class Verdict:
     of_node: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(msgspec.Struct, frozen=True):
     """What the rules say about a node's pods as far as it does not depend on budgets.
 
     ``verdicts`` are in the order of ``pods``.

@@ -5,7 +5,7 @@ As long as nodes, groups and all that the facts rest on are the same, only nodes
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from kubetide.nodes.scale_down.drain_rules import DrainContext
 from kubetide.nodes.scale_down.facts import Cache, NodeFacts, Refusal
@@ -23,8 +23,7 @@ from kubetide.ports.cloud import NodeGroup
 from kubetide.units.time import Instant
 
 
-@dataclass(slots=True)
-class Candidates:
+class Candidates(msgspec.Struct):
     """The candidates of a tick.
 
     Attributes:

@@ -6,7 +6,8 @@ Source: Cluster Autoscaler, scale-down planner: eligibility, then removal simula
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+
+import msgspec
 
 from kubetide.nodes.scale_down.context import drain_context, owners_of
 from kubetide.nodes.scale_down.drain_rules import DrainContext, Moves, Prepared, prepare, settle
@@ -22,8 +23,7 @@ from kubetide.ports.cloud import NodeGroup
 from kubetide.units.time import Instant
 
 
-@dataclass(frozen=True, slots=True)
-class Removable:
+class Removable(msgspec.Struct, frozen=True):
     """A node that could go. ``risky``: its pods cannot all go at once without breaking a budget."""
 
     node: str
@@ -33,8 +33,7 @@ class Removable:
     utilization: Utilization
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
+class Evaluation(msgspec.Struct, frozen=True):
     """What the state says about all candidates.
 
     Attributes:

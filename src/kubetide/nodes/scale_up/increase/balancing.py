@@ -8,8 +8,9 @@ that name the place.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+import msgspec
 
 from kubetide.nodes.facts.nodes import HOSTNAME_LABEL
 from kubetide.nodes.settings import Settings
@@ -55,8 +56,7 @@ _PLACE_LABELS_OF: Final[Mapping[str, tuple[str, ...]]] = {
 _AZURE_POOL_LABELS: Final = ("agentpool", "kubernetes.azure.com/agentpool")
 
 
-@dataclass(frozen=True, slots=True)
-class _Rules:
+class _Rules(msgspec.Struct, frozen=True):
     """How far apart similar groups may be, as shares of the larger value, and which labels may differ."""
 
     memory: float = 0.015

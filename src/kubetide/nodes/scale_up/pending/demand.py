@@ -8,10 +8,10 @@ template; they are counted like pods, but get no events. A new source is one fun
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from kubetide.nodes.capacity.buffers.inject import BUFFERS, placeholders
@@ -39,8 +39,7 @@ _WITH_SETS = ("Deployment", "ReplicaSet")
 """Of these the ReplicaSets say what a new pod looks like, also while there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """A pod that wants a place; ``source`` names who asks, ``virtual`` that it does not exist yet."""
 
     pod: Pod

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -17,8 +16,7 @@ GroupKey = tuple[str, int]
 """Namespace, number of the label set."""
 
 
-@dataclass(slots=True, eq=False)
-class Group:
+class Group(msgspec.Struct, eq=False):
     """Pods of a namespace with the same labels.
 
     Attributes:
@@ -27,13 +25,12 @@ class Group:
         aggregates: Rows by container.
     """
 
-    vpas: list[Key] = field(default_factory=list)
+    vpas: list[Key] = msgspec.field(default_factory=list)
     pods: int = 0
-    aggregates: dict[str, int] = field(default_factory=dict)
+    aggregates: dict[str, int] = msgspec.field(default_factory=dict)
 
 
-@dataclass(slots=True, eq=False)
-class PodEntry:
+class PodEntry(msgspec.Struct, eq=False):
     """A tracked pod.
 
     ``containers`` are rows by name, those of earlier versions of the pod included; ``resources`` are what they ask
@@ -44,11 +41,10 @@ class PodEntry:
     phase: str
     containers: dict[str, int]
     init: tuple[str, ...]
-    resources: dict[str, Requested] = field(default_factory=dict)
+    resources: dict[str, Requested] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(msgspec.Struct, frozen=True):
     """A VPA's status as it is stored: encoded, as thousands of them are held.
 
     Attributes:
@@ -74,8 +70,7 @@ _decoder = msgspec.json.Decoder(VpaStatus)
 _NOTHING = Stored()
 
 
-@dataclass(slots=True, eq=False)
-class Vpa:
+class Vpa(msgspec.Struct, eq=False):
     """A VPA that this recommender serves.
 
     Attributes:
@@ -89,8 +84,8 @@ class Vpa:
 
     view: VpaView
     selector: Selector
-    groups: dict[GroupKey, None] = field(default_factory=dict)
-    loaded: dict[str, int] = field(default_factory=dict)
+    groups: dict[GroupKey, None] = msgspec.field(default_factory=dict)
+    loaded: dict[str, int] = msgspec.field(default_factory=dict)
     stored: Stored = _NOTHING
     checkpointed: Instant | None = None
     cells: tuple[tuple[str, tuple[int, ...]], ...] | None = None
@@ -100,13 +95,12 @@ class Vpa:
         return self.view.namespace, self.view.name
 
 
-@dataclass(frozen=True, slots=True)
-class Members:
+class Members(msgspec.Struct, frozen=True):
     """Which VPAs, pods and groups belong together. The dictionaries are filled and emptied in place."""
 
-    groups: dict[GroupKey, Group] = field(default_factory=dict)
-    pods: dict[Key, PodEntry] = field(default_factory=dict)
-    vpas: dict[Key, Vpa] = field(default_factory=dict)
+    groups: dict[GroupKey, Group] = msgspec.field(default_factory=dict)
+    pods: dict[Key, PodEntry] = msgspec.field(default_factory=dict)
+    vpas: dict[Key, Vpa] = msgspec.field(default_factory=dict)
 
     def vpas_of(self, namespace: str, pod: PodEntry) -> Sequence[Key]:
         """Return the VPAs that select a tracked pod, ordered."""

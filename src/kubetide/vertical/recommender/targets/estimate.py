@@ -6,8 +6,8 @@ Source: VPA 1.8, pkg/recommender/logic: target, lower and upper bound are each m
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,8 +25,7 @@ _AT_ONCE = 4096
 _NS_PER_MINUTE = 60 * 1_000_000_000
 
 
-@dataclass(frozen=True, eq=False)
-class Usage:
+class Usage(msgspec.Struct, frozen=True, eq=False):
     """What is known of each container of each VPA.
 
     Attributes:

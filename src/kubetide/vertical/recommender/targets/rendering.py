@@ -7,8 +7,8 @@ policy's text, as upstream's does. Source: VPA 1.8, pkg/recommender/model and th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from kubetide.objects.vpa import ContainerPolicy
@@ -21,8 +21,7 @@ NO_CAP = (1 << 63) - 1
 _UNITS = (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
 
 
-@dataclass(frozen=True, slots=True)
-class Caps:
+class Caps(msgspec.Struct, frozen=True):
     """Bounds of one resource of one container.
 
     Attributes:

@@ -9,8 +9,6 @@ for the window. Within it the old amount becomes a floor of the recommendation f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
 
 from kubetide.units.time import Duration, Instant, after, between
@@ -57,8 +55,7 @@ class Past(msgspec.Struct):
         return self.after >= _FEWEST and _share(self.throttled_after, self.after) > _RISE + before
 
 
-@dataclass(frozen=True, slots=True)
-class Watch:
+class Watch(msgspec.Struct, frozen=True):
     """What one pass notes of requests and of what became of containers.
 
     Attributes:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
+import msgspec
 import numpy as np
 
 from kubetide.objects.base import Quantities
@@ -29,8 +29,7 @@ from kubetide.vertical.resources.policies import container_policy
 RESOURCES = ("cpu", "memory")
 
 
-@dataclass(frozen=True, eq=False)
-class Cells:
+class Cells(msgspec.Struct, frozen=True, eq=False):
     """Containers that get a recommendation, those of one VPA after another.
 
     Attributes:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from kubetide.units.vectors import Int64Vector
@@ -12,8 +12,7 @@ from kubetide.vertical.recommender.usage.aggregates import Aggregates
 from kubetide.vertical.recommender.usage.histograms import NEVER, Histograms
 
 
-@dataclass(frozen=True, eq=False)
-class Sums:
+class Sums(msgspec.Struct, frozen=True, eq=False):
     """Histograms and counts by container of a VPA: copies, which may be changed."""
 
     cpu: Histograms

@@ -1,0 +1,99 @@
+"""The verdict of the last tick again, where it would come out the same.
+
+An HPA whose target is to stay as it is, and of which neither the spec, the scale, the pods nor a sample has changed,
+comes to the same verdict whatever the time is, as long as no pod is young: recommendations of the past only expire, and
+none of them held the proposal back. Where the new one is remembered is asked each time.
+"""
+
+from __future__ import annotations
+
+from kubetide.horizontal.decision import Settlement, Verdict
+from kubetide.horizontal.facts.specs import Autoscaler
+from kubetide.horizontal.rules.evaluate import evaluate, stabilized_of
+from kubetide.horizontal.state import State, Still
+from kubetide.objects.meta import Key
+from kubetide.units.time import Instant
+
+
+def evaluate_again(state: State, key: Key, now: Instant) -> Verdict:
+    """Return the verdict on one HPA: the last one, or one that is made anew."""
+    spec, scale = state.specs[key], state.scales.get(key)
+    if scale is None or scale.error or not spec.plain:
+        return evaluate(state, key, now)
+    facts = _facts_of(state, spec)
+    known = state.still.get(key)
+    if (
+        known is not None
+        and known.spec is spec
+        and known.scale is scale
+        and known.settings is state.settings
+        and known.facts == facts
+    ):
+        verdict = known.verdict
+        held = stabilized_of(spec, state, verdict.current, verdict.current, now)
+        if held.replicas == verdict.current:
+            verdict.slot = held.slot
+            return verdict
+    verdict = evaluate(state, key, now)
+    if _stays(verdict) and not _has_young(state, key, now):
+        state.still[key] = Still(verdict, state.settings, spec, scale, facts)
+    else:
+        state.still.pop(key, None)
+    return verdict
+
+
+def settled_again(state: State, verdict: Verdict) -> Settlement | None:
+    """Return what came of the very same verdict in the last tick, where nothing was to be written or said then."""
+    known = state.still.get(verdict.key)
+    if known is None or known.verdict is not verdict or known.settlement is None:
+        return None
+    settlement = known.settlement
+    return settlement if state.statuses[verdict.key] is settlement.status else None
+
+
+def note_settled(state: State, settlement: Settlement) -> None:
+    """Take note of what came of a verdict."""
+    known = state.still.get(settlement.verdict.key)
+    if known is not None and known.verdict is settlement.verdict:
+        known.settlement = settlement if settlement.is_quiet else None
+
+
+def _facts_of(state: State, spec: Autoscaler) -> tuple[object, ...]:
+    """Return what a verdict by samples is made from besides spec, scale and memory."""
+    table, samples = state.table, state.samples
+    rows = table.members_of(spec.key)
+    columns = [
+        column[rows].tobytes()
+        for metric in spec.metrics
+        for column in (samples.has.get(metric.sample_key), samples.milli.get(metric.sample_key))
+        if column is not None
+    ]
+    return (
+        table.changes,
+        table.members.version,
+        samples.error_of(spec.key),
+        samples.strays.get(spec.key),
+        samples.own_answers.get(spec.key),
+        samples.seen[rows].tobytes() if len(samples.seen) else b"",
+        columns,
+        state.statuses[spec.key].current_replicas,
+        state.holds,
+    )
+
+
+def _stays(verdict: Verdict) -> bool:
+    """Return whether the verdict comes from metrics alone, all of which answered, and nothing holds or limits it."""
+    return (
+        verdict.stage == "decided"
+        and not (verdict.rescale or verdict.first or verdict.error or verdict.events or verdict.late_events)
+        and verdict.current == verdict.desired == verdict.raw == verdict.stabilized
+        and verdict.limit == "DesiredWithinRange"
+        and verdict.costs == ()
+    )
+
+
+def _has_young(state: State, key: Key, now: Instant) -> bool:
+    """Return whether the time alone may change the class of a pod."""
+    rows = state.table.members_of(key)
+    started = state.table.started[rows]
+    return bool(len(rows)) and int(started.max()) + state.settings.cpu_initialization_period > now

@@ -1,0 +1,63 @@
+"""Ticks at rest: quiet ones that find nothing to take away either, and no timer runs that could change that soon.
+
+Such a tick comes to what the one before came to. ``rests_until`` says up to when that is certain while nothing
+changes; who leaves such a tick out has ``note_rest`` keep the memory as the tick would have left it, and makes the
+documents that are due (``decide.with_documents``).
+"""
+
+from __future__ import annotations
+
+from kubetide.nodes.registry.quiet import is_quiet
+from kubetide.nodes.scale_down.decide import note_interval
+from kubetide.nodes.scale_down.unneeded.evaluate import Evaluation
+from kubetide.nodes.state import State
+from kubetide.units.time import Instant
+
+_FOREVER = Instant((1 << 63) - 1)
+_DONE = ("ScaleDownNoCandidates", "ScaleDownNoNodeDeleted")
+
+
+def rests_until(state: State) -> Instant | None:
+    """Return the time from which a tick may differ from the last one though nothing changes; None where any may."""
+    settings, memory = state.settings, state.memory
+    down, found = memory.scale_down, state.scale_down_cache.evaluation
+    timed = (
+        not is_quiet(state)
+        or state.holds
+        or not settings.scale_down_enabled
+        # These have steps and memories of their own, in which time plays a part.
+        or settings.scale_down_delay_type_local
+        or settings.steer_pods_to_fuller_nodes
+        or settings.consolidation_enabled
+        or settings.remember_demand > 0
+        or settings.node_autoprovisioning_enabled
+        or memory.degradation.loops
+        or not down.restored
+        or down.last_update is None
+        or down.unneeded
+        or down.unremovable
+        or down.deletions
+        or down.results
+        or down.status.why
+        or down.status.result not in _DONE
+    )
+    if timed or found is None:
+        return None
+    evaluation = found[1]
+    assert isinstance(evaluation, Evaluation)
+    if evaluation.removable or evaluation.failed or evaluation.not_simulated:
+        return None
+    return _FOREVER if evaluation.valid_until is None else evaluation.valid_until
+
+
+def is_on_time(state: State, now: Instant) -> bool:
+    """Return whether a tick at this time is not the soonest one after another so far."""
+    down = state.memory.scale_down
+    if down.last_update is None or down.shortest_interval is None:
+        return False
+    return now - down.last_update >= down.shortest_interval
+
+
+def note_rest(state: State, now: Instant) -> None:
+    """Bring the memory to where a tick at rest leaves it."""
+    note_interval(state, now)

@@ -1,0 +1,69 @@
+"""Ticks that come to what the last one came to are left out, and nobody can tell from what a run leaves behind."""
+
+from __future__ import annotations
+
+import pytest
+from tests.simulate.worlds import small
+from tests.soak import playing
+
+from kubetide.horizontal import decide as horizontal
+from kubetide.horizontal.rules.evaluate import evaluate
+from kubetide.nodes.controller.rest import Rest
+from kubetide.simulate.answers.replay import replay
+from kubetide.simulate.run import run_simulation
+from kubetide.simulate.scenarios.scenario import FaultSpec
+
+
+def left_behind(folder):
+    """The bytes of all records, with their indexes and figures."""
+    found = [path for path in sorted(folder.rglob("*")) if path.parent.name == "records" and path.is_file()]
+    return {path.name: path.read_bytes() for path in found}
+
+
+class Counted:
+    """Counts the ticks of the node loop that are left out."""
+
+    def __init__(self, monkeypatch):
+        self.ticks = self.rested = 0
+        take = Rest.take
+
+        def counted(rest, *args):
+            found = take(rest, *args)
+            self.ticks += 1
+            self.rested += found is not None
+            return found
+
+        monkeypatch.setattr(Rest, "take", counted)
+
+
+def without(monkeypatch):
+    """Have every tick gone through, and every verdict made anew."""
+    monkeypatch.setattr(Rest, "take", lambda *_: None)
+    monkeypatch.setattr(horizontal, "evaluate_again", evaluate)
+
+
+@pytest.mark.parametrize("kind", ["", "watch-expiry", "api-error", "cloud-error", "node-failure"])
+def test_a_run_leaves_the_same_bytes_behind(kind, tmp_path, monkeypatch):
+    """With and without a fault: records, indexes and figures are equal, and most ticks of the quiet run are left out."""
+    faults = (FaultSpec(kind=kind, start="12m", end="14m", probability=0.5),) if kind else ()
+    scenario = small(duration="40m", faults=faults)
+    with monkeypatch.context() as patched:
+        counted = Counted(patched)
+        run_simulation(scenario, base=tmp_path, out=tmp_path / "a", seed=1, warn=print)
+    without(monkeypatch)
+    run_simulation(scenario, base=tmp_path, out=tmp_path / "b", seed=1, warn=print)
+    assert left_behind(tmp_path / "a") == left_behind(tmp_path / "b")
+    assert counted.rested > 0.3 * counted.ticks
+
+
+@pytest.mark.parametrize("seed", [2003, 2011])
+def test_a_random_world_leaves_the_same_bytes_behind(seed, tmp_path, monkeypatch):
+    """So does one that is drawn, with faults and meddlers; and its records are decided again to the same bytes."""
+    for name in ("a", "b"):
+        given = playing.scenario_of(seed, 50)
+        (tmp_path / name).mkdir()
+        path = playing.write(given, seed, 50, tmp_path / name)
+        playing._played(path, given, seed)
+        without(monkeypatch)
+    assert left_behind(tmp_path / "a") == left_behind(tmp_path / "b")
+    assert replay(tmp_path / "a" / "records").differences == ()
