@@ -9,6 +9,7 @@ One tick::
     place       what already fits, the next part of the pods, where time for it is limited
     salvo       the same for what is left, on the nodes just bought, where several increases a tick are allowed
     scale_down  unneeded nodes -> soft taints -> which to delete -> taints
+    simulate    the next removals, where there are many
     consolidate nodes that a cheaper one replaces -> increases, taints; where that is enabled
     min_size    groups below their minimum
     remove_groups  empty groups that the loop has created; where it may create groups
@@ -96,12 +97,12 @@ def decide(state: State, now: Instant) -> Commands:
         case "salvo":
             assert state.tick is not None, "scale-up opens the tick"
             return plan_salvo(state, state.tick, now)
-        case "scale_down":
+        case "scale_down" | "simulate":
             waits = state.tick is not None and state.tick.result == "ScaleUpInCooldown"
             too_new = waits and not holds_scale_up(state)
             wait = "pods without a place are too new" if too_new else ""
             found = decide_scale_down(state, now, wait=wait, families=_families(state))
-            return replace(found, next_step=after_scale_down(state))
+            return found if found.next_step else replace(found, next_step=after_scale_down(state))
         case "consolidate":
             from kubetide.nodes.consolidation.decide import decide as consolidate  # noqa: PLC0415  answers without it come sooner
 
@@ -135,7 +136,9 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
             result = Result(events=tuple(events), reasons=tuple(reasons), writes=writes, replan=replan)
             if replan:
                 return result
-        case "scale_down":
+        case "scale_down" | "simulate" if commands.next_step == "simulate":
+            return Result()
+        case "scale_down" | "simulate":
             result = absorb_scale_down(state, commands, outcomes, now)
             if (
                 state.memory.scale_down.status.result == "ScaleDownNodeDeleteStarted"

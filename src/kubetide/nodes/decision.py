@@ -141,6 +141,7 @@ NextStep = Literal[
     "choose",
     "salvo",
     "scale_down",
+    "simulate",
     "consolidate",
     "min_size",
     "remove_groups",

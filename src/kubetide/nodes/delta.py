@@ -13,6 +13,7 @@ A tick goes through steps; each is apply, decide, act, absorb:
 * ``choose``: which option it is, once the expander in a process of its own has answered;
 * ``salvo``: another increase for the pods that the last one leaves, where several a tick are allowed;
 * ``scale_down``: unneeded nodes, soft taints, the choice of nodes to delete;
+* ``simulate``: the next removals, where there are many pods on candidates;
 * ``consolidate``: nodes that are replaced by cheaper ones or merged, where that is enabled;
 * ``min_size``: groups below their minimum, where that is enforced;
 * ``remove_groups``: empty groups that the loop made, where it may make groups;

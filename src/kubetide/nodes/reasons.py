@@ -51,6 +51,7 @@ SCALE_UP = {
     "CandidateGroups": "{groups:group} that the cloud could create were considered beside those that there are",
     "NoCandidateGroups": "no group is considered that could be created: {why}",
     "Option": "group {subject} would hold {pods:pod} on {nodes:new node}",
+    "EstimateCut": "group {subject} was asked for no node more: the time for it, --max-nodegroup-binpacking-duration={limit}, was over",
     "PackingCut": "{groups:group} were not asked for options: the time for it, --max-binpacking-time={limit}, was over",
     "Chosen": "group {subject} is chosen by {expander}: {nodes:node} for {pods:pod}",
     "NoneRated": "no group is chosen: {expander} can rate none of {options:option}, as none of their groups has a price",
@@ -92,11 +93,13 @@ SCALE_DOWN = {
     "ScaleDownDisabled": "scale-down is switched off",
     "ScaleDownInCooldown": "scale-down waits: {why}",
     "NodeUnneeded": "node {subject} is unneeded: its pods have room elsewhere",
+    "SimulationCut": "{nodes:node} were not tried for removal: the time for it, --scale-down-simulation-timeout={limit}, was over",
     "NodeStays": "node {subject} stays, {why}: {detail}",
     "NodeBlockedByPod": "node {subject} stays: pod {pod} keeps it, {why}: {detail}",
     "EmptyNodeChosen": "node {subject} of group {group} goes: empty and unneeded for {unneeded}",
     "NodeChosen": "node {subject} of group {group} goes: unneeded for {unneeded}, utilization {utilization}, {pods:pod} to be moved",
     "RemovalAdvised": "node {subject} of group {group} would go: {why}",
+    "IdleNodeChosen": "node {subject} of group {group} goes: empty for {idle}, and no pod is expected that would need it",
     "ConsolidationChosen": "node {subject} is consolidated: {why}",
     "ConsolidationBegun": "node {subject} of group {group} goes by consolidation: {pods:pod} to be moved",
     "ConsolidationGivenUp": "node {subject} is not consolidated after all: {why}",
@@ -122,6 +125,7 @@ ACTIONS = (
     "SizeFixed",
     "EmptyNodeChosen",
     "NodeChosen",
+    "IdleNodeChosen",
     "ConsolidationChosen",
     "ConsolidationBegun",
     "ConsolidationGivenUp",
@@ -159,5 +163,5 @@ def worded_as_advice(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
     return tuple(
         one
         for one in given
-        if one.code not in {"EmptyNodeChosen", "NodeChosen"} or one.subject not in advised
+        if one.code not in {"EmptyNodeChosen", "NodeChosen", "IdleNodeChosen"} or one.subject not in advised
     )

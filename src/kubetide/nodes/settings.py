@@ -122,6 +122,7 @@ class Settings(ConsolidationSettings, frozen=True, kw_only=True, omit_defaults=T
     gpu_total: tuple[str, ...] = ()
     max_nodes_per_scaleup: int = 1000
     max_binpacking_time: Duration = minutes(5)
+    max_nodegroup_binpacking_duration: Duration = seconds(10)
     fastpath_binpacking_enabled: bool = False
     expendable_pods_priority_cutoff: int = -10
     new_pod_scale_up_delay: Duration = ZERO
@@ -185,6 +186,7 @@ class Settings(ConsolidationSettings, frozen=True, kw_only=True, omit_defaults=T
     min_replica_count: int = 0
     blocking_system_pod_distruption_timeout: Duration = hours(1)
     unremovable_node_recheck_timeout: Duration = minutes(5)
+    scale_down_simulation_timeout: Duration = seconds(30)
     max_scale_down_parallelism: int = 10
     max_drain_parallelism: int = 1
     max_bulk_soft_taint_count: int = 10

@@ -78,25 +78,26 @@ def _hopeful(state: State, now: Instant) -> Iterator[tuple[float, str, Duration]
     settings, memory = state.settings, state.memory.consolidation
     busy = {name for move in memory.moves for name in move.nodes}
     unneeded = state.memory.scale_down.unneeded
-    open_groups = {name: _may_go(state, group, now) for name, group in state.groups.items()}
+    open_groups = {name: may_go(state, group, now) for name, group in state.groups.items()}
     for name, group in eligible(state, now).items():
-        if (
-            not open_groups[group.id]
-            or name in busy
-            or name in unneeded
-            or memory.failed.get(name, now) > now
-        ):
+        if not open_groups[group.id] or name in busy or name in unneeded or not is_open(state, name, now):
             continue
-        node = state.nodes[name]
-        age = age_of(node, now)
-        if age is None or age < settings.scale_down_delay_after_add or is_disabled(node):
-            continue
-        if state.health(name).unready or has_taint(node, TO_BE_DELETED) or state.is_leaving(name):
-            continue
+        age = age_of(state.nodes[name], now) or Duration(0)
         pods = len(state.snapshot.pods_on(name))
         stay = min(age, settings.consolidation_expected_stay) / hours(1)
         value = (group.price_per_hour or 0.0) * stay
         yield -(value - settings.consolidation_eviction_price * pods) / (1 + pods), name, age
+
+
+def is_open(state: State, name: str, now: Instant) -> bool:
+    """Return whether a node is old enough, ready, and neither disabled, on its way out nor of a move given up lately."""
+    node = state.nodes[name]
+    age = age_of(node, now)
+    if age is None or age < state.settings.scale_down_delay_after_add or is_disabled(node):
+        return False
+    if state.memory.consolidation.failed.get(name, now) > now:
+        return False
+    return not (state.health(name).unready or has_taint(node, TO_BE_DELETED) or state.is_leaving(name))
 
 
 def candidate_of(
@@ -192,7 +193,8 @@ def age_of(thing: Node | Pod, now: Instant) -> Duration | None:
     return None if created is None else between(parse_rfc3339(created), now)
 
 
-def _may_go(state: State, group: NodeGroup, now: Instant) -> bool:
+def may_go(state: State, group: NodeGroup, now: Instant) -> bool:
+    """Return whether nodes of the group may go: it has a price, and none of it was bought back lately."""
     undone = state.memory.consolidation.undone.get(group.id)
     return (
         group.price_per_hour is not None

@@ -1,6 +1,6 @@
 """The consolidation step: moves under way are moved on, and new ones looked for.
 
-    decide: note what was undone -> advance moves -> taints, deletions -> look for moves (once a minute) -> increases
+    decide: note what was undone -> advance moves -> taints, deletions -> idle nodes and new moves (once a minute) -> increases
     absorb: deletions run as those of scale-down do; a new node is waited for; what failed is given up
 
 Every rule of scale-down holds: what it would not remove is not removed here, and a node's deletion is carried out
@@ -13,8 +13,9 @@ from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.consolidation.expected_pods import note_gone
+from kubetide.nodes.consolidation.idle import idle_nodes, idle_reasons
 from kubetide.nodes.consolidation.keeping import left_of_budget
-from kubetide.nodes.consolidation.memory import Move, Undone
+from kubetide.nodes.consolidation.memory import MOST_TIMES, Move, undone_again
 from kubetide.nodes.consolidation.progress import AGAIN, advance, reason_of
 from kubetide.nodes.consolidation.search import find_moves
 from kubetide.nodes.decision import (
@@ -48,7 +49,6 @@ from kubetide.units.time import Duration, Instant, after, before, minutes
 SEARCH_INTERVAL: Duration = minutes(1)
 _MOST_MOVES = 10
 """Most nodes whose moves begin in one search."""
-_MOST_TIMES = 6
 
 
 def decide(state: State, tick: Tick, now: Instant) -> Commands:
@@ -74,6 +74,12 @@ def decide(state: State, tick: Tick, now: Instant) -> Commands:
     actions += _reopened(state)
     if not held and _may_search(state, tick, now):
         memory.next_search = after(now, SEARCH_INTERVAL)
+        idle = idle_nodes(state, tick, now)
+        actions += begin_deletions(state, idle, now)
+        reasons += idle_reasons(state, idle, now)
+        told_events += [
+            _event(one.node, "DisruptionTerminating", "Disrupting Node: Empty") for one in idle.empty
+        ]
         there = sum(len(move.nodes) for move in memory.moves)
         most = 0 if budget == 0 else _MOST_MOVES - there
         moves = find_moves(state, tick, now, most).moves
@@ -145,14 +151,14 @@ def _forget(state: State, now: Instant) -> None:
         name: until for name, until in memory.failed.items() if until > now and name in state.nodes
     }
     memory.closing = {name: since for name, since in memory.closing.items() if name in state.nodes}
-    there = {name for move in memory.moves for name in move.nodes}
+    there = {name for move in memory.moves for name in move.nodes} | set(state.memory.scale_down.unneeded)
     memory.reasons = {
         name: text for name, text in memory.reasons.items() if name in there and name in state.nodes
     }
     soon = state.settings.buy_back_price
     oldest = before(now, soon)
     memory.removed_at = {group: at for group, at in memory.removed_at.items() if at > oldest}
-    longest = Duration(soon << _MOST_TIMES)
+    longest = Duration(soon << MOST_TIMES)
     memory.undone = {group: one for group, one in memory.undone.items() if after(one.until, longest) > now}
 
 
@@ -162,10 +168,7 @@ def _note_undone(state: State, tick: Tick, now: Instant) -> None:
     for one in tick.increases if tick.result == "ScaleUpSuccessful" else ():
         if one.group.id in memory.removed_at:
             before_this = memory.undone.get(one.group.id)
-            times = min(_MOST_TIMES, before_this.times + 1 if before_this is not None else 0)
-            memory.undone[one.group.id] = Undone(
-                times, after(now, Duration(state.settings.buy_back_price << times))
-            )
+            memory.undone[one.group.id] = undone_again(before_this, state.settings.buy_back_price, now)
             del memory.removed_at[one.group.id]
 
 

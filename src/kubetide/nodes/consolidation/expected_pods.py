@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
+from kubetide.nodes.consolidation.fills import FloatVector
 from kubetide.nodes.consolidation.memory import MOST_GONE, GonePod
 from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.state import State
@@ -45,8 +46,10 @@ def note_gone(state: State, now: Instant) -> None:
         memory.gone, memory.gone_since = (*memory.gone, *new)[-MOST_GONE:], ()
 
 
-def expected(state: State, templates: Mapping[str, Template | None], now: Instant) -> list[Pod]:
-    """Return pods like those that are expected, besides those that are there."""
+def expected(
+    state: State, templates: Mapping[str, Template | None], now: Instant, *, seldom_too: bool = False
+) -> list[Pod]:
+    """Return pods like those that are expected, besides those that are there; with ``seldom_too`` also such as come seldom."""
     known: dict[PodClass, Hashable] = {}
     by_groups: dict[Hashable, list[Change]] = {}
     for change in _changes(state, now):
@@ -58,15 +61,17 @@ def expected(state: State, templates: Mapping[str, Template | None], now: Instan
     for changes in by_groups.values():
         arrivals = sum(change.sign > 0 for change in changes)
         # The next of n arrivals comes after an n-th of the window.
-        if arrivals * state.settings.buy_back_price >= WINDOW:
+        if seldom_too or arrivals * state.settings.buy_back_price >= WINDOW:
             found += greatest_rise(sorted(changes, key=_order))
     return found
 
 
-def place_expected(snapshot: Snapshot, pods: Sequence[Pod], open_rows: BoolVector) -> list[str]:
+def place_expected(
+    snapshot: Snapshot, pods: Sequence[Pod], open_rows: BoolVector, prices: FloatVector | None = None
+) -> list[str]:
     """Put the pods onto the fullest nodes that take them, large pods first; return the nodes.
 
-    Those without a place are left out: for them something must be bought, whatever goes.
+    Of equally full nodes the first is taken, with ``prices`` of the rows the first of the cheapest. Pods without a place are left out: for them something must be bought, whatever goes.
     """
     found: dict[str, None] = {}
     sized = sorted(pods, key=lambda pod: tuple(sorted(classify_unbound(pod).requests.items())), reverse=True)
@@ -80,7 +85,10 @@ def place_expected(snapshot: Snapshot, pods: Sequence[Pod], open_rows: BoolVecto
             if (column := snapshot.column(name)) is not None:
                 allocatable, free = column
                 left = np.minimum(left, free / np.maximum(allocatable, 1))
-        node = snapshot.node_names[int(np.where(fits, left, np.inf).argmin())]
+        left = np.where(fits, left, np.inf)
+        if prices is not None:
+            left = np.where(left == left.min(), prices, np.inf)
+        node = snapshot.node_names[int(left.argmin())]
         metadata = replace(pod.metadata, name=f"{pod.metadata.name}-expected-{number}", uid="")
         snapshot.add_pod(replace(pod, metadata=metadata), node, pod_class)
         found[node] = None

@@ -6,7 +6,7 @@ import msgspec
 
 from kubetide.nodes.consolidation.settings import ConsolidationSettings
 from kubetide.objects.pod import Pod
-from kubetide.units.time import Instant
+from kubetide.units.time import Duration, Instant, after
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -36,6 +36,16 @@ class Undone(msgspec.Struct, frozen=True, omit_defaults=True):
 
     times: int
     until: Instant
+
+
+MOST_TIMES = 6
+"""How often the time doubles for which a group is left alone."""
+
+
+def undone_again(before_this: Undone | None, shortest: Duration, now: Instant) -> Undone:
+    """Return what is undone once more: it is left alone for twice as long as the last time."""
+    times = min(MOST_TIMES, before_this.times + 1) if before_this is not None else 0
+    return Undone(times, after(now, Duration(shortest << times)))
 
 
 class GonePod(msgspec.Struct, frozen=True):

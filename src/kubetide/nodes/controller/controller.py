@@ -57,6 +57,8 @@ from kubetide.watching import Caches
 
 LOOP = "nodes"
 COMPONENT = "cluster-autoscaler"
+_HALFWAY = ("pack", "simulate")
+"""Steps that go on with what the last one has begun on the snapshot."""
 
 
 class NodesController(BaseLoop):
@@ -110,7 +112,7 @@ class NodesController(BaseLoop):
         if settings.frequent_loops_enabled:
             self.eager = asyncio.Event()
         self.deciding = False
-        """Whether a decision is made in another thread just now: then ``state`` is in the middle of it, and not to be read."""
+        """Whether a decision is made in another thread just now, or over several steps: then ``state`` is in the middle of it, and not to be read."""
         self._gatherer = Gatherer(cluster, cloud, clock, board, self._state, caches)
         self._gatherer.on_new_demand = self._hurry
         self._expander = expander
@@ -162,6 +164,7 @@ class NodesController(BaseLoop):
         try:
             await self._steps()
         finally:
+            self.deciding = False
             self.stopwatch.begin("loopWait")
 
     async def _steps(self) -> None:
@@ -236,6 +239,7 @@ class NodesController(BaseLoop):
         gathered, has_memory = self._apply(delta, full=full)
         await self._not_understood.look(delta, self._state, anew=self._gatherer.anew)
         commands = await self._decide(now)
+        self.deciding = commands.next_step in _HALFWAY
         outcomes = await self._act(commands.actions)
         result = absorb(self._state, commands, outcomes, now)
         self._record(now, phase, gathered, commands, outcomes, result, full=full, has_memory=has_memory)
@@ -269,7 +273,7 @@ class NodesController(BaseLoop):
 
     async def _act(self, actions: Sequence[Action]) -> Outcomes:
         state = self._state
-        limit = state.settings.max_bulk_soft_taint_time if state.step == "scale_down" else None
+        limit = state.settings.max_bulk_soft_taint_time if state.step in {"scale_down", "simulate"} else None
         if self._taint_latency is None:
             return await self._actor.act(actions, soft_taint_time=limit)
         begun = self._taint_latency.expect(actions)

@@ -38,7 +38,8 @@ from kubetide.nodes.scale_down.names import NO_SCHEDULE
 from kubetide.nodes.scale_down.plan import NO_FAMILIES, Plan, choose
 from kubetide.nodes.scale_down.pods import in_order, key_of
 from kubetide.nodes.scale_down.soft_taints import restore, soft_taints, unix_seconds
-from kubetide.nodes.scale_down.unneeded.evaluate import Evaluation, Removable, evaluate, in_name_order
+from kubetide.nodes.scale_down.unneeded.evaluate import Evaluation, Removable, in_name_order
+from kubetide.nodes.scale_down.unneeded.simulation_time import cut_reasons, evaluate_in_time, is_evaluating
 from kubetide.nodes.state import State
 from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import instance_id
@@ -58,7 +59,7 @@ _NOT_MARKED = "NodeDeleteErrorFailedToMarkToBeDeleted"
 def decide(
     state: State, now: Instant, *, wait: str = "", families: Mapping[str, str] = NO_FAMILIES
 ) -> Commands:
-    """Return the taints to change: soft ones, or those that begin deletions.
+    """Return the taints to change: soft ones, or those that begin deletions; or that another step goes on.
 
     Args:
         state: Read, but for the memory of scale-down. The snapshot may hold this tick's placements.
@@ -74,11 +75,14 @@ def decide(
             wake_at=next_wake(memory.deletions),
             reasons=(reason("ScaleDownDisabled"),),
         )
-    restore(state, now)
-    review_advice(state, now)
-    note_interval(state, now)
-    state.phases.begin("findUnneeded")
-    found = evaluate(state, now, state.scale_down_cache)
+    if not is_evaluating(state):
+        restore(state, now)
+        review_advice(state, now)
+        note_interval(state, now)
+        state.phases.begin("findUnneeded")
+    found = evaluate_in_time(state, now)
+    if found is None:
+        return Commands(next_step="simulate")
     before = memory.status
     _note_unneeded(state, found, now)
     note_uses(state, now)
@@ -104,7 +108,7 @@ def decide(
         actions=(*begun, *soft, *steering),
         wake_at=next_wake(memory.deletions),
         result=result,
-        reasons=_reasons(state, before, memory.status, plan, held, now),
+        reasons=(*cut_reasons(state, found), *_reasons(state, before, memory.status, plan, held, now)),
     )
 
 

@@ -16,7 +16,7 @@ from kubetide.objects.pod import Pod
 from kubetide.plan.board import Workload
 from kubetide.ports.cloud import NewGroup, NodeGroup
 from kubetide.scheduling import Refusal
-from kubetide.scheduling.estimator.packing import Estimator
+from kubetide.scheduling.estimator.packing import Estimating, Estimator
 from kubetide.scheduling.placement import Search
 from kubetide.scheduling.pods.grouping import PodGroup
 from kubetide.units.time import ZERO, Duration
@@ -146,12 +146,34 @@ class Round(msgspec.Struct, frozen=True):
     considered: tuple[str, ...] = ()
 
 
+class GoingEstimate(msgspec.Struct):
+    """An estimate that is made part by part.
+
+    Attributes:
+        parts: What is left of it.
+        similar: Groups that may share the increase.
+        begun: How long the tick had taken when it began; None before that is known.
+        has_begun: Whether a part of it is made.
+        is_cut: Whether its time was over.
+    """
+
+    parts: Estimating
+    similar: tuple[str, ...]
+    begun: Duration | None
+    has_begun: bool = False
+    is_cut: bool = False
+
+
 class Packing(msgspec.Struct):
     """Groups that are still to be asked how many nodes they would need, and how long the tick had taken when that began."""
 
     estimator: Estimator
     left: list[str]
     begun: Duration
+    going: GoingEstimate | None = None
+    """That of the first of these groups, where a part of it is made."""
+    cut: list[str] = []
+    """Groups whose estimate ended as its time was over."""
 
 
 class WouldBe(msgspec.Struct, frozen=True):
@@ -187,7 +209,7 @@ class Tick(msgspec.Struct):
         cost_summary: How good the choice is, when it was made over all groups at once.
         over_limits: Of each group that a limit over the whole cluster keeps from growing, and of each node
             that one keeps: ``up`` or ``down``, and the resources whose limits these are.
-        not_simulated: Nodes whose removal was not tried, as enough were unneeded already.
+        not_simulated: Nodes whose removal was not tried, as enough were unneeded already or the time was over.
         writes: What is written of CapacityBuffers and CapacityQuotas once the step is over.
         replan: Whether the same pods are to be planned for again at once, as an increase failed.
         would_be: Groups that could be created for the pods, by id.

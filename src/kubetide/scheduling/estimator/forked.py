@@ -65,6 +65,9 @@ class ForkedPacking:
         self.start = start
         self.may_add = True
         self.divided = 0
+        self.pausing: int | None = None
+        """At so many nodes ``pack`` comes back before its time, and ``go_on`` goes on; None for never."""
+        self._going: _Group | None = None
         self._snapshot = snapshot
         self._template = template
         self._daemon_pods = daemon_pods
@@ -77,6 +80,19 @@ class ForkedPacking:
         work = _Group(self._snapshot, group)
         if self.added and not self._template.spec.unschedulable:
             self.start = work.scan(self._existing, self.start)
+        self._going = work
+        return self.go_on()
+
+    @property
+    def is_paused(self) -> bool:
+        """Return whether the group that was packed last wants more nodes than ``pausing`` lets it have."""
+        return self._going is not None
+
+    def go_on(self) -> dict[int, int]:
+        """Go on with the group where ``pack`` came back before its time, and return its pods by row."""
+        work = self._going
+        assert work is not None, "pack came back before its time"
+        self._going = None
         if work.left and self.may_add:
             self._fill_new_nodes(work)
         self._used.update(dict.fromkeys(work.placed))
@@ -135,6 +151,9 @@ class ForkedPacking:
             if self._max_nodes is not None and len(self.added) >= self._max_nodes:
                 self.may_add = False
                 return
+            if self.pausing is not None and len(self.added) >= self.pausing:
+                self._going = work
+                return
             self._add(1)
             if not work.capacity_of(len(self._snapshot) - 1):
                 return
@@ -145,6 +164,8 @@ class ForkedPacking:
         number = min(work.left, work.shared_quota(last)) // each
         if self._max_nodes is not None:
             number = min(number, self._max_nodes - len(self.added))
+        if self.pausing is not None:
+            number = min(number, self.pausing - len(self.added))
         if number > 0:
             first = len(self._snapshot)
             self._add(number)

@@ -10,7 +10,7 @@ Source: cluster-autoscaler core (Jul 2026), binpacking estimator, standard path.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -30,6 +30,14 @@ from kubetide.scheduling.pods.grouping import PodGroup
 from kubetide.scheduling.snapshot.snapshot import Snapshot
 from kubetide.scheduling.thresholds import PODS_A_CLASS_ONE_BY_ONE
 from kubetide.units.vectors import Int64Vector
+
+PODS_IN_A_PART = 5_000
+"""After so many pods an estimate that is made in parts comes back, between groups of like pods."""
+NODES_IN_A_PART = 64
+"""Within one group it does so after as many new nodes, where each is looked at by itself."""
+
+Estimating = Generator[None, bool, "Estimate"]
+"""An estimate in parts: ``send`` True after one of them, and no node more is added."""
 
 NO_NODE = -1
 """A threshold under which nothing may be added."""
@@ -132,19 +140,42 @@ class Estimator:
             fast_path: Whether the group for which it saves most is estimated by division
                 (``--fastpath-binpacking-enabled``).
         """
+        parts = self.estimating(template, daemon_pods, groups, limits, start=start, fast_path=fast_path)
+        while True:
+            try:
+                next(parts)
+            except StopIteration as end:
+                found: Estimate = end.value
+                return found
+
+    def estimating(
+        self,
+        template: Node,
+        daemon_pods: Sequence[Pod],
+        groups: Sequence[int],
+        limits: Limits,
+        *,
+        start: int = 1,
+        fast_path: bool = False,
+    ) -> Estimating:
+        """Make an estimate in parts. While it goes on the snapshot may be forked, and must not be changed by others."""
         given = [self._groups[at] for at in groups]
         order = self._orders.of(template, groups)
         if not fast_path and sum(len(group.pods) for group in given) <= PODS_A_CLASS_ONE_BY_ONE * len(given):
-            found = self._singly(template, daemon_pods, groups, order, limits, start)
+            found = yield from self._singly(template, daemon_pods, groups, order, limits, start)
             if found is not None:
                 return found
         number = {at: position for position, at in enumerate(groups)}
         order = [number[at] for at in order]
         if fast_path or _has_inter_pod_rules(self._snapshot, daemon_pods, given):
-            return _estimate_forked(
-                self._snapshot, template, daemon_pods, given, order, limits, start, fast_path=fast_path
+            return (
+                yield from _estimate_forked(
+                    self._snapshot, template, daemon_pods, given, order, limits, start, fast_path=fast_path
+                )
             )
-        return _estimate_alone(self._snapshot, template, daemon_pods, given, order, limits, start)
+        return (
+            yield from _estimate_alone(self._snapshot, template, daemon_pods, given, order, limits, start)
+        )
 
     def _singly(
         self,
@@ -154,7 +185,7 @@ class Estimator:
         order: Sequence[int],
         limits: Limits,
         start: int,
-    ) -> Estimate | None:
+    ) -> Generator[None, bool, Estimate | None]:
         demands = self._demands
         if demands is None or demands.version != self._snapshot.version:
             demands = self._demands = Demands(self._snapshot, self._groups)
@@ -171,8 +202,13 @@ class Estimator:
             start=start,
         )
         kinds, given = demand.kinds, self._groups
+        placed: dict[int, dict[int, int]] = {}
+        parts = _Parts()
         try:
-            placed = {at: packing.pack(kinds[at], len(given[at].pods)) for at in order}
+            for at in order:
+                if parts.end_before(len(given[at].pods)) and (yield):
+                    packing.may_add = False
+                placed[at] = packing.pack(kinds[at], len(given[at].pods))
         except ExistingNodeWanted:
             return None
         number = {at: position for position, at in enumerate(groups)}
@@ -185,6 +221,19 @@ class Estimator:
             limited=not packing.may_add,
             start=packing.start,
         )
+
+
+class _Parts:
+    """Counts the pods of a part."""
+
+    def __init__(self) -> None:
+        self._pods = 0
+
+    def end_before(self, pods: int) -> bool:
+        """Return whether the part is over, so that these begin another."""
+        ends = self._pods >= PODS_IN_A_PART
+        self._pods = pods if ends else self._pods + pods
+        return ends
 
 
 def estimate(
@@ -217,9 +266,14 @@ def _estimate_alone(
     order: Sequence[int],
     limits: Limits,
     start: int,
-) -> Estimate:
+) -> Estimating:
     packing = AlonePacking(snapshot, template, daemon_pods, limits.max_nodes, start)
-    taken = {index: packing.pack(groups[index]) for index in order}
+    taken: dict[int, Int64Vector] = {}
+    parts = _Parts()
+    for index in order:
+        if parts.end_before(len(groups[index].pods)) and (yield):
+            packing.may_add = False
+        taken[index] = packing.pack(groups[index])
     used = np.zeros(len(packing.nodes), np.int64)
     placed: list[dict[int, int]] = []
     for index in range(len(groups)):
@@ -250,7 +304,7 @@ def _estimate_forked(
     start: int,
     *,
     fast_path: bool,
-) -> Estimate:
+) -> Estimating:
     existing = len(snapshot)
     snapshot.fork()
     try:
@@ -259,7 +313,19 @@ def _estimate_forked(
             snapshot.prepare(group.pod_class)
         packing = ForkedPacking(snapshot, template, daemon_pods, limits.max_nodes, start)
         by_division = fast_path_group(template, groups, order) if fast_path else None
-        placed = {index: packing.pack(groups[index]) for index in order if index != by_division}
+        placed: dict[int, dict[int, int]] = {}
+        parts = _Parts()
+        for index in order:
+            if index == by_division:
+                continue
+            if parts.end_before(len(groups[index].pods)) and (yield):
+                packing.may_add = False
+            packing.pausing = len(packing.added) + NODES_IN_A_PART
+            placed[index] = packing.pack(groups[index])
+            while packing.is_paused:
+                packing.may_add = packing.may_add and not (yield)
+                packing.pausing = len(packing.added) + NODES_IN_A_PART
+                placed[index] = packing.go_on()
         by_fakes = 0
         if by_division is not None:
             placed[by_division], by_fakes = packing.pack_by_division(groups[by_division])

@@ -5,6 +5,8 @@ Source: Cluster Autoscaler, scale-down planner: eligibility, then removal simula
 
 from __future__ import annotations
 
+from collections import deque
+
 import msgspec
 
 from kubetide.nodes.scale_down.context import drain_context, owners_of
@@ -39,9 +41,10 @@ class Evaluation(msgspec.Struct, frozen=True):
         removable: In the order in which they were simulated.
         unremovable: By node; nodes in no group and in groups at their minimum are not here.
         failed: Nodes whose simulation failed, which are not to be tried again for a while.
-        not_simulated: Nodes whose removal was not tried, as enough were found before them.
+        not_simulated: Nodes whose removal was not tried, as enough were found before them, or the time was over.
         hints, rotation: For the next simulation.
         valid_until: When the passing of time alone may change something; None for never.
+        cut: Whether the time for it was over before all was tried.
     """
 
     candidates: int
@@ -52,10 +55,90 @@ class Evaluation(msgspec.Struct, frozen=True):
     hints: dict[str, str]
     rotation: int
     valid_until: Instant | None
+    cut: bool = False
+
+
+class Evaluating:
+    """An evaluation of which a part is done; until it ends the snapshot is forked."""
+
+    def __init__(
+        self, state: State, now: Instant, cache: Cache, key: object, recent: dict[str, None]
+    ) -> None:
+        memory = state.memory.scale_down
+        self.begun = state.elapsed
+        """How long the tick had taken when it began."""
+        self._cache = cache
+        self._key = key
+        cache.forget_stale(
+            state.settings,
+            owners_of(state),
+            state.owners_version,
+            state.node_devices(),
+            state.nodes,
+            state.pods,
+        )
+        context = drain_context(state, now, cache.allowances(state.pdbs))
+        self._known = known = known_candidates(state, now, cache, context)
+        facts, changes = known.facts, [] if known.valid_until is None else [known.valid_until]
+        self._changes = changes
+        order = sorted(
+            (name for name in known.open if name not in recent),
+            key=lambda name: (not facts[name].empty, name not in memory.unneeded, name),
+        )
+        self._left = deque(order)
+        self._run = run = _Run(state, context, known.groups, cache, changes)
+        for name in recent:
+            if name in facts:
+                detail = remembered(memory.unremovable[name].verdict)
+                run.refuse(name, facts[name], "RecentlyUnremovable", detail, with_utilization=False)
+
+    def go_on(self, most_pods: int | None) -> bool:
+        """Try the next removals, until so many pods were looked at or None are left; return whether all is done."""
+        run, looked_at = self._run, 0
+        try:
+            while self._left and run.has_room_for_more():
+                if most_pods is not None and looked_at >= most_pods:
+                    return False
+                name = self._left.popleft()
+                facts = self._known.facts[name]
+                run.simulate(name, facts)
+                looked_at += 1 + len(facts.seen)
+        except BaseException:
+            run.end()
+            raise
+        return True
+
+    def end(self) -> Evaluation:
+        """Return what was found; nodes whose removal was not tried are in ``not_simulated``."""
+        run, cut = self._run, bool(self._left) and self._run.has_room_for_more()
+        run.end()
+        found = Evaluation(
+            candidates=len(self._known.facts),
+            removable=tuple(run.removable),
+            unremovable=in_name_order(self._known.refused, run.unremovable),
+            failed=tuple(sorted(run.failed)),
+            not_simulated=tuple(self._left),
+            hints=run.hints,
+            rotation=run.rotation,
+            valid_until=min(self._changes, default=None),
+            cut=cut,
+        )
+        if not cut:
+            self._cache.evaluation = (self._key, found)
+        return found
 
 
 def evaluate(state: State, now: Instant, cache: Cache) -> Evaluation:
     """Find the unneeded nodes. Leaves the state as it was; the snapshot is forked and reverted."""
+    found = begin_evaluation(state, now, cache)
+    if isinstance(found, Evaluating):
+        found.go_on(None)
+        return found.end()
+    return found
+
+
+def begin_evaluation(state: State, now: Instant, cache: Cache) -> Evaluation | Evaluating:
+    """Return the evaluation, where it is known; else a new one, of which nothing is done."""
     memory = state.memory.scale_down
     recent = tuple(name for name, held in memory.unremovable.items() if held.until > now)
     key = (
@@ -76,9 +159,7 @@ def evaluate(state: State, now: Instant, cache: Cache) -> Evaluation:
         assert isinstance(known, Evaluation)
         if known_key == key and (known.valid_until is None or now < known.valid_until):
             return known
-    found = _evaluate(state, now, cache, dict.fromkeys(recent))
-    cache.evaluation = (key, found)
-    return found
+    return Evaluating(state, now, cache, key, dict.fromkeys(recent))
 
 
 def unneeded_limit(state: State) -> int:
@@ -104,43 +185,6 @@ def _local_delays(state: State, now: Instant) -> tuple[str, ...]:
     if not state.settings.scale_down_delay_type_local:
         return ()
     return tuple(group for group in state.groups if local_delay_ends(state, group, now) is not None)
-
-
-def _evaluate(state: State, now: Instant, cache: Cache, recent: dict[str, None]) -> Evaluation:
-    memory, settings = state.memory.scale_down, state.settings
-    cache.forget_stale(
-        settings, owners_of(state), state.owners_version, state.node_devices(), state.nodes, state.pods
-    )
-    context = drain_context(state, now, cache.allowances(state.pdbs))
-    known = known_candidates(state, now, cache, context)
-    facts, changes = known.facts, [] if known.valid_until is None else [known.valid_until]
-    unlikely = [name for name in recent if name in facts]
-    order = sorted(
-        (name for name in known.open if name not in recent),
-        key=lambda name: (not facts[name].empty, name not in memory.unneeded, name),
-    )
-    run = _Run(state, context, known.groups, cache, changes)
-    try:
-        for name in unlikely:
-            detail = remembered(memory.unremovable[name].verdict)
-            run.refuse(name, facts[name], "RecentlyUnremovable", detail, with_utilization=False)
-        for name in order:
-            if run.has_room_for_more():
-                run.simulate(name, facts[name])
-            else:
-                run.not_simulated.append(name)
-    finally:
-        run.end()
-    return Evaluation(
-        candidates=len(facts),
-        removable=tuple(run.removable),
-        unremovable=in_name_order(known.refused, run.unremovable),
-        failed=tuple(sorted(run.failed)),
-        not_simulated=tuple(run.not_simulated),
-        hints=run.hints,
-        rotation=run.rotation,
-        valid_until=min(changes, default=None),
-    )
 
 
 def in_name_order(
@@ -174,7 +218,6 @@ class _Run:
         self.removable: list[Removable] = []
         self.unremovable: dict[str, UnremovableNode] = {}
         self.failed: list[str] = []
-        self.not_simulated: list[str] = []
         self._state = state
         self._simulation: Simulation | None = None
         self._snapshot.fork()

@@ -26,7 +26,7 @@ from kubetide.nodes.scale_up.choosing.evaluate import evaluate_templates
 from kubetide.nodes.scale_up.increase.balancing import are_similar
 from kubetide.nodes.scale_up.increase.limits import Headroom
 from kubetide.nodes.scale_up.pending.pods import kind_of
-from kubetide.nodes.scale_up.tick import Packing, Rejection, Tick, Verdict
+from kubetide.nodes.scale_up.tick import GoingEstimate, Packing, Rejection, Tick, Verdict
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.matrix import TemplateMatrix
 from kubetide.nodes.templates.spread import Ways, spread_text
@@ -35,13 +35,14 @@ from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import NodeGroup
 from kubetide.scheduling import PodClass
 from kubetide.scheduling.estimator.packing import (
+    Estimate,
     Estimator,
     Limits,
     cluster_threshold,
     similar_groups_threshold,
 )
 from kubetide.scheduling.pods.grouping import equivalence_groups
-from kubetide.units.time import Instant
+from kubetide.units.time import Duration, Instant
 
 CLUSTER_WIDE = "cluster-wide"
 
@@ -169,16 +170,65 @@ def begin_packing(state: State, tick: Tick) -> None:
 
 
 def pack(state: State, tick: Tick, *, most: int | None) -> None:
-    """Add the options of the next groups, ``most`` of them or all; after the last one ``tick.packing`` is None."""
+    """Add the options of the next groups, ``most`` of them or all; after the last one ``tick.packing`` is None.
+
+    With ``most`` an estimate that takes long is gone on with in the next step, until its time is over.
+    """
     packing = tick.packing
     assert packing is not None, "it has begun"
-    these, packing.left = packing.left[:most], [] if most is None else packing.left[most:]
-    for group_id in these:
-        option = _option(state, tick, group_of(state, tick, group_id), packing.estimator)
+    asked = 0
+    while packing.left and (most is None or asked < most):
+        group_id = packing.left[0]
+        group = group_of(state, tick, group_id)
+        going = resumed = packing.going
+        if going is None:
+            # Only of the first one of a step it is known how long the tick had taken before.
+            begun = None if asked else state.elapsed
+            going = _estimating(state, tick, group, packing.estimator, begun)
+        option = None
+        if going is not None:
+            packed = _go_on(state, tick, group_id, going, in_parts=most is not None)
+            packing.going = going if packed is None else None
+            if packed is None:
+                return
+            option = _option(state, tick, group, going.similar, packed)
         if option is not None:
             tick.options.append(option)
+        packing.left.pop(0)
+        asked += 1
+        if resumed is not None:
+            break  # the time is looked at before another group is asked
     if not packing.left:
         tick.packing = None
+
+
+def _go_on(
+    state: State, tick: Tick, group_id: str, going: GoingEstimate, *, in_parts: bool
+) -> Estimate | None:
+    """Return the estimate; None where another step is to go on with it."""
+    limit = state.settings.max_nodegroup_binpacking_duration
+    is_over = going.begun is not None and state.elapsed - going.begun > limit
+    state.phases.begin("scaleUp:estimate")
+    try:
+        if not going.has_begun:
+            going.has_begun = True
+            next(going.parts)
+        else:
+            if going.begun is None:
+                going.begun = state.elapsed
+            if is_over and not going.is_cut:
+                assert tick.packing is not None, "it goes on"
+                tick.packing.cut.append(group_id)
+                going.is_cut = True
+            going.parts.send(is_over)
+        while not in_parts or going.is_cut:
+            going.parts.send(going.is_cut)
+    except StopIteration as end:
+        packed: Estimate = end.value
+        return packed
+    finally:
+        state.phases.end("scaleUp:estimate")
+    return None
 
 
 def keep_whole_options(tick: Tick) -> None:
@@ -301,13 +351,16 @@ def _useless(state: State, tick: Tick, verdict: Verdict, now: Instant) -> set[st
     return {group for group in tick.views if (one := found.get(f"{group} {kind}")) and one.until > now}
 
 
-def _option(state: State, tick: Tick, group: NodeGroup, estimator: Estimator) -> Option | None:
+def _estimating(
+    state: State, tick: Tick, group: NodeGroup, estimator: Estimator, begun: Duration | None
+) -> GoingEstimate | None:
+    """Return the estimate of how many nodes of a group its pods need; None where it takes none of them."""
     template = tick.templates[group.id]
     takes = [at for at, verdict in enumerate(tick.verdicts) if group.id in verdict.accepted]
     if template is None or not takes:
         return None
-    similar = similar_groups(state, tick, group)
     settings = state.settings
+    similar = similar_groups(state, tick, group)
     sharing = [group, *(state.groups[one] for one in similar)]
     sizes = [(one.max_size, one.target_size) for one in sharing]
     limits = Limits(
@@ -317,8 +370,7 @@ def _option(state: State, tick: Tick, group: NodeGroup, estimator: Estimator) ->
             cluster_threshold(settings.max_nodes_total, len(state.snapshot)),
         )
     )
-    state.phases.begin("scaleUp:estimate")
-    packed = estimator.estimate(
+    parts = estimator.estimating(
         template.node,
         template.pods,
         takes,
@@ -326,10 +378,16 @@ def _option(state: State, tick: Tick, group: NodeGroup, estimator: Estimator) ->
         start=state.memory.rotation,
         fast_path=settings.fastpath_binpacking_enabled,
     )
-    state.phases.end("scaleUp:estimate")
+    return GoingEstimate(parts, similar, begun)
+
+
+def _option(
+    state: State, tick: Tick, group: NodeGroup, similar: tuple[str, ...], packed: Estimate
+) -> Option | None:
+    template = tick.templates[group.id]
     state.memory.rotation = packed.start
     pods: tuple[Pod, ...] = tuple(pod for scheduled in packed.scheduled for pod in scheduled)
-    if not packed.nodes or not pods:
+    if template is None or not packed.nodes or not pods:
         return None
     count = group.max_size - group.target_size if is_zero_or_max(group) else packed.nodes
     return Option(group, template, count, pods, similar)

@@ -1,7 +1,10 @@
-"""--max-binpacking-time: when it takes too long to ask the groups for options, the choice is among those found so far.
+"""Limits of time for asking the groups for options.
 
-Groups are asked part by part, each in a step of its own, so that the time that has passed comes from outside and a replay
-ends at the same group. Source: Cluster Autoscaler, binpacking limiter, which looks at the time after each group.
+With --max-binpacking-time the choice is among the groups that were asked in time; with --max-nodegroup-binpacking-duration
+an estimate adds no node more after its time. Groups are asked part by part, and so are the pods of a long estimate,
+each in a step of its own: the time that has passed comes from outside, and a replay ends at the same group and node.
+Source: Cluster Autoscaler, binpacking limiter, which looks at the time after each group; static threshold of the
+estimation limiter, which looks at it before each node.
 """
 
 from __future__ import annotations
@@ -24,13 +27,16 @@ def plan_packing(state: State, tick: Tick, now: Instant) -> Commands:
     packing, limit = tick.packing, state.settings.max_binpacking_time
     assert packing is not None, "there are groups that were not asked"
     reasons: list[Reason] = []
-    if state.elapsed - packing.begun > limit:
+    if packing.going is None and state.elapsed - packing.begun > limit:
         reasons.append(reason("PackingCut", groups=len(packing.left), limit=format_duration(limit)))
         tick.packing = None
     else:
         pack(state, tick, most=GROUPS_IN_A_STEP)
+        of_one = format_duration(state.settings.max_nodegroup_binpacking_duration)
+        reasons += [reason("EstimateCut", group, limit=of_one) for group in packing.cut]
+        packing.cut = []
         if tick.packing is not None:
-            return Commands(next_step="pack")
+            return Commands(next_step="pack", reasons=tuple(reasons))
     events = choose_of_options(state, tick, headroom_of(state, tick), reasons, now)
     commands = increases_of(state, tick, events, reasons)
     return Commands(

@@ -1,0 +1,123 @@
+"""Empty nodes that go before scale-down's time is over: none of the pods that are expected would need them.
+
+Scale-down keeps every empty node for --scale-down-unneeded-time, in case pods come. What came within the last half
+hour says better how many of them are likely to be used (``expected_pods``). Here pods count however seldom they come:
+a node that is given back too soon keeps a pod waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from kubetide.explain.reasons import Reason
+from kubetide.nodes.consolidation.candidates import facts_of, is_open, may_go, split_ending
+from kubetide.nodes.consolidation.expected_pods import expected, place_expected
+from kubetide.nodes.consolidation.keeping import keep_back
+from kubetide.nodes.reasons import reason
+from kubetide.nodes.scale_down.context import drain_context
+from kubetide.nodes.scale_down.plan import Plan, TotalsAboveMinimum, within_budgets
+from kubetide.nodes.scale_down.unneeded.evaluate import Removable
+from kubetide.nodes.scale_up.tick import Tick
+from kubetide.nodes.state import State
+from kubetide.scheduling import BoolVector
+from kubetide.units.time import (
+    Duration,
+    Instant,
+    after,
+    between,
+    format_duration,
+    minutes,
+    whole_seconds,
+)
+
+LEAST_IDLE: Duration = minutes(1)
+"""How long a node must have been empty, so that pods just created have found it."""
+KEPT = "it is empty and stays: as many pods as came within the last half hour would need it"
+
+
+def idle_nodes(state: State, tick: Tick, now: Instant) -> Plan:
+    """Return the empty nodes that go now; of those that expected pods would need, note that.
+
+    Nodes as young as --scale-down-delay-after-add stay, and so do those of groups that were lately bought back. The
+    snapshot is left as found.
+    """
+    memory = state.memory.consolidation
+    empty = list(_empty(state, now))
+    if not empty:
+        return Plan()
+    needed = _needed(state, tick, now)
+    plan = Plan(empty=_within_limits(state, [one for one in empty if one.node not in needed], now))
+    keep_back(state, plan, now)
+    plan = within_budgets(state, plan, now)
+    for one in empty:
+        memory.reasons.pop(one.node, None)
+        if one.node in needed:
+            memory.reasons[one.node] = KEPT
+    for one in plan.empty:
+        memory.removed_at[one.group] = now
+    return plan
+
+
+def idle_reasons(state: State, plan: Plan, now: Instant) -> Iterator[Reason]:
+    """Yield why each of the nodes goes."""
+    unneeded = state.memory.scale_down.unneeded
+    for one in plan.empty:
+        idle = whole_seconds(between(unneeded[one.node], now))
+        yield reason("IdleNodeChosen", one.node, group=one.group, idle=format_duration(idle))
+
+
+def _empty(state: State, now: Instant) -> Iterator[Removable]:
+    """Yield the nodes that have been empty for long enough and that nothing keeps."""
+    deletions = state.memory.scale_down.deletions
+    context = drain_context(state, now, state.scale_down_cache.allowances(state.pdbs))
+    for name, since in state.memory.scale_down.unneeded.items():
+        group = state.groups.get(state.group_of(name) or "")
+        if group is None or after(since, LEAST_IDLE) > now or name in deletions or name not in state.snapshot:
+            continue
+        if not may_go(state, group, now) or not is_open(state, name, now):
+            continue
+        facts = facts_of(state, name, group, context)
+        split = split_ending(state, facts, context) if facts.utilization is not None else None
+        if facts.utilization is None or split is None or split[1] or split[0].pods or split[0].waiting:
+            continue
+        yield Removable(name, group.id, split[0], False, facts.utilization)
+
+
+def _needed(state: State, tick: Tick, now: Instant) -> dict[str, None]:
+    """Return the nodes on which expected pods would be, the fullest filled first and among equals the cheapest."""
+    pods = expected(state, tick.templates, now, seldom_too=True)
+    snapshot = state.snapshot
+    leaving = dict.fromkeys(state.memory.scale_down.deletions)
+    leaving.update(dict.fromkeys(name for move in state.memory.consolidation.moves for name in move.nodes))
+    names = snapshot.node_names
+    groups = [state.groups.get(state.group_of(name) or "") if name in state.nodes else None for name in names]
+    prices = np.array([(group.price_per_hour or 0.0) if group is not None else 0.0 for group in groups])
+    stays: BoolVector = np.array([name not in leaving for name in names], np.bool_)
+    snapshot.fork()
+    try:
+        return dict.fromkeys(place_expected(snapshot, pods, stays & ~snapshot.unschedulable, prices))
+    finally:
+        snapshot.revert()
+
+
+def _within_limits(state: State, some: Sequence[Removable], now: Instant) -> list[Removable]:
+    """Return the nodes without which no group and no total falls below its minimum; dear ones are taken first."""
+    totals = TotalsAboveMinimum(state, now)
+    sizes = {group.id: group.target_size for group in state.groups.values()}
+    leaving = [one.group for one in state.memory.scale_down.deletions.values()]
+    leaving += [
+        state.group_of(name) or "" for move in state.memory.consolidation.moves for name in move.nodes
+    ]
+    for group in leaving:
+        if group in sizes:
+            sizes[group] -= 1
+    found = []
+    for one in sorted(some, key=lambda one: (-(state.groups[one.group].price_per_hour or 0.0), one.node)):
+        node = state.nodes[one.node]
+        if sizes[one.group] > state.groups[one.group].min_size and not totals.exceeded_by(node):
+            sizes[one.group] -= 1
+            totals.take(node)
+            found.append(one)
+    return found

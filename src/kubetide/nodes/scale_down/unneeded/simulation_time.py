@@ -1,0 +1,59 @@
+"""--scale-down-simulation-timeout: when trying removals takes too long, the nodes that are left are not tried in this tick.
+
+Removals are tried part by part, each in a step of its own, so that the time that has passed comes from outside and a
+replay ends at the same node. Source: Cluster Autoscaler, scale-down planner, which looks at the time before each node.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubetide.explain.reasons import Reason
+from kubetide.nodes.reasons import reason
+from kubetide.nodes.scale_down.unneeded.evaluate import Evaluating, Evaluation, begin_evaluation
+from kubetide.nodes.state import State
+from kubetide.units.time import Instant, format_duration
+
+PODS_IN_A_STEP: Final = 5_000
+"""How many pods on candidates are looked at before the time is looked at again."""
+
+
+def evaluate_in_time(state: State, now: Instant) -> Evaluation | None:
+    """Return the evaluation; None where another step of the tick is to go on with it.
+
+    Outside of a tick there are no steps, and all is done at once.
+    """
+    cache = state.scale_down_cache
+    going = _begun(state)
+    if going is None:
+        found = begin_evaluation(state, now, cache)
+        if isinstance(found, Evaluation):
+            return found
+        going = found
+    elif state.elapsed - going.begun > state.settings.scale_down_simulation_timeout:
+        cache.evaluating = None
+        return going.end()
+    cache.evaluating = None
+    if going.go_on(None if state.tick is None else PODS_IN_A_STEP):
+        return going.end()
+    cache.evaluating = going
+    return None
+
+
+def is_evaluating(state: State) -> bool:
+    """Return whether an earlier step of the tick has begun to try removals."""
+    return _begun(state) is not None
+
+
+def cut_reasons(state: State, found: Evaluation) -> tuple[Reason, ...]:
+    """Say how many nodes were not tried for lack of time."""
+    if not found.cut:
+        return ()
+    limit = format_duration(state.settings.scale_down_simulation_timeout)
+    return (reason("SimulationCut", nodes=len(found.not_simulated), limit=limit),)
+
+
+def _begun(state: State) -> Evaluating | None:
+    going = state.scale_down_cache.evaluating
+    assert going is None or isinstance(going, Evaluating)
+    return going

@@ -1,0 +1,119 @@
+"""Empty nodes go early where no expected pod would need them, and not for a while after one was bought back."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.nodes import frozen
+from tests.nodes.consolidation.fleet import Fleet, priced
+
+from kubetide.nodes.consolidation.idle import KEPT
+from kubetide.nodes.explain.answers import explain_node
+from kubetide.nodes.state import Gone
+from kubetide.units.time import before, format_rfc3339, minutes
+
+SMALL = ("small", 4, 0.2)
+
+
+def idle(*sizes, groups=(SMALL,), **settings):
+    """Return a fleet with one used node, and empty ones."""
+    places = {groups[0][0]: [[3500], *([] for _ in range(sizes[0]))]}
+    places.update({one[0]: [[]] * number for one, number in zip(groups[1:], sizes[1:], strict=True)})
+    return Fleet([priced(*one) for one in groups], places, **settings)
+
+
+def early(made):
+    return [one.subject for one in made.reasons if one.code == "IdleNodeChosen"]
+
+
+def burst(made, pods, *, minutes_ago, node, cpu=3000):
+    """Let pods have been on a node for a moment."""
+    came = format_rfc3339(before(made.now, minutes(minutes_ago)))
+    some = [frozen.pod(f"burst-{at}", cpu=f"{cpu}m", node=node, created=came) for at in range(pods)]
+    made.apply(pods=tuple(some))
+    made.apply(gone=Gone(pods=tuple(("default", pod.metadata.name) for pod in some)))
+
+
+def test_an_empty_node_that_nobody_needs_goes_early():
+    """It does not stay for the ten minutes of --scale-down-unneeded-time, and the record says why."""
+    made = idle(1)
+    assert made.run(minutes(4)).kinds() == {"small": 1}
+    assert early(made) == ["small-1"]
+    [why] = [one for one in made.reasons if one.code == "IdleNodeChosen"]
+    assert dict(why.fields)["group"] == "small"
+
+
+def test_without_the_flag_it_stays_for_upstream_s_time():
+    """The default is upstream's."""
+    made = idle(1, consolidation_enabled=False)
+    assert made.run(minutes(9)).kinds() == {"small": 2}
+
+
+def test_what_came_lately_keeps_its_nodes():
+    """One pod in half an hour is enough to keep a node for scale-down's time, and explain says so."""
+    made = idle(2)
+    burst(made, 1, minutes_ago=5, node="small-1")
+    made.run(minutes(6))
+    assert made.kinds() == {"small": 2}
+    [stays] = [name for name in made.state.nodes if name != "small-0"]
+    assert explain_node(made.state, stays, made.now).consolidated == KEPT
+    assert made.run(minutes(7)).kinds() == {"small": 1}
+
+
+def test_of_equal_use_the_dear_node_goes():
+    """Expected pods are put on the cheapest of the empty nodes."""
+    made = idle(0, 1, 1, groups=(SMALL, ("dear", 4, 0.8), ("plain", 4, 0.3)))
+    burst(made, 1, minutes_ago=5, node="plain-0")
+    made.run(minutes(6))
+    assert made.kinds() == {"small": 1, "plain": 1}
+
+
+def test_young_nodes_stay():
+    """A node that has just joined may be the one that pods were promised (--scale-down-delay-after-add)."""
+    made = idle(1, scale_down_delay_after_add=minutes(150))
+    assert made.run(minutes(9)).kinds() == {"small": 2}
+
+
+def test_the_minimum_holds():
+    """No group falls below it."""
+    made = Fleet([frozen.replace(priced(*SMALL), min_size=2)], {"small": [[3500], [], []]})
+    assert made.run(minutes(9)).kinds() == {"small": 2}
+
+
+def test_budgets_for_empty_nodes_hold():
+    """As they do for scale-down's own removals."""
+    made = idle(2, consolidation_budgets="nodes=0 reasons=Empty")
+    assert made.run(minutes(9)).kinds() == {"small": 3}
+
+
+def test_after_a_node_was_bought_back_its_group_is_left_alone():
+    """The time is --buy-back-price at first, and doubles."""
+    made = idle(1, scale_down_unneeded_time=minutes(240))
+    held = []
+    for number in range(3):
+        waited = 0
+        while made.kinds() != {"small": 1} and waited < 120:
+            made.run(minutes(1))
+            waited += 1
+        assert waited >= (0, 15, 30)[number]
+        name = f"late-{number}"
+        made.apply(pods=(frozen.pod(name, cpu="3", created=format_rfc3339(made.now)),))
+        made.run(minutes(1))
+        held.append((made.state.memory.consolidation.undone["small"].until - made.now) // minutes(1))
+        made.apply(gone=made.gone_pod(name))
+    assert held == [15, 30, 60]
+
+
+sizes = st.lists(st.integers(5, 35).map(lambda tenths: tenths * 100), max_size=2)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(sizes, min_size=1, max_size=6), st.integers(0, 4), st.integers(0, 29))
+def test_what_came_within_half_an_hour_finds_room_again(places, pods, ago):
+    """As many pods as came lately, of the same size, need no new node for as long as scale-down would have kept one."""
+    made = Fleet([priced(*SMALL)], {"small": [[3500], *([] for _ in places)]})
+    pods = min(pods, len(places))
+    for at in range(pods):
+        burst(made, 1, minutes_ago=ago, node=f"small-{at + 1}", cpu=3000)
+    made.run(minutes(min(9, 29 - ago)))
+    assert made.kinds()["small"] >= 1 + pods

@@ -1,0 +1,84 @@
+"""--max-nodegroup-binpacking-duration: an estimate adds no node more after its time, and what it has found is an option."""
+
+from __future__ import annotations
+
+import pytest
+from tests.nodes.frozen import World, group, pods
+
+from kubetide.scheduling.estimator.packing import NODES_IN_A_PART
+from kubetide.units.time import minutes, seconds
+
+PODS = 3 * NODES_IN_A_PART + 8
+ALONE = {
+    "spec": {
+        "affinity": {
+            "podAntiAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    {
+                        "labelSelector": {"matchLabels": {"app": "web"}},
+                        "topologyKey": "kubernetes.io/hostname",
+                    }
+                ]
+            }
+        }
+    }
+}
+
+
+def apart(step_time, *, groups=("g",), **settings):
+    """Return a world whose pods want a node each, and steps that take so long."""
+    world = World(
+        pods=pods("p", PODS, cpu="1", **ALONE),
+        groups=[group(name, maximum=1000) for name in groups],
+        settings=settings,
+    )
+    world.step_time = step_time
+    return world
+
+
+def steps(world):
+    return [one.next_step for one in world.commands if one.next_step]
+
+
+def cut(world):
+    return [one.subject for one in world.reasons if one.code == "EstimateCut"]
+
+
+def test_an_estimate_goes_on_in_the_next_step():
+    """Within the default of ten seconds all pods get a node, whatever the number of steps."""
+    world = apart(seconds(3))
+    assert world.increases() == {"g": PODS}
+    assert steps(world) == ["pack", "pack", "pack", "scale_down"]
+    assert cut(world) == []
+
+
+def test_after_its_time_it_adds_no_node():
+    """What was found in time is bought, and the pods that are left wait for the next tick."""
+    world = apart(seconds(6))
+    assert world.increases() == {"g": 2 * NODES_IN_A_PART}
+    assert cut(world) == ["g"]
+    world.step_time = seconds(1)
+    assert world.increases(at=minutes(1)) == {"g": PODS - 2 * NODES_IN_A_PART}
+
+
+@pytest.mark.parametrize("limit", [seconds(60), minutes(10)])
+def test_the_flag_is_the_limit(limit):
+    """With more time the same steps come to all nodes."""
+    world = apart(seconds(6), max_nodegroup_binpacking_duration=limit)
+    assert world.increases() == {"g": PODS}
+    assert cut(world) == []
+
+
+def test_each_group_has_its_own_time():
+    """What one estimate takes is not taken off the next one's time."""
+    world = apart(seconds(3), groups=("g1", "g2", "g3"), expander="least-nodes")
+    assert list(world.increases().values()) == [PODS]
+    assert len(steps(world)) == 3 * 4
+    assert cut(world) == []
+
+
+def test_the_time_for_all_groups_lets_an_estimate_come_to_its_end():
+    """--max-binpacking-time leaves out groups that were not begun."""
+    world = apart(seconds(3), groups=("g1", "g2", "g3"), max_binpacking_time=seconds(5))
+    assert world.increases() == {"g1": PODS}
+    assert [dict(one.fields)["groups"] for one in world.reasons if one.code == "PackingCut"] == [2]
