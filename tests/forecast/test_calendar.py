@@ -1,4 +1,4 @@
-"""The calendar: what recurs is foretold, what does not is not, and what never comes true is no longer believed."""
+"""The calendar: what recurs is forecast, what does not is not, and what never comes true is no longer believed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kubetide.forecast.memory import dumped, restore
 from kubetide.units.time import Instant, hours, minutes, parse_rfc3339, seconds
 
 
-def test_an_onset_that_recurs_is_foretold_before_it_comes():
+def test_an_onset_that_recurs_is_forecast_before_it_comes():
     """After three hours pods for an hourly onset are there two minutes before it, nodes five, and both go again."""
     player = Player()
     player.run(hourly(), LEARNED)
@@ -28,7 +28,7 @@ def test_an_onset_that_recurs_is_foretold_before_it_comes():
 
 
 def test_one_onset_alone_foretells_nothing():
-    """Neither one onset nor two at different phases are foretold."""
+    """Neither one onset nor two at different phases are forecast."""
     player = Player()
     player.run(lambda minute: 30.0 if 200 <= minute < 205 or 417 <= minute < 422 else 10.0, hours(12))
     assert not any(player.pods)
@@ -54,7 +54,7 @@ def noisy(level, days, seed=5):
 
 
 def test_noise_is_no_onset():
-    """What stands out of its own mean all the time teaches nothing; bursts that recur above it are foretold all the same."""
+    """What stands out of its own mean all the time teaches nothing; bursts that recur above it are forecast all the same."""
     alone, with_bursts = Player(), Player()
     loads, burst = noisy(12.0, 2), hourly(low=1.0, high=4.0)
     for at, load in enumerate(loads.tolist()):
@@ -78,13 +78,13 @@ def test_a_period_that_fails_is_no_longer_believed():
     assert any(player.run(hourly(), hours(1)))
 
 
-def test_each_foretold_onset_is_on_record_with_what_came():
-    """What was foretold for which time, what came, after which period, and what it cost."""
+def test_each_forecast_onset_is_on_record_with_what_came():
+    """What was forecast for which time, what came, after which period, and what it cost."""
     player = Player()
     player.run(hourly(), hours(8))
     assert len(player.came) >= 3
     last = player.came[-1]
-    assert (round(last.foretold), round(last.came)) == (30, 30)
+    assert (round(last.forecast), round(last.came)) == (30, 30)
     assert last.at % hours(1) in {minutes(at) for at in range(18, 24)}
     assert last.pod_minutes > 0
     score = player.forecasts.score("web")
@@ -93,7 +93,7 @@ def test_each_foretold_onset_is_on_record_with_what_came():
 
 
 def test_days_follow_the_workloads_own_clock():
-    """An onset at nine local time is foretold at nine after the clocks have changed, not at eight or ten."""
+    """An onset at nine local time is forecast at nine after the clocks have changed, not at eight or ten."""
     start = parse_rfc3339("2026-03-24T00:00:00Z")  # Berlin goes to summer time on the 29th
 
     def nine_in_berlin(minute):
@@ -109,7 +109,7 @@ def test_days_follow_the_workloads_own_clock():
         last = played[-24 * 60 :]
         found[zone] = {at // 60 for at, pods in enumerate(last) if pods}
     assert found["Europe/Berlin"] == {6, 7}, "from two minutes before seven by UTC on"
-    assert found[""] == {7, 8}, "by UTC it is foretold for eight, an hour too late"
+    assert found[""] == {7, 8}, "by UTC it is forecast for eight, an hour too late"
 
 
 STEPS = st.lists(st.one_of(st.none(), st.floats(0, 1000)), min_size=1, max_size=80)
@@ -139,7 +139,7 @@ def test_what_is_dumped_goes_on_as_if_nothing_had_been(loads, gap):
 
 
 def test_a_finer_step_finds_the_same():
-    """At steps of 15 s the same onsets are foretold as at those of a minute."""
+    """At steps of 15 s the same onsets are forecast as at those of a minute."""
     fine, coarse = Calendar(seconds(15)), Calendar()
     load = hourly()
     for calendar in (fine, coarse):

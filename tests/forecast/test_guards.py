@@ -92,7 +92,7 @@ def test_a_rollout_teaches_nothing():
 
 
 def test_bursts_from_zero_stay_within_the_budget():
-    """Foretold bursts of a service that is idle else cost no more than the budget and the first credit."""
+    """Forecast bursts of a service that is idle else cost no more than the budget and the first credit."""
     free, bound = Player(budget=10.0), Player(budget=0.05)
     load = hourly(low=0.5, high=60.0, at=0, long=1)
     for player in (free, bound):
@@ -114,7 +114,7 @@ def test_missing_metrics_freeze_and_teach_nothing():
 
 
 def test_a_restart_with_its_memory_goes_on_and_without_it_is_silent():
-    """What was remembered is foretold after a restart; without memory the HPA is alone until it is learned again."""
+    """What was remembered is forecast after a restart; without memory the HPA is alone until it is learned again."""
     player = Player()
     player.run(hourly(), LEARNED + minutes(10))
     memory = player.forecasts.dump("web")
@@ -137,7 +137,7 @@ def test_a_workload_that_is_forgotten_leaves_nothing_behind():
 
 
 def test_workloads_do_not_mix():
-    """Each of many workloads is foretold what it is foretold alone."""
+    """Each of many workloads is forecast what it is forecast alone."""
     alone = Player()
     alone.run(hourly(), hours(5))
     together: Forecasts[int] = Forecasts(10.0)

@@ -90,7 +90,7 @@ def test_a_forecaster_is_loaded_by_name_or_is_refused():
 
 
 def test_pods_are_held_only_for_the_workload_whose_past_repeats():
-    """Before the wave rises its pods are there and say who foretold them; those of the random walk are left alone."""
+    """Before the wave rises its pods are there and say who forecast them; those of the random walk are left alone."""
     loads = waves()
     forecasts: Forecasts[str] = Forecasts(10.0, Yesterday())
     told = {"wave": 0, "walk": 0}
@@ -106,7 +106,7 @@ def test_pods_are_held_only_for_the_workload_whose_past_repeats():
 
 @pytest.mark.parametrize("answer", [None, np.zeros((1, 3, 7)), "text"])
 def test_a_forecaster_that_fails_is_not_heard(answer):
-    """Neither an error nor a wrong shape ends the loop: nothing is foretold, and why is told."""
+    """Neither an error nor a wrong shape ends the loop: nothing is forecast, and why is told."""
     stage = SecondStage(Broken(answer), minutes(1), 2)
     for step, row in enumerate(waves(days=1)):
         stage.advance(START // minutes(1) + step, row)

@@ -53,7 +53,7 @@ def codes(state):
     return {reason.code for reason in reasons_of(result.settlements[0], state.specs[KEY])}
 
 
-def test_without_the_option_nothing_is_foretold(memory):
+def test_without_the_option_nothing_is_forecast(memory):
     """The same memory changes nothing of an HPA that does not ask, and is not kept."""
     plain = state_of(memory)
     assert evaluate(plain, KEY, NOW).desired == evaluate(state_of(), KEY, NOW).desired
@@ -67,8 +67,8 @@ def test_pods_are_there_before_the_load(memory):
     assert verdict.reactive < verdict.desired
     assert verdict.desired == 30, "at most doubled in a tick"
     assert verdict.raw == evaluate(state_of(), KEY, NOW).raw
-    assert verdict.why.startswith("load foretold for ")
-    assert "Foretold" in codes(state)
+    assert verdict.why.startswith("load forecast for ")
+    assert "Forecast" in codes(state)
 
 
 def test_bounds_and_policies_hold(memory):
@@ -79,7 +79,7 @@ def test_bounds_and_policies_hold(memory):
 
 
 def test_it_never_lowers_the_number(memory):
-    """Where the HPA wants more than is foretold, it gets it."""
+    """Where the HPA wants more than is forecast, it gets it."""
     busy = state_of(memory, pods=60, milli=190, forecast="strict")
     assert evaluate(busy, KEY, NOW).desired == evaluate(state_of(pods=60, milli=190), KEY, NOW).desired > 60
 
@@ -182,7 +182,7 @@ def test_explain_shows_the_score_and_what_comes(memory):
     core.state = state_of(memory, forecast="calendar")
     [explainer] = ENTRY.explainers
     lines = [line for line in explainer.lines(core, "default/web", NOW, "") if line.startswith("forecast: ")]
-    assert "foretold onsets came true" in lines[0]
+    assert "forecast onsets came true" in lines[0]
     assert "look back 5m0s" in lines[1], "an onset an hour needs nothing of what ten minutes hold"
     assert "comes again every 1h0m0s" in lines[2]
     [first, *_] = ENTRY.outlook(core, NOW, hours(1))
@@ -190,10 +190,10 @@ def test_explain_shows_the_score_and_what_comes(memory):
 
 
 def test_what_came_is_a_reason():
-    """What was foretold, what came and what it cost is reported in one sentence."""
-    fields = {"foretold": 30, "came": 28.4, "at": "T", "period": "1h0m0s", "cost": 12.5}
-    assert VOCABULARY.text(VOCABULARY.reason("ForetoldCame", "a/b", **fields)) == (
-        "of the 30 pods' worth of load foretold for T (every 1h0m0s) 28.4 came; it cost 12.5 pod-minutes"
+    """What was forecast, what came and what it cost is reported in one sentence."""
+    fields = {"forecast": 30, "came": 28.4, "at": "T", "period": "1h0m0s", "cost": 12.5}
+    assert VOCABULARY.text(VOCABULARY.reason("ForecastCame", "a/b", **fields)) == (
+        "of the 30 pods' worth of load forecast for T (every 1h0m0s) 28.4 came; it cost 12.5 pod-minutes"
     )
 
 

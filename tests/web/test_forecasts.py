@@ -1,4 +1,4 @@
-"""The plan against what came: what a run foretold, as it recorded it, in the figures, the dashboard's answer and the report."""
+"""The plan against what came: what a run forecast, as it recorded it, in the figures, the dashboard's answer and the report."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def run(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def lines(run):
-    """The forecasts of the run, as the dashboard answers: what came and what was foretold."""
+    """The forecasts of the run, as the dashboard answers: what came and what was forecast."""
     folder, _ = run
     past = History(folder).past(kind="forecast", name="", figure="", at="", window="", points=5000)
     assert [(one.name, one.figure) for one in past.lines] == [
         ("default/web", "came"),
-        ("default/web", "foretold"),
+        ("default/web", "forecast"),
     ]
     return past.lines
 
@@ -48,18 +48,18 @@ def value_at(line, time):
     return line.values[bisect_right(line.times, time) - 1] if time >= line.times[0] else None
 
 
-def test_onsets_are_foretold_and_come(run, lines):
-    """From the fourth onset on the load is foretold before it comes, and what came is near it."""
+def test_onsets_are_forecast_and_come(run, lines):
+    """From the fourth onset on the load is forecast before it comes, and what came is near it."""
     _, result = run
-    came, foretold = lines
+    came, forecast = lines
     begin = result.summary.start / 1e9
     times = [begin + 15 * step for step in range(3 * 240)]
-    known = [one for one in times if value_at(foretold, one) is not None]
+    known = [one for one in times if value_at(forecast, one) is not None]
     assert known
-    assert len(known) < len(times) / 2, "between onsets nothing is foretold"
+    assert len(known) < len(times) / 2, "between onsets nothing is forecast"
     assert known[0] - begin > 2 * ONSETS_S
     most = max(one for at in times if at >= known[0] and (one := value_at(came, at)) is not None)
-    assert max(value_at(foretold, one) for one in known) == pytest.approx(most, rel=0.3)
+    assert max(value_at(forecast, one) for one in known) == pytest.approx(most, rel=0.3)
 
 
 def test_a_report_holds_them(run, lines):
@@ -71,7 +71,7 @@ def test_a_report_holds_them(run, lines):
     ]
 
 
-def test_a_run_in_which_nothing_is_foretold_has_its_report(tmp_path):
+def test_a_run_in_which_nothing_is_forecast_has_its_report(tmp_path):
     """An HPA asks for forecasts, and its load has no onsets: what came is drawn alone."""
     plain = small(duration="10m")
     asks = "metadata: {name: web, annotations: {horizontal.kubetide.io/forecast: calendar}}\nspec:\n  scaleTargetRef"
@@ -80,4 +80,4 @@ def test_a_run_in_which_nothing_is_foretold_has_its_report(tmp_path):
     run_simulation(scenario, base=tmp_path, out=tmp_path, seed=1, warn=pytest.fail)
     found = [one for one in report_data(tmp_path)["history"].lines if one.kind == "forecast"]
     assert any(any(one.values) for one in found if one.figure == "came")
-    assert not any(any(one.values) for one in found if one.figure == "foretold")
+    assert not any(any(one.values) for one in found if one.figure == "forecast")

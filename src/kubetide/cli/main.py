@@ -38,7 +38,7 @@ _COMMANDS = {
     "test": "Test policies: scenarios with what must hold in them.",
     "examples": "List the scenarios that are shipped, and copy one.",
     "explain": "Say why: a pod, an HPA, a node or a node group, at any time of a run.",
-    "plan": "Show what is to come: time tables, foretold load, nodes that are asked for, and why.",
+    "plan": "Show what is to come: time tables, forecast load, nodes that are asked for, and why.",
     "status": "Show one page of all: loops, node groups, HPAs, what waits, the last decisions.",
     "top": "Show a run or a cluster on the whole terminal, as it changes.",
     "ui": "Show a run in a browser, live or afterwards.",

@@ -27,7 +27,7 @@ from kubetide.cli.common.numpy_threads import keep_numpy_single_threaded
     help="Folder that the run writes to.",
 )
 def command(ahead: str, at: str | None, output: str, out: Path) -> None:
-    """Show what is to come: changes of time tables, foretold load, nodes that are asked for, and why.
+    """Show what is to come: changes of time tables, forecast load, nodes that are asked for, and why.
 
     Reads the decision records of a run, also of one that is running.
 

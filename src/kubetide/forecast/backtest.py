@@ -59,7 +59,7 @@ def backtest(forecaster: Forecaster, history: History, ahead: int, quantile: flo
         came = history.loads[at : at + ahead]
         held = np.broadcast_to(_level(history.loads[at - 10 : at]) * factors, came.shape)
         known = ~np.isnan(came) & ~np.isnan(held)
-        # Where nothing is foretold the level stands.
+        # Where nothing is forecast the level stands.
         predicted = np.where(np.isnan(predicted), held, predicted)
         own += np.where(known, _pinball(came, predicted, quantile), 0).sum(axis=0)
         level += np.where(known, _pinball(came, held, quantile), 0).sum(axis=0)

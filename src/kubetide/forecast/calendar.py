@@ -3,9 +3,9 @@
 Levels seldom repeat well enough to be worth anything; onsets do (jobs on the hour, shifts, matches, batch imports).
 An onset at s is a load within half a minute of s of at least 1.25 times the mean of the ten minutes before, and not
 below their peak: noise rises above its own mean all the time, and what it teaches would hold pods at all hours. For each
-period the sizes of the last three onsets at the same phase are looked up, and the second largest is foretold: one
+period the sizes of the last three onsets at the same phase are looked up, and the second largest is forecast: one
 onset alone foretells nothing, and one that was left out takes nothing away. Each period keeps a score of what it
-foretold and what came, and is believed only where enough of it came true; one that is not believed goes on being
+forecast and what came, and is believed only where enough of it came true; one that is not believed goes on being
 scored, so it comes back by itself.
 
 All workloads are columns; a step is one pass over them. Rows are times, so that a phase of all workloads is one row.
@@ -31,10 +31,10 @@ RISE: Final = 1.25
 the load that is seen cannot rise further than that, and no onset would ever be seen."""
 
 HIT: Final = 0.7
-"""A foretold onset came true if it reached this share of what was foretold."""
+"""A forecast onset came true if it reached this share of what was forecast."""
 
 BELIEVED: Final = 0.4
-"""A period is believed while more than this share of what it foretold came true."""
+"""A period is believed while more than this share of what it forecast came true."""
 
 HALF_LIFE: Final = hours(48)
 """After so long a score counts half."""
@@ -44,16 +44,16 @@ _NOTHING = np.float32(0.0)
 
 
 class Episode(NamedTuple):
-    """A foretold onset whose time is over.
+    """A forecast onset whose time is over.
 
     Attributes:
-        at: The step that it was foretold for.
-        foretold, came: Load, in replicas at their target.
-        period: After which it was foretold to come again.
+        at: The step that it was forecast for.
+        forecast, came: Load, in replicas at their target.
+        period: After which it was forecast to come again.
     """
 
     at: int
-    foretold: float
+    forecast: float
     came: float
     period: Duration
 
@@ -65,7 +65,7 @@ class Calendar:
         index: The last step that was taken in, counted from 1970; None before the first.
         means, peaks: (recent steps, slots) load of the last steps, NaN where it is not known.
         onsets: (steps of three weeks and more, slots) size of the onset at a step, 0 for none.
-        foretold, period_of: (recent steps, slots) what is foretold for a step, 0 for nothing, and by which period.
+        forecast, period_of: (recent steps, slots) what is forecast for a step, 0 for nothing, and by which period.
         hits, trials: (periods, slots) the score.
         hour_peaks: (25, slots) highest load of each of the last hours, for the cap.
     """
@@ -83,7 +83,7 @@ class Calendar:
         self._size = _FIRST
         self.means = self._ring(self.recent, np.nan)
         self.peaks = self._ring(self.recent, np.nan)
-        self.foretold = self._ring(self.recent, 0.0)
+        self.forecast = self._ring(self.recent, 0.0)
         self.period_of = np.zeros((self.recent, self._size), np.int8)
         self.onsets = np.zeros((self.kept, self._size), np.float16)
         self.hits = np.zeros((len(periods), self._size), np.float32)
@@ -108,7 +108,7 @@ class Calendar:
             return np.concatenate([ring, np.full((len(ring), more), fill, ring.dtype)], axis=1)
 
         self.means, self.peaks = wider(self.means, np.nan), wider(self.peaks, np.nan)  # type: ignore[assignment]
-        self.foretold, self.period_of = wider(self.foretold, 0), wider(self.period_of, 0)  # type: ignore[assignment]
+        self.forecast, self.period_of = wider(self.forecast, 0), wider(self.period_of, 0)  # type: ignore[assignment]
         self.onsets, self.hour_peaks = wider(self.onsets, 0), wider(self.hour_peaks, 0)  # type: ignore[assignment]
         self.hits, self.trials = wider(self.hits, 0), wider(self.trials, 0)  # type: ignore[assignment]
         self._size = size
@@ -116,7 +116,7 @@ class Calendar:
     def clear(self, slot: int) -> None:
         """Forget a workload."""
         self.means[:, slot] = self.peaks[:, slot] = np.nan
-        for ring in (self.foretold, self.period_of, self.onsets, self.hits, self.trials, self.hour_peaks):
+        for ring in (self.forecast, self.period_of, self.onsets, self.hits, self.trials, self.hour_peaks):
             ring[:, slot] = 0
         self.zones.clear(slot)
 
@@ -158,7 +158,7 @@ class Calendar:
         np.fmax(row, peak, out=row)
 
     def _note_onset(self, at: int, learns: BoolVector) -> None:
-        """Look whether there was an onset at a step of which all is known now, and score what was foretold for it."""
+        """Look whether there was an onset at a step of which all is known now, and score what was forecast for it."""
         n = self.lengths
         size = self.highest(at - n.near, at + n.size)
         level = self.level(at - n.lead)
@@ -184,7 +184,7 @@ class Calendar:
             expected = self._recurring(at, steps, number)
             onset = self.believed(number) & (expected > best) & (expected >= RISE * level)
             best[onset], by[onset] = expected[onset], number
-        self.foretold[at % self.recent], self.period_of[at % self.recent] = best, by
+        self.forecast[at % self.recent], self.period_of[at % self.recent] = best, by
 
     def believed(self, number: int) -> BoolVector:
         """Return (slots,) whether what a period foretells is believed."""
@@ -230,7 +230,7 @@ class Calendar:
     # ── reading ──
 
     def pods_ahead(self) -> tuple[Float32Vector, Int64Vector]:
-        """Return (slots,) the load that pods are to be ready for now, and the step that it is foretold for."""
+        """Return (slots,) the load that pods are to be ready for now, and the step that it is forecast for."""
         n = self.lengths
         return self._most(-n.pods_after, n.pods_before)
 
@@ -243,7 +243,7 @@ class Calendar:
         if self.index is None:
             return np.zeros(self._size, np.float32), np.zeros(self._size, np.int64)
         begin = self.index + 1 + first
-        rows = self.foretold[self._rows(begin, self.index + 1 + last)]
+        rows = self.forecast[self._rows(begin, self.index + 1 + last)]
         place = rows.argmax(axis=0)
         most = rows[place, np.arange(self._size)]
         quiet = ~(most >= RISE * self.level(self.index))
@@ -255,16 +255,16 @@ class Calendar:
         return found
 
     def period_at(self, at: int, slot: int) -> Duration:
-        """Return the period by which something is foretold for a step."""
+        """Return the period by which something is forecast for a step."""
         return self.periods[int(self.period_of[at % self.recent, slot])]
 
     def ended(self) -> list[tuple[int, Episode]]:
-        """Return the foretold onsets whose time is over since the last step, by slot: what was foretold and what came."""
+        """Return the forecast onsets whose time is over since the last step, by slot: what was forecast and what came."""
         if self.index is None:
             return []
         n, at = self.lengths, self.index - self.lengths.size - self.lengths.near
-        onset = self.foretold[at % self.recent]
-        begun = (onset > 0) & (self.foretold[(at - 1) % self.recent] == 0)
+        onset = self.forecast[at % self.recent]
+        begun = (onset > 0) & (self.forecast[(at - 1) % self.recent] == 0)
         slots = np.flatnonzero(begun)
         if not len(slots):
             return []
@@ -278,7 +278,7 @@ class Calendar:
         ]
 
     def coming(self, slot: int, steps: int) -> list[Episode]:
-        """Return the onsets that are foretold of a slot for the next steps; what came of them is 0 so far."""
+        """Return the onsets that are forecast of a slot for the next steps; what came of them is 0 so far."""
         if self.index is None:
             return []
         level = float(self.level(self.index)[slot])
@@ -294,12 +294,12 @@ class Calendar:
             onset = best >= RISE * level and best > 0
             if onset and not going:
                 found.append(Episode(at, best, 0.0, self.periods[by]))
-            elif onset and best > found[-1].foretold:
-                found[-1] = found[-1]._replace(foretold=best)
+            elif onset and best > found[-1].forecast:
+                found[-1] = found[-1]._replace(forecast=best)
             going = onset
         return found
 
-    def foretold_next(self, steps: int) -> Float32Matrix:
+    def forecast_next(self, steps: int) -> Float32Matrix:
         """Return (steps, slots) the onsets that periods that are believed foretell for the next steps, 0 for none."""
         found = np.zeros((steps, self._size), np.float32)
         if self.index is None:

@@ -39,7 +39,7 @@ class Forecaster(Protocol):
     name: str
 
     def forecast(self, history: History, ahead: int, quantiles: tuple[float, ...]) -> Loads:
-        """Return (quantiles, steps ahead, workloads); NaN where nothing is foretold.
+        """Return (quantiles, steps ahead, workloads); NaN where nothing is forecast.
 
         Args:
             history: Up to now.
@@ -50,12 +50,12 @@ class Forecaster(Protocol):
 
 
 class CalendarForecaster:
-    """The built-in calendar as a forecaster: an onset that is foretold is every quantile; else nothing is foretold."""
+    """The built-in calendar as a forecaster: an onset that is forecast is every quantile; else nothing is forecast."""
 
     name = "calendar"
 
     def forecast(self, history: History, ahead: int, quantiles: tuple[float, ...]) -> Loads:
-        """Return the onsets that recur, on the steps that they are foretold for."""
+        """Return the onsets that recur, on the steps that they are forecast for."""
         steps, workloads = history.loads.shape
         calendar = Calendar(history.step)
         calendar.grow(workloads)
@@ -66,7 +66,7 @@ class CalendarForecaster:
             row[:workloads] = history.loads[at]
             calendar.advance(first + at, row, row, learns)
         found = np.full((len(quantiles), ahead, workloads), np.nan, np.float32)
-        predicted = calendar.foretold_next(ahead)[:, :workloads]
+        predicted = calendar.forecast_next(ahead)[:, :workloads]
         found[:] = np.where(predicted > 0, predicted, np.nan)
         return found
 

@@ -2,7 +2,7 @@
 
 A tick brings each workload's load as pods at full use. Ticks are gathered into the steps of the calendar. The guards:
 
-- what is foretold is never more than twice the highest load of the last day;
+- what is forecast is never more than twice the highest load of the last day;
 - an outage (the load falls below 30 % of the least of the last half hour, within two ticks) holds the pods for at most
   30 minutes and teaches nothing, nor does a rollout or a time without metrics;
 - what a workload's pods cost more in a day than its load asked for stays within a budget.
@@ -28,10 +28,10 @@ from kubetide.units.vectors import BoolVector, Int64Vector
 K = TypeVar("K", bound=Hashable)
 
 MARGIN: Final = 1.1
-"""Pods that are held for a foretold onset: so many times those that serve it at full use."""
+"""Pods that are held for a forecast onset: so many times those that serve it at full use."""
 
 MOST_OF_DAY: Final = 2.0
-"""What is foretold is at most so many times the highest load of the last day."""
+"""What is forecast is at most so many times the highest load of the last day."""
 
 OUTAGE: Final = 0.3
 """A fall below this share is an outage, ..."""
@@ -71,7 +71,7 @@ class Forecasts(Generic[K]):
         )
         self.headroom = Headroom(self.calendar.size, self.calendar.step) if headroom else None
         self.came: dict[K, Came] = {}
-        """What has come of foretold onsets at the last tick."""
+        """What has come of forecast onsets at the last tick."""
         self._slots: dict[K, int] = {}
         self._rows: dict[K, Row] = {}
         self._free: list[int] = []
@@ -120,7 +120,7 @@ class Forecasts(Generic[K]):
     # ── reading ──
 
     def ahead(self, key: K, now: Instant) -> Ahead:
-        """Return what is foretold of a workload."""
+        """Return what is forecast of a workload."""
         slot = self._slots.get(key)
         if slot is None or slot >= len(self._cap):
             return NOTHING
@@ -148,16 +148,16 @@ class Forecasts(Generic[K]):
         )
 
     def coming(self, key: K, now: Instant, ahead: Duration) -> list[Ahead]:
-        """Return the onsets that are foretold within a time, as far as the periods that are believed reach."""
+        """Return the onsets that are forecast within a time, as far as the periods that are believed reach."""
         slot = self._slots.get(key)
         if slot is None or slot >= len(self._cap):
             return []
         cap = self._cap[slot]
         return [
             Ahead(
-                _pods(min(one.foretold, cap) * MARGIN),
+                _pods(min(one.forecast, cap) * MARGIN),
                 0,
-                min(one.foretold, cap),
+                min(one.forecast, cap),
                 0.0,
                 self.calendar.instant_of(one.at),
                 period=one.period,
@@ -294,7 +294,7 @@ class Forecasts(Generic[K]):
         self._read()
 
     def _read(self) -> None:
-        """Read what is foretold as of the newest step, the larger of both stages."""
+        """Read what is forecast as of the newest step, the larger of both stages."""
         n = self.calendar.lengths
         pods, nodes = self.calendar.pods_ahead(), self.calendar.nodes_ahead()
         self._by_second = np.zeros(len(pods[0]), np.bool_).tolist()
@@ -316,13 +316,13 @@ class Forecasts(Generic[K]):
                 continue
             key = names[slot]
             row = self._rows[key]
-            if episode.came >= HIT * episode.foretold:
+            if episode.came >= HIT * episode.forecast:
                 row.score.hits += 1
             else:
                 row.score.misses += 1
             at = self.calendar.instant_of(episode.at)
             spent, row.spent = row.spent, 0.0
-            self.came[key] = Came(at, episode.period, episode.foretold, episode.came, spent)
+            self.came[key] = Came(at, episode.period, episode.forecast, episode.came, spent)
 
     def _slot(self, key: K) -> int:
         slot = self._slots.get(key)

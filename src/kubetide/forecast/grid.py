@@ -19,7 +19,7 @@ PERIODS: Final = (
 """After so long an onset may come again."""
 
 LOOKED_BACK: Final = 3
-"""So many of the last occurrences of a phase are looked at; the second largest of them is foretold."""
+"""So many of the last occurrences of a phase are looked at; the second largest of them is forecast."""
 
 
 class Lengths(NamedTuple):
@@ -30,7 +30,7 @@ class Lengths(NamedTuple):
         base: Steps that the level before an onset is the mean of.
         lead: They end so long before it.
         size: The size of an onset is the peak of so many steps from it on: one behind a limit shows it late.
-        pods_before, pods_after: Pods are held for a foretold onset from and until when.
+        pods_before, pods_after: Pods are held for a forecast onset from and until when.
         nodes_before, nodes_after: Likewise nodes.
         trial: What one step counts in the score of a period.
     """

@@ -14,7 +14,7 @@ class CalendarMemory(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         index: The last step that was taken in.
-        rings: means, peaks, foretold, periods, hits, trials and peaks of hours.
+        rings: means, peaks, forecast, periods, hits, trials and peaks of hours.
         onset_rows, onset_sizes: Where the ring of onsets is not empty.
     """
 
@@ -57,7 +57,7 @@ def _rings(calendar: Calendar) -> tuple[NDArray[np.generic], ...]:
     return (
         calendar.means,
         calendar.peaks,
-        calendar.foretold,
+        calendar.forecast,
         calendar.period_of,
         calendar.hits,
         calendar.trials,

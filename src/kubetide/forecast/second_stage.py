@@ -26,7 +26,7 @@ REMEMBERED: Final = hours(14 * 24)
 
 
 class SecondStageMemory(msgspec.Struct, frozen=True):
-    """One slot: its history, what is foretold of it from the step ``base`` on, and whether that is used."""
+    """One slot: its history, what is forecast of it from the step ``base`` on, and whether that is used."""
 
     index: int
     base: int
@@ -78,7 +78,7 @@ class SecondStage:
             self._refresh()
 
     def most(self, steps: int) -> tuple[Float32Vector, Int64Vector]:
-        """Return (slots,) the most that is foretold for the next steps, 0 where it is not used, and for which step."""
+        """Return (slots,) the most that is forecast for the next steps, 0 where it is not used, and for which step."""
         first = self.index + 1 - self.base
         rows = self.predicted[max(first, 0) : max(first + steps, 0)]
         if not len(rows):

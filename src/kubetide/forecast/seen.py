@@ -1,4 +1,4 @@
-"""What a tick has seen of a workload, what is foretold of it, what came, and what is remembered between ticks."""
+"""What a tick has seen of a workload, what is forecast of it, what came, and what is remembered between ticks."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Seen(NamedTuple):
 
 
 class Ahead(NamedTuple):
-    """What is foretold of a workload.
+    """What is forecast of a workload.
 
     Attributes:
         pods: The pods to hold now, 0 for none; ``nodes`` those that nodes are to be there for.
-        load: What is foretold, in pods at full use; ``nodes_load`` likewise.
+        load: What is forecast, in pods at full use; ``nodes_load`` likewise.
         at: When; ``nodes_at`` likewise.
         period: After which it comes again.
         by: The forecaster that says so; empty for the calendar.
@@ -59,22 +59,22 @@ class Ahead(NamedTuple):
 
 
 class Came(NamedTuple):
-    """What came of a foretold onset.
+    """What came of a forecast onset.
 
     Attributes:
-        foretold, came: In pods at full use.
+        forecast, came: In pods at full use.
         pod_minutes: What was held beyond what the load asked for since the last one.
     """
 
     at: Instant
     period: Duration
-    foretold: float
+    forecast: float
     came: float
     pod_minutes: float
 
 
 class Score(msgspec.Struct):
-    """The score card of a workload: foretold onsets that came true and that did not, and what they cost."""
+    """The score card of a workload: forecast onsets that came true and that did not, and what they cost."""
 
     hits: int = 0
     misses: int = 0
@@ -118,7 +118,7 @@ class ForecastMemory(msgspec.Struct, frozen=True, omit_defaults=True):
         last: When the last tick was.
         outage: Load before the outage, and until when it holds the pods.
         learns_from: Before it nothing is learned.
-        credit: Pod-minutes that may still be spent; ``spent`` since the last foretold onset.
+        credit: Pod-minutes that may still be spent; ``spent`` since the last forecast onset.
         score: Hits, misses, pod-minutes.
         rounds: How often more pods have left the load at the limit, and the pods that were asked for then.
         limit: The load when it reached the limit, 0 while it is below, and how often it was still as high when it

@@ -92,8 +92,8 @@ class Verdict(msgspec.Struct, eq=False):
         beyond: What is proposed with the part that is hidden; None where nothing is added.
         headroom: What learned headroom proposes in place of the target; None where it is not used or changes nothing.
         reactive: What would be desired without the forecast; None where there is none.
-        ahead: What is foretold.
-        came: What has come of what was foretold.
+        ahead: What is forecast.
+        came: What has come of what was forecast.
         held_back: What would be desired if scale-downs did not hold, None when they do not or it is none.
     """
 

@@ -29,7 +29,7 @@ class HpaFigures:
     Figures of kind ``hpa``: ``replicas`` asked for in the target when the tick began, ``wanted`` by the HPA from then on,
     ``ready`` pods, ``min`` and ``max`` of the spec. Of kind ``metric``, named ``NAMESPACE/NAME/METRIC``: ``value`` and
     ``target``, in percent of the requests or in units. Of kind ``forecast``, of HPAs that ask for forecasts, in pods at full
-    use: the load that ``came``, and the one that was ``foretold`` while pods were held for it.
+    use: the load that ``came``, and the one that was ``forecast`` while pods were held for it.
     """
 
     def __init__(self) -> None:
@@ -105,7 +105,7 @@ def _forecasts(
     ]
     columns = {
         "came": [verdict.load for _, verdict in asking],
-        "foretold": [verdict.ahead.load if verdict.ahead.pods else None for _, verdict in asking],
+        "forecast": [verdict.ahead.load if verdict.ahead.pods else None for _, verdict in asking],
     }
     return FigureTable("forecast", [name for name, _ in asking], columns)
 

@@ -58,10 +58,10 @@ VOCABULARY = Vocabulary(
         "AdjustedByOption": "the option horizontal.kubetide.io/{option} makes {desired} of {wanted}",
         "BeyondSaturation": "the pods are at their CPU limits, which hide how much more is asked for: {proposed} replicas are proposed",
         "HeadroomLearned": "{proposed} replicas are proposed in the place of the target's: what this load's own past says may come before new pods serve",
-        "Foretold": "{load} pods' worth of load are foretold for {at}, as an onset comes again every {period}: at least {pods:pod} until it is over",
-        "ForetoldBy": "{load} pods' worth of load are foretold for {at} by {forecaster}, which does better on this load's past than its level: at least {pods:pod}",
+        "Forecast": "{load} pods' worth of load are forecast for {at}, as an onset comes again every {period}: at least {pods:pod} until it is over",
+        "ForecastBy": "{load} pods' worth of load are forecast for {at} by {forecaster}, which does better on this load's past than its level: at least {pods:pod}",
         "OutageHeld": "the load fell far below all of the last half hour: {pods:pod} are held until {at}",
-        "ForetoldCame": "of the {foretold} pods' worth of load foretold for {at} (every {period}) {came} came; it cost {cost} pod-minutes",
+        "ForecastCame": "of the {forecast} pods' worth of load forecast for {at} (every {period}) {came} came; it cost {cost} pod-minutes",
         "EmptiestNodeFirst": "{pods:pod} on the nodes with the fewest pods are marked to go first",
         "IdlestFirst": "{pods:pod} that use least are marked to go first",
         "ScaleDownHeld": "the change from {current} to {proposed} holds: {why}",
@@ -185,15 +185,15 @@ def _ending(settlement: Settlement, subject: str) -> Reason:
 
 
 def _of_forecast(verdict: Verdict, subject: str) -> list[Reason]:
-    """Return what is foretold, and what came of what was."""
+    """Return what is forecast, and what came of what was."""
     say, reasons = VOCABULARY.reason, []
     if verdict.came is not None:
         came = verdict.came
         reasons.append(
             say(
-                "ForetoldCame",
+                "ForecastCame",
                 subject,
-                foretold=round(came.foretold, 1),
+                forecast=round(came.forecast, 1),
                 came=round(came.came, 1),
                 at=format_rfc3339(came.at),
                 period=format_duration(came.period),
@@ -210,11 +210,11 @@ def _of_forecast(verdict: Verdict, subject: str) -> list[Reason]:
     elif ahead.pods and ahead.by:
         at = format_rfc3339(ahead.at)
         load = round(ahead.load, 1)
-        reasons.append(say("ForetoldBy", subject, load=load, at=at, forecaster=ahead.by, pods=ahead.pods))
+        reasons.append(say("ForecastBy", subject, load=load, at=at, forecaster=ahead.by, pods=ahead.pods))
     elif ahead.pods:
         reasons.append(
             say(
-                "Foretold",
+                "Forecast",
                 subject,
                 load=round(ahead.load, 1),
                 at=format_rfc3339(ahead.at),

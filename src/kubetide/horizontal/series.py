@@ -65,7 +65,7 @@ class HorizontalSeries:
         names = ("hpa_name", "namespace")
         self._onsets = registry.gauge(
             "kubetide_forecast_onsets",
-            "Foretold onsets that came true (hit) and that did not (miss), since the HPA is known.",
+            "Forecast onsets that came true (hit) and that did not (miss), since the HPA is known.",
             (*names, "outcome"),
         )
         self._held = registry.gauge(
@@ -73,8 +73,8 @@ class HorizontalSeries:
             "Pod-minutes held for forecasts beyond what the load asked for, since the HPA is known.",
             names,
         )
-        self._foretold = registry.gauge(
-            "kubetide_forecast_replicas", "Replicas that are held now for what is foretold.", names
+        self._forecast = registry.gauge(
+            "kubetide_forecast_replicas", "Replicas that are held now for what is forecast.", names
         )
         registry.before_scrape(self._collect)
 
@@ -119,7 +119,7 @@ class HorizontalSeries:
 
     def _collect_forecasts(self) -> None:
         forecasts, now = self._controller.state.forecasts, self._clock.now()
-        for gauge in (self._onsets, self._held, self._foretold):
+        for gauge in (self._onsets, self._held, self._forecast):
             gauge.clear()
         for key in forecasts.keys():  # noqa: SIM118  they are no mapping
             namespace, name = key
@@ -127,7 +127,7 @@ class HorizontalSeries:
             self._onsets.set(score.hits, name, namespace, "hit")
             self._onsets.set(score.misses, name, namespace, "miss")
             self._held.set(score.pod_minutes, name, namespace)
-            self._foretold.set(forecasts.ahead(key, now).pods, name, namespace)
+            self._forecast.set(forecasts.ahead(key, now).pods, name, namespace)
 
 
 def show_sources(registry: Registry, controller: HorizontalController) -> None:

@@ -52,7 +52,7 @@ ROUTES: Final = (
     Route(
         f"{API}/ahead",
         "ahead",
-        "What is to come: changes of time tables, foretold load, nodes asked for",
+        "What is to come: changes of time tables, forecast load, nodes asked for",
         PlanAhead,
         (_AT, Parameter("ahead", "how far to look, a duration; an hour without it")),
     ),

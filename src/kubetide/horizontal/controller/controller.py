@@ -126,7 +126,7 @@ class HorizontalController(BaseLoop):
         self._changed_reasons = ChangedReasons()
         self._figures = HpaFigures()
         self._announced: dict[Key, tuple[Workload, int]] = {}
-        self._foretold: set[tuple[Workload, str]] = set()
+        self._forecast: set[tuple[Workload, str]] = set()
         self.result = Result(())
         """What the last tick came to, with the labels of the loop's own metrics."""
         self.endings: Mapping[Key, Ending] = MappingProxyType({})
@@ -251,11 +251,11 @@ class HorizontalController(BaseLoop):
         assert self._board is not None
         coming = (*intents(self._state, now), *of_targets(self._state, self._board.intents()))
         found = {(intent.workload, intent.source): intent for intent in coming}
-        for workload, source in sorted(self._foretold - found.keys()):
+        for workload, source in sorted(self._forecast - found.keys()):
             self._board.withdraw(workload, source)
         for intent in found.values():
             self._board.announce(intent)
-        self._foretold = set(found)
+        self._forecast = set(found)
 
     # ── the record ──
 

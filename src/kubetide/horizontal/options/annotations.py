@@ -87,7 +87,7 @@ class Options(msgspec.Struct, frozen=True):
 
     @property
     def forecasts(self) -> bool:
-        """Whether load is foretold."""
+        """Whether load is forecast."""
         return self.forecast in {CALENDAR, STRICT}
 
     @property

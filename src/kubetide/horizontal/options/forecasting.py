@@ -41,7 +41,7 @@ FULL: Final = 0.7
 """The share of what a pod can do that a target which is no utilization is taken to be."""
 
 HELD: Final = minutes(5)
-"""Nodes are held for so long after the time of a foretold onset."""
+"""Nodes are held for so long after the time of a forecast onset."""
 
 SATURATED: Final = 0.98
 """Pods that use so much of their CPU limits hide what they are asked for beyond; ..."""
@@ -169,7 +169,7 @@ def raised(
     now: Instant,
     limit: Callable[[int], Limited],
 ) -> tuple[int, Ahead]:
-    """Return the number with what is foretold, within the HPA's own limits, and what is foretold."""
+    """Return the number with what is forecast, within the HPA's own limits, and what is forecast."""
     ahead = state.forecasts.ahead(spec.key, now)
     if not ahead.pods:
         return desired, NOTHING
@@ -182,7 +182,7 @@ def raised(
 
 def why_of(ahead: Ahead) -> str:
     """Return what the event of a rescale says of it."""
-    return f"load foretold for {format_rfc3339(ahead.at)}"
+    return f"load forecast for {format_rfc3339(ahead.at)}"
 
 
 def intents(state: State, now: Instant) -> list[Intent]:
@@ -195,7 +195,7 @@ def intents(state: State, now: Instant) -> list[Intent]:
         workload = Workload(key[0], spec.kind, spec.target)
         replicas = min(ahead.nodes, spec.maximum)
         why = (
-            f"foretold by {ahead.by}"
+            f"forecast by {ahead.by}"
             if ahead.by
             else (
                 "the load before the outage"
@@ -230,11 +230,11 @@ def of_targets(state: State, intents: Sequence[Intent]) -> list[Intent]:
 
 
 def foreseen(state: State, now: Instant, ahead: Duration) -> list[tuple[Key, Ahead, tuple[str, str]]]:
-    """Return the onsets that are foretold from now on, each with what is said of it and why."""
+    """Return the onsets that are forecast from now on, each with what is said of it and why."""
     found = []
     for key in sorted(state.forecasts.keys()):
         for one in state.forecasts.coming(key, now, ahead):
-            text = f"{one.load:.1f} pods' worth of load foretold; {one.pods} pods are held from {_lead(state)} before"
+            text = f"{one.load:.1f} pods' worth of load forecast; {one.pods} pods are held from {_lead(state)} before"
             score = state.forecasts.score(key)
             why = f"an onset comes again every {format_duration(one.period)}; {score.hits} of {score.hits + score.misses} came true"
             found.append((key, one, (text, why)))
@@ -248,7 +248,7 @@ def score_lines(state: State, key: Key, now: Instant) -> list[str]:
     score = state.forecasts.score(key)
     scored = score.hits + score.misses
     lines = [
-        f"forecast: {score.hits} of {scored} foretold onsets came true; {score.pod_minutes:.0f} pod-minutes were held beyond what the load asked for"
+        f"forecast: {score.hits} of {scored} forecast onsets came true; {score.pod_minutes:.0f} pod-minutes were held beyond what the load asked for"
     ]
     limit, asked = state.forecasts.limit(key), state.specs.get(key)
     if not limit.hides_more and asked is not None and asked.options.forecast == CALENDAR:

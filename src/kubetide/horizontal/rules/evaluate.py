@@ -24,7 +24,7 @@ from kubetide.horizontal.options.forecasting import (
     raised,
     with_headroom,
 )
-from kubetide.horizontal.options.forecasting import why_of as why_foretold
+from kubetide.horizontal.options.forecasting import why_of as why_forecast
 from kubetide.horizontal.options.named import Situation, adjusted, named_options
 from kubetide.horizontal.options.pause import unpaused
 from kubetide.horizontal.options.until_ready import held_until_ready
@@ -291,11 +291,11 @@ def _with_load(
 
 
 def _look_ahead(number: Number, state: State, spec: Autoscaler, current: int, now: Instant) -> Number:
-    """Return the number raised to what is foretold."""
+    """Return the number raised to what is forecast."""
     desired, ahead = raised(
         state, spec, number.desired, current, now, lambda wanted: limit_of(spec, state, wanted, current, now)
     )
-    why = why_foretold(ahead) if desired > max(number.desired, current) else number.why
+    why = why_forecast(ahead) if desired > max(number.desired, current) else number.why
     return number._replace(reactive=number.desired, desired=desired, ahead=ahead, why=why)
 
 

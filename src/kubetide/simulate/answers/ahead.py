@@ -78,7 +78,7 @@ def plan_text(plan: PlanAhead, ahead: Duration) -> str:
     """Return the time line as text."""
     head = f"{plan.at}, and {format_duration(ahead)} ahead"
     if not plan.entries:
-        return f"{head}\n  nothing is foreseen by {', '.join(plan.loops)}: no change of a time table, no foretold load, no node on order"
+        return f"{head}\n  nothing is foreseen by {', '.join(plan.loops)}: no change of a time table, no forecast load, no node on order"
     width = max(len(one.loop) for one in plan.entries)
     lines = [head]
     for one in plan.entries:

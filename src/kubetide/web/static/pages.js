@@ -174,7 +174,7 @@ async function aheadPage(parameters) {
   choice.addEventListener("change", () => go("/ahead", { ahead: choice.value }));
   const items = found.entries.map((entry) =>
     decisionItem({ at: entry.at, loop: entry.loop, text: `${entry.subject}: ${entry.text}`, why: entry.why ? [entry.why] : [], inVain: false }));
-  const list = items.length ? make("ol", { class: "decisions" }, ...items) : make("p", { class: "none" }, `Nothing is known to come until ${timeText(found.until)} UTC. Changes of time tables, foretold load and nodes that were asked for would stand here, as far as these loops know of them: ${found.loops.join(", ")}.`);
+  const list = items.length ? make("ol", { class: "decisions" }, ...items) : make("p", { class: "none" }, `Nothing is known to come until ${timeText(found.until)} UTC. Changes of time tables, forecast load and nodes that were asked for would stand here, as far as these loops know of them: ${found.loops.join(", ")}.`);
   return { title: "Ahead", content: [make("h1", {}, "What is to come"), make("form", { class: "filters" }, make("label", { for: "ahead" }, "Look ahead "), choice), list, past].filter(Boolean) };
 }
 

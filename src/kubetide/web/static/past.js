@@ -118,20 +118,20 @@ async function hpaPast(name) {
     const title = metric.slice(name.length + 1);
     return plot(title.endsWith("utilization") ? `${title}, % (once a minute)` : `${title} (once a minute)`, both, metrics, { key: metric });
   });
-  const foretold = forecasts.lines.length ? [plot("Load in pods", [...named(forecasts, "came"), ...named(forecasts, "foretold")], forecasts)] : [];
-  return section(past, [plot("Replicas", replicas, past, { marks: marks.all }), ...of, ...foretold]);
+  const forecast = forecasts.lines.length ? [plot("Load in pods", [...named(forecasts, "came"), ...named(forecasts, "forecast")], forecasts)] : [];
+  return section(past, [plot("Replicas", replicas, past, { marks: marks.all }), ...of, ...forecast]);
 }
 
-// What was foretold, against what came; null where nothing asks for forecasts.
+// What was forecast, against what came; null where nothing asks for forecasts.
 async function forecastPast() {
   const past = await askPast({ kind: "forecast" });
   const names = [...new Set(past.lines.map((line) => line.name))].slice(0, MOST_SHOWN);
   if (!names.length) return null;
   return section(past, names.map((name) => {
     const lines = past.lines.filter((line) => line.name === name);
-    const both = ["came", "foretold"].flatMap((figure) => lines.filter((line) => line.figure === figure).map((line) => ({ ...line, label: figure })));
+    const both = ["came", "forecast"].flatMap((figure) => lines.filter((line) => line.figure === figure).map((line) => ({ ...line, label: figure })));
     return plot(`${name}: load in pods`, both, past);
-  }), "What was foretold, and what came");
+  }), "What was forecast, and what came");
 }
 
 // The plots of a page, where it has any.
