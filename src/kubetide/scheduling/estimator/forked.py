@@ -42,6 +42,9 @@ from kubetide.scheduling.snapshot.snapshot import Snapshot
 from kubetide.scheduling.snapshot.verdicts import Known
 from kubetide.units.vectors import BoolVector, Int64Vector
 
+REPEATED_IN_A_PART = 5_000
+"""So many nodes are added at once at the most, where ``pack`` comes back before its time."""
+
 
 class ForkedPacking:
     """One estimate on a fork; the caller forks before and reverts after.
@@ -66,7 +69,7 @@ class ForkedPacking:
         self.may_add = True
         self.divided = 0
         self.pausing: int | None = None
-        """At so many nodes ``pack`` comes back before its time, and ``go_on`` goes on; None for never."""
+        """After so many nodes that were looked at one by one ``pack`` comes back before its time, and ``go_on`` goes on; None for never."""
         self._going: _Group | None = None
         self._snapshot = snapshot
         self._template = template
@@ -151,9 +154,11 @@ class ForkedPacking:
             if self._max_nodes is not None and len(self.added) >= self._max_nodes:
                 self.may_add = False
                 return
-            if self.pausing is not None and len(self.added) >= self.pausing:
-                self._going = work
-                return
+            if self.pausing is not None:
+                if self.pausing <= 0:
+                    self._going = work
+                    return
+                self.pausing -= 1
             self._add(1)
             if not work.capacity_of(len(self._snapshot) - 1):
                 return
@@ -164,8 +169,8 @@ class ForkedPacking:
         number = min(work.left, work.shared_quota(last)) // each
         if self._max_nodes is not None:
             number = min(number, self._max_nodes - len(self.added))
-        if self.pausing is not None:
-            number = min(number, self.pausing - len(self.added))
+        if self.pausing is not None and number > REPEATED_IN_A_PART:
+            number, self.pausing = REPEATED_IN_A_PART, 0
         if number > 0:
             first = len(self._snapshot)
             self._add(number)

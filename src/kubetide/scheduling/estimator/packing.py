@@ -320,11 +320,11 @@ def _estimate_forked(
                 continue
             if parts.end_before(len(groups[index].pods)) and (yield):
                 packing.may_add = False
-            packing.pausing = len(packing.added) + NODES_IN_A_PART
+            packing.pausing = NODES_IN_A_PART
             placed[index] = packing.pack(groups[index])
             while packing.is_paused:
                 packing.may_add = packing.may_add and not (yield)
-                packing.pausing = len(packing.added) + NODES_IN_A_PART
+                packing.pausing = NODES_IN_A_PART
                 placed[index] = packing.go_on()
         by_fakes = 0
         if by_division is not None:
