@@ -404,6 +404,16 @@ def test_leftover_deletion_taints_are_cleaned_at_start():
     assert not any(isinstance(one, RemoveTaint) for one in world.tick(at=seconds(10)))
 
 
+def test_the_deletion_taint_of_a_machine_that_is_going_stays():
+    """A process that begins while the cloud deletes a machine invites no pods to it: they would be lost."""
+    taints = {"taints": [{"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSchedule"}]}
+    there = group("g", nodes=["n1", "n2"])
+    going, staying = there.instances
+    there = replace(there, instances=(replace(going, state="Deleting"), staying))
+    world = World(nodes=[node("n1", spec=taints), node("n2", spec=taints)], groups=[there])
+    assert [one.node for one in world.tick() if isinstance(one, RemoveTaint)] == ["n2"]
+
+
 def test_learned_template_promises_the_least_seen():
     """Of nodes of one type that differ, the template has the least of each resource."""
     nodes = [node("n1", memory="16Gi"), node("n2", cpu="3", memory="18Gi")]

@@ -60,7 +60,8 @@ def soft_taints(state: State, unneeded: Collection[str], now: Instant) -> tuple[
 def startup_cleanup(state: State, now: Instant) -> tuple[RemoveTaint, ...]:
     """Return what must be taken off nodes at the first tick of a process.
 
-    Deletion taints (with the cordon) of all nodes in groups, for no deletion is in flight; with soft
+    Deletion taints (with the cordon) of all nodes in groups, for no deletion is in flight, but not of those whose machine
+    the cloud is deleting already: pods that come to these are lost (upstream takes them off there, too); with soft
     taints switched off also candidates' taints that are older than --node-deletion-candidate-ttl; without
     --steer-pods-to-fuller-nodes its taints. Those of consolidation go, too: its moves begin anew.
     """
@@ -69,7 +70,8 @@ def startup_cleanup(state: State, now: Instant) -> tuple[RemoveTaint, ...]:
     for name in sorted(state.nodes):
         node = state.nodes[name]
         in_flight = name in state.memory.scale_down.deletions
-        if has_taint(node, TO_BE_DELETED) and not in_flight and state.group_of(name) is not None:
+        stays = not in_flight and not state.is_leaving(name) and state.group_of(name) is not None
+        if has_taint(node, TO_BE_DELETED) and stays:
             actions.append(RemoveTaint(name, TO_BE_DELETED, uncordon=settings.cordon_node_before_terminating))
         if has_taint(node, CONSOLIDATION) and name not in state.memory.consolidation.closing:
             actions.append(RemoveTaint(name, CONSOLIDATION))
