@@ -235,7 +235,12 @@ def seen():
         msgspec.convert({"new": NEW_GROUP, "group": GROUP, "takesLabels": False}, cloud.GroupCandidate), found
     )
     filled(msgspec.convert(LIMITS_OF_A_CLOUD, limits.ResourceLimits), found)
-    filled(msgspec.convert({"cpuHour": 0.1, "gibHour": 0.2}, cloud.PodPrices), found)
+    filled(
+        msgspec.convert(
+            {"cpuHour": 0.1, "gibHour": 0.2, "storageGibHour": 0.01, "gpuHour": 1.0}, cloud.PodPrices
+        ),
+        found,
+    )
     return found
 
 

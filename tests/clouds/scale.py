@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 from tests.clouds.fakes import alibaba, azure, gce, tencent
+from tests.clouds.fakes.direct import asked_of
 from tests.clouds.fakes.fleet import Clock, Fleet
-from tests.clouds.fakes.server import Asked
 from tests.conformance.clouds_aws_world import PretendedAws
 
 from kubetide.clouds.alibaba.api import AlibabaApi
@@ -56,15 +55,13 @@ class Answers:
         self.read.clear()
 
     async def __call__(self, request):
-        _, host, path, query, _ = urlsplit(request.url)
-        headers = {"host": host} | {name.lower(): value for name, value in request.headers.items()}
-        action = next((headers[name] for name in ACTIONS if name in headers), path.rpartition("/")[2])
+        asked = asked_of(request)
+        action = next(
+            (asked.headers[name] for name in ACTIONS if name in asked.headers), asked.path.rpartition("/")[2]
+        )
         self.calls[action] += 1
         key = (request.method, request.url, tuple(sorted(request.query.items())), request.body, action)
         if key not in self._made:
-            body = json.loads(request.body) if request.body else None
-            given = {**dict(parse_qsl(query)), **request.query}
-            asked = Asked(request.method, path or "/", given, headers, body)
             self._made[key] = json.dumps(self._server(asked).body).encode()
         self.read.append(self._made[key])
         return Response(200, {}, self._made[key])

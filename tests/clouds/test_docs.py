@@ -28,7 +28,9 @@ def test_rights_of_tencent():
     """Each action that the API's server knows, which are those that the provider asks for, is on the page."""
     actions = [re.fullmatch(r"_(as|cvm|vpc)_(\w+)", name) for name in vars(FakeTencent)]
     assert rights("cloud-tencent.md") == sorted(f"{one[1]}:{one[2]}" for one in actions if one)
-    asked = re.findall(r'"((?:Describe|Modify|Remove)\w+)"', (SOURCES / "tencent" / "api.py").read_text())
+    asked = re.findall(
+        r'"((?:Create|Delete|Describe|Modify|Remove)\w+)"', (SOURCES / "tencent" / "api.py").read_text()
+    )
     assert sorted(set(asked)) == sorted(one.partition(":")[2] for one in rights("cloud-tencent.md"))
 
 
@@ -37,7 +39,10 @@ def test_rights_of_alibaba():
     actions = [name[1:] for name in vars(FakeAlibaba) if re.fullmatch(r"_[A-Z]\w+", name)]
     named = rights("cloud-alibaba.md")
     assert sorted(one.partition(":")[2] for one in named) == sorted(actions)
-    asked = re.findall(r'"((?:Describe|Scale|Remove)\w+)"', (SOURCES / "alibaba" / "api.py").read_text())
+    asked = re.findall(
+        r'"((?:Create[A-Z]|Delete|Describe|Enable|Scale[A-Z]|Remove)\w+)"',
+        (SOURCES / "alibaba" / "api.py").read_text(),
+    )
     assert sorted(set(asked)) == sorted(actions)
 
 
@@ -48,12 +53,18 @@ def test_rights_of_gce():
     named = {one.split(".")[1] for one in rights("cloud-gce.md")}
     assert {one.replace("zoneOperations", "operations") for one in named} == collections
     assert set(GCE_RIGHTS.values()) <= set(rights("cloud-gce.md"))
+    text = (DOCS / "cloud-gce.md").read_text()
+    for collection in ("instanceGroupManagers", "instanceTemplates"):
+        assert {f"`compute.{collection}.create`", f"`compute.{collection}.delete`"} <= set(
+            re.findall(r"`\S+`", text)
+        )
 
 
 def test_rights_of_azure():
     """Reading and writing of sets and machines, and deletion, are all that the client's paths need."""
     source = (SOURCES / "azure" / "api.py").read_text()
-    assert set(re.findall(r'"(GET|PUT|POST|PATCH|DELETE)"', source)) == {"GET", "PUT", "POST"}
+    assert set(re.findall(r'"(GET|PUT|POST|PATCH|DELETE)"', source)) == {"GET", "PUT", "POST", "DELETE"}
+    assert "`Microsoft.Compute/virtualMachineScaleSets/delete`" in (DOCS / "cloud-azure.md").read_text()
     kinds = {one.removeprefix("Microsoft.Compute/").split("/")[0] for one in rights("cloud-azure.md")}
     assert set(re.findall(r"Microsoft\.Compute/(\w+)", source)) == kinds
 

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.clouds import test_gce_creation as creating
 from tests.clouds.test_gce import url, world
 
 from kubetide.units.time import minutes
@@ -51,40 +52,68 @@ def check(api, schema, value, where):
             check(api, schema["properties"][key], one, f"{where}.{key}")
 
 
+def spied(gce):
+    """Return a list of what the server is asked and answers from now on."""
+    seen, answer = [], gce._answer
+
+    def spy(asked, parts):
+        found = answer(asked, parts)
+        seen.append((asked, found))
+        return found
+
+    gce._answer = spy
+    return seen
+
+
+def check_all(api, seen):
+    """Check all that was asked and answered; return the ids of the methods."""
+    for asked, found in seen:
+        method = method_of(api, asked)
+        assert set(asked.query) <= set(method.get("parameters", {})), method["id"]
+        if asked.body is not None:
+            check(api, method["request"], asked.body, method["id"])
+        if found.status == 200:
+            check(api, method["response"], found.body, method["id"])
+    return {method_of(api, asked)["id"] for asked, _ in seen}
+
+
+def test_creation_and_deletion_fit_the_api(api):
+    """What a group is created with are parts of the API's objects, all the way down."""
+
+    async def main():
+        async with creating.world() as (gce, _, connect):
+            seen, cloud = spied(gce), connect()
+            made = await cloud.create_group((await cloud.group_candidates())[0].new)
+            await cloud.delete_group(made.id)
+            assert {
+                "compute.instanceTemplates.insert",
+                "compute.instanceTemplates.delete",
+                "compute.instanceGroupManagers.insert",
+                "compute.instanceGroupManagers.delete",
+                "compute.globalOperations.wait",
+            } <= check_all(api, seen)
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize("bulk", [False, True])
 def test_requests_and_answers_fit_the_api(api, bulk):
     """Paths, parameters, bodies and answers of a whole story are the API's."""
 
     async def main():
         async with world(bulk=bulk, nodes=(), discovery=("mig:namePrefix=w,max=4",)) as (gce, clock, cloud):
-            seen = []
-            answer = gce._answer
-
-            def spied(asked, parts):
-                found = answer(asked, parts)
-                seen.append((asked, found))
-                return found
-
-            gce._answer = spied
+            seen = spied(gce)
             await cloud.refresh()
             await cloud.increase_size(url("web"), 3)
             await cloud.decrease_target_size(url("web"), 1)
             await clock.sleep(minutes(2))
             (group,) = await cloud.refresh()
             await cloud.delete_nodes(url("web"), [group.instances[0].provider_id])
-            for asked, found in seen:
-                method = method_of(api, asked)
-                assert set(asked.query) <= set(method.get("parameters", {})), method["id"]
-                if asked.body is not None:
-                    check(api, method["request"], asked.body, method["id"])
-                if found.status == 200:
-                    check(api, method["response"], found.body, method["id"])
-            used = {method_of(api, asked)["id"] for asked, _ in seen}
             assert {
                 "compute.instanceGroupManagers.createInstances",
                 "compute.instanceGroupManagers.deleteInstances",
                 "compute.instanceGroupManagers.resize",
                 "compute.zoneOperations.wait",
-            } <= used
+            } <= check_all(api, seen)
 
     asyncio.run(main())

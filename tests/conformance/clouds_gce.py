@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -29,7 +30,7 @@ from kubetide.clouds.gce.instances import (
     managed_instances,
 )
 from kubetide.clouds.gce.machine_types import MachineType, family_of, is_custom, parse_custom
-from kubetide.clouds.gce.prices import node_price, pod_price
+from kubetide.clouds.gce.prices import node_price, pod_prices
 from kubetide.clouds.gce.references import (
     group_id,
     parse_group_url,
@@ -40,9 +41,11 @@ from kubetide.clouds.gce.references import (
 )
 from kubetide.clouds.gce.settings import OPTIONS
 from kubetide.clouds.gce.template import InstanceTemplate, build_node
-from kubetide.objects.pod_requests import pod_requests
+from kubetide.nodes.expander.price import pod_price
+from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import InstanceError
 from kubetide.ports.errors import CloudError
+from kubetide.scheduling import classify as class_of
 from kubetide.units.time import seconds
 
 
@@ -188,7 +191,9 @@ def _pod_price(given: Answer) -> Answer:
         "containers": [{"resources": {"requests": one}} for one in given.get("containers") or ()],
         "initContainers": [{"resources": {"requests": one}} for one in given.get("init_containers") or ()],
     }
-    return {"price": pod_price(pod_requests(spec), seconds(given["duration_s"]))}
+    pod = msgspec.convert({"metadata": {"name": "p"}, "spec": spec}, Pod)
+    hours = math.ceil(given["duration_s"] / 60) / 60
+    return {"price": pod_price(class_of(pod).requests, pod_prices()) * hours}
 
 
 _PLAYERS: dict[str, Callable[[Answer], Answer]] = {

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 from tests.nodes.frozen import World, group, node, pod, pods, replica_set, template
 
+from kubetide.clouds.gce.prices import pod_prices
 from kubetide.nodes.decision import IncreaseSize
+from kubetide.nodes.expander.price import pod_price
 from kubetide.nodes.expander.priority import PrioritiesError, read_priorities
 from kubetide.nodes.facts.priorities import PriorityMap
-from kubetide.ports.cloud import NodeTemplate
+from kubetide.ports.cloud import NodeTemplate, PodPrices
 
 
 def world_of(text, *, expander="priority", groups=("od", "spot-a", "spot-b")):
@@ -96,6 +98,15 @@ def test_price_prefers_machines_that_suit_the_cluster():
     groups = [priced("large", 0.2, cpu="64"), priced("small", 0.3, cpu="1")]
     world = World(groups=groups, pods=[pod("p")], settings={"expander": "price"})
     assert grown(world) == {"small"}
+
+
+def test_a_cloud_may_price_disks_and_gpus_of_pods():
+    """What carries GPUs is worth more than its cores alone, where the cloud says what a GPU costs."""
+    requests = {"cpu": 500, "memory": 1 << 30, "ephemeral-storage": 10 << 30, "nvidia.com/gpu": 2}
+    plain = 0.5 * 0.033174 + 0.004446
+    assert pod_price(requests, PodPrices()) == pytest.approx(plain)
+    gce = pod_prices()
+    assert pod_price(requests, gce) == pytest.approx(plain + 10 * gce.storage_gib_hour + 2 * gce.gpu_hour)
 
 
 def test_without_any_price_no_group_is_chosen_and_the_reason_says_so():

@@ -161,10 +161,19 @@ machine of any other. ``unknown``: of none; then the taint for deletion says tha
 
 
 class PodPrices(ApiStruct):
-    """What an hour of a pod's requests costs. The defaults are those of upstream's price model for GCE."""
+    """What an hour of a pod's requests costs. The defaults are those of upstream's price model for GCE.
+
+    Attributes:
+        cpu_hour: A core.
+        gib_hour: A GiB of memory.
+        storage_gib_hour: A GiB of ephemeral storage.
+        gpu_hour: A GPU (``nvidia.com/gpu``).
+    """
 
     cpu_hour: float = 0.033174
     gib_hour: float = 0.004446
+    storage_gib_hour: float = 0.0
+    gpu_hour: float = 0.0
 
 
 class Cloud(Protocol):

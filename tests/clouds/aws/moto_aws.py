@@ -109,6 +109,7 @@ class SlowAws:
         boot_s: Seconds from the first sight of an instance to its appearance.
         stock_out: Groups whose new machines cannot be had.
         refuse: Error code by operation; such calls fail.
+        untagged: Groups that are not found by their tags yet.
         calls: The operations that were asked for, in order.
         ended: Each instance that was terminated, and whether its group got smaller by it.
     """
@@ -118,6 +119,7 @@ class SlowAws:
     boot_s: float = 0
     stock_out: set = field(default_factory=set)
     refuse: dict = field(default_factory=dict)
+    untagged: set = field(default_factory=set)
     calls: list = field(default_factory=list)
     ended: list = field(default_factory=list)
     first_seen: dict = field(default_factory=dict)
@@ -137,6 +139,12 @@ class SlowAws:
             self.ended.append((parameters["InstanceId"], parameters["ShouldDecrementDesiredCapacity"]))
         if operation == "DescribeAutoScalingGroups":
             answer = copy.deepcopy(answer)
+            if "Filters" in parameters:
+                answer["AutoScalingGroups"] = [
+                    one
+                    for one in answer["AutoScalingGroups"]
+                    if one["AutoScalingGroupName"] not in self.untagged
+                ]
             for group in answer["AutoScalingGroups"]:
                 group["Instances"] = [one for one in group["Instances"] if self._is_there(group, one)]
         return answer

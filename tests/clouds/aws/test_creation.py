@@ -10,15 +10,15 @@ import pytest
 pytest.importorskip("moto", reason="moto is a development dependency")
 
 from msgspec.structs import replace
-from tests.clouds.aws.moto_aws import CREDENTIALS, REGION, SlowAws, make_group, moto_server
-from tests.clouds.aws.test_moto import Clock
+from tests.clouds.aws.moto_aws import REGION, SlowAws, make_group
 from tests.clouds.aws.test_whole_loop import AwsWorld
-from tests.nodes.live import play, replayed
+from tests.clouds.creating import CREATED_CPU, PATTERN_CPU, create_fill_empty_and_delete
+from tests.clouds.fakes.fleet import Clock
 
 from kubetide.clouds.aws.api import AwsApi
 from kubetide.clouds.aws.cloud import AwsCloud
-from kubetide.clouds.aws.creation import CREATE, CREATED
 from kubetide.clouds.aws.types import InstanceTypes
+from kubetide.clouds.common.creation import CREATE, CREATED
 from kubetide.clouds.common.node_spec import NodeSpec
 from kubetide.objects.node import Taint
 from kubetide.ports.cloud import NewGroup
@@ -29,15 +29,6 @@ from kubetide.units.time import minutes
 
 NUMBERS = itertools.count(1)
 TEMPLATE = "k8s.io/cluster-autoscaler/node-template/"
-
-
-@pytest.fixture(scope="module")
-def server():
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in CREDENTIALS.items():
-            patch.setenv(name, value)
-        with moto_server() as found:
-            yield found
 
 
 def subnets(server):
@@ -144,6 +135,25 @@ def test_a_later_process_finds_what_an_earlier_one_created(server):
     asyncio.run(main())
 
 
+def test_a_group_that_is_found_late_is_there_at_once(server):
+    """What was just created is known and grows, also while AWS does not find it by its tags yet."""
+    name, _ = make_pattern(server, types="m5.large")
+    cloud, aws, clock = provider(server, name)
+
+    async def main():
+        new = (await cloud.group_candidates())[0].new
+        aws.untagged.add(new.id)
+        assert (await cloud.create_group(new)).id == new.id
+        await cloud.increase_size(new.id, 1)
+        await clock.sleep(minutes(2))
+        await cloud.refresh()
+        await clock.sleep(minutes(1))
+        [group] = [one for one in await cloud.refresh() if one.id == new.id]
+        assert (group.target_size, len(group.instances)) == (1, 1)
+
+    asyncio.run(main())
+
+
 def test_what_cannot_be_created_is_refused(server):
     """Labels, types and zones that no pattern has, and a name that is taken, are refused with the group's name."""
     name, _ = make_pattern(server, types="m5.large")
@@ -173,6 +183,7 @@ def test_what_cannot_be_created_is_refused(server):
     ("more", "words"),
     [
         ({"types": "m5.large c9.huge"}, "instance type c9.huge is not known"),
+        ({"types": "m5.large m6g.large"}, "instance type m6g.large is left out: it is arm64"),
         ({"tags": [("eks:nodegroup-name", "workers")]}, "EKS manages it"),
     ],
 )
@@ -218,7 +229,7 @@ class CreatingWorld(AwsWorld):
         self.first = tuple(given)
 
     def cpu(self, group):
-        return "16" if group.startswith("auto-") else "2"
+        return CREATED_CPU if group.startswith("auto-") else PATTERN_CPU
 
 
 @pytest.mark.slow
@@ -226,24 +237,7 @@ def test_the_loop_creates_a_group_and_deletes_it_again(server):
     """Pods that no group's machines can hold get a group of their own; it goes when it has been empty for a while."""
     name, _ = make_pattern(server, types="c5.4xlarge", max_size=9)
 
-    async def story(world):
-        await world.deploy(replicas=1, cpu="1500m")
-        await world.after(minutes(4))
-        assert world.sizes() == {name: (1, 1)}, "no group is created while one there is will do"
-        await world.deploy("large", replicas=2, cpu="10")
-        await world.after(minutes(8))
-        assert world.pending == []
-        [created] = world.sizes().keys() - {name}
-        assert created.startswith(f"auto-{name}-c5-4xlarge-{REGION}")
-        assert world.sizes() == {name: (1, 1), created: (2, 2)}
-        await world.scale("large", 0)
-        await world.after(minutes(30))
-        assert world.sizes() == {name: (1, 1)}
-
     def world_of(clock, groups, **settings):
         return CreatingWorld(clock, groups, server=server, **settings)
 
-    world = play(
-        story, (name,), world_of=world_of, node_autoprovisioning_enabled=True, expander="least-waste"
-    )
-    assert replayed(world) > 30
+    create_fill_empty_and_delete(name, world_of, begins=f"auto-{name}-c5-4xlarge-{REGION}")

@@ -9,7 +9,8 @@ import pytest
 
 pytest.importorskip("moto", reason="moto is a development dependency")
 
-from tests.clouds.aws.moto_aws import CREDENTIALS, REGION, SlowAws, make_group, moto_server
+from tests.clouds.aws.moto_aws import CREDENTIALS, REGION, SlowAws, make_group
+from tests.clouds.fakes.fleet import Clock
 
 from kubetide.clouds.aws.api import SERVICES, AwsApi
 from kubetide.clouds.aws.cloud import AwsCloud
@@ -21,35 +22,10 @@ from kubetide.clouds.registry import CloudContext, CloudFlags, cloud_factory
 from kubetide.ports.errors import KubetideError
 from kubetide.testing.cloud_battery import CASES, CloudUnderTest
 from kubetide.testing.cloud_faults_battery import FAULT_CASES, FailingCloud
-from kubetide.units.time import Duration, Instant, after, minutes, parse_rfc3339
+from kubetide.units.time import minutes
 
 pytestmark = pytest.mark.slow
 NUMBERS = itertools.count()
-
-
-class Clock:
-    """A time that passes when somebody waits."""
-
-    def __init__(self):
-        self.time = parse_rfc3339("2026-03-02T00:00:00Z")
-
-    def now(self) -> Instant:
-        return self.time
-
-    def monotonic(self) -> Duration:
-        return Duration(self.time)
-
-    async def sleep(self, duration):
-        self.time = after(self.time, duration)
-
-
-@pytest.fixture(scope="module")
-def server():
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in CREDENTIALS.items():
-            patch.setenv(name, value)
-        with moto_server() as found:
-            yield found
 
 
 @pytest.fixture

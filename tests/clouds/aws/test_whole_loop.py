@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import pytest
 
 pytest.importorskip("moto", reason="moto is a development dependency")
 
-from tests.clouds.aws.moto_aws import CREDENTIALS, SlowAws, make_group, moto_server
-from tests.nodes.live import FREE, SHORT, World, play, replayed
+from tests.clouds.aws.moto_aws import SlowAws, make_group
+from tests.clouds.joining import JoiningWorld
+from tests.nodes.live import SHORT, play, replayed
 
 from kubetide.clouds.aws.api import AwsApi
 from kubetide.clouds.aws.cloud import AwsCloud
 from kubetide.clouds.aws.types import InstanceTypes
 from kubetide.clouds.common.node_spec import NodeSpec
-from kubetide.nodes.controller import NodesController
-from kubetide.nodes.settings import Settings
-from kubetide.objects.kinds import NODES
-from kubetide.ports.errors import NotFound
-from kubetide.runtime.guard import guarded_cloud, guarded_cluster
-from kubetide.testing import builders
-from kubetide.units.time import minutes, seconds
+from kubetide.units.time import minutes
 
 pytestmark = pytest.mark.slow
 
@@ -36,50 +29,27 @@ class AtOnce:
         return self.client._call(operation, parameters)
 
 
-class AwsWorld(World):
-    """A world whose node loop scales groups of AWS; each of their instances joins as a node once it is up."""
+class AwsWorld(JoiningWorld):
+    """A world whose node loop scales groups of AWS."""
 
     def __init__(self, clock, groups, *, server, stock_out=(), **settings):
-        super().__init__(clock, ())
-        self.server, self.names = server, groups
+        self.server = server
         self.aws = SlowAws(AtOnce(server.client), clock, boot_s=60, stock_out=set(stock_out))
-        specs = [NodeSpec(name, 0, 9) for name in groups]
-        self.aws_cloud = AwsCloud(AwsApi(self.aws), clock, groups=specs, types=InstanceTypes(None))
-        self.controller = NodesController(
-            guarded_cluster(self.cluster, FREE),
-            guarded_cloud(self.aws_cloud, FREE),
-            clock,
-            self.recorder,
-            self.board,
-            Settings(**settings),
-            seed=1,
-            caches=self.caches,
-        )
-        self.cloud.run = self.join_and_leave
+        super().__init__(clock, groups, provider=self.make, **settings)
 
-    async def join_and_leave(self):
-        """Keep the nodes those that the groups' instances make, as kubelets and the cloud's controller do."""
-        here = set()
-        while True:
-            seen = {}
-            api = AwsApi(self.aws)
-            for group in await api.groups_by_name(self.names):
-                for one in group["Instances"]:
-                    seen[one["InstanceId"]] = group["AutoScalingGroupName"], one["AvailabilityZone"]
-            for name in sorted(seen.keys() - here):
-                group, zone = seen[name]
-                extra = {"spec": {"providerID": f"aws:///{zone}/{name}"}}
-                await self.cluster.create(
-                    NODES, builders.node(name, cpu=self.cpu(group), memory="7Gi", extra=extra)
-                )
-            for name in sorted(here - seen.keys()):
-                with suppress(NotFound):
-                    await self.cluster.delete(NODES, name)
-            here = set(seen)
-            await self.clock.sleep(seconds(10))
+    def make(self, clock):
+        specs = [NodeSpec(name, 0, 9) for name in self.names]
+        return AwsCloud(AwsApi(self.aws), clock, groups=specs, types=InstanceTypes(None))
 
-    def cpu(self, group):
-        return "2"
+    async def machines(self):
+        return {
+            one["InstanceId"]: (
+                group["AutoScalingGroupName"],
+                f"aws:///{one['AvailabilityZone']}/{one['InstanceId']}",
+            )
+            for group in await AwsApi(self.aws).groups_by_name(self.names)
+            for one in group["Instances"]
+        }
 
     def sizes(self):
         found = self.server.asg.describe_auto_scaling_groups(AutoScalingGroupNames=list(self.names))
@@ -87,15 +57,6 @@ class AwsWorld(World):
             one["AutoScalingGroupName"]: (one["DesiredCapacity"], len(one["Instances"]))
             for one in found["AutoScalingGroups"]
         }
-
-
-@pytest.fixture(scope="module")
-def server():
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in CREDENTIALS.items():
-            patch.setenv(name, value)
-        with moto_server() as found:
-            yield found
 
 
 def test_load_up_and_down(server):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 from tests.clouds.fakes.server import Answer, Asked
 
 from kubetide.clouds.alibaba.signing import Call, Keys, signed_headers
@@ -9,7 +12,7 @@ from kubetide.units.time import format_rfc3339, minutes, parse_rfc3339
 
 REGION = "cn-hangzhou"
 KEYS = Keys("an-id", "a-secret", "a-token")
-_VERSIONS = {"ess": "2014-08-28", "ecs": "2014-05-26"}
+_VERSIONS = {"ess": "2014-08-28", "ecs": "2014-05-26", "vpc": "2016-04-28"}
 _STATES = {"Running": "InService", "Creating": "Pending", "Deleting": "Removing"}
 
 
@@ -30,7 +33,11 @@ class Faults:
 
 
 class FakeAlibaba:
-    """The two APIs over a fleet; ``errors`` are (action, code, status) to give. ``desired`` is EnableDesiredCapacity."""
+    """The APIs over a fleet; ``errors`` are (action, code, status) to give. ``desired`` is EnableDesiredCapacity.
+
+    ``groups`` are what single groups have besides the rest, ``configurations`` those that are not the usual one, both by
+    id; ``created`` holds the queries that made them. Tags are known late, unless ``knows_tags``.
+    """
 
     def __init__(self, fleet, clock, *, desired=True):
         self.fleet, self.clock, self.desired = fleet, clock, desired
@@ -38,6 +45,10 @@ class FakeAlibaba:
         self.calls: list[str] = []
         self.nonces: set[str] = set()
         self.refused = ""
+        self.groups: dict[str, dict] = {}
+        self.configurations: dict[str, dict] = {}
+        self.created: dict[str, dict] = {}
+        self.knows_tags = True
 
     def __call__(self, asked: Asked) -> Answer:
         headers, action = asked.headers, asked.headers["x-acs-action"]
@@ -57,7 +68,8 @@ class FakeAlibaba:
                 self.errors.remove(error)
                 return Answer({"Code": error[1], "Message": error[1], "RequestId": "r"}, error[2])
         given = {key: value for key, value in asked.query.items() if key != "RegionId"}
-        return Answer(getattr(self, f"_{action}")(given))
+        found = getattr(self, f"_{action}")(given)
+        return Answer(found, 400 if "Code" in found else 200)
 
     def _check_signature(self, asked):
         headers = asked.headers
@@ -73,18 +85,29 @@ class FakeAlibaba:
         assert headers["authorization"] == signed_headers(KEYS, call, asked.query)["Authorization"]
 
     def _DescribeScalingGroups(self, given):
+        if "Tag.1.Key" in given:
+            assert given.keys() == {"Tag.1.Key", "Tag.1.Value", "PageSize", "PageNumber"}
+            tag = given["Tag.1.Key"], given["Tag.1.Value"]
+            there = [
+                name for name in sorted(self.fleet.groups) if self.knows_tags and tag in self._tags(name)
+            ]
+            size = int(given["PageSize"])
+            start = size * (int(given["PageNumber"]) - 1)
+            found = [self._group(name) for name in there[start : start + size]]
+            return {"TotalCount": len(there), "ScalingGroups": {"ScalingGroup": found}}
         wanted = [value for key, value in given.items() if key.startswith("ScalingGroupId.")]
         assert len(wanted) <= int(given.get("PageSize", "10"))
         found = [self._group(name) for name in wanted if name in self.fleet.groups]
         return {"TotalCount": len(found), "ScalingGroups": {"ScalingGroup": found}}
 
     def _DescribeScalingConfigurations(self, given):
-        found = {
-            "ScalingConfigurationId": given["ScalingConfigurationId.1"],
+        usual = {
             "InstanceType": "ecs.g6.large",
             "SpotStrategy": "SpotAsPriceGo",
             "Tags": {"Tag": [{"Key": "team", "Value": "shop"}]},
         }
+        wanted = given["ScalingConfigurationId.1"]
+        found = {"ScalingConfigurationId": wanted, **self.configurations.get(wanted, usual)}
         return {"TotalCount": 1, "ScalingConfigurations": {"ScalingConfiguration": [found]}}
 
     def _DescribeScalingInstances(self, given):
@@ -109,7 +132,11 @@ class FakeAlibaba:
         types = [
             {"InstanceTypeId": "ecs.c6.large", "CpuCoreCount": 2, "MemorySize": 4.0, "GPUAmount": 0},
             {"InstanceTypeId": "ecs.g6.large", "CpuCoreCount": 2, "MemorySize": 8.0, "GPUAmount": 0},
+            {"InstanceTypeId": "ecs.g6.4xlarge", "CpuCoreCount": 16, "MemorySize": 64.0, "GPUAmount": 0},
+            {"InstanceTypeId": "ecs.g8y.large", "CpuCoreCount": 2, "MemorySize": 8.0, "GPUAmount": 0},
         ]
+        for one in types:
+            one["CpuArchitecture"] = "ARM" if one["InstanceTypeId"].startswith("ecs.g8y.") else "X86"
         if "NextToken" not in given:
             return {"InstanceTypes": {"InstanceType": types[:1]}, "NextToken": "more"}
         return {"InstanceTypes": {"InstanceType": types[1:]}, "NextToken": ""}
@@ -141,15 +168,110 @@ class FakeAlibaba:
         assert ended, f"{given['InstanceId.1']} is not in service"
         return {"ScalingActivityId": "asa-2"}
 
+    def _DescribeVSwitches(self, given):
+        assert given.keys() == {"VSwitchId"}
+        zone = f"{REGION}-{given['VSwitchId'][-1]}"
+        return {
+            "TotalCount": 1,
+            "VSwitches": {"VSwitch": [{"VSwitchId": given["VSwitchId"], "ZoneId": zone}]},
+        }
+
+    def _CreateScalingGroup(self, given):
+        unknown = [key for key in given if not _GROUP_KEY.fullmatch(key)]
+        assert not unknown, unknown
+        name = given["ScalingGroupName"]
+        assert re.fullmatch(r"[A-Za-z0-9][-_.A-Za-z0-9]{1,63}", name)
+        if any(self._group(one)["ScalingGroupName"] == name for one in self.fleet.groups):
+            return _refused("InvalidScalingGroupName.Duplicate")
+        made = f"asg-made{len(self.calls)}"
+        self.created[made] = given
+        self.groups[made] = {
+            "ScalingGroupName": name,
+            "ActiveScalingConfigurationId": "",
+            "EnableDesiredCapacity": "DesiredCapacity" in given,
+            "LifecycleState": "Inactive",
+            "MaxSize": int(given["MaxSize"]),
+            "VSwitchIds": {"VSwitchId": [one for key, one in given.items() if key.startswith("VSwitchIds.")]},
+        }
+        self.fleet.add(made)
+        return {"ScalingGroupId": made}
+
+    def _CreateScalingConfiguration(self, given):
+        unknown = [key for key in given if not _CONFIGURATION_KEY.fullmatch(key)]
+        assert not unknown, unknown
+        assert given["ScalingGroupId"] in self.fleet.groups
+        assert ("ImageId" in given) != ("ImageFamily" in given)
+        assert ("SecurityGroupId" in given) != ("SecurityGroupIds.1" in given)
+        made = f"asc-made{len(self.calls)}"
+        self.created[made] = given
+        tags = [{"Key": key, "Value": value} for key, value in json.loads(given["Tags"]).items()]
+        shown = {key: given[key] for key in ("InstanceType", "SpotStrategy", "UserData") if key in given}
+        self.configurations[made] = {**shown, "Tags": {"Tag": tags}}
+        return {"ScalingConfigurationId": made}
+
+    def _EnableScalingGroup(self, given):
+        assert given.keys() == {"ScalingGroupId", "ActiveScalingConfigurationId"}
+        assert given["ActiveScalingConfigurationId"] in self.configurations
+        self.groups[given["ScalingGroupId"]] |= {
+            "ActiveScalingConfigurationId": given["ActiveScalingConfigurationId"],
+            "LifecycleState": "Active",
+        }
+        return {}
+
+    def _DeleteScalingGroup(self, given):
+        assert given.keys() == {"ScalingGroupId", "ForceDelete"}
+        assert given["ForceDelete"] == "false"
+        name = given["ScalingGroupId"]
+        if self.fleet.machines(name):
+            return _refused("InstanceInUse")
+        del self.fleet.groups[name]
+        self.configurations.pop(self.groups.pop(name, {}).get("ActiveScalingConfigurationId"), None)
+        return {}
+
+    def _tags(self, name):
+        given = self.created.get(name, {})
+        return {
+            (value, given[key.replace(".Key", ".Value")])
+            for key, value in given.items()
+            if re.fullmatch(r"Tag\.\d+\.Key", key)
+        }
+
     def _group(self, name):
         target, living = self.fleet.groups[name].target, self.fleet.living(name)
         running = sum(self.fleet.state(one) == "Running" for one in living)
-        return {
-            "ScalingGroupId": name,
+        usual = {
+            "ScalingGroupName": name,
             "ActiveScalingConfigurationId": f"asc-{name}",
             "EnableDesiredCapacity": self.desired,
-            "DesiredCapacity": target if self.desired else 0,
+        }
+        given = usual | self.groups.get(name, {})
+        assert given.get("LifecycleState", "Active") == "Active" or not target, "it makes no machines yet"
+        return given | {
+            "ScalingGroupId": name,
+            "DesiredCapacity": target if given["EnableDesiredCapacity"] else 0,
             "ActiveCapacity": running,
             "PendingCapacity": target - running,
             "InitCapacity": 0,
         }
+
+
+_GROUP_KEY = re.compile(
+    r"ScalingGroupName|MinSize|MaxSize|DesiredCapacity|DefaultCooldown|HealthCheckType|MaxInstanceLifetime|MultiAZPolicy"
+    r"|ScalingPolicy|LoadBalancerIds|RemovalPolicy\.[123]|VSwitchIds\.\d+|Tag\.\d+\.(Key|Value|Propagate)"
+    r"|AlbServerGroup\.\d+\.(AlbServerGroupId|Port|Weight)|VServerGroup\.\d+\.LoadBalancerId"
+    r"|VServerGroup\.\d+\.VServerGroupAttribute\.\d+\.(VServerGroupId|Port|Weight)|CompensateWithOnDemand"
+    r"|OnDemandBaseCapacity|OnDemandPercentageAboveBaseCapacity|SpotInstancePools|SpotInstanceRemedy"
+)
+_CONFIGURATION_KEY = re.compile(
+    r"ScalingGroupId|ScalingConfigurationName|InstanceType|ImageId|ImageFamily|IoOptimized|SecurityGroupId"
+    r"|SecurityGroupIds\.\d+|InternetChargeType|InternetMaxBandwidth(In|Out)|KeyPairName|RamRoleName|UserData|Tags"
+    r"|SystemDisk\.(Category|Size|DiskName|Description|PerformanceLevel|Encrypted|KMSKeyId)|SystemDiskCategories\.\d+"
+    r"|DataDisk\.\d+\.(Size|Category|Device|DeleteWithInstance|Encrypted|DiskName|PerformanceLevel|SnapshotId)"
+    r"|LoadBalancerWeight|PasswordInherit|SpotStrategy|SpotDuration|SpotInterruptionBehavior|Ipv6AddressCount|InstanceName"
+    r"|SecurityEnhancementStrategy|DeploymentSetId|ResourceGroupId"
+)
+"""What a group and a configuration may be created with."""
+
+
+def _refused(code):
+    return {"Code": code, "Message": code, "RequestId": "r"}

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import copy
+
 from tests.clouds.fakes.server import Answer, Asked
 
 SUBSCRIPTION, GROUP = "sub-1", "MC_shop"
 _BASE = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{GROUP}/providers/Microsoft.Compute"
 _SETS = f"{_BASE}/virtualMachineScaleSets"
+_SET_KEYS = {
+    "name",
+    "location",
+    "sku",
+    "plan",
+    "properties",
+    "identity",
+    "zones",
+    "extendedLocation",
+    "placement",
+    "tags",
+}
+"""What a set may be created with; Azure sets the rest itself."""
+_READ_ONLY = {"provisioningState": "Succeeded", "uniqueId": "u-1", "timeCreated": "2026-03-01T00:00:00Z"}
 _STATES = {"Running": "Succeeded", "Creating": "Creating", "Deleting": "Deleting"}
 
 
@@ -28,7 +44,11 @@ class Faults:
 
 
 class FakeAzure:
-    """The API over a fleet. Lists have ``page`` entries a page; ``errors`` are (status, code, headers) to give."""
+    """The API over a fleet.
+
+    Lists have ``page`` entries a page; ``errors`` are (status, code, headers) to give; ``models`` are the sets that are
+    not like the others, by name, whole; those of ``unlisted`` are in no list yet.
+    """
 
     def __init__(self, fleet, *, page=1, flexible=False, spot=False):
         self.fleet, self.page, self.flexible, self.spot = fleet, page, flexible, spot
@@ -39,6 +59,8 @@ class FakeAzure:
         self.failed: set[str] = set()
         self.etag = 1
         self.refused = None
+        self.models: dict[str, dict] = {}
+        self.unlisted: set[str] = set()
 
     def __call__(self, asked: Asked) -> Answer:
         assert asked.headers["authorization"] == "Bearer a-token"
@@ -58,7 +80,8 @@ class FakeAzure:
 
     def _answer(self, asked):
         if asked.path == _SETS:
-            return self._paged([self._set(name) for name in sorted(self.fleet.groups)], asked)
+            listed = sorted(self.fleet.groups.keys() - self.unlisted)
+            return self._paged([self._set(name) for name in listed], asked)
         if asked.path == f"{_BASE}/virtualMachines":
             wanted = asked.query["$filter"].split("'")[3]
             name = wanted.rpartition("/")[2]
@@ -68,8 +91,16 @@ class FakeAzure:
             assert asked.query["$filter"] == "location eq 'westeurope'"
             return Answer({"value": [SKU]})
         name, _, rest = asked.path.removeprefix(f"{_SETS}/").partition("/")
+        if asked.headers.get("if-none-match") == "*":
+            assert asked.method == "PUT"
+            return self._create(name, asked)
         if name not in self.fleet.groups:
             return _error(404, "ResourceNotFound")
+        if asked.method == "DELETE":
+            assert not rest
+            del self.fleet.groups[name]
+            self.models.pop(name, None)
+            return Answer({}, 202, {"Azure-AsyncOperation": self._operation_url(asked)})
         if rest == "virtualMachines":
             assert asked.query["$expand"] == "instanceView"
             return self._paged([self._machine(name, one) for one in self.fleet.machines(name)], asked)
@@ -80,7 +111,34 @@ class FakeAzure:
                 self.fleet.end(name, one)
             return Answer({}, 202)
         assert not rest, asked.path
-        return self._put(name, asked) if asked.method == "PUT" else Answer(self._set(name))
+        if asked.method == "PUT":
+            return self._put(name, asked)
+        expand = asked.query.get("$expand")
+        assert expand in {None, "userData"}
+        return Answer(self._set(name, user_data=expand == "userData"))
+
+    def _create(self, name, asked):
+        if name in self.fleet.groups:
+            return _error(412, "PreconditionFailed")
+        body = asked.body
+        assert body.keys() <= _SET_KEYS, body.keys()
+        assert body["name"] == name
+        assert len(name) <= 64
+        properties = body["properties"]
+        assert not properties.keys() & _READ_ONLY.keys()
+        assert len(body.get("zones", ())) > 1 or "zoneBalance" not in properties
+        assert not any(set("<>%&\\?/") & set(key) for key in body["tags"])
+        system = properties["virtualMachineProfile"]["osProfile"]
+        assert system["linuxConfiguration"]["disablePasswordAuthentication"]
+        assert 1 <= len(system["computerNamePrefix"]) <= 58
+        self.etag += 1
+        url = self._operation_url(asked)
+        self.models[name] = body
+        self.fleet.add(name, running=body["sku"]["capacity"])
+        return Answer(self._set(name), 201, {"Azure-AsyncOperation": url})
+
+    def _operation_url(self, asked):
+        return f"http://{asked.headers['host']}/operations/{len(self.calls)}"
 
     def _put(self, name, asked):
         assert asked.body.keys() <= {"name", "location", "sku", "extendedLocation"}
@@ -93,8 +151,7 @@ class FakeAzure:
             self.fleet.set_target(name, asked.body["sku"]["capacity"])
             if name in self.fleet.stuck:
                 self.failed |= {one.name for one in self.fleet.groups[name].machines} - before
-        url = f"http://{asked.headers['host']}/operations/{len(self.calls)}"
-        return Answer(self._set(name), 200, {"Azure-AsyncOperation": url})
+        return Answer(self._set(name), 200, {"Azure-AsyncOperation": self._operation_url(asked)})
 
     def _paged(self, items, asked):
         start = int(asked.query.get("$skiptoken", "0"))
@@ -106,7 +163,9 @@ class FakeAzure:
         link = f"http://{asked.headers['host']}{asked.path}?{query}"
         return Answer({"value": items[start:end], "nextLink": link})
 
-    def _set(self, name):
+    def _set(self, name, *, user_data=False):
+        if name in self.models:
+            return self._shown(name, user_data=user_data)
         profile = {
             "storageProfile": {
                 "osDisk": {"diskSizeGB": 128, "managedDisk": {"storageAccountType": "Premium_LRS"}}
@@ -137,6 +196,20 @@ class FakeAzure:
                 "virtualMachineProfile": profile,
             },
         }
+
+    def _shown(self, name, *, user_data):
+        """Return a model as Azure shows it: without what it shows to nobody."""
+        model = copy.deepcopy(self.models[name])
+        model["sku"]["capacity"] = self.fleet.groups[name].target
+        model["properties"] |= _READ_ONLY
+        profile = model["properties"]["virtualMachineProfile"]
+        for key in ("customData", "adminPassword"):
+            profile.get("osProfile", {}).pop(key, None)
+        if not user_data:
+            profile.pop("userData", None)
+        for one in profile.get("extensionProfile", {}).get("extensions", ()):
+            one["properties"].pop("protectedSettings", None)
+        return {**model, "id": f"{_SETS}/{name}", "name": name, "etag": str(self.etag)}
 
     def _machine(self, name, machine):
         state = "Failed" if machine.name in self.failed else _STATES[self.fleet.state(machine)]

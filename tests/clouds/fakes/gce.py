@@ -1,4 +1,4 @@
-"""Compute Engine, as its API documentation says: the dozen methods that a provider needs, and nothing else."""
+"""Compute Engine, as its API documentation says: the methods that a provider needs, and nothing else."""
 
 from __future__ import annotations
 
@@ -39,7 +39,11 @@ class Faults:
 
 
 class FakeGce:
-    """The API of one project over a fleet. Lists have ``page`` entries a page; ``errors`` are (status, reason) to give."""
+    """The API of one project over a fleet.
+
+    Lists have ``page`` entries a page; ``errors`` are (status, reason) to give, ``refused_changes`` by method and
+    collection. ``managers`` are what single groups have besides the rest, ``templates`` those that are not the usual one.
+    """
 
     def __init__(self, fleet, page=1):
         self.fleet, self.page = fleet, page
@@ -49,6 +53,9 @@ class FakeGce:
         self.waits: dict[str, int] = {}
         self.calls: list[str] = []
         self.attempts: dict[str, list[dict[str, str]]] = {}
+        self.managers: dict[str, dict] = {}
+        self.templates: dict[str, dict] = {}
+        self.refused_changes: dict[str, tuple[int, str]] = {}
 
     def __call__(self, asked: Asked) -> Answer:
         assert asked.headers["authorization"] == "Bearer a-token"
@@ -65,14 +72,25 @@ class FakeGce:
     def _answer(self, asked, parts):
         known = _QUERY.get(parts[-1], set())
         assert set(asked.query) <= known, f"unknown parameters of {parts[-1]}: {asked.query}"
+        refused = self.refused_changes.pop(f"{asked.method} {parts[-1]}", None)
+        if refused:
+            return _error(*refused)
         if parts[:2] == ["global", "instanceTemplates"]:
-            return Answer(template())
+            return self._template(asked, parts[2:])
+        if parts[0] == "global":
+            return self._operation(asked, parts[1:])
         assert parts[:2] == ["zones", ZONE], parts
         match parts[2:]:
             case ["instanceGroups"]:
                 pattern = re.compile(asked.query["filter"].removeprefix("name eq "))
                 names = [name for name in sorted(self.fleet.groups) if pattern.fullmatch(name)]
                 return self._paged("items", [{"name": name} for name in names], asked)
+            case ["instanceGroupManagers"] if asked.method == "POST":
+                return self._insert(asked)
+            case ["instanceGroupManagers", name] if name in self.fleet.groups and asked.method == "DELETE":
+                del self.fleet.groups[name]
+                self.managers.pop(name, None)
+                return self._begun("delete")
             case ["instanceGroupManagers"]:
                 return self._paged(
                     "items", [self._manager(name) for name in sorted(self.fleet.groups)], asked
@@ -88,14 +106,65 @@ class FakeGce:
                 )
             case ["instanceGroupManagers", name, verb] if asked.method == "POST":
                 return self._change(name, verb, asked)
-            case ["machineTypes", "e2-standard-4"]:
-                return Answer({"name": "e2-standard-4", "guestCpus": 4, "memoryMb": 16384})
+            case ["machineTypes", name] if name in MACHINE_TYPES:
+                return Answer({"name": name, **MACHINE_TYPES[name]})
+            case ["operations", _, "wait"]:
+                return self._operation(asked, parts[2:])
+        return _error(404, "notFound")
+
+    def _operation(self, asked, parts):
+        match parts:
             case ["operations", name, "wait"] if asked.method == "POST":
                 self.waits[name] = self.waits.get(name, 0) + 1
                 done = self.waits[name] > 1
                 error = {"error": self.failed_operation} if done and self.failed_operation else {}
                 return Answer({"name": name, "status": "DONE" if done else "RUNNING", **error})
         return _error(404, "notFound")
+
+    def _begun(self, verb):
+        return Answer({"name": f"operation-{len(self.calls)}", "status": "PENDING", "operationType": verb})
+
+    def _template(self, asked, parts):
+        match asked.method, parts:
+            case "POST", []:
+                body = asked.body
+                assert body.keys() == {"name", "description", "properties"}
+                assert _NAME.fullmatch(body["name"])
+                assert not _keys(body) & {"kind", "fingerprint"}
+                items = body["properties"]["metadata"]["items"]
+                assert all(re.fullmatch(r"[-_a-zA-Z0-9]{1,128}", one["key"]) for one in items), items
+                if body["name"] in self.templates:
+                    return _error(409, "alreadyExists")
+                self.templates[body["name"]] = body
+                return self._begun("insert")
+            case "DELETE", [name] if name in self.templates:
+                used = {
+                    self._manager(one)["instanceTemplate"].rpartition("/")[2] for one in self.fleet.groups
+                }
+                if name in used:
+                    return _error(400, "resourceInUseByAnotherResource")
+                del self.templates[name]
+                return self._begun("delete")
+            case "GET", [name] if name in self.templates:
+                return Answer(self.templates[name])
+            case "GET", ["shop-template"]:
+                return Answer(template())
+        return _error(404, "notFound")
+
+    def _insert(self, asked):
+        body = asked.body
+        name = body["name"]
+        assert {"name", "baseInstanceName", "instanceTemplate", "targetSize"} <= body.keys()
+        assert not _keys(body) & {"kind", "fingerprint", "zone", "instanceGroup", "currentActions"}
+        assert _NAME.fullmatch(name)
+        assert len(body["baseInstanceName"]) <= 58
+        assert body["instanceTemplate"].startswith(f"projects/{PROJECT}/global/instanceTemplates/")
+        assert body["instanceTemplate"].rpartition("/")[2] in self.templates
+        if name in self.fleet.groups:
+            return _error(409, "alreadyExists")
+        self.managers[name] = {key: one for key, one in body.items() if key != "targetSize"}
+        self.fleet.add(name, running=body["targetSize"])
+        return self._begun("insert")
 
     def _change(self, name, verb, asked):
         if verb == "createInstances":
@@ -113,7 +182,7 @@ class FakeGce:
         else:
             assert verb == "resize", verb
             self.fleet.set_target(name, int(asked.query["size"]))
-        return Answer({"name": f"operation-{len(self.calls)}", "status": "PENDING", "operationType": verb})
+        return self._begun(verb)
 
     def _paged(self, key, items, asked):
         start = int(asked.query.get("pageToken", "0"))
@@ -130,6 +199,7 @@ class FakeGce:
             "instanceTemplate": f"{ROOT}/projects/{PROJECT}/global/instanceTemplates/shop-template",
             "targetSize": self.fleet.groups[name].target,
             "currentActions": {"creating": states.count("Creating"), "deleting": states.count("Deleting")},
+            **self.managers.get(name, {}),
         }
 
     def _managed(self, name, machine):
@@ -153,6 +223,28 @@ class FakeGce:
                 "status": status[self.fleet.state(machine)],
                 "metadata": {"items": [{"key": "created-by", "value": maker}]},
             }
+
+
+MACHINE_TYPES = {
+    "e2-standard-2": {"guestCpus": 2, "memoryMb": 8192, "architecture": "X86_64"},
+    "e2-standard-4": {"guestCpus": 4, "memoryMb": 16384, "architecture": "X86_64"},
+    "e2-standard-16": {"guestCpus": 16, "memoryMb": 65536, "architecture": "X86_64"},
+    "t2a-standard-16": {"guestCpus": 16, "memoryMb": 65536, "architecture": "ARM64"},
+    "g2-standard-16": {
+        "guestCpus": 16,
+        "memoryMb": 65536,
+        "accelerators": [{"guestAcceleratorType": "nvidia-l4", "guestAcceleratorCount": 1}],
+    },
+}
+
+
+def _keys(value):
+    """Return all keys of an object, all the way down."""
+    if isinstance(value, list):
+        return set().union(*map(_keys, value))
+    if isinstance(value, dict):
+        return value.keys() | set().union(*map(_keys, value.values()))
+    return set()
 
 
 def template():

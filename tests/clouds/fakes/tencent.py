@@ -33,7 +33,12 @@ class Faults:
 
 
 class FakeTencent:
-    """The three APIs over a fleet. ``page`` instances a page at most; ``errors`` are codes to give, by action."""
+    """The three APIs over a fleet.
+
+    ``page`` instances a page at most; ``errors`` are codes to give, by action. ``groups`` are what single groups have
+    besides the rest, ``configurations`` those that are not the usual one, both by id. Tags are known late, unless
+    ``knows_tags``.
+    """
 
     def __init__(self, fleet, clock, page=1):
         self.fleet, self.clock, self.page = fleet, clock, page
@@ -41,6 +46,9 @@ class FakeTencent:
         self.calls: list[str] = []
         self.refused = ""
         self.bodies: list[tuple[str, str, dict]] = []
+        self.groups: dict[str, dict] = {}
+        self.configurations: dict[str, dict] = {}
+        self.knows_tags = True
 
     def __call__(self, asked: Asked) -> Answer:
         headers, action = asked.headers, asked.headers["x-tc-action"]
@@ -74,17 +82,31 @@ class FakeTencent:
         assert asked.headers["authorization"] == authorization(KEYS, stamp, service, signed, body)
 
     def _as_DescribeAutoScalingGroups(self, given):
-        assert given.keys() <= {"AutoScalingGroupIds", "Limit", "Offset"}
+        assert given.keys() <= {"AutoScalingGroupIds", "Filters", "Limit", "Offset"}
+        assert not {"AutoScalingGroupIds", "Filters"} <= given.keys()
+        if "Filters" in given:
+            (wanted,) = given["Filters"]
+            assert wanted["Name"] == "tag-key"
+            (key,) = wanted["Values"]
+            found = [one for one in map(self._group, self.fleet.groups) if _has_tag(one, key)]
+            found = found if self.knows_tags else []
+            start = given["Offset"]
+            return {"TotalCount": len(found), "AutoScalingGroupSet": found[start : start + self.page]}
         assert len(given["AutoScalingGroupIds"]) <= given["Limit"] <= 100
         found = [self._group(name) for name in given["AutoScalingGroupIds"] if name in self.fleet.groups]
         return {"TotalCount": len(found), "AutoScalingGroupSet": found}
 
     def _as_DescribeLaunchConfigurations(self, given):
-        assert given.keys() <= {"LaunchConfigurationIds", "Limit", "Offset"}
-        found = [
-            {"LaunchConfigurationId": one, "InstanceType": "S5.LARGE8", "InstanceChargeType": "SPOTPAID"}
-            for one in given["LaunchConfigurationIds"]
-        ]
+        assert given.keys() <= {"LaunchConfigurationIds", "Filters", "Limit", "Offset"}
+        if "Filters" in given:
+            (wanted,) = given["Filters"]
+            assert wanted["Name"] == "launch-configuration-name"
+            named = self.configurations.items()
+            ids = [one for one, body in named if body["LaunchConfigurationName"] in wanted["Values"]]
+        else:
+            ids = given["LaunchConfigurationIds"]
+        usual = {"InstanceType": "S5.LARGE8", "InstanceChargeType": "SPOTPAID"}
+        found = [{"LaunchConfigurationId": one, **self.configurations.get(one, usual)} for one in ids]
         return {"TotalCount": len(found), "LaunchConfigurationSet": found}
 
     def _as_DescribeAutoScalingInstances(self, given):
@@ -128,24 +150,163 @@ class FakeTencent:
             assert ended, f"{one} is not in service"
         return {"ActivityId": "asa-1"}
 
+    def _as_CreateLaunchConfiguration(self, given):
+        assert given.keys() <= _CONFIGURATION_KEYS, given.keys() - _CONFIGURATION_KEYS
+        assert ("InstanceType" in given) != ("InstanceTypes" in given)
+        assert ("ImageId" in given) != ("ImageFamily" in given)
+        assert not _has_null(given)
+        name = given["LaunchConfigurationName"]
+        assert len(name.encode()) <= 60
+        if any(one["LaunchConfigurationName"] == name for one in self.configurations.values()):
+            return _refused("InvalidParameterValue.LaunchConfigurationNameDuplicated")
+        made = f"asc-made-{len(self.calls)}"
+        self.configurations[made] = given
+        return {"LaunchConfigurationId": made}
+
+    def _as_CreateAutoScalingGroup(self, given):
+        assert given.keys() <= _GROUP_KEYS, given.keys() - _GROUP_KEYS
+        assert not _has_null(given)
+        name = given["AutoScalingGroupName"]
+        assert len(name.encode()) <= 55
+        assert given["LaunchConfigurationId"] in self.configurations
+        assert given["MinSize"] <= given["DesiredCapacity"] <= given["MaxSize"]
+        assert given["VpcId"]
+        assert given["SubnetIds"]
+        if any(self._group(one)["AutoScalingGroupName"] == name for one in self.fleet.groups):
+            return _refused("InvalidParameterValue.GroupNameDuplicated")
+        made = f"asg-made-{len(self.calls)}"
+        tags = [{"Key": one["Key"], "Value": one["Value"]} for one in given["Tags"]]
+        shown = {"SubnetIdSet": given["SubnetIds"], "Tags": tags}
+        self.groups[made] = {**given, **shown}
+        self.fleet.add(made, running=given["DesiredCapacity"])
+        return {"AutoScalingGroupId": made}
+
+    def _as_DeleteAutoScalingGroup(self, given):
+        assert given.keys() == {"AutoScalingGroupId"}
+        name = given["AutoScalingGroupId"]
+        if self.fleet.machines(name):
+            return _refused("ResourceInUse.InstanceInGroup")
+        del self.fleet.groups[name]
+        self.groups.pop(name, None)
+        return {}
+
+    def _as_DeleteLaunchConfiguration(self, given):
+        assert given.keys() == {"LaunchConfigurationId"}
+        used = {self._group(one)["LaunchConfigurationId"] for one in self.fleet.groups}
+        if given["LaunchConfigurationId"] in used:
+            return _refused("ResourceInUse.LaunchConfigurationIdInUse")
+        del self.configurations[given["LaunchConfigurationId"]]
+        return {}
+
     def _cvm_DescribeInstanceTypeConfigs(self, given):
         assert given["Filters"][0]["Name"] == "instance-type"
-        return {"InstanceTypeConfigSet": [{"InstanceType": "S5.LARGE8", "CPU": 4, "Memory": 8, "GPU": 0}]}
+        (name,) = given["Filters"][0]["Values"]
+        found = [{"InstanceType": name, **TYPES[name]}] if name in TYPES else []
+        return {"InstanceTypeConfigSet": found}
 
     def _cvm_DescribeZones(self, _given):
-        return {"TotalCount": 1, "ZoneSet": [{"Zone": "ap-guangzhou-3", "ZoneId": "100003"}]}
+        zones = [{"Zone": f"ap-guangzhou-{number}", "ZoneId": f"10000{number}"} for number in (3, 4)]
+        return {"TotalCount": len(zones), "ZoneSet": zones}
 
     def _vpc_DescribeSubnets(self, given):
-        return {"SubnetSet": [{"SubnetId": given["SubnetIds"][0], "Zone": "ap-guangzhou-3"}]}
+        (subnet,) = given["SubnetIds"]
+        return {
+            "SubnetSet": [{"SubnetId": subnet, "Zone": f"ap-guangzhou-{4 if subnet == 'subnet-4' else 3}"}]
+        }
 
     def _group(self, name):
-        return {
+        usual = {
             "AutoScalingGroupId": name,
+            "AutoScalingGroupName": name,
             "LaunchConfigurationId": f"asc-{name}",
             "DesiredCapacity": self.fleet.groups[name].target,
             "SubnetIdSet": ["subnet-1"],
             "Tags": [{"Key": "k8s.io/cluster-autoscaler/node-template/label/team", "Value": "shop"}],
         }
+        return usual | self.groups.get(name, {}) | {"DesiredCapacity": self.fleet.groups[name].target}
+
+
+TYPES = {
+    "S5.MEDIUM4": {"CPU": 2, "Memory": 4, "GPU": 0},
+    "S5.LARGE8": {"CPU": 4, "Memory": 8, "GPU": 0},
+    "S5.4XLARGE32": {"CPU": 16, "Memory": 32, "GPU": 0},
+    "GN7.2XLARGE32": {"CPU": 8, "Memory": 32, "GPU": 1},
+}
+_CONFIGURATION_KEYS = {
+    "LaunchConfigurationName",
+    "ImageId",
+    "ProjectId",
+    "InstanceType",
+    "SystemDisk",
+    "DataDisks",
+    "InternetAccessible",
+    "LoginSettings",
+    "SecurityGroupIds",
+    "EnhancedService",
+    "UserData",
+    "InstanceChargeType",
+    "InstanceMarketOptions",
+    "InstanceTypes",
+    "CamRoleName",
+    "InstanceTypesCheckPolicy",
+    "InstanceTags",
+    "Tags",
+    "HostNameSettings",
+    "InstanceNameSettings",
+    "InstanceChargePrepaid",
+    "DiskTypePolicy",
+    "HpcClusterId",
+    "IPv6InternetAccessible",
+    "DisasterRecoverGroupIds",
+    "ImageFamily",
+    "DedicatedClusterId",
+    "Metadata",
+    "NetworkInterfaces",
+}
+_GROUP_KEYS = {
+    "AutoScalingGroupName",
+    "LaunchConfigurationId",
+    "MaxSize",
+    "MinSize",
+    "VpcId",
+    "DefaultCooldown",
+    "DesiredCapacity",
+    "LoadBalancerIds",
+    "ProjectId",
+    "ForwardLoadBalancers",
+    "SubnetIds",
+    "TerminationPolicies",
+    "Zones",
+    "RetryPolicy",
+    "ZonesCheckPolicy",
+    "Tags",
+    "ServiceSettings",
+    "Ipv6AddressCount",
+    "MultiZoneSubnetPolicy",
+    "HealthCheckType",
+    "LoadBalancerHealthCheckGracePeriod",
+    "InstanceAllocationPolicy",
+    "SpotMixedAllocationPolicy",
+    "CapacityRebalance",
+    "InstanceNameIndexSettings",
+    "HostNameIndexSettings",
+    "ConcurrentScaleOutForDesiredCapacity",
+}
+"""What a configuration and a group may be created with."""
+
+
+def _has_tag(group, key):
+    return any(one["Key"] == key for one in group["Tags"])
+
+
+def _has_null(value):
+    if isinstance(value, dict):
+        return any(map(_has_null, value.values()))
+    return value is None or (isinstance(value, list) and any(map(_has_null, value)))
+
+
+def _refused(code):
+    return {"Error": {"Code": code, "Message": code}}
 
 
 def _answer(body):

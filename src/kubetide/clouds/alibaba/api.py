@@ -8,10 +8,17 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from kubetide.clouds.alibaba.model import InstanceType, ScalingConfiguration, ScalingGroup, ScalingInstance
+from kubetide.clouds.alibaba.model import (
+    InstanceType,
+    ScalingConfiguration,
+    ScalingGroup,
+    ScalingInstance,
+    VSwitch,
+)
 from kubetide.clouds.alibaba.signing import Call, Keys, query_string, signed_headers
 from kubetide.clouds.common.placeholders import FailedActivity
 from kubetide.clouds.common.rest import Request, Response, Rest
+from kubetide.objects.base import Json
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import CloudCause, CloudError
 from kubetide.units.seeds import uuid_of
@@ -35,6 +42,7 @@ class Service(NamedTuple):
 
 SCALING = Service("ess", "2014-08-28")
 MACHINES = Service("ecs", "2014-05-26")
+NETWORKS = Service("vpc", "2016-04-28")
 
 
 class _Failure(msgspec.Struct, frozen=True, rename="pascal"):
@@ -59,6 +67,10 @@ class _Types(msgspec.Struct, frozen=True, rename="pascal"):
     instance_type: tuple[InstanceType, ...] | None = None
 
 
+class _VSwitches(msgspec.Struct, frozen=True, rename="pascal"):
+    v_switch: tuple[VSwitch, ...] | None = None
+
+
 class _Activity(msgspec.Struct, frozen=True, rename="pascal"):
     status_code: str = ""
     status_message: str = ""
@@ -81,6 +93,7 @@ class _Listed(msgspec.Struct, frozen=True, rename="pascal"):
     scaling_instances: _Instances | None = None
     instance_types: _Types | None = None
     scaling_activities: _Activities | None = None
+    v_switches: _VSwitches | None = None
 
 
 def refusal(response: Response) -> CloudError | None:
@@ -153,6 +166,39 @@ class AlibabaApi:
             found += (listed.scaling_groups.scaling_group if listed.scaling_groups else None) or ()
         return found
 
+    async def groups_with_tag(self, key: str, value: str) -> list[ScalingGroup]:
+        """Return all groups that have the tag."""
+        found: list[ScalingGroup] = []
+        while True:
+            query = {
+                "Tag.1.Key": key,
+                "Tag.1.Value": value,
+                "PageSize": str(_GROUPS_A_CALL),
+                "PageNumber": str(len(found) // _GROUPS_A_CALL + 1),
+            }
+            listed = await self._read(SCALING, "DescribeScalingGroups", query)
+            page = (listed.scaling_groups.scaling_group if listed.scaling_groups else None) or ()
+            found += page
+            if len(page) < _GROUPS_A_CALL or len(found) >= listed.total_count:
+                return found
+
+    async def group_model(self, group: str) -> Json:
+        """Return one group whole."""
+        answer = await self._answer(SCALING, "DescribeScalingGroups", {"ScalingGroupId.1": group})
+        return _first(answer, "ScalingGroups", "ScalingGroup", group)
+
+    async def configuration_model(self, group: str, configuration: str) -> Json:
+        """Return one scaling configuration whole; passwords are never in it."""
+        query = {"ScalingConfigurationId.1": configuration, "ScalingGroupId": group}
+        answer = await self._answer(SCALING, "DescribeScalingConfigurations", query)
+        return _first(answer, "ScalingConfigurations", "ScalingConfiguration", configuration)
+
+    async def zone_of(self, vswitch: str) -> str:
+        """Return the zone of a vSwitch, empty for one that there is not."""
+        listed = await self._read(NETWORKS, "DescribeVSwitches", {"VSwitchId": vswitch})
+        found = (listed.v_switches.v_switch if listed.v_switches else None) or ()
+        return next((one.zone_id for one in found), "")
+
     async def configuration(self, group: str, configuration: str) -> ScalingConfiguration | None:
         """Return a scaling configuration, None where it does not exist."""
         query = {"ScalingConfigurationId.1": configuration, "ScalingGroupId": group}
@@ -214,6 +260,29 @@ class AlibabaApi:
         """Remove one instance of a group."""
         await self._change("RemoveInstances", {"ScalingGroupId": group, "InstanceId.1": instance})
 
+    async def create_group(self, query: Mapping[str, str]) -> str:
+        """Create a group without a configuration, and return its id."""
+        return str((await self._change("CreateScalingGroup", query)).get("ScalingGroupId") or "")
+
+    async def create_configuration(self, group: str, query: Mapping[str, str]) -> str:
+        """Create a configuration of a group, and return its id."""
+        answer = await self._change("CreateScalingConfiguration", {**query, "ScalingGroupId": group})
+        return str(answer.get("ScalingConfigurationId") or "")
+
+    async def enable_group(self, group: str, configuration: str) -> None:
+        """Let a group make machines of that configuration."""
+        query = {"ScalingGroupId": group, "ActiveScalingConfigurationId": configuration}
+        await self._change("EnableScalingGroup", query)
+
+    async def delete_group(self, group: str) -> None:
+        """Delete a group and its configurations; Alibaba refuses that while it has instances."""
+        await self._change("DeleteScalingGroup", {"ScalingGroupId": group, "ForceDelete": "false"})
+
+    async def _answer(self, service: Service, action: str, query: Mapping[str, str]) -> Json:
+        response = await self._rest.read(partial(self._request, service, action, query))
+        answer: Json = msgspec.json.decode(response.body)
+        return answer
+
     async def _read(self, service: Service, action: str, query: Mapping[str, str]) -> _Listed:
         response = await self._rest.read(partial(self._request, service, action, query))
         try:
@@ -221,8 +290,10 @@ class AlibabaApi:
         except msgspec.DecodeError as error:
             raise CloudError(f"{service.name}:{action}: the answer cannot be read: {error}") from error
 
-    async def _change(self, action: str, query: Mapping[str, str]) -> None:
-        await self._rest.change(await self._request(SCALING, action, query))
+    async def _change(self, action: str, query: Mapping[str, str]) -> Json:
+        response = await self._rest.change(await self._request(SCALING, action, query))
+        answer: Json = msgspec.json.decode(response.body)
+        return answer
 
     async def _request(self, service: Service, action: str, query: Mapping[str, str]) -> Request:
         self._signed += 1
@@ -237,3 +308,11 @@ class AlibabaApi:
         asked = {**query, "RegionId": self._region}
         headers = signed_headers(await self._credentials(), call, asked)
         return Request("POST", f"{self._endpoint(host)}?{query_string(asked)}", {}, headers)
+
+
+def _first(answer: Json, several: str, one: str, wanted: str) -> Json:
+    found = (answer.get(several) or {}).get(one) or []
+    if not found:
+        raise CloudError(f"ess: there is no {one} {wanted}")
+    model: Json = found[0]
+    return model

@@ -6,27 +6,35 @@ each; configurations are read every ten minutes, types of machines once a day.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kubetide.acting.parallel import in_parallel
 from kubetide.clouds.alibaba.api import AlibabaApi
-from kubetide.clouds.alibaba.model import InstanceType, ScalingConfiguration, ScalingGroup, ScalingInstance
+from kubetide.clouds.alibaba.creation import Patterns, create, pattern_of, types_to_create
+from kubetide.clouds.alibaba.model import ScalingGroup, ScalingInstance
 from kubetide.clouds.alibaba.references import parse_provider_id, provider_id
-from kubetide.clouds.alibaba.template import GPU_LABEL, build_node
+from kubetide.clouds.alibaba.template import GPU_LABEL
+from kubetide.clouds.alibaba.templates import Templates
+from kubetide.clouds.common.creation import (
+    CREATED,
+    Candidate,
+    check_deletion,
+    in_order,
+    made_group,
+    pattern_for,
+)
 from kubetide.clouds.common.node_spec import NodeSpec
 from kubetide.clouds.common.orders import Orders
-from kubetide.clouds.common.placeholders import is_of, split
+from kubetide.clouds.common.placeholders import FailedActivity, is_of, split
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, decreased
 from kubetide.objects.node import Node
 from kubetide.ports.clock import Clock
-from kubetide.ports.cloud import Cloud, Instance, NodeGroup, NodeTemplate, Offering
+from kubetide.ports.cloud import Cloud, GroupCandidate, Instance, NewGroup, NodeGroup, NodeTemplate
 from kubetide.ports.errors import CloudError
-from kubetide.units.time import Duration, hours, minutes
+from kubetide.units.time import Instant
 
 _AT_ONCE = 4
-_CONFIGURATIONS_FOR, _TYPES_FOR = minutes(10), hours(24)
 
 
 class AlibabaCloud(Cloud):
@@ -39,17 +47,22 @@ class AlibabaCloud(Cloud):
         clock: Time.
     """
 
+    creates_groups = True
+
     def __init__(self, api: AlibabaApi, nodes: Sequence[NodeSpec], region: str, clock: Clock) -> None:
         self._api, self._region, self._clock = api, region, clock
-        self._specs = {spec.name: spec for spec in nodes}
-        self._configurations: dict[str, tuple[Duration, ScalingConfiguration]] = {}
-        self._types: dict[str, InstanceType] = {}
-        self._types_at: Duration | None = None
-        self._types_turn = asyncio.Lock()
+        self._explicit = {spec.name: spec for spec in nodes}
+        self._specs = dict(self._explicit)
+        self._created: dict[str, ScalingGroup] = {}
+        self._deleted: set[str] = set()
+        self._fresh: set[str] = set()
+        self._candidates: tuple[Candidate, ...] | None = None
+        self._templates = Templates(api, region, clock)
+        self._patterns = Patterns(self._templates, region)
         self._shown = ShownGroups()
         self._has_begun = False
         self._ordered: set[str] = set()
-        self._orders = Orders(api.failed_activity, lambda name: provider_id(region, name))
+        self._orders = Orders(self._failed_activity, lambda name: provider_id(region, name))
 
     @property
     def name(self) -> str:
@@ -77,23 +90,61 @@ class AlibabaCloud(Cloud):
         """The first time, look that all groups exist. Raises CloudError."""
         if not self._has_begun:
             there = await self._groups()
-            for name in sorted(self._specs):
+            for name in sorted(self._explicit):
                 if name not in there:
                     raise CloudError(f"unable to get first ScalingGroup for {name}")
             self._has_begun = True
 
     async def _groups(self) -> dict[str, ScalingGroup]:
-        return {one.scaling_group_id: one for one in await self._api.groups(sorted(self._specs))}
+        """Return all groups by id, those that this program created by name."""
+        # A group that was just created is in the list by tags later than in that by ids.
+        ours = {one.scaling_group_id for one in self._created.values()} | self._fresh
+        listed = await self._api.groups(sorted({*self._explicit, *ours}))
+        found = {one.scaling_group_id: one for one in listed if one.scaling_group_id in self._explicit}
+        created = {one.scaling_group_name: one for one in listed if one.scaling_group_id in ours}
+        ordered = [found[name] for name in sorted(found)]
+        are_patterns = await in_parallel(ordered, self._is_pattern, limit=_AT_ONCE)
+        for pattern in [
+            one.scaling_group_id for one, is_one in zip(ordered, are_patterns, strict=True) if is_one
+        ]:
+            for one in await self._api.groups_with_tag(CREATED, pattern):
+                if one.scaling_group_id not in {*self._explicit, *self._deleted}:
+                    created[one.scaling_group_name] = one
+        self._created = created
+        self._fresh -= {one.scaling_group_id for one in created.values()}
+        self._specs = self._explicit | {
+            name: NodeSpec(name, 0, one.max_size) for name, one in created.items()
+        }
+        return found | created
+
+    async def _is_pattern(self, group: ScalingGroup) -> bool:
+        """Return whether others are, or were, created like this one."""
+        configuration, _ = await attempt(self._templates.configuration(group))
+        known = [self._templates.known(one) for one in self._created.values()]
+        has_some = any(one is not None and pattern_of(one) == group.scaling_group_id for one in known)
+        return has_some or (configuration is not None and bool(types_to_create(configuration)))
+
+    def _asg(self, name: str) -> str:
+        """Return the id of a group, which goes by its name where this program created it."""
+        return self._created[name].scaling_group_id if name in self._created else name
+
+    async def _failed_activity(self, name: str, since: Instant) -> FailedActivity | None:
+        return await self._api.failed_activity(self._asg(name), since)
+
+    async def _instances(self, name: str) -> list[ScalingInstance]:
+        return await self._api.instances(self._asg(name))
 
     async def _group(self, name: str) -> ScalingGroup:
-        listed = await self._api.groups([name])
+        listed = await self._api.groups([self._asg(name)])
         if not listed:
             raise CloudError(f"unable to get first ScalingGroup for {name}")
         return listed[0]
 
     async def readings(self) -> list[GroupReading]:
         """Return each group with what could and what could not be read of it."""
+        self._templates.renew()
         groups, error = await attempt(self._groups())
+        self._candidates = None if groups is None else await self._creatable(groups)
         specs = [self._specs[name] for name in sorted(self._specs)]
         readings = await in_parallel(
             specs, lambda spec: self._reading(spec, groups or {}, error), limit=_AT_ONCE
@@ -107,11 +158,14 @@ class AlibabaCloud(Cloud):
     async def _reading(self, spec: NodeSpec, groups: dict[str, ScalingGroup], error: str) -> GroupReading:
         group = groups.get(spec.name)
         missing = error or f"unable to get first ScalingGroup for {spec.name}"
-        machines, machines_error = await attempt(self._api.instances(spec.name))
+        machines, machines_error = await attempt(self._instances(spec.name))
         node: Node | None = None
         template_error = missing
+        warnings: list[str] | None = None
         if group is not None:
-            node, template_error = await attempt(self._node(group))
+            is_ours = spec.name in self._created
+            node, template_error = await attempt(self._templates.node(group, spec.name, in_one_zone=is_ours))
+            warnings, _ = await attempt(self._patterns.warnings(group, spec.max_size))
         instances = tuple(self._instance(one) for one in machines or ())
         return GroupReading(
             id=spec.name,
@@ -124,44 +178,50 @@ class AlibabaCloud(Cloud):
             stateless=frozenset(one.provider_id for one in instances),
             template=_template(group, node) if group and node else None,
             template_error=template_error,
-            offerings=self._offerings(group) if group and node else None,
+            warnings=tuple(warnings or ()),
+            offerings=self._templates.offerings(group, node) if group and node else None,
             debug=spec.name,
+            autoprovisioned=spec.name in self._created,
         )
 
     def _instance(self, one: ScalingInstance) -> Instance:
         return Instance(provider_id=provider_id(self._region, one.instance_id))
 
-    # ── templates ───────────────────────────────────────────────────────────────────────────────
+    # ── groups that are created ─────────────────────────────────────────────────────────────────
 
-    async def _node(self, group: ScalingGroup) -> Node:
-        configuration = await self._configuration(group)
-        now = self._clock.monotonic()
-        async with self._types_turn:
-            if self._types_at is None or now - self._types_at >= _TYPES_FOR:
-                self._types, self._types_at = await self._api.instance_types(), now
-        size = self._types.get(configuration.instance_type)
-        if size is None:
-            raise CloudError(
-                f"failed to find the specific instance type by Id: {configuration.instance_type}"
-            )
-        return build_node(group.scaling_group_id, configuration, size, self._region)
+    async def group_candidates(self) -> Sequence[GroupCandidate]:
+        """Return the groups that could be created like the patterns that there are. Raises CloudError."""
+        if self._candidates is None:
+            self._candidates = await self._creatable(await self._groups())
+        return tuple(one.offered for one in self._candidates)
 
-    async def _configuration(self, group: ScalingGroup) -> ScalingConfiguration:
-        configuration_id, now = group.active_scaling_configuration_id, self._clock.monotonic()
-        known = self._configurations.get(configuration_id)
-        if known is None or now - known[0] >= _CONFIGURATIONS_FOR:
-            found = await self._api.configuration(group.scaling_group_id, configuration_id)
-            if found is None:
-                raise CloudError(f"unable to get first ScalingConfiguration for {configuration_id}")
-            known = self._configurations[configuration_id] = (now, found)
-        return known[1]
+    async def _creatable(self, groups: Mapping[str, ScalingGroup]) -> tuple[Candidate, ...]:
+        found: list[Candidate | None] = []
+        for name, spec in self._explicit.items():
+            if name in groups:
+                candidates, _ = await attempt(self._patterns.candidates(groups[name], spec.max_size))
+                found += candidates or ()
+        return in_order(found)
 
-    def _offerings(self, group: ScalingGroup) -> tuple[Offering, ...]:
-        configuration = self._configurations[group.active_scaling_configuration_id][1]
-        is_spot = configuration.spot_strategy not in {"", "NoSpot"}
-        return (
-            Offering(instance_type=configuration.instance_type, market="spot" if is_spot else "on-demand"),
-        )
+    async def create_group(self, group: NewGroup) -> NodeGroup:
+        """Create a group like its pattern, and return it. Raises CloudError."""
+        groups = await self._groups()
+        candidates, called = await self._creatable(groups), "a scaling group"
+        pattern = groups[pattern_for(candidates, group, taken=group.id in groups, called=called)]
+        (zone,) = group.zones or ("",)
+        vswitches = (await self._templates.vswitches_by_zone(pattern))[zone]
+        self._fresh.add(await create(self._api, pattern, group, vswitches))
+        return made_group(await self.refresh(), group.id)
+
+    async def delete_group(self, group_id: str) -> None:
+        """Delete a group that ``create_group`` created and that has no instances. Raises CloudError."""
+        self._known(group_id)
+        group = await self._group(group_id)
+        is_empty = not group.size and not await self._instances(group_id)
+        check_deletion(group_id, is_ours=group_id in self._created, is_empty=is_empty)
+        await self._api.delete_group(group.scaling_group_id)
+        self._deleted.add(group.scaling_group_id)
+        del self._created[group_id], self._specs[group_id]
 
     # ── whose instance ──────────────────────────────────────────────────────────────────────────
 
@@ -173,7 +233,7 @@ class AlibabaCloud(Cloud):
         """Return the id of the group that the instance belongs to, None where it is not ours. Raises CloudError."""
         instance = parse_provider_id(node_id)
         for name in sorted(self._specs):
-            if any(one.instance_id == instance for one in await self._api.instances(name)):
+            if any(one.instance_id == instance for one in await self._instances(name)):
                 return name
         return None
 
@@ -187,7 +247,7 @@ class AlibabaCloud(Cloud):
         if target > spec.max_size:
             raise CloudError(f"size increase is too large - desired:{target} max:{spec.max_size}")
         now = self._clock.now()
-        await self._api.set_size(group_id, target)
+        await self._api.set_size(self._asg(group_id), target)
         self._orders.place(group_id, now)
 
     async def decrease_target_size(self, group_id: str, delta: int) -> None:
@@ -195,8 +255,8 @@ class AlibabaCloud(Cloud):
         check_decrease(delta)
         self._known(group_id)
         target = (await self._group(group_id)).size
-        existing = len(await self._api.instances(group_id))
-        await self._api.set_size(group_id, decreased(target, delta, existing))
+        existing = len(await self._instances(group_id))
+        await self._api.set_size(self._asg(group_id), decreased(target, delta, existing))
 
     async def delete_nodes(self, group_id: str, provider_ids: Sequence[str], *, force: bool = False) -> None:
         """Remove these instances, one call each; all are tried. Raises CloudError that names those refused."""
@@ -212,12 +272,12 @@ class AlibabaCloud(Cloud):
         if not force:
             check_delete(target, spec.min_size, len(doomed) + len(stand_ins))
         if stand_ins:
-            existing = len(await self._api.instances(group_id))
-            await self._api.set_size(group_id, decreased(target, len(stand_ins), existing))
+            existing = len(await self._instances(group_id))
+            await self._api.set_size(self._asg(group_id), decreased(target, len(stand_ins), existing))
         refused: list[tuple[str, CloudError]] = []
         for instance in doomed:
             try:
-                await self._api.remove(group_id, instance)
+                await self._api.remove(self._asg(group_id), instance)
                 self._ordered.add(instance)
             except CloudError as error:
                 refused.append((instance, error))
@@ -231,7 +291,7 @@ class AlibabaCloud(Cloud):
             )
 
     async def _doomed(self, group_id: str, node_ids: Sequence[str]) -> list[str]:
-        mine = {one.instance_id for one in await self._api.instances(group_id)}
+        mine = {one.instance_id for one in await self._instances(group_id)}
         found: list[str] = []
         for node_id in node_ids:
             instance = parse_provider_id(node_id)

@@ -9,8 +9,16 @@ class _Object(msgspec.Struct, frozen=True, rename="pascal", kw_only=True):
     """Base of the API's objects, whose names begin with a capital letter."""
 
 
+class VSwitchIds(_Object, frozen=True):
+    v_switch_id: tuple[str, ...] | None = None
+
+
 class ScalingGroup(_Object, frozen=True):
     scaling_group_id: str = ""
+    scaling_group_name: str = ""
+    group_type: str = ""
+    max_size: int = 0
+    v_switch_ids: VSwitchIds | None = None
     active_scaling_configuration_id: str = ""
     enable_desired_capacity: bool = False
     desired_capacity: int = 0
@@ -18,6 +26,11 @@ class ScalingGroup(_Object, frozen=True):
     pending_capacity: int = 0
     init_capacity: int = 0
     region_id: str = ""
+
+    @property
+    def vswitches(self) -> tuple[str, ...]:
+        """The ids of its vSwitches."""
+        return (self.v_switch_ids.v_switch_id if self.v_switch_ids else None) or ()
 
     @property
     def size(self) -> int:
@@ -40,7 +53,20 @@ class ScalingConfiguration(_Object, frozen=True):
     scaling_configuration_id: str = ""
     instance_type: str = ""
     spot_strategy: str = ""
+    user_data: str = ""
+    host_name: str = ""
+    dedicated_host_id: str = ""
+    dedicated_host_cluster_id: str = ""
     tags: Tags | None = None
+
+    @property
+    def listed_tags(self) -> tuple[Tag, ...]:
+        """Its tags."""
+        return (self.tags.tag if self.tags else None) or ()
+
+    def tag(self, key: str) -> str | None:
+        """Return the value of a tag, None without it."""
+        return next((one.value for one in self.listed_tags if one.key == key), None)
 
 
 class ScalingInstance(_Object, frozen=True):
@@ -49,8 +75,14 @@ class ScalingInstance(_Object, frozen=True):
     lifecycle_state: str = ""
 
 
+class VSwitch(_Object, frozen=True):
+    v_switch_id: str = ""
+    zone_id: str = ""
+
+
 class InstanceType(_Object, frozen=True):
     instance_type_id: str = ""
     cpu_core_count: int = 0
+    cpu_architecture: str = ""
     memory_size: float = 0
     gpu_amount: int = msgspec.field(default=0, name="GPUAmount")

@@ -18,13 +18,28 @@ from kubetide.clouds.common.template import (
 )
 from kubetide.objects.base import Quantities
 from kubetide.objects.node import Node
+from kubetide.ports.cloud import Offering
 
 _GIB = 1 << 30
 GPU_LABEL = "aliyun.accelerator/nvidia_name"
 
 
-def build_node(group: str, configuration: ScalingConfiguration, size: InstanceType, region: str) -> Node:
-    """Return the node that the group makes next. All tags of its configuration are labels; the zone is not known."""
+OWN = "kubetide.dev/"
+"""How the tags begin that are this program's alone, and no labels of nodes."""
+
+
+def offering(configuration: ScalingConfiguration, zone: str = "") -> Offering:
+    """Return the way by which a group's next machine comes; without a zone it is not known."""
+    is_spot = configuration.spot_strategy not in {"", "NoSpot"}
+    return Offering(
+        instance_type=configuration.instance_type, zone=zone, market="spot" if is_spot else "on-demand"
+    )
+
+
+def build_node(
+    group: str, configuration: ScalingConfiguration, size: InstanceType, region: str, *, zone: str = ""
+) -> Node:
+    """Return the node that the group makes next. All tags of its configuration are labels; without a zone it is not known."""
     capacity: Quantities = {
         "pods": str(DEFAULT_PODS),
         "cpu": str(size.cpu_core_count),
@@ -36,9 +51,7 @@ def build_node(group: str, configuration: ScalingConfiguration, size: InstanceTy
         OS: "linux",
         INSTANCE_TYPE: size.instance_type_id,
         REGION: region,
-        ZONE: "",
+        ZONE: zone,
     }
-    tags = (configuration.tags.tag if configuration.tags else None) or ()
-    return template_node(
-        group, labels={**generic, **{tag.key: tag.value for tag in tags}}, taints=(), capacity=capacity
-    )
+    tags = {tag.key: tag.value for tag in configuration.listed_tags if not tag.key.startswith(OWN)}
+    return template_node(group, labels={**generic, **tags}, taints=(), capacity=capacity)

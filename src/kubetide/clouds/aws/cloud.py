@@ -9,18 +9,14 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from msgspec.structs import replace
-
 from kubetide.acting.parallel import in_parallel
 from kubetide.clouds.aws.activities import shortage
 from kubetide.clouds.aws.api import AwsApi
 from kubetide.clouds.aws.creation import (
-    CREATED,
-    candidate_id,
     create,
-    is_usable,
     pattern_of,
     types_to_create,
+    usable_types,
     warnings_of,
     would_be,
 )
@@ -34,6 +30,15 @@ from kubetide.clouds.aws.prices import SpotPrices
 from kubetide.clouds.aws.tags import OPTION_NAMES, read_tags
 from kubetide.clouds.aws.templates import make_template, markets, offerings
 from kubetide.clouds.aws.types import InstanceTypes
+from kubetide.clouds.common.creation import (
+    CREATED,
+    Candidate,
+    candidate_name,
+    check_deletion,
+    in_order,
+    make_candidate,
+    pattern_for,
+)
 from kubetide.clouds.common.node_spec import NodeSpec
 from kubetide.clouds.common.options import read_options
 from kubetide.objects.base import Json
@@ -94,8 +99,9 @@ class AwsCloud(Cloud):
         self._next = Instant(0)
         self._raw: dict[str, tuple[Json, Asg]] = {}
         self._launched: dict[str, Launched] = {}
-        self._candidates: tuple[GroupCandidate, ...] | None = None
+        self._candidates: tuple[Candidate, ...] | None = None
         self._deleted: set[str] = set()
+        self._fresh: set[str] = set()
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
@@ -156,20 +162,25 @@ class AwsCloud(Cloud):
         await self._prices.refresh(now, used)
 
     async def _described(self) -> dict[str, Asg]:
-        raws = await self._api.groups_by_name(sorted(self._explicit)) if self._explicit else []
+        # What was just created is found by its tags later than by its name.
+        names = {*self._explicit, *self._fresh}
+        named = self._read_all(await self._api.groups_by_name(sorted(names)) if names else [])
+        tagged: dict[str, tuple[Json, Asg]] = {}
         if self._discovery:
-            raws += await self._api.groups_by_filter(filters_of(self._discovery))
-        self._raw = {raw["AutoScalingGroupName"]: (raw, self._read_once(raw)) for raw in raws}
-        patterns = [name for name in sorted(self._explicit) if self._is_pattern(name)]
+            tagged |= self._read_all(await self._api.groups_by_filter(filters_of(self._discovery)))
+        patterns = [
+            name for name in sorted(self._explicit) if name in named and types_to_create(named[name][1])
+        ]
         if patterns:
-            created = await self._api.groups_by_filter([{"Name": f"tag:{CREATED}", "Values": patterns}])
-            self._raw |= {raw["AutoScalingGroupName"]: (raw, self._read_once(raw)) for raw in created}
+            filters = [{"Name": f"tag:{CREATED}", "Values": patterns}]
+            tagged |= self._read_all(await self._api.groups_by_filter(filters))
+        self._raw = named | tagged
+        self._fresh -= tagged.keys()
         self._deleted &= self._raw.keys()
         return {name: asg for name, (_, asg) in self._raw.items() if name not in self._deleted}
 
-    def _is_pattern(self, name: str) -> bool:
-        held = self._raw.get(name)
-        return held is not None and bool(types_to_create(held[1]))
+    def _read_all(self, raws: Sequence[Json]) -> dict[str, tuple[Json, Asg]]:
+        return {raw["AutoScalingGroupName"]: (raw, self._read_once(raw)) for raw in raws}
 
     def _read_once(self, raw: Json) -> Asg:
         held = self._raw.get(raw["AutoScalingGroupName"])
@@ -224,27 +235,28 @@ class AwsCloud(Cloud):
 
     async def group_candidates(self) -> Sequence[GroupCandidate]:
         """Return the groups that could be created after the patterns that there are. Raises CloudError."""
+        return tuple(one.offered for one in await self._creatable())
+
+    async def _creatable(self) -> tuple[Candidate, ...]:
         await self.refresh()
         if self._candidates is None:
-            found = [
-                await self._candidate(pattern, kind, zone)
-                for pattern in (known.asg for known in self._known.values() if not known.stale)
-                if is_usable(pattern, self._launched[pattern.name])
-                for kind in types_to_create(pattern)
-                for zone in pattern.zones
-            ]
-            with_template = (one for one in found if one.group.template is not None)
-            self._candidates = tuple(sorted(with_template, key=lambda one: one.new.id))
+            self._candidates = in_order(
+                [
+                    await self._candidate(pattern, kind, zone)
+                    for pattern in (known.asg for known in self._known.values() if not known.stale)
+                    for kind in usable_types(pattern, self._launched[pattern.name], self._types.by_name)
+                    for zone in pattern.zones
+                ]
+            )
         return self._candidates
 
-    async def _candidate(self, pattern: Asg, kind: str, zone: str) -> GroupCandidate:
-        group, launched = would_be(pattern, candidate_id(pattern.name, kind, zone), kind, zone)
+    async def _candidate(self, pattern: Asg, kind: str, zone: str) -> Candidate | None:
+        name = candidate_name(pattern.name, kind, zone)
+        group, launched = would_be(pattern, name, kind, zone)
         base = await self._base(group, launched, self._clock.now())
-        new = NewGroup(id=group.name, max_size=group.max_size, instance_type=kind, zones=(zone,))
-        if all(market == "spot" for market, _ in markets(group, launched)):
-            new = replace(new, market="spot")
-        would = replace(base, id=group.name, max_size=group.max_size, exists=False, autoprovisioned=True)
-        return GroupCandidate(new=new, group=would, takes_labels=False)
+        return make_candidate(
+            pattern.name, base, group_id=name, max_size=group.max_size, instance_type=kind, zone=zone
+        )
 
     def group_of(self, provider_id: str) -> str | None:
         """Return the group of an instance as of the last refresh; None for a foreign one."""
@@ -294,22 +306,11 @@ class AwsCloud(Cloud):
 
     async def create_group(self, group: NewGroup) -> NodeGroup:
         """Create a group like its pattern, and return it. Raises CloudError."""
-        meant = next((one for one in await self.group_candidates() if _is_meant(one.new, group)), None)
-        if meant is None:
-            raise CloudError(
-                f"node group {group.id}: no pattern for {group.instance_type} in {', '.join(group.zones or ())}"
-            )
-        if group.id in self._raw:
-            raise CloudError(f"node group {group.id}: there is an Auto Scaling group of this name already")
-        if group.labels:
-            raise CloudError(f"node group {group.id}: labels are those of the pattern; none can be added")
-        pattern = next(
-            name
-            for name in self._known
-            if meant.new.id == candidate_id(name, group.instance_type, _zone(group))
-        )
+        candidates, called = await self._creatable(), "an Auto Scaling group"
+        pattern = pattern_for(candidates, group, taken=group.id in self._raw, called=called)
         raw, asg = self._raw[pattern]
         await create(self._api, asg, raw, group)
+        self._fresh.add(group.id)
         self._next = Instant(0)
         await self.refresh()
         return (await self._group(group.id)).view()
@@ -317,14 +318,11 @@ class AwsCloud(Cloud):
     async def delete_group(self, group_id: str) -> None:
         """Delete a group that ``create_group`` created and that has no machines. Raises CloudError."""
         known = await self._group(group_id)
-        if pattern_of(known.asg) is None:
-            raise CloudError(
-                f"node group {group_id}: another made it; only what this program created is deleted"
-            )
-        if known.target or known.asg.members:
-            raise CloudError(f"node group {group_id}: it has machines; it can be deleted once it is empty")
+        is_empty = not known.target and not known.asg.members
+        check_deletion(group_id, is_ours=pattern_of(known.asg) is not None, is_empty=is_empty)
         await self._api.delete_group(group_id)
         self._deleted.add(group_id)
+        self._fresh.discard(group_id)
         del self._known[group_id]
 
     async def _group(self, group_id: str) -> Known:
@@ -356,16 +354,6 @@ class AwsCloud(Cloud):
                 f"node group {known.asg.name}: AWS knows no Auto Scaling group of this name any more"
             )
         known.seen(read_group(found[0]), self._clock.now())
-
-
-def _zone(group: NewGroup) -> str:
-    return (group.zones or ("",))[0]
-
-
-def _is_meant(candidate: NewGroup, group: NewGroup) -> bool:
-    """Return whether what is asked for is this candidate, under its id or a longer one."""
-    same = (candidate.instance_type, candidate.zones) == (group.instance_type, group.zones)
-    return same and (group.id == candidate.id or group.id.startswith(f"{candidate.id}-"))
 
 
 def _doubts(asg: Asg) -> list[str]:

@@ -15,12 +15,17 @@ from kubetide.clouds.aws.groups import Asg, Launch, Override
 from kubetide.clouds.aws.instance_types import InstanceType
 from kubetide.clouds.aws.launches import Launched
 from kubetide.clouds.aws.tags import EKS, RESOURCE
+from kubetide.clouds.common.creation import (
+    CREATE,
+    CREATED,
+    HAS_NO_MAXIMUM,
+    pattern_warnings,
+    types_in,
+    unlike_architecture,
+)
 from kubetide.objects.base import Json
 from kubetide.ports.cloud import NewGroup
 from kubetide.ports.errors import CloudError
-
-CREATE: Final = "kubetide.dev/create"
-CREATED: Final = "kubetide.dev/created-from"
 
 _ON_DEMAND: Final[Mapping[str, int]] = {"OnDemandBaseCapacity": 0, "OnDemandPercentageAboveBaseCapacity": 100}
 _COPIED: Final = (
@@ -38,7 +43,7 @@ _STORAGE: Final = f"{RESOURCE}ephemeral-storage"
 
 def types_to_create(group: Asg) -> tuple[str, ...]:
     """Return the instance types that the group is a pattern for, each once; none where it is no pattern."""
-    return tuple(dict.fromkeys(dict(group.tags).get(CREATE, "").split()))
+    return types_in(dict(group.tags).get(CREATE))
 
 
 def pattern_of(group: Asg) -> str | None:
@@ -46,22 +51,28 @@ def pattern_of(group: Asg) -> str | None:
     return dict(group.tags).get(CREATED)
 
 
-def is_usable(group: Asg, launched: Launched) -> bool:
-    """Return whether groups like it can be created."""
-    return bool(types_to_create(group)) and not _obstacle(group, launched)
-
-
 def warnings_of(group: Asg, launched: Launched, types: Mapping[str, InstanceType]) -> list[str]:
     """Return what keeps a pattern, or some of its instance types, from being of use."""
     asked = types_to_create(group)
     if not asked:
         return []
-    obstacle = _obstacle(group, launched)
-    if obstacle:
-        return [f"tag {CREATE}: no group can be created like this one: {obstacle}"]
-    return [
-        f"tag {CREATE}: instance type {name} is not known; correct it" for name in asked if name not in types
-    ]
+    unfit = _unfit(asked, launched, types)
+    return pattern_warnings(f"tag {CREATE}", asked, _obstacle(group, launched), types, unfit)
+
+
+def usable_types(group: Asg, launched: Launched, types: Mapping[str, InstanceType]) -> tuple[str, ...]:
+    """Return the instance types that groups like it can be created with; none where it is no pattern, or of no use."""
+    asked = types_to_create(group)
+    if not asked or _obstacle(group, launched):
+        return ()
+    unfit = _unfit(asked, launched, types)
+    return tuple(name for name in asked if name in types and name not in unfit)
+
+
+def _unfit(asked: Sequence[str], launched: Launched, types: Mapping[str, InstanceType]) -> dict[str, str]:
+    own = next((types[name].arch for name in launched.types if name in types), "")
+    reasons = {name: unlike_architecture(own, types[name].arch) for name in asked if name in types}
+    return {name: reason for name, reason in reasons.items() if reason}
 
 
 def _obstacle(group: Asg, launched: Launched) -> str:
@@ -72,13 +83,8 @@ def _obstacle(group: Asg, launched: Launched) -> str:
     if any(key == f"{EKS}nodegroup-name" for key, _ in group.tags):
         return "EKS manages it; tag a group that you manage yourself"
     if group.max_size < 1:
-        return "its maximum size is 0, and theirs would be, too"
+        return HAS_NO_MAXIMUM
     return ""
-
-
-def candidate_id(pattern: str, instance_type: str, zone: str) -> str:
-    """Return the name of the group that would be created."""
-    return f"auto-{pattern}-{instance_type.replace('.', '-')}-{zone}"
 
 
 def would_be(pattern: Asg, name: str, instance_type: str, zone: str) -> tuple[Asg, Launched]:

@@ -11,7 +11,7 @@ import msgspec
 from kubetide.clouds.azure.model import Machine, ScaleSet
 from kubetide.clouds.azure.skus import InstanceType
 from kubetide.clouds.common.rest import Request, Response, Rest, retry_after
-from kubetide.objects.base import ApiStruct
+from kubetide.objects.base import ApiStruct, Json
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import CloudCause, CloudError
 from kubetide.units.time import Duration, minutes, seconds
@@ -124,6 +124,23 @@ class ComputeApi:
         response = await self._rest.read(lambda: self._request("GET", f"{self._sets}/{name}"))
         return _decode(response, ScaleSet)
 
+    async def model(self, name: str) -> Json:
+        """Return one set whole, with its user data; what Azure never shows is not there: custom data, passwords."""
+        query = {"$expand": "userData"}
+        response = await self._rest.read(lambda: self._request("GET", f"{self._sets}/{name}", query=query))
+        return _decode(response, Json)
+
+    async def create_set(self, name: str, model: Json) -> str:
+        """Begin to create a set, and return the URL of the operation; one that there is stays as it is."""
+        headers = {"If-None-Match": "*"}
+        request = await self._request("PUT", f"{self._sets}/{name}", body=model, headers=headers)
+        response = await self._rest.change(request)
+        return response.headers.get("azure-asyncoperation", "")
+
+    async def delete_set(self, name: str) -> None:
+        """Delete a set with all that is in it. Returns when the order is accepted."""
+        await self._rest.change(await self._request("DELETE", f"{self._sets}/{name}"))
+
     async def machines(self, scale_set: ScaleSet) -> list[Machine]:
         """Return the machines of a set: with instance views of a uniform one, without of a flexible one."""
         if scale_set.is_flexible:
@@ -158,8 +175,8 @@ class ComputeApi:
         )
         await self._rest.change(request)
 
-    async def operation_error(self, url: str) -> CloudError | None:
-        """Wait until an operation ends, half an hour at most; return why it failed, None if it succeeded."""
+    async def operation_error(self, url: str, *, within: Duration = _WAIT_IN_ALL) -> CloudError | None:
+        """Wait until an operation ends, so long at most; return why it failed, None if it succeeded."""
         start = self._clock.monotonic()
         while True:
             operation = _decode(await self._rest.read(lambda: self._request("GET", url)), _Operation)
@@ -168,8 +185,8 @@ class ComputeApi:
             if operation.status in {"Failed", "Canceled"}:
                 error = operation.error or _Error(code=operation.status)
                 return cloud_error(error.code, error.message)
-            if Duration(self._clock.monotonic() - start) > _WAIT_IN_ALL:
-                return CloudError(f"operation {url} is not done after 30 minutes")
+            if Duration(self._clock.monotonic() - start) > within:
+                return CloudError(f"operation {url} is not done after {within // minutes(1)} minutes")
             await self._clock.sleep(_WAIT_PAUSE)
 
     async def skus(self, location: str) -> dict[str, InstanceType]:

@@ -12,29 +12,25 @@ from typing import NamedTuple
 from kubetide.acting.parallel import in_parallel
 from kubetide.clouds.azure import tags as tag_reading
 from kubetide.clouds.azure.api import ComputeApi
-from kubetide.clouds.azure.discovery import matching_bounds, set_bounds
-from kubetide.clouds.azure.model import Machine, ScaleSet
-from kubetide.clouds.azure.references import PREFIX, last_segment, normalized, provider_id
+from kubetide.clouds.azure.creation import Patterns, create, pattern_of, warnings_of
+from kubetide.clouds.azure.discovery import Bounds, matching_bounds, set_bounds
+from kubetide.clouds.azure.machines import SetMachine, delete_machines, read_machine
+from kubetide.clouds.azure.model import ScaleSet
+from kubetide.clouds.azure.references import PREFIX, normalized
 from kubetide.clouds.azure.settings import OPTIONS, AzureSettings
-from kubetide.clouds.azure.skus import InstanceType, find_type, may_force
-from kubetide.clouds.azure.status import StatusRules, VmStatus, machine_status, power_of, provisioned
-from kubetide.clouds.azure.template import GPU_LABEL, build_node, zones_of
+from kubetide.clouds.azure.skus import InstanceType
+from kubetide.clouds.azure.status import StatusRules, VmStatus
+from kubetide.clouds.azure.template import GPU_LABEL, make_template, offerings
+from kubetide.clouds.common.creation import Candidate, check_deletion, in_order, made_group, pattern_for
 from kubetide.clouds.common.options import read_options
-from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
+from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt, group_of_reading
 from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, increased
-from kubetide.clouds.common.template import kube_proxy
 from kubetide.ports.clock import Clock
-from kubetide.ports.cloud import Cloud, Instance, NodeGroup, NodeTemplate, Offering
+from kubetide.ports.cloud import Cloud, GroupCandidate, NewGroup, NodeGroup
 from kubetide.ports.errors import CloudError
 from kubetide.units.time import Duration
 
 _AT_ONCE = 8
-
-
-class _Machine(NamedTuple):
-    provider_id: str
-    instance_id: str
-    status: VmStatus
 
 
 class _Group(NamedTuple):
@@ -53,6 +49,8 @@ class AzureCloud(Cloud):
         types: The sizes of machines there are; the shipped list unless given.
     """
 
+    creates_groups = True
+
     def __init__(
         self,
         api: ComputeApi,
@@ -69,11 +67,15 @@ class AzureCloud(Cloud):
         self._left_out: tuple[str, ...] = ()
         self._sets: dict[str, ScaleSet] = {}
         self._sizes: dict[str, int] = {}
-        self._machines: dict[str, list[_Machine]] = {}
+        self._machines: dict[str, list[SetMachine]] = {}
         self._machines_at: dict[str, Duration] = {}
         self._not_before: dict[str, Duration] = {}
         self._sets_at: Duration | None = None
         self._shown = ShownGroups()
+        self._patterns = Patterns(api)
+        self._candidates: tuple[Candidate, ...] | None = None
+        self._deleted: set[str] = set()
+        self._fresh: dict[str, str] = {}
 
     @property
     def name(self) -> str:
@@ -111,10 +113,18 @@ class AzureCloud(Cloud):
 
     async def _list_sets(self) -> None:
         listed = {one.name.lower(): one for one in await self._api.scale_sets()}
+        self._deleted &= listed.keys()
+        # A set that was just created may be listed late.
+        self._fresh = {key: name for key, name in self._fresh.items() if key not in listed}
+        for key, name in self._fresh.items():
+            late, _ = await attempt(self._api.scale_set(name))
+            listed |= {key: late} if late else {}
         self._groups, warnings = dict(self._explicit), []
         for key, one in listed.items():
             bounds = matching_bounds(self._settings.discovery, one.tags or {})
-            if bounds is None or key in self._explicit:
+            if bounds is None and (pattern_of(one) or "").lower() in self._explicit:
+                bounds = Bounds(None, None)
+            if bounds is None or key in self._explicit or key in self._deleted:
                 continue
             try:
                 least, most = set_bounds(bounds, one.tags or {})
@@ -130,6 +140,8 @@ class AzureCloud(Cloud):
         self._sizes = {
             key: one.sku.capacity for key, one in listed.items() if one.sku and one.sku.capacity is not None
         }
+        await self._patterns.read({key: listed[key] for key in self._groups if key in listed})
+        self._candidates = None
 
     def left_out(self) -> tuple[str, ...]:
         """Return one sentence for each discovered set that is not managed because of its tags."""
@@ -158,56 +170,36 @@ class AzureCloud(Cloud):
             return reading._replace(instances=(), target_error=missing, template_error=missing)
         target, target_error = await attempt(self._target(key))
         machines, machines_error = await attempt(self._machines_of(key))
-        tags = scale_set.tags or {}
-        options, warnings = read_options(tag_reading.raw_options(tags), OPTIONS)
-        reading = reading._replace(
+        reading = self._described(scale_set, reading)
+        obstacle = self._patterns.obstacle(key, group.most)
+        return reading._replace(
             target=target,
             target_error=target_error,
-            instances=None if machines is None else tuple(_instance(one) for one in machines),
+            instances=None if machines is None else tuple(one.as_instance() for one in machines),
             instances_error=machines_error,
             stateless=frozenset(one.provider_id for one in machines or () if one.status.state is None),
-            options=options,
-            warnings=warnings,
+            warnings=(*reading.warnings, *warnings_of(scale_set, obstacle, self._types)),
         )
+
+    def _described(self, scale_set: ScaleSet, reading: GroupReading) -> GroupReading:
+        """Return the group with what its scale set says of its machines, whether or not there are any."""
+        options, warnings = read_options(tag_reading.raw_options(scale_set.tags or {}), OPTIONS)
+        is_ours = pattern_of(scale_set) is not None
+        reading = reading._replace(options=options, warnings=warnings, autoprovisioned=is_ours)
         try:
-            return reading._replace(template=self._template(scale_set), offerings=self._offerings(scale_set))
+            template = make_template(
+                scale_set, predict_labels=self._settings.predict_labels, types=self._types
+            )
+            return reading._replace(template=template, offerings=offerings(scale_set, self._types))
         except CloudError as error:
             return reading._replace(template_error=str(error))
-
-    def _template(self, scale_set: ScaleSet) -> NodeTemplate:
-        node = build_node(
-            scale_set,
-            predict_labels=self._settings.predict_labels,
-            types=self._types,
-        )
-        return NodeTemplate(
-            node=node,
-            pods=(kube_proxy(scale_set.name),),
-            source=f"scale set {scale_set.name}, size {scale_set.sku.name if scale_set.sku else ''}",
-        )
-
-    def _offerings(self, scale_set: ScaleSet) -> tuple[Offering, ...]:
-        sku = (scale_set.sku.name if scale_set.sku else None) or ""
-        zones = zones_of(scale_set) or ("0",)
-        # The shipped prices are those of machines on demand.
-        price = None if scale_set.is_spot else find_type(sku, self._types).usd_per_hour
-        return tuple(
-            Offering(
-                instance_type=sku,
-                zone=zone,
-                market="spot" if scale_set.is_spot else "on-demand",
-                share=1 / len(zones),
-                price_per_hour=price,
-            )
-            for zone in zones
-        )
 
     async def _target(self, key: str) -> int:
         if key not in self._sizes:
             raise CloudError(f"could not find vmss: {self._groups[key].name}, or it has no capacity")
         return self._sizes[key]
 
-    async def _machines_of(self, key: str) -> list[_Machine]:
+    async def _machines_of(self, key: str) -> list[SetMachine]:
         scale_set, now = self._sets.get(key), self._clock.monotonic()
         if scale_set is None:
             return []
@@ -226,20 +218,55 @@ class AzureCloud(Cloud):
             self._not_before[key] = Duration(now + (error.retry_after or self._settings.machines_for))
             return known or []
         before = {one.provider_id.lower(): one.status for one in known or ()}
-        self._machines[key] = [self._machine(scale_set, one, before) for one in listed if one.id]
+        rules = StatusRules(self._settings.fast_delete, self._settings.detailed_cse)
+        self._machines[key] = [read_machine(scale_set, one, rules, before) for one in listed if one.id]
         self._machines_at[key] = now
         return self._machines[key]
 
-    def _machine(self, scale_set: ScaleSet, one: Machine, before: Mapping[str, VmStatus]) -> _Machine:
-        rules = StatusRules(self._settings.fast_delete, self._settings.detailed_cse)
-        node_id = provider_id(one.id)
-        if scale_set.is_flexible:
-            properties = one.properties
-            power = power_of(properties.instance_view)
-            return _Machine(
-                node_id, last_segment(one.id), provisioned(properties.provisioning_state or "", power, rules)
+    # ── groups that are created ─────────────────────────────────────────────────────────────────
+
+    async def group_candidates(self) -> Sequence[GroupCandidate]:
+        """Return the groups that could be created like the patterns that there are. Raises CloudError."""
+        return tuple(one.offered for one in await self._creatable())
+
+    async def _creatable(self) -> tuple[Candidate, ...]:
+        await self.renew()
+        if self._candidates is None:
+            self._candidates = in_order(
+                candidate
+                for key, group in self._groups.items()
+                for candidate in self._patterns.candidates(key, group.most, self._types, self._view)
             )
-        return _Machine(node_id, one.instance_id, machine_status(one, rules, before.get(node_id.lower())))
+        return self._candidates
+
+    def _view(self, scale_set: ScaleSet) -> NodeGroup:
+        return group_of_reading(self._described(scale_set, GroupReading(scale_set.name, 0, 0)), {})
+
+    async def create_group(self, group: NewGroup) -> NodeGroup:
+        """Create a set like its pattern, wait until it is there, and return it. Raises CloudError."""
+        candidates = await self._creatable()
+        pattern = pattern_for(candidates, group, taken=group.id.lower() in self._sets, called="a scale set")
+        (zone,) = group.zones or ("",)
+        model = self._patterns.model_like(
+            pattern, name=group.id, size=group.instance_type, zone=zone, max_size=group.max_size
+        )
+        await create(self._api, group.id, model)
+        self._fresh[group.id.lower()] = group.id
+        await self._list_sets()
+        return made_group(await self.refresh(), group.id)
+
+    async def delete_group(self, group_id: str) -> None:
+        """Delete a set that ``create_group`` created and that has no machines as of now. Raises CloudError."""
+        key, known = await self._known(group_id)
+        # Azure deletes a set with all its machines, so those that came since are looked for.
+        scale_set = await self._api.scale_set(known.name)
+        size = scale_set.sku.capacity if scale_set.sku else None
+        is_empty = size == 0 and not await self._api.machines(scale_set)
+        check_deletion(group_id, is_ours=pattern_of(scale_set) is not None, is_empty=is_empty)
+        await self._api.delete_set(scale_set.name)
+        self._deleted.add(key)
+        self._fresh.pop(key, None)
+        del self._groups[key]
 
     # ── whose instance ──────────────────────────────────────────────────────────────────────────
 
@@ -259,7 +286,7 @@ class AzureCloud(Cloud):
         if node_id.startswith(PREFIX):
             normalized(node_id)
 
-    def _find(self, node_id: str) -> tuple[str, _Machine] | None:
+    def _find(self, node_id: str) -> tuple[str, SetMachine] | None:
         lowered = node_id.lower()
         for key, machines in self._machines.items():
             if key not in self._groups:
@@ -323,18 +350,19 @@ class AzureCloud(Cloud):
             return
         if not force:
             check_delete(target, least, len(doomed))
-        await self._delete(scale_set, [one.instance_id for one in doomed])
+        ids = [one.instance_id for one in doomed]
+        await delete_machines(self._api, scale_set, ids, force=self._settings.force_delete)
         if self._settings.strict:
             return
         self._sizes[key] = target - len(doomed)
-        ids = {one.provider_id for one in doomed}
+        gone = {one.provider_id for one in doomed}
         self._machines[key] = [
-            one._replace(status=VmStatus("Deleting")) if one.provider_id in ids else one
+            one._replace(status=VmStatus("Deleting")) if one.provider_id in gone else one
             for one in self._machines[key]
         ]
 
-    def _doomed(self, key: str, provider_ids: Sequence[str]) -> list[_Machine]:
-        found: dict[str, _Machine] = {}
+    def _doomed(self, key: str, provider_ids: Sequence[str]) -> list[SetMachine]:
+        found: dict[str, SetMachine] = {}
         for node_id in provider_ids:
             self._check_id(node_id)
             owner = self._find(node_id)
@@ -346,24 +374,6 @@ class AzureCloud(Cloud):
                 found[owner[1].provider_id] = owner[1]
         return list(found.values())
 
-    async def _delete(self, scale_set: ScaleSet, instance_ids: Sequence[str]) -> None:
-        """Send the order; where force is not allowed without it, and once more where it was pre-empted."""
-        sku = (scale_set.sku.name if scale_set.sku else None) or ""
-        force = may_force(
-            sku,
-            enabled=self._settings.force_delete,
-            dedicated_host=scale_set.properties.host_group is not None,
-        )
-        try:
-            await self._api.delete_machines(scale_set.name, instance_ids, force=force)
-        except CloudError as error:
-            if error.error_code == "OperationPreempted":
-                await self._api.delete_machines(scale_set.name, instance_ids, force=force)
-            elif force and error.error_code == "OperationNotAllowed":
-                await self._api.delete_machines(scale_set.name, instance_ids, force=False)
-            else:
-                raise
-
     async def _known(self, group_id: str) -> tuple[str, ScaleSet]:
         key = group_id.lower()
         if self._sets_at is None:
@@ -373,7 +383,3 @@ class AzureCloud(Cloud):
         if key not in self._sets:
             raise CloudError(f"could not find vmss: {group_id}")
         return key, self._sets[key]
-
-
-def _instance(one: _Machine) -> Instance:
-    return Instance(provider_id=one.provider_id, state=one.status.state or "Running", error=one.status.error)

@@ -27,25 +27,73 @@ class OsDisk(ApiStruct):
     managed_disk: ManagedDisk | None = None
 
 
+class ImageReference(ApiStruct):
+    """An image; those of the marketplace have no id."""
+
+    id: str | None = None
+    shared_gallery_image_id: str | None = None
+    community_gallery_image_id: str | None = None
+
+
 class StorageProfile(ApiStruct):
     os_disk: OsDisk | None = None
+    image_reference: ImageReference | None = None
+
+
+class LinuxConfiguration(ApiStruct):
+    disable_password_authentication: bool | None = None
 
 
 class OsProfile(ApiStruct):
     windows_configuration: Json | None = None
+    linux_configuration: LinuxConfiguration | None = None
+
+
+class SetExtensionProperties(ApiStruct):
+    type: str | None = None
+    settings: Json | None = None
+    protected_settings_from_key_vault: Json | None = None
+
+
+class SetExtension(ApiStruct):
+    """An extension that each machine of a set gets; its protected settings are never read."""
+
+    name: str | None = None
+    properties: SetExtensionProperties = field(default_factory=SetExtensionProperties)
+
+
+class ExtensionProfile(ApiStruct):
+    extensions: tuple[SetExtension, ...] | None = None
+
+
+class BillingProfile(ApiStruct):
+    """What a spot machine may cost an hour; -1 is as much as one on demand."""
+
+    max_price: float | None = None
 
 
 class MachineProfile(ApiStruct):
     os_profile: OsProfile | None = None
     storage_profile: StorageProfile | None = None
     priority: str | None = None
+    extension_profile: ExtensionProfile | None = None
+    capacity_reservation: Json | None = None
+    billing_profile: BillingProfile | None = None
+    user_data: str | None = None
 
 
 class SetProperties(ApiStruct):
     orchestration_mode: str | None = None
     virtual_machine_profile: MachineProfile | None = None
     host_group: Json | None = None
+    sku_profile: Json | None = None
     provisioning_state: str | None = None
+
+
+class Identity(ApiStruct):
+    """As whom the machines of a set sign in."""
+
+    type: str | None = None
 
 
 class ScaleSet(ApiStruct):
@@ -59,6 +107,7 @@ class ScaleSet(ApiStruct):
     zones: tuple[str, ...] | None = None
     tags: dict[str, str | None] | None = None
     extended_location: Json | None = None
+    identity: Identity | None = None
     properties: SetProperties = field(default_factory=SetProperties)
 
     @property

@@ -13,6 +13,9 @@ from kubetide.units.quantity import Quantity, QuantityError
 
 Tags = Mapping[str, str | None]
 _PREFIX = "k8s.io_cluster-autoscaler_node-template_"
+OWN = "kubetide.dev_"
+"""How the tags begin that are this program's alone, and no labels of nodes."""
+RESOURCES = f"{_PREFIX}resources_"
 _TAINT_VALUE = re.compile(r".*:(?:NoSchedule|NoExecute|PreferNoSchedule)", re.DOTALL)
 _TAINT = re.compile(r"[^=]+=([^=]+)?:(?:NoSchedule|NoExecute|PreferNoSchedule)")
 

@@ -19,10 +19,12 @@ from kubetide.clouds.common.template import (
     OS,
     REGION,
     ZONE,
+    kube_proxy,
     template_node,
 )
 from kubetide.objects.base import Quantities
 from kubetide.objects.node import Node
+from kubetide.ports.cloud import NodeTemplate, Offering
 from kubetide.ports.errors import CloudError
 from kubetide.units.quantity import Format, Quantity
 
@@ -31,6 +33,8 @@ _FPGA = "xilinx.com/fpga-xilinx_u250_gen3x16_xdma_shell_2_1-0"
 _DISK_ZONE = "topology.disk.csi.azure.com/zone"
 _AKS = "kubernetes.azure.com/"
 GPU_LABEL = _AKS + "accelerator"
+NO_ZONE = "0"
+"""The zone of nodes whose set has none, as their label says it."""
 
 
 def zones_of(scale_set: ScaleSet) -> tuple[str, ...]:
@@ -59,13 +63,44 @@ def build_node(
     sku = (scale_set.sku.name if scale_set.sku else None) or ""
     size = find_type(sku, types)
     tags = scale_set.tags or {}
-    labels: dict[str, str] = {key: value or "" for key, value in tags.items()}
+    labels: dict[str, str] = {
+        key: value or "" for key, value in tags.items() if not key.startswith(tag_reading.OWN)
+    }
     labels |= _generic(scale_set, sku, size)
     labels |= tag_reading.labels(tags)
     if predict_labels:
         labels |= _predicted(scale_set, sku, tags)
     capacity: Quantities = {key: str(amount) for key, amount in _capacity(scale_set, sku, size).items()}
     return template_node(scale_set.name, labels=labels, taints=tag_reading.taints(tags), capacity=capacity)
+
+
+def make_template(
+    scale_set: ScaleSet, *, predict_labels: bool, types: Mapping[str, InstanceType] | None
+) -> NodeTemplate:
+    """Return what a node of the set looks like, and who says so; arguments as ``build_node``. Raises CloudError."""
+    return NodeTemplate(
+        node=build_node(scale_set, predict_labels=predict_labels, types=types),
+        pods=(kube_proxy(scale_set.name),),
+        source=f"scale set {scale_set.name}, size {scale_set.sku.name if scale_set.sku else ''}",
+    )
+
+
+def offerings(scale_set: ScaleSet, types: Mapping[str, InstanceType] | None) -> tuple[Offering, ...]:
+    """Return the ways by which the set's next machine may come, one a zone. Raises CloudError."""
+    sku = (scale_set.sku.name if scale_set.sku else None) or ""
+    zones = zones_of(scale_set) or (NO_ZONE,)
+    # The shipped prices are those of machines on demand.
+    price = None if scale_set.is_spot else find_type(sku, types).usd_per_hour
+    return tuple(
+        Offering(
+            instance_type=sku,
+            zone=zone,
+            market="spot" if scale_set.is_spot else "on-demand",
+            share=1 / len(zones),
+            price_per_hour=price,
+        )
+        for zone in zones
+    )
 
 
 def _os_disk(scale_set: ScaleSet) -> OsDisk | None:
@@ -82,7 +117,7 @@ def _os(scale_set: ScaleSet) -> str:
 def _generic(scale_set: ScaleSet, sku: str, size: InstanceType) -> dict[str, str]:
     system, region = _os(scale_set), (scale_set.location or "").lower()
     zones = zones_of(scale_set)
-    zone = zones[0] if zones else "0"
+    zone = zones[0] if zones else NO_ZONE
     return {
         ARCH: size.arch,
         OLD_ARCH: size.arch,

@@ -33,6 +33,7 @@ class GroupReading(NamedTuple):
     warnings: tuple[str, ...] = ()
     offerings: tuple[Offering, ...] | None = None
     debug: str = ""
+    autoprovisioned: bool = False
 
 
 async def attempt(call: Awaitable[T]) -> tuple[T | None, str]:
@@ -67,6 +68,7 @@ def group_of_reading(reading: GroupReading, earlier: Mapping[str, NodeGroup]) ->
         offerings=reading.offerings,
         warnings=reading.warnings or None,
         debug=reading.debug,
+        autoprovisioned=reading.autoprovisioned,
     )
 
 

@@ -14,12 +14,12 @@ import msgspec
 from kubetide.clouds.common.rest import Request, Response, Rest, retry_after
 from kubetide.clouds.gce.instances import AttemptErrors, ListedInstance, ManagedInstance, classify
 from kubetide.clouds.gce.machine_types import MachineType
-from kubetide.clouds.gce.references import ROOT, GceRef, TemplateRef, last_part
+from kubetide.clouds.gce.references import ROOT, GceRef, TemplateRef, last_part, region_of
 from kubetide.clouds.gce.template import InstanceTemplate
-from kubetide.objects.base import ApiStruct
+from kubetide.objects.base import ApiStruct, Json
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import CloudCause, CloudError
-from kubetide.units.time import Duration, milliseconds, seconds
+from kubetide.units.time import Duration, milliseconds, minutes, seconds
 
 T = TypeVar("T")
 Token = Callable[[], Awaitable[str]]
@@ -27,6 +27,7 @@ Token = Callable[[], Awaitable[str]]
 
 _MIB = 1 << 20
 _WAIT_IN_ALL, _WAIT_PAUSE = seconds(20), milliseconds(100)
+_CREATION_IN_ALL = minutes(2)
 _THROTTLED = {"rateLimitExceeded", "userRateLimitExceeded", "resourceOperationRateExceeded"}
 
 
@@ -48,12 +49,15 @@ class Manager(ApiStruct):
     """The API's InstanceGroupManager, as far as the provider reads it."""
 
     name: str = ""
+    description: str = ""
     zone: str = ""
     base_instance_name: str = ""
     instance_template: str = ""
     target_size: int = 0
     target_suspended_size: int = 0
     current_actions: CurrentActions | None = None
+    stateful_policy: Json | None = None
+    instance_flexibility_policy: Json | None = None
 
     @property
     def size(self) -> int:
@@ -85,9 +89,15 @@ class _Listed(ApiStruct):
     next_page_token: str = ""
 
 
+class _Accelerators(ApiStruct):
+    guest_accelerator_count: int = 0
+
+
 class _Machine(ApiStruct):
     guest_cpus: int = 0
     memory_mb: int = 0
+    accelerators: tuple[_Accelerators, ...] | None = None
+    architecture: str = ""
 
 
 class _Region(ApiStruct):
@@ -192,15 +202,26 @@ class ComputeApi:
 
     async def template(self, project: str, region: str, template: TemplateRef) -> InstanceTemplate:
         """Return an instance template."""
-        place = f"regions/{region}" if template.is_regional else "global"
-        return await self._get(
-            f"projects/{project}/{place}/instanceTemplates/{template.name}", InstanceTemplate
-        )
+        return await self._get(_template_path(project, region, template), InstanceTemplate)
+
+    async def template_model(self, project: str, region: str, template: TemplateRef) -> Json:
+        """Return an instance template whole."""
+        return await self._get(_template_path(project, region, template), Json)
+
+    async def manager_model(self, ref: GceRef) -> Json:
+        """Return one managed group whole."""
+        return await self._get(_manager_path(ref), Json)
 
     async def machine_type(self, project: str, zone: str, name: str) -> MachineType:
         """Return a machine type of a zone."""
         found = await self._get(f"projects/{project}/zones/{zone}/machineTypes/{name}", _Machine)
-        return MachineType(name=name, cpu=found.guest_cpus, memory_bytes=found.memory_mb * _MIB)
+        return MachineType(
+            name=name,
+            cpu=found.guest_cpus,
+            memory_bytes=found.memory_mb * _MIB,
+            accelerators=sum(one.guest_accelerator_count for one in found.accelerators or ()),
+            architecture=found.architecture,
+        )
 
     async def create_instances(self, ref: GceRef, names: Sequence[str]) -> None:
         """Create instances of these names, and wait for the order to be carried out."""
@@ -216,6 +237,34 @@ class ComputeApi:
         """Set the target, and wait for the order to be carried out."""
         await self._change(ref, "resize", query={"size": str(size)})
 
+    async def insert_template(self, ref: GceRef, template: TemplateRef, body: Json) -> None:
+        """Create an instance template for a group, and wait until it is there."""
+        path, _, _ = self.template_path(ref, template).rpartition("/")
+        await self._order("POST", path, f"creation of the template of {ref}", body=body)
+
+    async def delete_template(self, ref: GceRef, template: TemplateRef) -> None:
+        """Delete the instance template of a group, and wait until it is gone."""
+        await self._order("DELETE", self.template_path(ref, template), f"deletion of the template of {ref}")
+
+    async def insert_group(self, ref: GceRef, body: Json) -> None:
+        """Create a managed group, and wait until it is there."""
+        path, _, _ = _manager_path(ref).rpartition("/")
+        await self._order("POST", path, f"creation of {ref}", body=body)
+
+    async def delete_group(self, ref: GceRef) -> None:
+        """Delete a managed group with all its instances, and wait until it is gone."""
+        await self._order("DELETE", _manager_path(ref), f"deletion of {ref}")
+
+    def template_path(self, ref: GceRef, template: TemplateRef) -> str:
+        """Return what names an instance template in a request for a group."""
+        return _template_path(ref.project, region_of(ref.zone), template)
+
+    async def _order(self, method: str, path: str, what: str, *, body: Json | None = None) -> None:
+        request = await self._request(method, path, {}, body)
+        operation = msgspec.json.decode((await self._rest.change(request)).body, type=_Operation)
+        place, _, _ = path.partition("/instance")
+        await self._wait(place, what, operation, within=_CREATION_IN_ALL)
+
     async def _change(
         self,
         ref: GceRef,
@@ -226,15 +275,19 @@ class ComputeApi:
     ) -> None:
         request = await self._request("POST", f"{_manager_path(ref)}/{verb}", query or {}, body)
         operation = msgspec.json.decode((await self._rest.change(request)).body, type=_Operation)
-        await self._wait(ref, verb, operation)
+        await self._wait(
+            f"projects/{ref.project}/zones/{ref.zone}", f"{verb} of {ref}", operation, within=_WAIT_IN_ALL
+        )
 
-    async def _wait(self, ref: GceRef, verb: str, operation: _Operation) -> None:
-        """Wait until the operation is done. Raises CloudError where it failed or take longer than 20 s."""
+    async def _wait(self, place: str, what: str, operation: _Operation, *, within: Duration) -> None:
+        """Wait until the operation is done. Raises CloudError where it failed or took longer."""
         start = self._clock.monotonic()
-        path = f"projects/{ref.project}/zones/{ref.zone}/operations/{operation.name}/wait"
+        path = f"{place}/operations/{operation.name}/wait"
         while operation.status != "DONE":
-            if Duration(self._clock.monotonic() - start) > _WAIT_IN_ALL:
-                raise CloudError(f"{verb} of {ref}: operation {operation.name} is not done after 20 s")
+            if Duration(self._clock.monotonic() - start) > within:
+                raise CloudError(
+                    f"{what}: operation {operation.name} is not done after {within // seconds(1)} s"
+                )
             response = await self._rest.read(lambda: self._request("POST", path, {}))
             operation = msgspec.json.decode(response.body, type=_Operation)
             if operation.status != "DONE":
@@ -244,7 +297,7 @@ class ComputeApi:
             first = errors[0]
             found = classify(first.code, first.message, "", None)
             detail = msgspec.json.encode(operation.error).decode()
-            kind = operation.operation_type or verb
+            kind = operation.operation_type or what
             raise CloudError(
                 f"error while waiting for operation {kind}/{operation.name}: {detail}",
                 error_code=first.code,
@@ -287,6 +340,11 @@ class ComputeApi:
 
 def _manager_path(ref: GceRef) -> str:
     return f"projects/{ref.project}/zones/{ref.zone}/instanceGroupManagers/{ref.name}"
+
+
+def _template_path(project: str, region: str, template: TemplateRef) -> str:
+    place = f"regions/{region}" if template.is_regional else "global"
+    return f"projects/{project}/{place}/instanceTemplates/{template.name}"
 
 
 def _decode(response: Response, kind: type[T]) -> T:

@@ -8,41 +8,38 @@ Templates and machine types are read when they change, machine types anew each h
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from kubetide.acting.parallel import in_parallel
+from kubetide.clouds.common.creation import Candidate, check_deletion, in_order, made_group, pattern_for
 from kubetide.clouds.common.gpu import NVIDIA_TESLA
-from kubetide.clouds.common.options import ReadOptions, read_options
+from kubetide.clouds.common.options import ReadOptions
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, decreased, increased
-from kubetide.clouds.common.template import INSTANCE_TYPE, ZONE, kube_proxy
-from kubetide.clouds.gce import kube_env
 from kubetide.clouds.gce.api import ComputeApi, Manager, chunks
+from kubetide.clouds.gce.creation import Pattern, Patterns, create, delete, pattern_of
 from kubetide.clouds.gce.instances import listed_instance, managed_instances
-from kubetide.clouds.gce.machine_types import MachineType, is_custom, parse_custom
 from kubetide.clouds.gce.names import Names
-from kubetide.clouds.gce.prices import GPU_LABEL, is_spot, node_price
+from kubetide.clouds.gce.prices import GPU_LABEL, pod_prices
 from kubetide.clouds.gce.references import (
     GceRef,
     group_id,
     instance_url,
     parse_group_url,
     parse_provider_id,
-    parse_template_url,
-    region_of,
 )
-from kubetide.clouds.gce.settings import OPTIONS, GceSettings
-from kubetide.clouds.gce.template import InstanceTemplate, build_node, environment
-from kubetide.objects.node import Node
+from kubetide.clouds.gce.settings import GceSettings
+from kubetide.clouds.gce.templates import Built, Templates
 from kubetide.ports.clock import Clock
-from kubetide.ports.cloud import Cloud, GroupOptions, Instance, NodeGroup, NodeTemplate, Offering
+from kubetide.ports.cloud import Cloud, GroupCandidate, Instance, NewGroup, NodeGroup, PodPrices
 from kubetide.ports.errors import CloudError
-from kubetide.units.time import Duration, hours, minutes
+from kubetide.units.time import Duration, minutes
 
-_DISCOVERY_EVERY, _MACHINE_TYPES_FOR = minutes(1), hours(1)
+_DISCOVERY_EVERY = minutes(1)
 _CREATED_AT_ONCE = 1000
 
 
@@ -50,15 +47,7 @@ class _Bounds(NamedTuple):
     least: int
     most: int
     is_explicit: bool
-
-
-class _Built(NamedTuple):
-    """What was built of a template on a machine type."""
-
-    template: InstanceTemplate
-    machine: MachineType
-    shown: NodeTemplate
-    offering: Offering
+    is_ours: bool = False
 
 
 class GceCloud(Cloud):
@@ -71,6 +60,8 @@ class GceCloud(Cloud):
         seed: Of the names of new instances.
     """
 
+    creates_groups = True
+
     def __init__(self, api: ComputeApi, settings: GceSettings, clock: Clock, *, seed: int = 0) -> None:
         self._api, self._settings, self._clock = api, settings, clock
         self._groups = {
@@ -82,10 +73,8 @@ class GceCloud(Cloud):
         self._instances: dict[GceRef, tuple[Instance, ...]] = {}
         self._listed_at: dict[GceRef, Duration] = {}
         self._fresh: set[GceRef] = set()
-        self._templates: dict[GceRef, tuple[str, InstanceTemplate]] = {}
-        self._machines: dict[tuple[str, str], tuple[Duration, MachineType]] = {}
-        self._built: dict[GceRef, _Built] = {}
-        self._read_options: dict[GceRef, tuple[InstanceTemplate, ReadOptions]] = {}
+        self._templates = Templates(api, clock)
+        self._patterns = Patterns(self._templates)
         self._discovered_at: Duration | None = None
         self._shown = ShownGroups()
         self._names = Names(seed)
@@ -104,6 +93,11 @@ class GceCloud(Cloud):
     def gpu_types(self) -> Sequence[str]:
         """The GPU types of the label."""
         return NVIDIA_TESLA
+
+    @property
+    def pod_prices(self) -> PodPrices:
+        """What a pod's requests cost, also its disk and GPUs."""
+        return pod_prices()
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
@@ -138,17 +132,34 @@ class GceCloud(Cloud):
                         ref = GceRef(self._settings.project, zone, one)
                         found[ref] = _Bounds(spec.min_size, spec.max_size, is_explicit=False)
         explicit = {ref: bounds for ref, bounds in self._groups.items() if bounds.is_explicit}
-        before, self._groups = set(self._groups), {**found, **explicit}
+        created = await self._created({**found, **explicit})
+        before, self._groups = set(self._groups), {**created, **found, **explicit}
         for ref in before - set(self._groups):
-            for known in (
-                self._instances,
-                self._listed_at,
-                self._templates,
-                self._built,
-                self._read_options,
-            ):
-                known.pop(ref, None)
+            self._instances.pop(ref, None)
+            self._listed_at.pop(ref, None)
+            self._templates.forget(ref)
         return before != set(self._groups)
+
+    async def _created(self, known: Mapping[GceRef, _Bounds]) -> dict[GceRef, _Bounds]:
+        """Return the groups that were created like one of these, or like one that discovery would find."""
+        found: dict[GceRef, _Bounds] = {}
+        earlier = {ref: bounds for ref, bounds in self._groups.items() if bounds.is_ours}
+        for project, zone in sorted({(ref.project, ref.zone) for ref in (*known, *earlier)}):
+            await self._list_managers(project, zone)
+            if (project, zone) not in self._listed_zones:
+                found |= {ref: one for ref, one in earlier.items() if ref[:2] == (project, zone)}
+        for ref, manager in self._managers.items():
+            pattern = pattern_of(manager)
+            most = None if pattern is None else self._most_like(ref._replace(name=pattern), known)
+            if most is not None:
+                found[ref] = _Bounds(0, most, is_explicit=False, is_ours=True)
+        return found
+
+    def _most_like(self, pattern: GceRef, known: Mapping[GceRef, _Bounds]) -> int | None:
+        if pattern in known:
+            return known[pattern].most
+        matching = (one for one in self._settings.discovery if re.fullmatch(one.name_regexp, pattern.name))
+        return next((one.max_size for one in matching), None)
 
     async def _zones(self) -> tuple[str, ...]:
         location = self._settings.location
@@ -169,6 +180,7 @@ class GceCloud(Cloud):
         instances, instances_error = await attempt(self._instances_of(ref))
         built, template_error = await attempt(self._template_of(ref))
         options, warnings = await self._options(ref)
+        pattern, _ = await attempt(self._pattern(ref))
         return GroupReading(
             id=group_id(ref),
             min_size=bounds.least,
@@ -180,9 +192,10 @@ class GceCloud(Cloud):
             template=None if built is None else built.shown,
             template_error=template_error,
             options=options,
-            warnings=warnings,
+            warnings=(*warnings, *(pattern.warnings if pattern else ())),
             offerings=None if built is None else (built.offering,),
             debug=str(ref),
+            autoprovisioned=ref in self._managers and pattern_of(self._managers[ref]) is not None,
         )
 
     async def _list_managers(self, project: str, zone: str) -> None:
@@ -194,8 +207,7 @@ class GceCloud(Cloud):
         self._listed_zones.add((project, zone))
         for one in listed or ():
             ref = GceRef(project, zone, one.name)
-            if ref in self._groups:
-                self._managers.setdefault(ref, one)
+            self._managers.setdefault(ref, one)
 
     async def _manager(self, ref: GceRef) -> Manager:
         if ref not in self._managers:
@@ -229,6 +241,8 @@ class GceCloud(Cloud):
                 instance, maker = listed_instance(one)
                 found.setdefault(maker, []).append(instance)
             for ref, manager in self._managers.items():
+                if ref not in self._groups:
+                    continue
                 mine = found.get(ref, [])
                 actions = manager.current_actions
                 if actions is None or actions.is_changing() or len(mine) != manager.target_size:
@@ -238,51 +252,50 @@ class GceCloud(Cloud):
 
     # ── templates ───────────────────────────────────────────────────────────────────────────────
 
-    async def _instance_template(self, ref: GceRef) -> InstanceTemplate:
-        url = (await self._manager(ref)).instance_template
-        known = self._templates.get(ref)
-        if known is None or known[0] != url:
-            template = await self._api.template(ref.project, region_of(ref.zone), parse_template_url(url))
-            known = self._templates[ref] = (url, template)
-        return known[1]
+    async def _template_of(self, ref: GceRef) -> Built:
+        return await self._templates.built(ref, (await self._manager(ref)).instance_template)
 
-    async def _template_of(self, ref: GceRef) -> _Built:
-        """Return what the group's template makes; built anew only when the template or the machine type changed."""
-        template = await self._instance_template(ref)
-        if template.properties is None:
-            raise CloudError(f"instance template {template.name} has no properties")
-        machine = await self._machine(ref, template.properties.machine_type)
-        built = self._built.get(ref)
-        if built is None or built.template is not template or built.machine != machine:
-            node = build_node(template, machine, ref.zone, ref.name)
-            shown = NodeTemplate(
-                node=node,
-                pods=(kube_proxy(ref.name),),
-                source=f"instance template {template.name} of {ref}",
-            )
-            built = self._built[ref] = _Built(template, machine, shown, _offering(node))
-        return built
-
-    async def _machine(self, ref: GceRef, name: str) -> MachineType:
-        if is_custom(name):
-            return parse_custom(name)
-        now = self._clock.monotonic()
-        known = self._machines.get((ref.zone, name))
-        if known is None or now - known[0] >= _MACHINE_TYPES_FOR:
-            known = (now, await self._api.machine_type(ref.project, ref.zone, name))
-            self._machines[ref.zone, name] = known
-        return known[1]
-
-    async def _options(self, ref: GceRef) -> tuple[GroupOptions | None, tuple[str, ...]]:
+    async def _options(self, ref: GceRef) -> ReadOptions:
         try:
-            template = await self._instance_template(ref)
-            known = self._read_options.get(ref)
-            if known is None or known[0] is not template:
-                raw = kube_env.autoscaling_options(environment(template).env)
-                known = self._read_options[ref] = (template, read_options(raw, OPTIONS))
+            return await self._templates.options(ref, (await self._manager(ref)).instance_template)
         except CloudError as error:
-            return None, (f"autoscaling options of {ref} cannot be read: {error}",)
-        return known[1]
+            return ReadOptions(None, (f"autoscaling options of {ref} cannot be read: {error}",))
+
+    # ── groups that are created ─────────────────────────────────────────────────────────────────
+
+    async def _pattern(self, ref: GceRef) -> Pattern:
+        return await self._patterns.read(ref, await self._manager(ref), self._groups[ref].most)
+
+    async def group_candidates(self) -> Sequence[GroupCandidate]:
+        """Return the groups that could be created like the patterns that there are. Raises CloudError."""
+        return tuple(one.offered for one in await self._creatable())
+
+    async def _creatable(self) -> tuple[Candidate, ...]:
+        if self._discovered_at is None:
+            await self.renew()
+        patterns = [(await attempt(self._pattern(ref)))[0] for ref in sorted(self._groups)]
+        return in_order(one for pattern in patterns if pattern for one in pattern.candidates)
+
+    async def create_group(self, group: NewGroup) -> NodeGroup:
+        """Create a group like its pattern, wait until it is there, and return it. Raises CloudError."""
+        candidates, called = await self._creatable(), "a managed instance group"
+        taken = group.id in {group_id(ref) for ref in self._managers}
+        pattern = parse_group_url(pattern_for(candidates, group, taken=taken, called=called))
+        ref = parse_group_url(group.id)
+        await create(self._api, pattern, ref, group)
+        self._groups[ref] = _Bounds(0, self._groups[pattern].most, is_explicit=False, is_ours=True)
+        return made_group(await self.refresh(), group.id)
+
+    async def delete_group(self, group_id: str) -> None:
+        """Delete a group that ``create_group`` created and that has no instances as of now. Raises CloudError."""
+        ref = await self._known(group_id)
+        # Compute Engine deletes a group with all its instances, so those that came since are looked for.
+        manager = await self._api.manager(ref)
+        is_empty = not manager.size and not await self._api.managed_instances(ref)
+        check_deletion(group_id, is_ours=pattern_of(manager) is not None, is_empty=is_empty)
+        await delete(self._api, ref, manager.instance_template)
+        del self._groups[ref]
+        self._forget(ref)
 
     def known_groups(self) -> list[str]:
         """Return the ids of all groups, without a call."""
@@ -369,14 +382,3 @@ class GceCloud(Cloud):
     def _list_anew(self, ref: GceRef) -> None:
         self._fresh.discard(ref)
         self._listed_at.pop(ref, None)
-
-
-def _offering(node: Node) -> Offering:
-    labels = node.metadata.labels or {}
-    price = node_price(labels, node.metadata.annotations or {}, node.status.capacity or {}, hours(1))
-    return Offering(
-        instance_type=labels.get(INSTANCE_TYPE, ""),
-        zone=labels.get(ZONE, ""),
-        market="spot" if is_spot(labels) else "on-demand",
-        price_per_hour=price,
-    )

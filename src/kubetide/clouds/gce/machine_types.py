@@ -13,11 +13,13 @@ _MIB = 1 << 20
 
 
 class MachineType(ApiStruct):
-    """A machine type of a zone: whole CPUs, and memory in bytes."""
+    """A machine type of a zone: whole CPUs, memory in bytes, GPUs that each of its machines has, and ``ARM64`` or ``X86_64``."""
 
     name: str = ""
     cpu: int = 0
     memory_bytes: int = 0
+    accelerators: int = 0
+    architecture: str = ""
 
 
 def is_custom(name: str) -> bool:

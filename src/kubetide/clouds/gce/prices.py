@@ -21,6 +21,7 @@ import msgspec
 from kubetide.clouds.gce.machine_types import family_of, is_custom
 from kubetide.clouds.gce.template import BOOT_DISK_SIZE, BOOT_DISK_TYPE, LOCAL_SSD_COUNT, LOCAL_SSD_FOR_PODS
 from kubetide.objects.base import Quantities
+from kubetide.ports.cloud import PodPrices
 from kubetide.ports.errors import CloudError
 from kubetide.units.quantity import Quantity
 from kubetide.units.time import Duration, minutes
@@ -92,10 +93,15 @@ def node_price(
     )
 
 
-def pod_price(requests: Mapping[str, Quantity], duration: Duration) -> float:
-    """Return the price of what a pod requests for that long, in USD, at the default prices."""
-    hours = _hours(duration)
-    return _by_parts(requests, "", hours) + _gpus("", requests, hours, spot=False)
+def pod_prices() -> PodPrices:
+    """Return what a pod's requests cost, in USD, wherever it runs."""
+    table = price_table()
+    return PodPrices(
+        cpu_hour=table.cpu_usd_per_hour,
+        gib_hour=table.memory_usd_per_gib_hour,
+        storage_gib_hour=table.boot_disk_usd_per_gib_hour[table.default_boot_disk_type],
+        gpu_hour=table.gpu_usd_per_hour,
+    )
 
 
 def _hours(duration: Duration) -> float:

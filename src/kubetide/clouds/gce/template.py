@@ -65,8 +65,15 @@ class Metadata(ApiStruct):
         return next((one.value or "" for one in self.items or () if one.key == key), None)
 
 
+class ReservationAffinity(ApiStruct):
+    consume_reservation_type: str = ""
+
+
 class TemplateProperties(ApiStruct):
     machine_type: str = ""
+    labels: dict[str, str] | None = None
+    min_cpu_platform: str = ""
+    reservation_affinity: ReservationAffinity | None = None
     disks: tuple[Disk, ...] | None = None
     guest_accelerators: tuple[Accelerator, ...] | None = None
     metadata: Metadata | None = None

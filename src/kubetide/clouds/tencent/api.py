@@ -12,6 +12,7 @@ from kubetide.clouds.common.placeholders import FailedActivity
 from kubetide.clouds.common.rest import Request, Response, Rest
 from kubetide.clouds.tencent.model import Group, Instance, InstanceType, LaunchConfiguration, Subnet, Zone
 from kubetide.clouds.tencent.signing import Keys, Stamp, authorization
+from kubetide.objects.base import Json
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import CloudCause, CloudError
 from kubetide.units.time import Instant, format_rfc3339, seconds
@@ -141,6 +142,37 @@ class TencentApi:
             ).auto_scaling_group_set or ()
         return found
 
+    async def groups_with_tag(self, key: str) -> list[Group]:
+        """Return all groups that have the tag, whatever its value."""
+        found: list[Group] = []
+        while True:
+            parameters = {
+                "Filters": [{"Name": "tag-key", "Values": [key]}],
+                "Limit": _PAGE,
+                "Offset": len(found),
+            }
+            listed = await self._read(SCALING, "DescribeAutoScalingGroups", parameters)
+            page = listed.auto_scaling_group_set or ()
+            found += page
+            if not page or len(found) >= listed.total_count:
+                return found
+
+    async def group_model(self, group: str) -> Json:
+        """Return one group whole."""
+        parameters = {"AutoScalingGroupIds": [group], "Limit": 1}
+        return await self._one("DescribeAutoScalingGroups", parameters, "AutoScalingGroupSet")
+
+    async def configuration_model(self, configuration: str) -> Json:
+        """Return one launch configuration whole; passwords are never in it."""
+        parameters = {"LaunchConfigurationIds": [configuration], "Limit": 1}
+        return await self._one("DescribeLaunchConfigurations", parameters, "LaunchConfigurationSet")
+
+    async def configurations_named(self, name: str) -> Sequence[LaunchConfiguration]:
+        """Return the launch configurations of that name."""
+        parameters = {"Filters": [{"Name": "launch-configuration-name", "Values": [name]}], "Limit": _PAGE}
+        listed = await self._read(SCALING, "DescribeLaunchConfigurations", parameters)
+        return listed.launch_configuration_set or ()
+
     async def launch_configurations(self, ids: Sequence[str]) -> list[LaunchConfiguration]:
         """Return those of the launch configurations that exist, a hundred a call."""
         found: list[LaunchConfiguration] = []
@@ -212,6 +244,32 @@ class TencentApi:
         """Remove instances of a group, which lowers its desired capacity."""
         await self._change("RemoveInstances", {"AutoScalingGroupId": group, "InstanceIds": list(instances)})
 
+    async def create_configuration(self, body: Json) -> str:
+        """Create a launch configuration, and return its id."""
+        answer = await self._change("CreateLaunchConfiguration", body)
+        return str(answer.get("LaunchConfigurationId") or "")
+
+    async def create_group(self, body: Json) -> str:
+        """Create a group, and return its id."""
+        answer = await self._change("CreateAutoScalingGroup", body)
+        return str(answer.get("AutoScalingGroupId") or "")
+
+    async def delete_group(self, group: str) -> None:
+        """Delete a group; Tencent refuses that while it has instances."""
+        await self._change("DeleteAutoScalingGroup", {"AutoScalingGroupId": group})
+
+    async def delete_configuration(self, configuration: str) -> None:
+        """Delete a launch configuration; Tencent refuses that while a group has it."""
+        await self._change("DeleteLaunchConfiguration", {"LaunchConfigurationId": configuration})
+
+    async def _one(self, action: str, parameters: Mapping[str, Any], key: str) -> Json:
+        response = await self._rest.read(partial(self._request, SCALING, action, parameters))
+        found = msgspec.json.decode(response.body)["Response"].get(key) or []
+        if not found:
+            raise CloudError(f"as:{action} returned nothing for {parameters}")
+        model: Json = found[0]
+        return model
+
     async def _read(self, service: Service, action: str, parameters: Mapping[str, Any]) -> _Listed:
         response = await self._rest.read(partial(self._request, service, action, parameters))
         try:
@@ -220,8 +278,10 @@ class TencentApi:
         except msgspec.DecodeError as error:
             raise CloudError(f"{service.name}:{action}: the answer cannot be read: {error}") from error
 
-    async def _change(self, action: str, parameters: Mapping[str, Any]) -> None:
-        await self._rest.change(await self._request(SCALING, action, parameters))
+    async def _change(self, action: str, parameters: Mapping[str, Any]) -> Json:
+        response = await self._rest.change(await self._request(SCALING, action, parameters))
+        answer: Json = msgspec.json.decode(response.body)["Response"]
+        return answer
 
     async def _request(self, service: Service, action: str, parameters: Mapping[str, Any]) -> Request:
         keys, now, body = await self._credentials(), self._clock.now(), msgspec.json.encode(parameters)

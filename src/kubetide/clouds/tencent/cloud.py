@@ -9,25 +9,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubetide.acting.parallel import in_parallel
+from kubetide.clouds.common.creation import (
+    CREATED,
+    Candidate,
+    check_deletion,
+    in_order,
+    made_group,
+    pattern_for,
+)
 from kubetide.clouds.common.gpu import NVIDIA_TESLA
 from kubetide.clouds.common.node_spec import NodeSpec
 from kubetide.clouds.common.orders import Orders
-from kubetide.clouds.common.placeholders import is_of, split
+from kubetide.clouds.common.placeholders import FailedActivity, is_of, split
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_delete, check_increase, decreased, increased
 from kubetide.clouds.tencent.api import TencentApi
-from kubetide.clouds.tencent.model import Group, InstanceType, LaunchConfiguration
+from kubetide.clouds.tencent.creation import Patterns, create, delete, pattern_of, types_to_create
+from kubetide.clouds.tencent.model import Group
 from kubetide.clouds.tencent.model import Instance as Machine
 from kubetide.clouds.tencent.references import parse_provider_id, provider_id
-from kubetide.clouds.tencent.template import GPU_LABEL, build_node
+from kubetide.clouds.tencent.template import GPU_LABEL
+from kubetide.clouds.tencent.templates import Templates
 from kubetide.objects.node import Node
 from kubetide.ports.clock import Clock
-from kubetide.ports.cloud import Cloud, Instance, NodeGroup, NodeTemplate, Offering
-from kubetide.ports.errors import CloudError, CloudUnsupported
-from kubetide.units.time import Duration, minutes
+from kubetide.ports.cloud import Cloud, GroupCandidate, Instance, NewGroup, NodeGroup, NodeTemplate
+from kubetide.ports.errors import CloudError
+from kubetide.units.time import Instant
 
 _AT_ONCE = 4
-_CONFIGURATIONS_FOR = minutes(10)
 _GONE = "Removing"
 """The state of instances that are left out, in upstream's spelling; the API's own is ``REMOVING``."""
 
@@ -42,21 +51,23 @@ class TencentCloud(Cloud):
         clock: Time.
     """
 
+    creates_groups = True
+
     def __init__(self, api: TencentApi, nodes: Sequence[NodeSpec], region: str, clock: Clock) -> None:
-        self._api, self._region, self._clock = api, region, clock
-        self._specs = {spec.name: spec for spec in nodes}
+        self._api, self._clock = api, clock
+        self._explicit = {spec.name: spec for spec in nodes}
+        self._specs = dict(self._explicit)
         self._groups: dict[str, Group] = {}
+        self._created: set[str] = set()
+        self._deleted: set[str] = set()
         self._are_listed = False
         self._machines: dict[str, list[Machine]] = {}
-        self._configurations: dict[str, LaunchConfiguration] = {}
-        self._configurations_at: Duration | None = None
-        self._types: dict[str, InstanceType] = {}
-        self._zones: dict[str, str] = {}
-        self._subnet_zones: dict[str, str] = {}
+        self._templates = Templates(api, region, clock, self._configurations)
+        self._patterns = Patterns(self._templates)
         self._shown = ShownGroups()
         self._has_begun = False
         self._ordered: set[str] = set()
-        self._orders = Orders(api.failed_activity, lambda name: provider_id("", name))
+        self._orders = Orders(self._failed_activity, lambda name: provider_id("", name))
 
     @property
     def name(self) -> str:
@@ -86,19 +97,45 @@ class TencentCloud(Cloud):
         self._machines.clear()
         if not self._has_begun:
             await self._list_groups()
-            if self._specs and not self._groups:
-                raise CloudError(f"none of the groups of --nodes exists: {', '.join(sorted(self._specs))}")
+            if self._explicit and not self._groups:
+                raise CloudError(f"none of the groups of --nodes exists: {', '.join(sorted(self._explicit))}")
             self._has_begun = True
 
     async def _list_groups(self) -> None:
-        listed = await self._api.groups(sorted(self._specs))
-        self._groups = {one.auto_scaling_group_id: one for one in listed}
+        # A group that was just created is in the list by tags later than in that by ids.
+        listed = await self._api.groups(sorted({*self._explicit, *self._created}))
+        found = {one.auto_scaling_group_id: one for one in listed}
+        if self._created or any(map(types_to_create, listed)):
+            for one in await self._api.groups_with_tag(CREATED):
+                if pattern_of(one) in self._explicit and one.auto_scaling_group_id not in self._deleted:
+                    found[one.auto_scaling_group_id] = one
+        self._created = found.keys() - self._explicit.keys()
+        self._groups = {self._name(one): one for one in found.values()}
+        self._specs = self._explicit | {
+            self._name(found[one]): NodeSpec(self._name(found[one]), 0, found[one].max_size)
+            for one in self._created
+        }
         self._are_listed = True
+
+    def _configurations(self) -> set[str]:
+        return {one.launch_configuration_id for one in self._groups.values()}
+
+    def _name(self, group: Group) -> str:
+        """Return what a group goes by: its id, and its name where this program created it."""
+        is_explicit = group.auto_scaling_group_id in self._explicit
+        return group.auto_scaling_group_id if is_explicit else group.auto_scaling_group_name
+
+    def _asg(self, name: str) -> str:
+        """Return the id of a group."""
+        return self._groups[name].auto_scaling_group_id if name in self._groups else name
+
+    async def _failed_activity(self, name: str, since: Instant) -> FailedActivity | None:
+        return await self._api.failed_activity(self._asg(name), since)
 
     async def readings(self) -> list[GroupReading]:
         """Return each group with what could and what could not be read of it."""
-        names = sorted(self._specs)
         await attempt(self._prepare())
+        names = sorted(self._specs)
         readings = await in_parallel([self._specs[name] for name in names], self._reading, limit=_AT_ONCE)
         if not any(one.instances_error for one in readings):
             self._forget_gone()
@@ -108,15 +145,16 @@ class TencentCloud(Cloud):
         """Read what all groups share, once."""
         if not self._are_listed:
             await self._list_groups()
-        await self._zone_numbers()
+        await self._templates.zone_numbers()
         for name in sorted(self._groups)[:1]:
-            await self._configuration(self._groups[name].launch_configuration_id)
+            await self._templates.configuration(self._groups[name].launch_configuration_id)
 
     async def _reading(self, spec: NodeSpec) -> GroupReading:
         group, target_error = await attempt(self._group(spec.name))
         machines, machines_error = await attempt(self._machines_of(spec.name, anew=True))
-        numbers, zones_error = await attempt(self._zone_numbers())
-        node, template_error = await attempt(self._node(group))
+        numbers, zones_error = await attempt(self._templates.zone_numbers())
+        node, template_error = await attempt(self._templates.node(group, spec.name))
+        warnings, _ = await attempt(self._patterns.warnings(group, spec.max_size))
         instances = [
             Instance(provider_id=provider_id(numbers[one.zone], one.instance_id))
             for one in machines or ()
@@ -131,10 +169,12 @@ class TencentCloud(Cloud):
             instances=tuple(instances),
             instances_error=machines_error or zones_error,
             stateless=frozenset(one.provider_id for one in instances),
-            template=self._template(spec.name, node) if node else None,
+            template=_template(group, spec.name, node) if group and node else None,
             template_error=template_error,
-            offerings=self._offerings(group, node),
+            warnings=tuple(warnings or ()),
+            offerings=self._templates.offerings(group, node),
             debug=spec.name,
+            autoprovisioned=group is not None and pattern_of(group) is not None,
         )
 
     async def _group(self, name: str) -> Group:
@@ -146,75 +186,47 @@ class TencentCloud(Cloud):
 
     async def _machines_of(self, name: str, *, anew: bool = False) -> list[Machine]:
         if anew or name not in self._machines:
-            self._machines[name] = await self._api.instances(name)
+            self._machines[name] = await self._api.instances(self._asg(name))
         return self._machines[name]
 
     def _forget_gone(self) -> None:
         """Forget removals that are complete: instances that no list has any more."""
         self._ordered &= {one.instance_id for listed in self._machines.values() for one in listed}
 
-    async def _zone_numbers(self) -> dict[str, str]:
-        if not self._zones:
-            self._zones = await self._api.zones()
-        return self._zones
+    # ── groups that are created ─────────────────────────────────────────────────────────────────
 
-    # ── templates ───────────────────────────────────────────────────────────────────────────────
+    async def group_candidates(self) -> Sequence[GroupCandidate]:
+        """Return the groups that could be created like the patterns that there are. Raises CloudError."""
+        return tuple(one.offered for one in await self._creatable())
 
-    async def _node(self, group: Group | None) -> Node:
-        size = None if group is None else await self._type(group)
-        if group is None or size is None:
-            raise CloudUnsupported("Not implemented: the type of the group's machines is not known")
-        subnets = group.subnet_id_set or ()
-        zone = await self._subnet_zone(subnets[0]) if subnets else ""
-        number = (await self._zone_numbers()).get(zone, "")
-        if not number:
-            raise CloudError("failed to get asg zone: it has no subnet, or one in an unknown zone")
-        return build_node(group, size, region=self._region, zone_number=number)
+    async def _creatable(self) -> tuple[Candidate, ...]:
+        await self._prepare()
+        found: list[Candidate | None] = []
+        for name, spec in self._explicit.items():
+            if name in self._groups:
+                like, _ = await attempt(self._patterns.candidates(self._groups[name], spec.max_size))
+                found += like or ()
+        return in_order(found)
 
-    async def _type(self, group: Group) -> InstanceType | None:
-        configuration = await self._configuration(group.launch_configuration_id)
-        if configuration is None:
-            return None
-        name = configuration.instance_type
-        if name not in self._types:
-            found, _ = await attempt(self._api.instance_type(name))
-            if found is None:
-                return None
-            self._types[name] = found
-        return self._types[name]
+    async def create_group(self, group: NewGroup) -> NodeGroup:
+        """Create a group like its pattern, and return it. Raises CloudError."""
+        candidates, called = await self._creatable(), "an Auto Scaling group"
+        pattern = self._groups[pattern_for(candidates, group, taken=group.id in self._groups, called=called)]
+        (zone,) = group.zones or ("",)
+        subnets = (await self._templates.subnets_by_zone(pattern))[zone]
+        self._created.add(await create(self._api, pattern, group, subnets))
+        return made_group(await self.refresh(), group.id)
 
-    async def _configuration(self, configuration_id: str) -> LaunchConfiguration | None:
-        now = self._clock.monotonic()
-        is_old = self._configurations_at is None or now - self._configurations_at >= _CONFIGURATIONS_FOR
-        if is_old or configuration_id not in self._configurations:
-            ids = sorted({one.launch_configuration_id for one in self._groups.values()} | {configuration_id})
-            listed = await self._api.launch_configurations(ids)
-            self._configurations = {one.launch_configuration_id: one for one in listed}
-            self._configurations_at = now
-        return self._configurations.get(configuration_id)
-
-    async def _subnet_zone(self, subnet: str) -> str:
-        if subnet not in self._subnet_zones:
-            self._subnet_zones[subnet] = await self._api.subnet_zone(subnet)
-        return self._subnet_zones[subnet]
-
-    def _template(self, name: str, node: Node) -> NodeTemplate:
-        configuration = self._groups[name].launch_configuration_id
-        return NodeTemplate(node=node, source=f"launch configuration {configuration} of {name}")
-
-    def _offerings(self, group: Group | None, node: Node | None) -> tuple[Offering, ...] | None:
-        configuration = self._configurations.get(group.launch_configuration_id) if group else None
-        if configuration is None or node is None:
-            return None
-        is_spot = configuration.instance_charge_type == "SPOTPAID"
-        zone = (node.metadata.labels or {}).get("topology.kubernetes.io/zone", "")
-        return (
-            Offering(
-                instance_type=configuration.instance_type,
-                zone=zone,
-                market="spot" if is_spot else "on-demand",
-            ),
-        )
+    async def delete_group(self, group_id: str) -> None:
+        """Delete a group that ``create_group`` created and that has no instances. Raises CloudError."""
+        self._known(group_id)
+        group = await self._group(group_id)
+        is_empty = not group.desired_capacity and not await self._machines_of(group_id, anew=True)
+        check_deletion(group_id, is_ours=pattern_of(group) is not None, is_empty=is_empty)
+        await delete(self._api, group, await self._templates.configuration(group.launch_configuration_id))
+        self._created.discard(group.auto_scaling_group_id)
+        self._deleted.add(group.auto_scaling_group_id)
+        self._are_listed = False
 
     # ── whose instance ──────────────────────────────────────────────────────────────────────────
 
@@ -256,7 +268,7 @@ class TencentCloud(Cloud):
 
     async def _set_size(self, group_id: str, size: int) -> None:
         self._are_listed = False
-        await self._api.set_size(group_id, size)
+        await self._api.set_size(self._asg(group_id), size)
 
     async def delete_nodes(self, group_id: str, provider_ids: Sequence[str], *, force: bool = False) -> None:
         """Remove these instances in one call. Raises CloudError."""
@@ -286,12 +298,16 @@ class TencentCloud(Cloud):
             await self._set_size(group_id, target)
         if not doomed:
             return
-        self._are_listed = False
+        asg, self._are_listed = self._asg(group_id), False
         self._machines.pop(group_id, None)
-        await self._api.remove(group_id, doomed)
+        await self._api.remove(asg, doomed)
         self._ordered.update(doomed)
 
     def _known(self, group_id: str) -> NodeSpec:
         if group_id not in self._specs:
             raise CloudError(f"tencentcloud: there is no node group {group_id}")
         return self._specs[group_id]
+
+
+def _template(group: Group, name: str, node: Node) -> NodeTemplate:
+    return NodeTemplate(node=node, source=f"launch configuration {group.launch_configuration_id} of {name}")

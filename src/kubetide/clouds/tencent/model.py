@@ -14,10 +14,19 @@ class Tag(_Object, frozen=True):
     value: str = ""
 
 
+class Index(_Object, frozen=True):
+    """Numbers at the end of names."""
+
+    enabled: bool = False
+
+
 class Group(_Object, frozen=True):
     """An Auto Scaling group."""
 
     auto_scaling_group_id: str = ""
+    auto_scaling_group_name: str = ""
+    max_size: int = 0
+    host_name_index_settings: Index | None = None
     launch_configuration_id: str = ""
     desired_capacity: int = 0
     subnet_id_set: tuple[str, ...] | None = None
@@ -26,8 +35,13 @@ class Group(_Object, frozen=True):
 
 class LaunchConfiguration(_Object, frozen=True):
     launch_configuration_id: str = ""
+    launch_configuration_name: str = ""
     instance_type: str = ""
     instance_charge_type: str = ""
+    user_data: str | None = None
+    dedicated_cluster_id: str | None = None
+    hpc_cluster_id: str | None = None
+    tags: tuple[Tag, ...] | None = None
 
 
 class Instance(_Object, frozen=True):

@@ -16,7 +16,7 @@ from kubetide.objects.node import Node, Taint
 from kubetide.units.quantity import Quantity, QuantityError
 
 _GIB = 1 << 30
-_PREFIX = "k8s.io/cluster-autoscaler/node-template/"
+PREFIX = "k8s.io/cluster-autoscaler/node-template/"
 _OWN = "tencentcloud:"
 _TAINT_VALUE = re.compile(r".*:(?:NoSchedule|NoExecute|PreferNoSchedule)", re.DOTALL)
 GPU_LABEL = "cloud.tencent.com/tke-accelerator"
@@ -32,14 +32,14 @@ def _of_kind(tags: Iterable[Tag], prefix: str) -> Iterator[tuple[str, str]]:
 def labels(tags: Iterable[Tag]) -> dict[str, str]:
     """Return the node labels that tags give; ``tencentcloud:<key>`` gives one as well."""
     listed = tuple(tags)
-    return {**dict(_of_kind(listed, f"{_PREFIX}label/")), **dict(_of_kind(listed, _OWN))}
+    return {**dict(_of_kind(listed, f"{PREFIX}label/")), **dict(_of_kind(listed, _OWN))}
 
 
 def taints(tags: Iterable[Tag]) -> tuple[Taint, ...]:
     """Return the node taints that tags give, ``value:Effect``; other values are left out."""
     found = (
         (key, text.partition(":"))
-        for key, text in _of_kind(tags, f"{_PREFIX}taint/")
+        for key, text in _of_kind(tags, f"{PREFIX}taint/")
         if _TAINT_VALUE.match(text)
     )
     return tuple(Taint(key=key, value=value, effect=effect) for key, (value, _, effect) in found)
@@ -48,7 +48,7 @@ def taints(tags: Iterable[Tag]) -> tuple[Taint, ...]:
 def resources(tags: Iterable[Tag]) -> dict[str, Quantity]:
     """Return the further resources that tags give; what is no quantity is left out."""
     found: dict[str, Quantity] = {}
-    for key, text in _of_kind(tags, f"{_PREFIX}resources/"):
+    for key, text in _of_kind(tags, f"{PREFIX}resources/"):
         try:
             found[key] = Quantity.parse(text)
         except QuantityError:
@@ -56,8 +56,16 @@ def resources(tags: Iterable[Tag]) -> dict[str, Quantity]:
     return found
 
 
-def build_node(group: Group, size: InstanceType, *, region: str, zone_number: str) -> Node:
-    """Return the node that the group makes next, in the zone of its first subnet. It has no GPU resource."""
+def build_node(group: Group, size: InstanceType, *, region: str, zone_number: str, name: str = "") -> Node:
+    """Return the node that the group makes next, in the zone of its first subnet. It has no GPU resource.
+
+    Args:
+        group: The group.
+        size: The type of its machines.
+        region: Where it is.
+        zone_number: The number of the zone.
+        name: What the group is called where that is not its id.
+    """
     tags = group.tags or ()
     capacity: Quantities = {
         "pods": str(DEFAULT_PODS),
@@ -76,7 +84,7 @@ def build_node(group: Group, size: InstanceType, *, region: str, zone_number: st
         OLD_ZONE: zone_number,
     }
     return template_node(
-        group.auto_scaling_group_id,
+        name or group.auto_scaling_group_id,
         labels={**generic, **labels(tags)},
         taints=taints(tags),
         capacity=capacity,

@@ -82,6 +82,7 @@ class EmbeddedCloud(Cloud):
         self._keep = keep
         self._goes_on = stored is not None
         self._view: tuple[NodeGroup, ...] | None = None
+        self._price: float | None = None
         self._spent = 0.0
         self._spent_until = clock.now()
         if stored is not None:
@@ -214,10 +215,12 @@ class EmbeddedCloud(Cloud):
 
     def cost_per_hour(self) -> float:
         """Price of all machines together; one is paid from its order to its end."""
-        return sum(
-            group.price * sum(machine.is_billed for machine in group.machines.values())
-            for group in self._groups.values()
-        )
+        if self._price is None:
+            self._price = sum(
+                group.price * sum(machine.is_billed for machine in group.machines.values())
+                for group in self._groups.values()
+            )
+        return self._price
 
     def spent(self) -> float:
         """Money spent since the cloud was made."""
@@ -272,7 +275,7 @@ class EmbeddedCloud(Cloud):
 
     def _changed(self, group: Group) -> None:
         group.changed()
-        self._view = None
+        self._view = self._price = None
 
     def _add(self, group: Group, zone: str, error: InstanceError | None = None) -> Machine:
         self._settle()

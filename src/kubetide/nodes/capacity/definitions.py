@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kubetide.objects.base import Json
+from kubetide.objects.definition_manifest import definition_of
 from kubetide.objects.kinds import CAPACITY_BUFFERS, CAPACITY_QUOTAS, PROVISIONING_REQUESTS, Kind
 
 _TEXT: Final[Json] = {"type": "string"}
@@ -186,23 +187,10 @@ def _definition(
         "additionalPrinterColumns": columns,
     }
     old: Json = {"name": older, "storage": False, **version}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{kind.plural}.{kind.group}", "annotations": {}},
-        "spec": {
-            "group": kind.group,
-            "names": {
-                "kind": kind.kind,
-                "listKind": f"{kind.kind}List",
-                "plural": kind.plural,
-                "singular": kind.kind.lower(),
-                "shortNames": list(kind.short_names),
-            },
-            "scope": "Namespaced" if kind.namespaced else "Cluster",
-            "versions": [
-                {"name": kind.version, "storage": True, **version},
-                {**old, "deprecated": True} if deprecated else old,
-            ],
-        },
-    }
+    return definition_of(
+        kind,
+        [
+            {"name": kind.version, "storage": True, **version},
+            {**old, "deprecated": True} if deprecated else old,
+        ],
+    )

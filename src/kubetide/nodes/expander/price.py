@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kubetide.nodes.expander.base import Context, Option
+from kubetide.nodes.facts.nodes import GPU_RESOURCE
 from kubetide.nodes.scale_down.unneeded.utilization import has_gpu
 from kubetide.objects.node import Node
-from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import PodPrices
 from kubetide.scheduling import classify
 from kubetide.units.quantity import milli
@@ -48,7 +48,7 @@ def _score(option: Option, node_price: float, context: Context) -> float:
     stabilizing = _price_of(*_STABILIZING, context.pod_prices)
     pods = 0.0
     for pod in option.pods:
-        pods += _pod_price(pod, context.pod_prices)
+        pods += pod_price(classify(pod).requests, context.pod_prices)
     ratio = (node_price * float(option.nodes) + stabilizing) / (pods + stabilizing)
     node = option.template.node
     if has_gpu(node, context.gpu_label):
@@ -69,9 +69,11 @@ def _unfitness(node: Node, nodes: int) -> float:
     return max(preferred / found, found / preferred) if found else math.inf
 
 
-def _pod_price(pod: Pod, prices: PodPrices) -> float:
-    requests = classify(pod).requests
-    return _price_of(requests.get("cpu", 0), requests.get("memory", 0), prices)
+def pod_price(requests: Mapping[str, int], prices: PodPrices) -> float:
+    """Return what an hour of a pod costs that requests so many milli-cores, bytes and GPUs."""
+    price = _price_of(requests.get("cpu", 0), requests.get("memory", 0), prices)
+    price += requests.get("ephemeral-storage", 0) / _GIB * prices.storage_gib_hour
+    return price + requests.get(GPU_RESOURCE, 0) * prices.gpu_hour
 
 
 def _price_of(milli_cores: int, memory: int, prices: PodPrices) -> float:

@@ -75,7 +75,7 @@ def workload_of(state: State, buffer: CapacityBuffer) -> Workload:
     return found
 
 
-def wanted_template(workload: Workload) -> PodTemplate | None:
+def template_of_workload(workload: Workload) -> PodTemplate | None:
     """Return what the buffer's template is to say: like the newest pod, which shows what admission adds."""
     newest = workload.newest
     if newest is None:

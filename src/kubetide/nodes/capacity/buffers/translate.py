@@ -21,7 +21,7 @@ from kubetide.nodes.capacity.buffers.sources import (
     NotResolved,
     Workload,
     copied_from,
-    wanted_template,
+    template_of_workload,
     workload_of,
 )
 from kubetide.nodes.decision import CopyTemplate
@@ -150,7 +150,7 @@ def _keep_template(state: State, buffer: CapacityBuffer, workload: Workload) -> 
     there = state.capacity.template(meta.namespace, name)
     if there is not None and workload.newest is None:
         return None
-    wanted = wanted_template(workload)
+    wanted = template_of_workload(workload)
     if wanted is None and workload.kind is None:
         raise NotResolved(
             f"Couldn't resolve buffer {meta.name}, Controller requires to observe a running pod for "

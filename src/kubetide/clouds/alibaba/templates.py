@@ -1,0 +1,108 @@
+"""What new nodes of groups look like: scaling configurations, types of machines and zones, read seldom."""
+
+from __future__ import annotations
+
+import asyncio
+
+from kubetide.clouds.alibaba.api import AlibabaApi
+from kubetide.clouds.alibaba.model import InstanceType, ScalingConfiguration, ScalingGroup
+from kubetide.clouds.alibaba.template import build_node, offering
+from kubetide.clouds.common.template import ZONE
+from kubetide.objects.node import Node
+from kubetide.ports.clock import Clock
+from kubetide.ports.cloud import Offering
+from kubetide.ports.errors import CloudError
+from kubetide.units.time import Duration, hours, minutes
+
+_CONFIGURATIONS_FOR, _TYPES_FOR = minutes(10), hours(24)
+
+
+class Templates:
+    """Configurations are read every ten minutes, types of machines once a day, zones of vSwitches once.
+
+    Args:
+        api: The region's Elastic Scaling Service.
+        region: Its name.
+        clock: Time.
+    """
+
+    def __init__(self, api: AlibabaApi, region: str, clock: Clock) -> None:
+        self._api, self._region, self._clock = api, region, clock
+        self._configurations: dict[str, tuple[Duration, ScalingConfiguration]] = {}
+        self._unread: dict[str, CloudError] = {}
+        self._types: dict[str, InstanceType] = {}
+        self._types_at: Duration | None = None
+        self._types_turn = asyncio.Lock()
+        self._zones: dict[str, str] = {}
+
+    def renew(self) -> None:
+        """Ask again for configurations that could not be read; until then each is asked for once."""
+        self._unread.clear()
+
+    def known(self, group: ScalingGroup) -> ScalingConfiguration | None:
+        """Return the group's configuration as it was read last, None where it never was."""
+        known = self._configurations.get(group.active_scaling_configuration_id)
+        return None if known is None else known[1]
+
+    async def configuration(self, group: ScalingGroup) -> ScalingConfiguration:
+        """Return the group's configuration. Raises CloudError."""
+        configuration_id, now = group.active_scaling_configuration_id, self._clock.monotonic()
+        known = self._configurations.get(configuration_id)
+        if known is None or now - known[0] >= _CONFIGURATIONS_FOR:
+            if configuration_id in self._unread:
+                raise self._unread[configuration_id]
+            try:
+                found = await self._read(group.scaling_group_id, configuration_id)
+            except CloudError as error:
+                self._unread[configuration_id] = error
+                raise
+            known = self._configurations[configuration_id] = (now, found)
+        return known[1]
+
+    async def _read(self, group: str, configuration: str) -> ScalingConfiguration:
+        found = await self._api.configuration(group, configuration)
+        if found is None:
+            raise CloudError(f"unable to get first ScalingConfiguration for {configuration}")
+        return found
+
+    async def types(self) -> dict[str, InstanceType]:
+        """Return all types of machines by name. Raises CloudError."""
+        now = self._clock.monotonic()
+        async with self._types_turn:
+            if self._types_at is None or now - self._types_at >= _TYPES_FOR:
+                self._types, self._types_at = await self._api.instance_types(), now
+        return self._types
+
+    async def vswitches_by_zone(self, group: ScalingGroup) -> dict[str, list[str]]:
+        """Return the group's vSwitches by the names of their zones. Raises CloudError."""
+        found: dict[str, list[str]] = {}
+        for one in group.vswitches:
+            zone = await self._zone_of(one)
+            if zone:
+                found.setdefault(zone, []).append(one)
+        return found
+
+    async def _zone_of(self, vswitch: str) -> str:
+        if vswitch not in self._zones:
+            self._zones[vswitch] = await self._api.zone_of(vswitch)
+        return self._zones[vswitch]
+
+    async def node(self, group: ScalingGroup, name: str, *, in_one_zone: bool) -> Node:
+        """Return the node that the group, which goes by that name, makes next. Raises CloudError.
+
+        The zone of a group that may be in several is not known, as upstream's.
+        """
+        configuration = await self.configuration(group)
+        size = (await self.types()).get(configuration.instance_type)
+        if size is None:
+            raise CloudError(
+                f"failed to find the specific instance type by Id: {configuration.instance_type}"
+            )
+        zone = await self._zone_of(group.vswitches[0]) if in_one_zone and group.vswitches else ""
+        return build_node(name, configuration, size, self._region, zone=zone)
+
+    def offerings(self, group: ScalingGroup, node: Node) -> tuple[Offering, ...]:
+        """Return the way by which the group's next machine comes."""
+        configuration = self.known(group)
+        assert configuration is not None, "its node was built"
+        return (offering(configuration, (node.metadata.labels or {}).get(ZONE, "")),)

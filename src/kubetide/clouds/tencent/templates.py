@@ -1,0 +1,125 @@
+"""What new nodes of groups look like: launch configurations, types of machines, subnets and zones, read seldom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from kubetide.clouds.common.readings import attempt
+from kubetide.clouds.tencent.api import TencentApi
+from kubetide.clouds.tencent.model import Group, InstanceType, LaunchConfiguration
+from kubetide.clouds.tencent.template import build_node
+from kubetide.objects.node import Node
+from kubetide.ports.clock import Clock
+from kubetide.ports.cloud import Offering
+from kubetide.ports.errors import CloudError, CloudUnsupported
+from kubetide.units.time import Duration, minutes
+
+_CONFIGURATIONS_FOR = minutes(10)
+
+
+class Templates:
+    """Launch configurations are read every ten minutes; types of machines, subnets and zones once.
+
+    Args:
+        api: The region's Auto Scaling.
+        region: Its name.
+        clock: Time.
+        used: Returns the ids of all launch configurations in use, which are read in one call.
+    """
+
+    def __init__(self, api: TencentApi, region: str, clock: Clock, used: Callable[[], Iterable[str]]) -> None:
+        self._api, self._region, self._clock, self._used = api, region, clock, used
+        self._configurations: dict[str, LaunchConfiguration] = {}
+        self._configurations_at: Duration | None = None
+        self._types: dict[str, InstanceType] = {}
+        self._not_before: dict[str, Duration] = {}
+        self._zones: dict[str, str] = {}
+        self._subnet_zones: dict[str, str] = {}
+
+    async def zone_numbers(self) -> dict[str, str]:
+        """Return the numbers of all zones by name. Raises CloudError."""
+        if not self._zones:
+            self._zones = await self._api.zones()
+        return self._zones
+
+    async def configuration(self, configuration_id: str) -> LaunchConfiguration | None:
+        """Return a launch configuration, None where there is none of that id. Raises CloudError."""
+        now = self._clock.monotonic()
+        is_old = self._configurations_at is None or now - self._configurations_at >= _CONFIGURATIONS_FOR
+        if is_old or configuration_id not in self._configurations:
+            listed = await self._api.launch_configurations(sorted({*self._used(), configuration_id}))
+            self._configurations = {one.launch_configuration_id: one for one in listed}
+            self._configurations_at = now
+        return self._configurations.get(configuration_id)
+
+    async def type_named(self, name: str) -> InstanceType | None:
+        """Return a type of machine, None where it is unknown or cannot be read."""
+        if name not in self._types:
+            found, _ = await attempt(self._api.instance_type(name))
+            if found is None:
+                return None
+            self._types[name] = found
+        return self._types[name]
+
+    async def types_named(self, names: Iterable[str]) -> dict[str, InstanceType]:
+        """Return those of the types that are known; one that is not is asked for again after ten minutes."""
+        now, found = self._clock.monotonic(), {}
+        for name in names:
+            if name not in self._types and now < self._not_before.get(name, now):
+                continue
+            size = await self.type_named(name)
+            if size is None:
+                self._not_before[name] = Duration(now + _CONFIGURATIONS_FOR)
+            else:
+                found[name] = size
+        return found
+
+    async def subnets_by_zone(self, group: Group) -> dict[str, list[str]]:
+        """Return the group's subnets by the names of their zones. Raises CloudError."""
+        found: dict[str, list[str]] = {}
+        for subnet in group.subnet_id_set or ():
+            zone = await self._subnet_zone(subnet)
+            if zone:
+                found.setdefault(zone, []).append(subnet)
+        return found
+
+    async def _subnet_zone(self, subnet: str) -> str:
+        if subnet not in self._subnet_zones:
+            self._subnet_zones[subnet] = await self._api.subnet_zone(subnet)
+        return self._subnet_zones[subnet]
+
+    async def node(self, group: Group | None, name: str) -> Node:
+        """Return the node that the group, which goes by that name, makes next. Raises CloudError."""
+        size = None
+        if group is not None:
+            configuration = await self.configuration(group.launch_configuration_id)
+            size = None if configuration is None else await self.type_named(configuration.instance_type)
+        if group is None or size is None:
+            raise CloudUnsupported("Not implemented: the type of the group's machines is not known")
+        return await self.node_of(group, size, name)
+
+    async def node_of(self, group: Group, size: InstanceType, name: str) -> Node:
+        """Return the node that the group makes of that type. Raises CloudError."""
+        subnets = group.subnet_id_set or ()
+        zone = await self._subnet_zone(subnets[0]) if subnets else ""
+        number = (await self.zone_numbers()).get(zone, "")
+        if not number:
+            raise CloudError("failed to get asg zone: it has no subnet, or one in an unknown zone")
+        return build_node(group, size, region=self._region, zone_number=number, name=name)
+
+    def offerings(
+        self, group: Group | None, node: Node | None, kind: str = ""
+    ) -> tuple[Offering, ...] | None:
+        """Return the way by which the group's next machine comes, of that type where one is given; None if unknown."""
+        configuration = self._configurations.get(group.launch_configuration_id) if group else None
+        if configuration is None or node is None:
+            return None
+        is_spot = configuration.instance_charge_type == "SPOTPAID"
+        zone = (node.metadata.labels or {}).get("topology.kubernetes.io/zone", "")
+        return (
+            Offering(
+                instance_type=kind or configuration.instance_type,
+                zone=zone,
+                market="spot" if is_spot else "on-demand",
+            ),
+        )
