@@ -7,8 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from bench.plan import run
 from bench.plan_results import Results, key_of
 from bench.plan_series import Series, parse_series
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kubetide.units.time import seconds
 
@@ -51,3 +54,18 @@ def test_what_has_run_is_not_run_again(tmp_path):
     path.write_text(path.read_text() + "oops\n")
     with pytest.raises(ValueError, match="line 2"):
         Results(path)
+
+
+@pytest.mark.parametrize("metric", ["cpu", "rate"])
+@given(
+    factor=st.sampled_from([1 / 60, 60.0, 1e-4, 1e4, 7.0]),
+    values=st.lists(st.integers(1, 400), min_size=30, max_size=30),
+)
+@settings(max_examples=3, deadline=None)
+def test_the_unit_of_a_load_changes_no_decision(metric, factor, values):
+    """Load and what a pod serves times the same factor: pods, nodes and minutes are the same, to the last rescale."""
+    load = np.array(values, np.float64)
+    one = Series("load", load, seconds(60), 11.37)
+    other = Series("load", load * factor, seconds(60), 11.37 * factor)
+    figures = [run(each, "plan", metric, nodes=True, seed=1) for each in (one, other)]
+    assert figures[0] == figures[1]

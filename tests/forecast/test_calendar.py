@@ -27,7 +27,7 @@ def test_an_onset_that_recurs_is_forecast_before_it_comes():
     assert onset - 26 <= nodes[0] <= onset - 20
 
 
-def test_one_onset_alone_foretells_nothing():
+def test_one_onset_alone_is_no_forecast():
     """Neither one onset nor two at different phases are forecast."""
     player = Player()
     player.run(lambda minute: 30.0 if 200 <= minute < 205 or 417 <= minute < 422 else 10.0, hours(12))
@@ -118,7 +118,7 @@ STEPS = st.lists(st.one_of(st.none(), st.floats(0, 1000)), min_size=1, max_size=
 @given(loads=STEPS, gap=st.integers(0, 400))
 @settings(max_examples=30, deadline=None)
 def test_what_is_dumped_goes_on_as_if_nothing_had_been(loads, gap):
-    """A calendar that was restored in the middle foretells the same; gaps and unknown steps harm nothing."""
+    """A calendar that was restored in the middle forecasts the same; gaps and unknown steps harm nothing."""
     one, other = Calendar(), Calendar()
     learns = np.ones(one.size, np.bool_)
     index = START // one.step

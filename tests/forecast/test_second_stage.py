@@ -18,7 +18,7 @@ DAY = 24 * 60
 
 
 class Yesterday:
-    """Foretells what was a day before; a forecaster as another package would bring it."""
+    """Forecasts what was a day before; a forecaster as another package would bring it."""
 
     name = "yesterday"
 
@@ -115,7 +115,7 @@ def test_a_forecaster_that_fails_is_not_heard(answer):
 
 
 def test_what_is_dumped_of_a_second_stage_goes_on():
-    """A slot that was restored foretells what it did."""
+    """A slot that was restored forecasts what it did."""
     one, other = (SecondStage(Yesterday(), minutes(1), 2) for _ in range(2))
     for step, row in enumerate(waves(days=3)):
         one.advance(START // minutes(1) + step, row)

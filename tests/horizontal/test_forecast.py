@@ -15,9 +15,10 @@ from kubetide.horizontal.entry import ENTRY
 from kubetide.horizontal.memory import MemoryEntry, Recommendation
 from kubetide.horizontal.options.annotations import PREFIX
 from kubetide.horizontal.options.emptiest_node import costs_of_emptiest, pods_by_node
-from kubetide.horizontal.options.forecasting import down_window, intents, score_lines
+from kubetide.horizontal.options.forecasting import intents, score_lines
 from kubetide.horizontal.reasons import VOCABULARY, reasons_of
 from kubetide.horizontal.rules.evaluate import evaluate
+from kubetide.horizontal.rules.windows import down_window, holds_longer
 from kubetide.loop import FlagError, parse_flags
 from kubetide.units.time import Instant, after, before, hours, minutes, seconds
 
@@ -104,38 +105,55 @@ def test_a_load_at_the_cpu_limit_counts_more(milli, limit, more):
         assert (plain, boosted) == (22, 27), "15 pods at 100 % of a target of 70 %, and that 1.25 times"
 
 
-def test_scale_downs_look_back_ten_minutes():
-    """Unless the HPA says otherwise; ``strict`` keeps the flag's five."""
-    old = [Recommendation(before(NOW, minutes(8)), 14)]
-    desired = {}
+@pytest.mark.parametrize("behavior", [None, {"scaleUp": {"stabilizationWindowSeconds": 0}}])
+@pytest.mark.parametrize(
+    ("age", "of_before", "desired"),
+    [(4, 14, 14), (8, 14, 11), (14, 14, 11), (16, 14, 3), (8, 40, 15)],
+)
+def test_scale_downs_have_a_long_window(age, of_before, desired, behavior):
+    """Upstream's five minutes hold all of it, fifteen what serves it at full use, 1.1 times; never more than there is."""
+    old = [Recommendation(before(NOW, minutes(age)), of_before)]
+    found = {}
     for mode in ("calendar", "strict"):
-        state = state_of(milli=20, forecast=mode)
+        state = state_of(milli=20, forecast=mode, spec={"behavior": behavior} if behavior else None)
         state.recommendations.forget(KEY)
         state.recommendations.put(KEY, old)
-        desired[mode] = evaluate(state, KEY, NOW).desired
-    assert desired == {"calendar": 14, "strict": 3}
-    short = {"scaleDown": {"stabilizationWindowSeconds": 60}}
-    assert state_of(forecast="calendar", spec={"behavior": short}).specs[KEY].down.window == minutes(1)
+        found[mode] = evaluate(state, KEY, NOW).desired
+    assert found == {"calendar": desired, "strict": of_before if age < 5 else 3}
 
 
-@pytest.mark.parametrize("behavior", [None, {"scaleUp": {"stabilizationWindowSeconds": 0}}])
-def test_scale_downs_look_back_as_the_flag_says_where_more_does_not_pay(memory, behavior):
-    """With a score of what was held and never needed, the five minutes hold; a window that the HPA states does so always."""
-    spec = {"behavior": behavior} if behavior else {}
-    desired = {}
-    for held in (0.0, 100.0):
-        state = state_of(
-            msgspec.structs.replace(memory, patience=(0.0, held)), milli=20, forecast="calendar", spec=spec
-        )
-        assert state.forecasts.patient(KEY) == (not held)
-        desired[held] = down_window(state, state.specs[KEY])
-    assert desired == {0.0: minutes(10), 100.0: minutes(5)}
-    assert "forecast: scale-downs look back 5m0s: what 10m0s held was seldom needed" in score_lines(
-        state, KEY, NOW
-    )
-    stated = {"behavior": {"scaleDown": {"stabilizationWindowSeconds": 600}}}
-    state = state_of(msgspec.structs.replace(memory, patience=(0.0, 100.0)), forecast="calendar", spec=stated)
-    assert down_window(state, state.specs[KEY]) == minutes(10)
+def test_what_the_long_window_holds_is_still_remembered():
+    """A recommendation is overwritten once no window holds it: after five minutes without the long window."""
+    for mode, age, slot in (("calendar", 6, -1), ("calendar", 16, 0), ("strict", 6, 0), ("strict", 4, -1)):
+        state = state_of(milli=20, forecast=mode)
+        state.recommendations.forget(KEY)
+        state.recommendations.put(KEY, [Recommendation(before(NOW, minutes(age)), 14)])
+        assert evaluate(state, KEY, NOW).slot == slot
+
+
+@pytest.mark.parametrize("seconds_stated", [0, 60, 600])
+def test_a_window_that_the_hpa_states_is_the_only_one(seconds_stated):
+    """The long window stands in for nothing that a person has said."""
+    stated = {"behavior": {"scaleDown": {"stabilizationWindowSeconds": seconds_stated}}}
+    state = state_of(forecast="calendar", spec=stated)
+    assert not holds_longer(state, state.specs[KEY])
+    assert down_window(state.specs[KEY]) == seconds(seconds_stated)
+
+
+def test_scale_downs_have_no_long_window_where_it_does_not_pay(memory):
+    """With a score of what was held and never needed, or of too high a cost, upstream's five minutes are all."""
+    lines = {}
+    for score in ((0.0, 0.0, 0.0, 0.0), (0.0, 100.0, 0.0, 0.0), (50.0, 100.0, 400.0, 1000.0)):
+        state = state_of(msgspec.structs.replace(memory, long_window=score), milli=20, forecast="calendar")
+        state.recommendations.forget(KEY)
+        state.recommendations.put(KEY, [Recommendation(before(NOW, minutes(8)), 14)])
+        lines[score] = [line for line in score_lines(state, KEY, NOW) if "window" in line]
+        assert evaluate(state, KEY, NOW).stabilized == (3 if any(score) else 11)
+    assert list(lines.values()) == [
+        [],
+        ["forecast: scale-downs have no window of 15m0s: what it held was seldom needed"],
+        ["forecast: scale-downs have no window of 15m0s: what it held has cost more than the budget"],
+    ]
 
 
 def test_nodes_are_reported_before_pods(memory):
@@ -183,7 +201,7 @@ def test_explain_shows_the_score_and_what_comes(memory):
     [explainer] = ENTRY.explainers
     lines = [line for line in explainer.lines(core, "default/web", NOW, "") if line.startswith("forecast: ")]
     assert "forecast onsets came true" in lines[0]
-    assert "look back 5m0s" in lines[1], "an onset an hour needs nothing of what ten minutes hold"
+    assert "no window of 15m0s" in lines[1], "an onset an hour needs nothing of what fifteen minutes hold"
     assert "comes again every 1h0m0s" in lines[2]
     [first, *_] = ENTRY.outlook(core, NOW, hours(1))
     assert (first.subject, "pods are held" in first.text) == ("default/web", True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -236,7 +237,7 @@ def test_the_last_of_two_samples_of_a_pod_holds():
         hpas=[worlds.hpa()], pods=[worlds.pod("a")], scales=[worlds.scale()], usage={("default", "a"): 1}
     )
     twice = worlds.samples({("default", "a"): 5, ("default", "b"): 7})
-    twice = PodSamples(**{**vars(twice), "names": ("a", "a")})
+    twice = msgspec.structs.replace(twice, names=("a", "a"))
     state.samples.take([answer_of(twice, worlds.CPU, hpa=None, same_pods=False)], state.table)
     assert state.samples.sample_at(state.table.rows["default", "a"], ("cpu", "")).milli == 7
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 
+import msgspec
 import numpy as np
 import pytest
 from tests.horizontal import worlds
@@ -71,7 +71,7 @@ def test_samples_that_do_not_fit_together():
 
         async def pod_samples(namespace="", labels=""):
             found = await whole(namespace, labels)
-            return dataclasses.replace(found, timestamp_ns=np.zeros(1, np.int64))
+            return msgspec.structs.replace(found, timestamp_ns=np.zeros(1, np.int64))
 
         world.usage.pod_samples = pod_samples
         async with world.running():

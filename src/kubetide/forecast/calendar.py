@@ -4,7 +4,7 @@ Levels seldom repeat well enough to be worth anything; onsets do (jobs on the ho
 An onset at s is a load within half a minute of s of at least 1.25 times the mean of the ten minutes before, and not
 below their peak: noise rises above its own mean all the time, and what it teaches would hold pods at all hours. For each
 period the sizes of the last three onsets at the same phase are looked up, and the second largest is forecast: one
-onset alone foretells nothing, and one that was left out takes nothing away. Each period keeps a score of what it
+onset alone is no forecast, and one that was left out takes nothing away. Each period keeps a score of what it
 forecast and what came, and is believed only where enough of it came true; one that is not believed goes on being
 scored, so it comes back by itself.
 
@@ -13,7 +13,7 @@ All workloads are columns; a step is one pass over them. Rows are times, so that
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from kubetide.units.vectors import BoolVector, Int64Vector
 
 Float32Vector = NDArray[np.float32]
 Float32Matrix = NDArray[np.float32]
+_Number = TypeVar("_Number", bound=np.generic)
 
 RISE: Final = 1.25
 """An onset is a rise to at least so many times the level. It must stay below 1 / target of an HPA: behind a CPU limit
@@ -32,6 +33,9 @@ the load that is seen cannot rise further than that, and no onset would ever be 
 
 HIT: Final = 0.7
 """A forecast onset came true if it reached this share of what was forecast."""
+
+MARGIN: Final = 1.1
+"""Pods that are held for a load to come: so many times those that serve it at full use."""
 
 BELIEVED: Final = 0.4
 """A period is believed while more than this share of what it forecast came true."""
@@ -103,14 +107,10 @@ class Calendar:
         more = size - self._size
         if more <= 0:
             return
-
-        def wider(ring: NDArray[np.generic], fill: float) -> NDArray[np.generic]:
-            return np.concatenate([ring, np.full((len(ring), more), fill, ring.dtype)], axis=1)
-
-        self.means, self.peaks = wider(self.means, np.nan), wider(self.peaks, np.nan)  # type: ignore[assignment]
-        self.forecast, self.period_of = wider(self.forecast, 0), wider(self.period_of, 0)  # type: ignore[assignment]
-        self.onsets, self.hour_peaks = wider(self.onsets, 0), wider(self.hour_peaks, 0)  # type: ignore[assignment]
-        self.hits, self.trials = wider(self.hits, 0), wider(self.trials, 0)  # type: ignore[assignment]
+        self.means, self.peaks = _wider(self.means, more, np.nan), _wider(self.peaks, more, np.nan)
+        self.forecast, self.period_of = _wider(self.forecast, more, 0), _wider(self.period_of, more, 0)
+        self.onsets, self.hour_peaks = _wider(self.onsets, more, 0), _wider(self.hour_peaks, more, 0)
+        self.hits, self.trials = _wider(self.hits, more, 0), _wider(self.trials, more, 0)
         self._size = size
 
     def clear(self, slot: int) -> None:
@@ -148,7 +148,7 @@ class Calendar:
         self.means[index % self.recent], self.peaks[index % self.recent] = mean, peak
         self._note_hour(index, peak)
         self._note_onset(index - n.size - n.near, learns)
-        self._foretell(index + n.nodes_before)
+        self._forecast_at(index + n.nodes_before)
 
     def _note_hour(self, index: int, peak: Float32Vector) -> None:
         hour, begins = divmod(index, max(1, int(hours(1) // self.step)))
@@ -175,8 +175,8 @@ class Calendar:
             self.trials[number] += n.trial * tried
             self.hits[number] += n.trial * (tried & came & (size >= HIT * expected))
 
-    def _foretell(self, at: int) -> None:
-        """Write down what the periods that are believed foretell for a step to come."""
+    def _forecast_at(self, at: int) -> None:
+        """Write down what the believed periods forecast for a step to come."""
         level = self.level(self.index or 0)
         best = np.zeros(self._size, np.float32)
         by = np.zeros(self._size, np.int8)
@@ -187,7 +187,7 @@ class Calendar:
         self.forecast[at % self.recent], self.period_of[at % self.recent] = best, by
 
     def believed(self, number: int) -> BoolVector:
-        """Return (slots,) whether what a period foretells is believed."""
+        """Return (slots,) whether what a period forecasts is believed."""
         found: BoolVector = (self.hits[number] + 1.0) / (self.trials[number] + 2.0) > BELIEVED
         return found
 
@@ -300,7 +300,7 @@ class Calendar:
         return found
 
     def forecast_next(self, steps: int) -> Float32Matrix:
-        """Return (steps, slots) the onsets that periods that are believed foretell for the next steps, 0 for none."""
+        """Return (steps, slots) the onsets that the believed periods forecast for the next steps, 0 for none."""
         found = np.zeros((steps, self._size), np.float32)
         if self.index is None:
             return found
@@ -317,3 +317,7 @@ class Calendar:
     def instant_of(self, at: int) -> Instant:
         """Return when a step begins."""
         return Instant(at * self.step)
+
+
+def _wider(ring: NDArray[_Number], more: int, fill: float) -> NDArray[_Number]:
+    return np.concatenate([ring, np.full((len(ring), more), fill, ring.dtype)], axis=1)

@@ -34,7 +34,7 @@ class History(NamedTuple):
 
 
 class Forecaster(Protocol):
-    """Foretells the load of many workloads at once. The same history must give the same answer."""
+    """Forecasts the load of many workloads at once. The same history must give the same answer."""
 
     name: str
 

@@ -15,20 +15,17 @@ from typing import Final, Generic, TypeVar
 
 import numpy as np
 
-from kubetide.forecast.calendar import HALF_LIFE, HIT, Calendar, Float32Vector
+from kubetide.forecast.calendar import HALF_LIFE, HIT, MARGIN, Calendar, Float32Vector
 from kubetide.forecast.forecaster import Forecaster
 from kubetide.forecast.headroom import Headroom, HeadroomScore
+from kubetide.forecast.long_window import LongWindow
 from kubetide.forecast.memory import dumped, restore
-from kubetide.forecast.patience import Patience
-from kubetide.forecast.second_stage import SecondStage
-from kubetide.forecast.seen import NOTHING, Ahead, Came, ForecastMemory, Limit, Row, Score, Seen
+from kubetide.forecast.second_stage import SecondStage, larger
+from kubetide.forecast.seen import FIRST_CREDIT, NOTHING, Ahead, Came, ForecastMemory, Limit, Row, Score, Seen
 from kubetide.units.time import Duration, Instant, after, hours, minutes
 from kubetide.units.vectors import BoolVector, Int64Vector
 
 K = TypeVar("K", bound=Hashable)
-
-MARGIN: Final = 1.1
-"""Pods that are held for a forecast onset: so many times those that serve it at full use."""
 
 MOST_OF_DAY: Final = 2.0
 """What is forecast is at most so many times the highest load of the last day."""
@@ -41,9 +38,6 @@ OUTAGE_HOLD: Final = minutes(30)
 
 _OUTAGE_LEAST: Final = 1.0
 """Below so many pods at full use a fall to nothing is chance."""
-
-FIRST_CREDIT: Final = 60.0
-"""Pod-minutes that a workload may spend before it has earned any."""
 
 MOST_ROUNDS: Final = 4
 """So often more pods may leave the load at its limit; then it is not load that pods take away."""
@@ -65,7 +59,7 @@ class Forecasts(Generic[K]):
     ) -> None:
         self.budget = budget
         self.calendar = Calendar()
-        self.patience = Patience(self.calendar.size, self.calendar.step)
+        self.long_window = LongWindow(self.calendar.size, self.calendar.step, budget)
         self.second = (
             None if forecaster is None else SecondStage(forecaster, self.calendar.step, self.calendar.size)
         )
@@ -78,7 +72,7 @@ class Forecasts(Generic[K]):
         self._pods: tuple[list[float], list[int]] = ([], [])
         self._nodes: tuple[list[float], list[int]] = ([], [])
         self._cap: list[float] = []
-        self._patient: list[bool] = []
+        self._held_longer: list[bool] = []
         self._by_second: list[bool] = []
 
     def __contains__(self, key: K) -> bool:
@@ -106,7 +100,7 @@ class Forecasts(Generic[K]):
                     found[0][slot] = 0.0
             self.came.pop(key, None)
             self.calendar.clear(slot)
-            self.patience.score[:, slot] = 0
+            self.long_window.score[:, slot] = 0
             if self.second is not None:
                 self.second.clear(slot)
             if self.headroom is not None:
@@ -181,10 +175,15 @@ class Forecasts(Generic[K]):
         row = self._rows.get(key)
         return Limit() if row is None else row.limit
 
-    def patient(self, key: K) -> bool:
-        """Return whether scale-downs are to look back for longer: at first, and while that pays."""
+    def holds_longer(self, key: K) -> bool:
+        """Return whether the long window of scale-downs is used: at first, and while it pays."""
         slot = self._slots.get(key)
-        return slot is None or slot >= len(self._patient) or self._patient[slot]
+        return slot is None or slot >= len(self._held_longer) or self._held_longer[slot]
+
+    def long_window_pays(self, key: K) -> bool:
+        """Return whether what the long window holds is needed often enough, whatever it costs."""
+        slot = self._slots.get(key)
+        return slot is None or bool(self.long_window.pays[slot])
 
     def room(self, key: K) -> float | None:
         """Return the load that pods are to be there for by the learned headroom; None where that is not used."""
@@ -283,7 +282,7 @@ class Forecasts(Generic[K]):
             learns[slot] = row.learns_from <= scored
         for at in range(index, min(last, index + self.calendar.recent) + 1):
             self.calendar.advance(at, mean, peak, learns)
-            self.patience.advance(self.calendar, share)
+            self.long_window.advance(self.calendar, share)
             if self.second is not None:
                 self.second.advance(at, mean)
             if self.headroom is not None:
@@ -301,9 +300,9 @@ class Forecasts(Generic[K]):
         if self.second is not None:
             more, also = self.second.most(n.pods_before + 1), self.second.most(n.nodes_before)
             self._by_second = (np.maximum(more[0], also[0]) > np.maximum(pods[0], nodes[0])).tolist()
-            pods, nodes = _larger(pods, more), _larger(nodes, also)
+            pods, nodes = larger(pods, more), larger(nodes, also)
         self._pods, self._nodes = _lists(pods), _lists(nodes)
-        self._patient = self.patience.pays.tolist()
+        self._held_longer = self.long_window.used.tolist()
         self._cap = (MOST_OF_DAY * self.calendar.day_peak()).tolist()
 
     def _note_ended(self) -> None:
@@ -330,7 +329,7 @@ class Forecasts(Generic[K]):
             slot = self._free.pop() if self._free else len(self._slots)
             if slot >= self.calendar.size:
                 self.calendar.grow(2 * self.calendar.size)
-                self.patience.grow(self.calendar.size)
+                self.long_window.grow(self.calendar.size)
                 if self.second is not None:
                     self.second.grow(self.calendar.size)
                 if self.headroom is not None:
@@ -360,7 +359,7 @@ class Forecasts(Generic[K]):
             score=(row.score.hits, row.score.misses, row.score.pod_minutes),
             rounds=(row.rounds, row.grown),
             limit=(row.limit.reached, row.limit.hits, row.limit.trials),
-            patience=tuple(self.patience.score[:, slot].tolist()),
+            long_window=tuple(self.long_window.score[:, slot].tolist()),
             calendar=dumped(self.calendar, slot),
             second=None if self.second is None else self.second.dump(slot),
             headroom=None if self.headroom is None else self.headroom.dump(slot),
@@ -376,19 +375,13 @@ class Forecasts(Generic[K]):
         row.score = Score(*memory.score)
         row.rounds, row.grown = memory.rounds
         row.limit = Limit(*memory.limit)
-        self.patience.score[:, slot] = memory.patience
+        self.long_window.score[:, slot] = memory.long_window
         if memory.calendar is not None and restore(self.calendar, slot, memory.calendar):
             if self.second is not None and memory.second is not None:
                 self.second.restore(slot, memory.second)
             if self.headroom is not None and memory.headroom is not None:
                 self.headroom.restore(slot, memory.headroom)
             self._read()
-
-
-def _larger(
-    one: tuple[Float32Vector, Int64Vector], other: tuple[Float32Vector, Int64Vector]
-) -> tuple[Float32Vector, Int64Vector]:
-    return np.maximum(one[0], other[0]), np.where(other[0] > one[0], other[1], one[1])
 
 
 def _pods(load: float) -> int:

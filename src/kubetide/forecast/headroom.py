@@ -1,7 +1,7 @@
 """Headroom learned from one's own errors: how far above its own line a load has been by the time that new pods serve.
 
 The HPA's target is a fixed headroom: 70 % leaves the same room to a load that never moves as to one that doubles in a
-minute. Here a line through the last five minutes foretells each step; how far the peak five steps later was above it goes
+minute. Here a line through the last five minutes forecasts each step; how far the peak five steps later was above it goes
 into a histogram, and what 98 % of these errors did not exceed is the room that is left. The share of full use that pods
 end at stays within bounds around the HPA's target.
 

@@ -123,3 +123,10 @@ class SecondStage:
         self.history[:, slot] = np.frombuffer(memory.history, np.float32)
         self.predicted[:, slot] = np.frombuffer(memory.told, np.float32)
         self.used[slot] = memory.used
+
+
+def larger(
+    one: tuple[Float32Vector, Int64Vector], other: tuple[Float32Vector, Int64Vector]
+) -> tuple[Float32Vector, Int64Vector]:
+    """Return the larger of what two stages forecast for each slot, and the step that it is forecast for."""
+    return np.maximum(one[0], other[0]), np.where(other[0] > one[0], other[1], one[1])

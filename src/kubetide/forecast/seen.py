@@ -12,6 +12,9 @@ from kubetide.forecast.memory import CalendarMemory
 from kubetide.forecast.second_stage import SecondStageMemory
 from kubetide.units.time import Duration, Instant
 
+FIRST_CREDIT: Final = 60.0
+"""Pod-minutes that a workload may spend before it has earned any."""
+
 
 class Seen(NamedTuple):
     """What a tick has seen of a workload.
@@ -123,7 +126,7 @@ class ForecastMemory(msgspec.Struct, frozen=True, omit_defaults=True):
         rounds: How often more pods have left the load at the limit, and the pods that were asked for then.
         limit: The load when it reached the limit, 0 while it is below, and how often it was still as high when it
             left the limit, of how many times; both halve within two days.
-        patience: What was needed of what a longer look back of scale-downs held, and all of it.
+        long_window: The score of the long window of scale-downs.
     """
 
     step: int
@@ -137,7 +140,7 @@ class ForecastMemory(msgspec.Struct, frozen=True, omit_defaults=True):
     score: tuple[int, int, float]
     rounds: tuple[int, int] = (0, 0)
     limit: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    patience: tuple[float, float] = (0.0, 0.0)
+    long_window: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
     calendar: CalendarMemory | None = None
     second: SecondStageMemory | None = None
     headroom: HeadroomMemory | None = None

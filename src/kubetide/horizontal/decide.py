@@ -20,8 +20,8 @@ from __future__ import annotations
 
 from kubetide.horizontal.batch.decide_all import evaluate_all
 from kubetide.horizontal.decision import Commands, ScaleWrite, Verdict
-from kubetide.horizontal.rules.again import evaluate_again
 from kubetide.horizontal.rules.evaluate import evaluate
+from kubetide.horizontal.rules.unchanged import evaluate_unless_unchanged
 from kubetide.horizontal.state import State
 from kubetide.horizontal.status.absorb import absorb, absorbing
 from kubetide.objects.meta import Key
@@ -55,7 +55,7 @@ def deciding(state: State, now: Instant, *, columns_from: int = COLUMNS_FROM) ->
     if len(state.table.rows) >= columns_from and state.hpas:
         verdicts = yield from evaluate_all(state, now)
     else:
-        verdicts = tuple([evaluate_again(state, key, now) for key in state.hpas])
+        verdicts = tuple([evaluate_unless_unchanged(state, key, now) for key in state.hpas])
     return Commands(now, tuple(_write(state, verdict) for verdict in verdicts if verdict.rescale), verdicts)
 
 

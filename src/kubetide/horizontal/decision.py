@@ -23,7 +23,7 @@ class ScaleWrite(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
         namespace, name: The HPA that wants it.
         resource_version: The scale that the decision was made from; a precondition.
-        unready: What would be wanted without waiting for pods to be ready; None when nothing waits.
+        unready: What would be desired without waiting for pods to be ready; None when nothing waits.
         ready: Pods that were ready then.
         costs: Names of pods and the deletion costs that they get first.
     """
@@ -67,7 +67,7 @@ class Verdict(msgspec.Struct, eq=False):
     """All that was found out about one HPA in one tick, before anything is written.
 
     Attributes:
-        current: ``spec.replicas`` that was read; ``desired`` what is wanted.
+        current: ``spec.replicas`` that was read; ``desired`` what it is to be.
         rescale: Whether a write is needed; ``why`` is what its event says.
         notes: Conditions in the order they are set.
         events: Before the status is written; ``late_events`` after it.
@@ -83,9 +83,9 @@ class Verdict(msgspec.Struct, eq=False):
         stabilized: After stabilization, None when metrics were not asked.
         limit: Reason that ``ScalingLimited`` gives.
         fallback: Whether ``raw`` is what stands in for metrics that failed.
-        unpaused: What would be wanted without a pause; None when nothing was paused.
+        unpaused: What would be desired without a pause; None when nothing was paused.
         adjusted: What options of other packages made of the number: their names, and the number after each;
-            ``unadjusted`` is what would be wanted without them.
+            ``unadjusted`` is what would be desired without them.
         costs: Names of pods and the deletion costs that they are to get.
         load: In pods at full use, of HPAs with forecasts; None where no metric shows it.
         saturated: Whether CPU limits hide a part of it; ``rolling`` whether the target is being rolled out.
@@ -156,7 +156,7 @@ class Settlement(msgspec.Struct, eq=False):
         status: The new status; ``changes`` names the fields of it that differ.
         action, error_label: Labels of the reconciliation.
         withheld: Whether a change of the target was decided and, on purpose, not written.
-        wanted: Replicas that are wanted of the target from now on, also for the desired-replicas gauge;
+        desired: Replicas that the target is to have from now on, also for the desired-replicas gauge;
             None when the tick did not come to its end.
         held: Whether a change of nothing but measured values waits for its time to be written; ``status`` is
             the one that is there.
@@ -172,7 +172,7 @@ class Settlement(msgspec.Struct, eq=False):
     action: str = "none"
     error: str = ""
     error_label: str = "none"
-    wanted: int | None = None
+    desired: int | None = None
     normal_end: bool = True
     withheld: bool = False
     held: bool = False

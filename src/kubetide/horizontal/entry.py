@@ -11,8 +11,8 @@ from kubetide.forecast.headroom import NAME as HEADROOM
 from kubetide.horizontal.controller import HorizontalController
 from kubetide.horizontal.controller.roles import HORIZONTAL
 from kubetide.horizontal.core import HorizontalCore
+from kubetide.horizontal.explain.entry import EXPLAINING
 from kubetide.horizontal.explain.overview import OVERVIEW
-from kubetide.horizontal.explaining import EXPLAINING
 from kubetide.horizontal.options.forecasting import foreseen
 from kubetide.horizontal.options.named import named_options
 from kubetide.horizontal.series import HorizontalSeries, show_sources

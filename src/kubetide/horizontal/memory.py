@@ -8,6 +8,7 @@ tick, so they are held in columns; scale events are rare, so they are lists.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -23,7 +24,7 @@ UNUSED = -(1 << 63)
 _FIRST_ROWS, _FIRST_SLOTS = 16, 8
 
 
-class Recommendation(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Recommendation(NamedTuple):
     """A raw proposal and when it was made, ns."""
 
     at: int
@@ -143,18 +144,20 @@ class Recommendations:
 
     def of(self, key: Key) -> list[Recommendation]:
         """Return the recommendations of an HPA in slot order."""
+        return [Recommendation(*pair) for pair in self.pairs(key)]
+
+    def pairs(self, key: Key) -> Sequence[tuple[int, int]]:
+        """Return what ``of`` returns as plain pairs, which cost less."""
         row = self._rows.get(key)
         if row is None:
             return []
         used = int(self.count[row])
-        pairs = zip(self.at[:used, row].tolist(), self.replicas[:used, row].tolist(), strict=True)
-        return [Recommendation(at, replicas) for at, replicas in pairs]
+        return [*zip(self.at[:used, row].tolist(), self.replicas[:used, row].tolist(), strict=True)]
 
     def put(self, key: Key, recommendations: Sequence[Recommendation]) -> None:
         """Take over the recommendations of an HPA, in slot order."""
-        rows = np.array([self.row(key)], np.int64)
         for one in recommendations:
-            self.store(rows, np.array([-1]), one.at, np.array([one.replicas]))
+            self.store_one(key, -1, one.at, one.replicas)
 
     def forget(self, key: Key) -> None:
         """Drop the recommendations of an HPA."""
@@ -163,6 +166,17 @@ class Recommendations:
             self.at[:, row] = UNUSED
             self.count[row] = 0
             self._free.append(row)
+
+    def store_one(self, key: Key, slot: int, at: int, replicas: int) -> None:
+        """Store one recommendation of an HPA; slot -1 is a new one."""
+        row = self.row(key)
+        if slot < 0:
+            slot = int(self.count[row])
+            self.count[row] += 1
+            if slot >= len(self.at):
+                self._grow(slots=slot + _FIRST_SLOTS)
+        self.at[slot, row] = at
+        self.replicas[slot, row] = replicas
 
     def store(self, rows: Int64Vector, slots: Int64Vector, at: int, replicas: Int64Vector) -> None:
         """Store one recommendation a row, each row at most once; slot -1 is a new one."""

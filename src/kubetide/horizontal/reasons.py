@@ -53,9 +53,9 @@ VOCABULARY = Vocabulary(
         "Stabilized": "recent recommendations hold {proposed} at {held}",
         "StabilizedAtStart": "the replicas found at the start count as a recommendation and hold {proposed} at {held}",
         "Limited": "{held} is held at {desired} ({limit})",
-        "HeldUntilReady": "the change from {current} to {wanted} waits until the pods of the last scale-up are ready: {ready} of {current} are",
-        "Paused": "the change from {current} to {wanted} is paused by the annotation horizontal.kubetide.io/pause",
-        "AdjustedByOption": "the option horizontal.kubetide.io/{option} makes {desired} of {wanted}",
+        "HeldUntilReady": "the change from {current} to {desired} waits until the pods of the last scale-up are ready: {ready} of {current} are",
+        "Paused": "the change from {current} to {desired} is paused by the annotation horizontal.kubetide.io/pause",
+        "AdjustedByOption": "the option horizontal.kubetide.io/{option} makes {desired} of {proposed}",
         "BeyondSaturation": "the pods are at their CPU limits, which hide how much more is asked for: {proposed} replicas are proposed",
         "HeadroomLearned": "{proposed} replicas are proposed in the place of the target's: what this load's own past says may come before new pods serve",
         "Forecast": "{load} pods' worth of load are forecast for {at}, as an onset comes again every {period}: at least {pods:pod} until it is over",
@@ -65,7 +65,7 @@ VOCABULARY = Vocabulary(
         "EmptiestNodeFirst": "{pods:pod} on the nodes with the fewest pods are marked to go first",
         "IdlestFirst": "{pods:pod} that use least are marked to go first",
         "ScaleDownHeld": "the change from {current} to {proposed} holds: {why}",
-        "RescaleWanted": "{subject}: to be scaled from {current} to {desired}",
+        "RescalePlanned": "{subject}: to be scaled from {current} to {desired}",
         "RescaleAdvised": "{subject}: would be scaled from {current} to {desired}",
         "Rescaled": "{subject}: scaled from {current} to {desired}",
         "RescaleRefused": "{subject}: the change from {current} to {desired} was refused: {error}",
@@ -78,7 +78,7 @@ VOCABULARY = Vocabulary(
 )
 """What is done names its HPA; the reasons for it are read beside it."""
 
-WANTED = "wanted"
+PLANNED = "planned"
 """In the place of a settlement's action: the change was decided but not yet carried out."""
 
 
@@ -154,16 +154,16 @@ def reasons_of(settlement: Settlement, spec: Autoscaler, holds: Sequence[str] = 
                 "HeldUntilReady",
                 subject,
                 current=verdict.current,
-                wanted=verdict.unready,
+                desired=verdict.unready,
                 ready=verdict.ready,
             )
         )
-    wanted = verdict.unadjusted
+    proposed = verdict.unadjusted
     for option, number in verdict.adjusted:
-        reasons.append(say("AdjustedByOption", subject, option=option, desired=number, wanted=wanted))
-        wanted = number
+        reasons.append(say("AdjustedByOption", subject, option=option, desired=number, proposed=proposed))
+        proposed = number
     if verdict.unpaused is not None:
-        reasons.append(say("Paused", subject, current=verdict.current, wanted=verdict.unpaused))
+        reasons.append(say("Paused", subject, current=verdict.current, desired=verdict.unpaused))
     if verdict.costs:
         code = "EmptiestNodeFirst" if spec.options.emptiest_node_first else "IdlestFirst"
         reasons.append(say(code, subject, pods=len(verdict.costs)))
@@ -180,7 +180,7 @@ def _ending(settlement: Settlement, subject: str) -> Reason:
         return VOCABULARY.reason("RescaleAdvised", subject, **numbers)
     if settlement.action == "none":
         return VOCABULARY.reason("RescaleRefused", subject, error=settlement.error, **numbers)
-    code = "RescaleWanted" if settlement.action == WANTED else "Rescaled"
+    code = "RescalePlanned" if settlement.action == PLANNED else "Rescaled"
     return VOCABULARY.reason(code, subject, **numbers)
 
 

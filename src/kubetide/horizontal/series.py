@@ -27,7 +27,7 @@ class HorizontalSeries:
     def __init__(self, registry: Registry, controller: HorizontalController, clock: Clock) -> None:
         self._controller = controller
         self._clock = clock
-        self._wanted: dict[Key, int] = {}
+        self._desired: dict[Key, int] = {}
         self._reconciliations = registry.counter(
             f"{PREFIX}reconciliations_total",
             "HPAs that were looked at, by what was done and by the kind of error.",
@@ -47,7 +47,7 @@ class HorizontalSeries:
         self._number = registry.gauge(
             f"{PREFIX}num_horizontal_pod_autoscalers", "HPAs that the controller takes care of."
         )
-        self._desired = registry.gauge(
+        self._desired_replicas = registry.gauge(
             f"{PREFIX}desired_replicas",
             "Replicas that an HPA last wanted.",
             ("hpa_name", "namespace"),
@@ -94,8 +94,8 @@ class HorizontalSeries:
             ends[settlement.action, error] += 1
             for one in settlement.verdict.computations:
                 computed[one.action, one.error, one.metric_type] += 1
-            if settlement.wanted is not None:
-                self._wanted[key] = settlement.wanted
+            if settlement.desired is not None:
+                self._desired[key] = settlement.desired
         for labels, times in ends.items():
             self._reconciliations.add(times, *labels)
             self._durations.observe(took, *labels, times=times)
@@ -106,10 +106,10 @@ class HorizontalSeries:
         state = self._controller.state
         self._number.set(len(state.views))
         # Upstream keeps the series of HPAs that are gone; here they go with them.
-        self._wanted = {key: wanted for key, wanted in self._wanted.items() if key in state.views}
-        self._desired.clear()
-        for (namespace, name), wanted in self._wanted.items():
-            self._desired.set(wanted, name, namespace)
+        self._desired = {key: desired for key, desired in self._desired.items() if key in state.views}
+        self._desired_replicas.clear()
+        for (namespace, name), desired in self._desired.items():
+            self._desired_replicas.set(desired, name, namespace)
         self._collect_forecasts()
         self._failures.set(self._controller.health.failures)
         samples = state.samples

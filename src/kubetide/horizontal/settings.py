@@ -37,7 +37,7 @@ class Settings(msgspec.Struct, frozen=True):
         concurrent_syncs: Writes in flight at once.
         metrics_status_period: A status of which only what was measured has changed is written once in so long;
             0 writes every change, as upstream does.
-        forecast: What HPAs foretell that do not say so themselves: ``calendar``, ``strict``, or nothing where empty.
+        forecast: The forecast of HPAs that name none themselves: ``calendar``, ``strict``, or nothing where empty.
         forecaster: A second stage beside the calendar: ``headroom``, or the name of a plug-in; empty for none.
         forecast_budget: What pods for forecasts may cost in a day, as a share of those that the load asked for.
         options: Options of other packages, by the names of their entry points.

@@ -7,6 +7,7 @@ and samples are held in columns; the HPAs by key.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -23,7 +24,7 @@ from kubetide.horizontal.facts.specs import Autoscaler, read_spec
 from kubetide.horizontal.facts.values import Reply, taken_over
 from kubetide.horizontal.facts.views import HpaView, PodView, ScaleView, StatusView
 from kubetide.horizontal.memory import MemoryEntry, OptionMemory, Recommendations, ScaleEvents
-from kubetide.horizontal.metrics.types import Question, SampleKey
+from kubetide.horizontal.metrics.types import Metric, Question, SampleKey, Tally
 from kubetide.horizontal.options.emptiest_node import pods_by_node
 from kubetide.horizontal.settings import Settings
 from kubetide.objects.hpa import HpaStatus
@@ -95,11 +96,12 @@ class LastPass(msgspec.Struct, eq=False):
     quiet: BoolVector = msgspec.field(default_factory=lambda: np.zeros(0, np.bool_))
 
 
-class Still(msgspec.Struct, eq=False):
+class Unchanged(msgspec.Struct, eq=False):
     """A verdict that leaves the target as it is, and what it was made from.
 
     Attributes:
         settings, spec, scale: The very objects.
+        quick: What says that ``facts`` are equal without looking at them.
         facts: What else must be equal.
         settlement: What came of the verdict; None until it is known.
     """
@@ -108,8 +110,24 @@ class Still(msgspec.Struct, eq=False):
     settings: Settings
     spec: Autoscaler
     scale: ScaleView
+    quick: tuple[object, ...]
     facts: tuple[object, ...]
     settlement: Settlement | None = None
+
+
+class Steady(NamedTuple):
+    """What the pods of an HPA came to for a metric while all of them counted in full, and none was young.
+
+    Attributes:
+        metric, settings, rows: The very objects.
+        changes: The table's count.
+    """
+
+    metric: Metric
+    settings: Settings
+    rows: Int64Vector
+    changes: int
+    tally: Tally
 
 
 class State:
@@ -138,8 +156,10 @@ class State:
         self.written: dict[Key, int] = {}
         """When each status was last written, ns; only with ``Settings.metrics_status_period``."""
         self.last_pass: LastPass | None = None
-        self.still: dict[Key, Still] = {}
+        self.unchanged: dict[Key, Unchanged] = {}
         """Verdicts that may come out again (``rules.again``)."""
+        self.steady: dict[Key, dict[SampleKey, Steady]] = {}
+        """Tallies of which only the usage may differ while pods are the same (``rules.tally``)."""
         self._by_node: Mapping[str, int] | None = None
         self._order: tuple[Key, ...] | None = ()
         self._columns: HpaColumns | None = None
@@ -231,7 +251,8 @@ class State:
             self.events,
             self.options,
             self.written,
-            self.still,
+            self.unchanged,
+            self.steady,
         ):
             known.pop(key, None)
         self.recommendations.forget(key)

@@ -11,6 +11,7 @@ import msgspec
 from kubetide.acting import EventWriter, in_turns
 from kubetide.explain.records import Record, Recorder
 from kubetide.horizontal.controller.act import Actor, Ending
+from kubetide.horizontal.controller.figures import HpaFigures
 from kubetide.horizontal.controller.gather import Gatherer
 from kubetide.horizontal.controller.left_alone import NoOthers, OwnChanges
 from kubetide.horizontal.controller.past import PastChanges
@@ -29,7 +30,6 @@ from kubetide.horizontal.decide import absorbing, deciding
 from kubetide.horizontal.decision import Commands, Result, ScaleOutcome
 from kubetide.horizontal.explain.changes import ChangedReasons
 from kubetide.horizontal.facts.views import view_of_pod
-from kubetide.horizontal.figures import HpaFigures
 from kubetide.horizontal.options.forecasting import intents, of_targets
 from kubetide.horizontal.settings import Settings
 from kubetide.horizontal.state import Delta, State
@@ -228,14 +228,14 @@ class HorizontalController(BaseLoop):
                 self._board.withdraw(known[0], LOOP)
         self._announce_forecasts(now)
         for settlement in result.settlements:
-            if settlement.wanted is None:
+            if settlement.desired is None:
                 continue
             key = settlement.verdict.key
             spec = self._state.specs[key]
             known = self._announced.get(key)
             if (
                 known is not None
-                and known[1] == settlement.wanted
+                and known[1] == settlement.desired
                 and known[0].name == spec.target
                 and known[0].kind == spec.kind
             ):
@@ -243,8 +243,8 @@ class HorizontalController(BaseLoop):
             workload = Workload(namespace=key[0], kind=spec.kind, name=spec.target)
             if known is not None and known[0] != workload:
                 self._board.withdraw(known[0], LOOP)
-            self._announced[key] = workload, settlement.wanted
-            self._board.announce(Intent(workload=workload, replicas=settlement.wanted, due=now, source=LOOP))
+            self._announced[key] = workload, settlement.desired
+            self._board.announce(Intent(workload=workload, replicas=settlement.desired, due=now, source=LOOP))
 
     def _announce_forecasts(self, now: Instant) -> None:
         """Announce forecasts on the board: nodes take longer to come than pods."""

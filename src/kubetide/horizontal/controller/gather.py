@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from kubetide.acting import both, in_parallel, pieces_in_turns
+from kubetide.acting import both, in_parallel
 from kubetide.horizontal.controller.past import PastChanges
 from kubetide.horizontal.controller.sources import GuardedSource
 from kubetide.horizontal.controller.targets import Targets, view_of_workload
@@ -23,6 +23,8 @@ from kubetide.objects.pod import Pod
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import MetricsError
 from kubetide.ports.metrics import MetricSource
+from kubetide.units.steps import is_pause
+from kubetide.units.time import ZERO
 from kubetide.watching import Feed, Informer
 
 T_co = TypeVar("T_co", covariant=True)
@@ -73,6 +75,7 @@ class Gatherer:
         self._guard = GuardedSource("resource metrics", clock)
         self._holds = holds
         self._workloads: dict[Key, tuple[Autoscaler, object]] = {}
+        self._sampling: tuple[Mapping[Key, Autoscaler], Sequence[SampleKey]] | None = None
         self._sampled: tuple[Sequence[str], Sequence[str]] | None = None
         self._suspect: dict[Key, None] = {}
 
@@ -86,7 +89,7 @@ class Gatherer:
         self._hpas.start_anew(hpas)
         self._pods = pods
         self._workloads.clear()
-        self._sampled = None
+        self._sampling = self._sampled = None
         self._suspect = {}
 
     def suspect(self, key: Key) -> None:
@@ -97,12 +100,10 @@ class Gatherer:
         """Return what has changed since the state was last given a delta."""
         hpas, gone_hpas, statuses = await self._take_hpas(state)
         pods, gone_pods = await self._take_pods()
-        specs = dict(state.specs)
-        for key in gone_hpas:
-            specs.pop(key, None)
-        async for views in pieces_in_turns(hpas, self._clock):
-            for view in views:
-                specs[view.namespace, view.name] = read_spec(view, state.settings)
+        specs: Mapping[Key, Autoscaler] = state.specs
+        if hpas or gone_hpas:
+            specs = await self._new_specs(state, hpas, gone_hpas)
+            self._sampling = None
         scales = await self._read_scales(state, specs)
         answers, values = await self._measure(state, specs, scales)
         memory = () if self._past is None else await self._past.memory(state, specs, scales)
@@ -119,6 +120,19 @@ class Gatherer:
             memory=memory,
         )
 
+    async def _new_specs(
+        self, state: State, hpas: Sequence[HpaView], gone: Sequence[Key]
+    ) -> Mapping[Key, Autoscaler]:
+        """Return the specs as they are with what has changed."""
+        specs = dict(state.specs)
+        for key in gone:
+            specs.pop(key, None)
+        for number, view in enumerate(hpas):
+            specs[view.namespace, view.name] = read_spec(view, state.settings)
+            if is_pause(number):
+                await self._clock.sleep(ZERO)
+        return specs
+
     # ── objects ──
 
     async def _take_hpas(self, state: State) -> tuple[list[HpaView], list[Key], list[StatusView]]:
@@ -126,18 +140,19 @@ class Gatherer:
         gone: list[Key] = []
         found = {key: hpa.status for key in self._suspect if (hpa := self._hpas.latest(key)) is not None}
         self._suspect = {}
-        async for changed in pieces_in_turns(sorted(self._hpas.drain().items()), self._clock):
-            for key, hpa in changed:
-                if hpa is None:
-                    found.pop(key, None)
-                    self._workloads.pop(key, None)
-                    if key in state.views:
-                        gone.append(key)
-                    continue
+        for number, (key, hpa) in enumerate(sorted(self._hpas.drain().items())):
+            if hpa is None:
+                found.pop(key, None)
+                self._workloads.pop(key, None)
+                if key in state.views:
+                    gone.append(key)
+            else:
                 found[key] = hpa.status
                 view = view_of_hpa(hpa)
                 if state.views.get(key) != view:
                     hpas.append(view)
+            if is_pause(number):
+                await self._clock.sleep(ZERO)
         statuses = [
             StatusView(*key, status)
             for key, status in sorted(found.items())
@@ -149,14 +164,15 @@ class Gatherer:
         pods: list[PodView] = []
         gone: list[Key] = []
         changed = self._pods.drain()
-        async for keys in pieces_in_turns(sorted(changed), self._clock):
-            for key in keys:
-                pod = changed[key]
-                if pod is None:
-                    gone.append(key)
-                else:
-                    # A cluster of the same process gives whole pods.
-                    pods.append(pod if isinstance(pod, PodView) else view_of_pod(pod))
+        for number, key in enumerate(sorted(changed)):
+            pod = changed[key]
+            if pod is None:
+                gone.append(key)
+            else:
+                # A cluster of the same process gives whole pods.
+                pods.append(pod if isinstance(pod, PodView) else view_of_pod(pod))
+            if is_pause(number):
+                await self._clock.sleep(ZERO)
         return pods, gone
 
     # ── scales ──
@@ -165,23 +181,23 @@ class Gatherer:
         """Return the scale of every target: from a cache where there is one, else by asking."""
         scales: dict[Key, ScaleView] = {}
         to_ask: list[Autoscaler] = []
-        async for keys in pieces_in_turns(sorted(specs), self._clock):
-            for key in keys:
-                spec = specs[key]
-                workload: Any = self._targets.cached(spec)
-                if workload is None:
-                    to_ask.append(spec)
-                    continue
-                known = self._workloads.get(key)
-                if known is not None and known[0] is spec and known[1] is workload and key in state.scales:
-                    scales[key] = state.scales[key]
-                    continue
+        for number, (key, spec) in enumerate(sorted(specs.items(), key=_first)):
+            workload: Any = self._targets.cached(spec)
+            known = self._workloads.get(key)
+            if workload is None:
+                to_ask.append(spec)
+            elif known is not None and known[0] is spec and known[1] is workload and key in state.scales:
+                scales[key] = state.scales[key]
+            else:
                 scales[key] = view_of_workload(spec, workload)
                 self._workloads[key] = (spec, workload)
-        await self._targets.learn(to_ask)
-        limit = state.settings.concurrent_syncs
-        for scale in await in_parallel(to_ask, self._targets.read, limit=limit):
-            scales[scale.namespace, scale.name] = scale
+            if is_pause(number):
+                await self._clock.sleep(ZERO)
+        if to_ask:
+            await self._targets.learn(to_ask)
+            limit = state.settings.concurrent_syncs
+            for scale in await in_parallel(to_ask, self._targets.read, limit=limit):
+                scales[scale.namespace, scale.name] = scale
         return {key: self._targets.with_owners(specs[key], scale) for key, scale in scales.items()}
 
     # ── samples ──
@@ -190,11 +206,16 @@ class Gatherer:
         self, state: State, specs: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView]
     ) -> list[Answer]:
         """Ask once for the whole cluster; where that fails, once for each namespace."""
-        wanted = {key: spec for key, spec in sorted(specs.items()) if any(m.resource for m in spec.metrics)}
+        if self._sampling is None:
+            asking = {
+                key: spec for key, spec in sorted(specs.items()) if any(m.resource for m in spec.metrics)
+            }
+            self._sampling = asking, _sample_keys(asking.values())
+        wanted, keys = self._sampling
         if not wanted:
             return []
         try:
-            return [await self._guard.ask(lambda: self._all_samples(wanted.values()))]
+            return [await self._guard.ask(lambda: self._all_samples(keys))]
         except MetricsError:
             self._sampled = None
         return await self._read_samples_by_namespace(wanted, scales, state.settings.concurrent_syncs)
@@ -210,11 +231,11 @@ class Gatherer:
         values = self._values.read(questions, limit=state.settings.concurrent_syncs)
         return await both(samples, values)
 
-    async def _all_samples(self, specs: Iterable[Autoscaler]) -> Answer:
+    async def _all_samples(self, keys: Sequence[SampleKey]) -> Answer:
         samples = checked(await self._metrics.pod_samples())
         last = self._sampled
         same = last is not None and last[0] is samples.namespaces and last[1] is samples.names
-        answer = answer_of(samples, _sample_keys(specs), hpa=None, same_pods=same)
+        answer = answer_of(samples, keys, hpa=None, same_pods=same)
         self._sampled = (samples.namespaces, samples.names)
         return answer
 
@@ -251,3 +272,7 @@ class Gatherer:
 
 def _sample_keys(specs: Iterable[Autoscaler]) -> list[SampleKey]:
     return sorted({m.sample_key for spec in specs for m in spec.metrics if m.resource})
+
+
+def _first(item: tuple[Key, Autoscaler]) -> Key:
+    return item[0]

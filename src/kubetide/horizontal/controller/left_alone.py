@@ -49,6 +49,8 @@ class OwnChanges:
     def drain(self) -> dict[Key, HorizontalPodAutoscaler | None]:
         """Return each changed object, None for one that is gone or is left alone from now on."""
         drained = self._feed.drain()
+        if not (drained or self._unknown or self._left or self._owners.left_alone()):
+            return {}
         self._unknown = frozenset(
             key for key in (*self._unknown, *drained) if key in self._objects and not self._owners.knows(key)
         )

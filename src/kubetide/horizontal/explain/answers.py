@@ -25,8 +25,8 @@ from kubetide.horizontal.metrics.types import Known, Metric, MetricFailure, Prop
 from kubetide.horizontal.options.flapping import FlapReport, flap_report
 from kubetide.horizontal.reasons import (
     CLASS_WORDS,
+    PLANNED,
     VOCABULARY,
-    WANTED,
     reasons_of,
 )
 from kubetide.horizontal.rules.evaluate import evaluate
@@ -159,7 +159,7 @@ def explain(state: State, key: Key, now: Instant) -> HpaExplanation:
         changes=(),
         events=(),
         late_events=(),
-        action=WANTED if verdict.rescale else "none",
+        action=PLANNED if verdict.rescale else "none",
         error=verdict.error,
     )
     return HpaExplanation(

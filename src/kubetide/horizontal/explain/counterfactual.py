@@ -14,7 +14,8 @@ from kubetide.horizontal.decision import Verdict
 from kubetide.horizontal.facts.specs import Autoscaler
 from kubetide.horizontal.metrics.registry import propose
 from kubetide.horizontal.metrics.types import Proposal, Tolerance
-from kubetide.horizontal.rules.evaluate import limit_of, stabilized_of
+from kubetide.horizontal.rules.evaluate import limit_of
+from kubetide.horizontal.rules.windows import stabilized_of
 from kubetide.horizontal.state import State
 from kubetide.units.time import Instant
 

@@ -25,7 +25,7 @@ def _tables(core: HorizontalCore, now: Instant) -> tuple[Table, ...]:
                 limited_by(found),
             )
         )
-    columns = ("hpa", "target", "current", "wanted", "min", "max", "limited by")
+    columns = ("hpa", "target", "current", "desired", "min", "max", "limited by")
     return (Table("hpas", columns, tuple(rows)),)
 
 

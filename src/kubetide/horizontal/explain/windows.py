@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import msgspec
 
+from kubetide.forecast.long_window import LONG
 from kubetide.horizontal.decision import Verdict
 from kubetide.horizontal.facts.specs import Autoscaler
 from kubetide.horizontal.memory import Recommendation
-from kubetide.horizontal.options.forecasting import down_window
+from kubetide.horizontal.rules.windows import down_window, full_share, holds_longer
 from kubetide.horizontal.state import State
 from kubetide.units.time import Duration, Instant, format_duration, format_rfc3339
 
@@ -60,14 +61,21 @@ def windows_of(state: State, spec: Autoscaler, verdict: Verdict, now: Instant) -
         ]
         return Window(text, _in_runs(inside, period))
 
+    longer: tuple[Window, ...] = ()
+    if holds_longer(state, spec):
+        text = f"long scale-down window {format_duration(LONG)}: {full_share(spec):.2f} of the highest recommendation holds"
+        longer = (window(text, LONG, edge=True),)
+    down = down_window(spec)
     if spec.up is None or spec.down is None:
-        flag = down_window(state, spec)
-        text = f"scale-down window {format_duration(flag)} (the flag's): the highest recommendation holds"
-        return (window(text, flag, edge=True),)
-    up, down = spec.up.window, down_window(state, spec)
+        text = f"scale-down window {format_duration(down)} (the flag's): the highest recommendation holds"
+        return (window(text, down, edge=True), *longer)
     return (
-        window(f"scale-up window {format_duration(up)}: the lowest recommendation holds", up),
+        window(
+            f"scale-up window {format_duration(spec.up.window)}: the lowest recommendation holds",
+            spec.up.window,
+        ),
         window(f"scale-down window {format_duration(down)}: the highest recommendation holds", down),
+        *longer,
     )
 
 

@@ -90,7 +90,7 @@ def answer_of(samples: PodSamples, keys: Sequence[SampleKey], *, hpa: Key | None
     return Answer(
         hpa=hpa,
         pods=None if same_pods else (samples.namespaces, samples.names),
-        times=_one_if_equal(np.maximum(samples.timestamp_ns, YEAR_ONE)),
+        times=np.maximum(_one_if_equal(samples.timestamp_ns), YEAR_ONE),
         windows=_one_if_equal(samples.window_ns),
         columns=tuple(_column(samples, key) for key in keys),
     )
@@ -157,6 +157,10 @@ class SampleTable:
         self.windows: Int64Vector = np.zeros(0, np.int64)
         self.milli: dict[SampleKey, Int64Vector] = {}
         self.has: dict[SampleKey, BoolVector] = {}
+        self.version = 0
+        """Changes with everything but the times and windows of samples."""
+        self._last: tuple[SampleColumn, ...] | None = None
+        """Of the last answer, where that was one for the whole cluster."""
         self._pods: tuple[Sequence[str], Sequence[str]] = ((), ())
         self._rows: Int64Vector = np.zeros(0, np.int64)
         self._known: Int64Vector | None = None
@@ -165,6 +169,11 @@ class SampleTable:
     def take(self, answers: Sequence[Answer], table: PodTable) -> None:
         """Put this tick's answers in place of the last tick's."""
         size = table.capacity
+        if len(self.seen) == size and self._are_as_before(answers, table):
+            self._lay_times(answers[0], self._rows, self._known)
+            return
+        self.version += 1
+        self._last = answers[0].columns if len(answers) == 1 and _is_whole(answers[0]) else None
         if len(self.seen) != size:
             self.seen = np.zeros(size, np.bool_)
             self.times, self.windows = np.zeros(size, np.int64), np.zeros(size, np.int64)
@@ -178,6 +187,24 @@ class SampleTable:
                 self._take_cluster(answer, table)
             else:
                 self._take_own(answer.hpa, answer, table)
+
+    def _are_as_before(self, answers: Sequence[Answer], table: PodTable) -> bool:
+        """Return whether it is one answer about the same pods, which says the same of them as the last."""
+        if self._last is None or len(answers) != 1 or not _is_whole(answers[0]):
+            return False
+        answer, last = answers[0], self._last
+        if answer.pods is not None or self._rows_version != self._version_in(table):
+            return False
+        return len(answer.columns) == len(last) and all(
+            one.key == other.key
+            and one.missing == other.missing
+            and len(one.milli) == len(other.milli)
+            and not np.count_nonzero(one.milli != other.milli)
+            for one, other in zip(answer.columns, last, strict=True)
+        )
+
+    def _version_in(self, table: PodTable) -> tuple[int, int]:
+        return table.version, 0 if self._only is None else table.members.version
 
     def error_of(self, hpa: Key) -> str | None:
         """Return why the HPA has no samples, or None."""
@@ -216,7 +243,7 @@ class SampleTable:
             return
         if answer.pods is not None:
             self.remember_pods(answer.pods)
-        version = table.version, 0 if self._only is None else table.members.version
+        version = self._version_in(table)
         if self._rows_version != version:
             only, pods = self._only, self._pods
             rows = table.rows.of(*pods) if only is None else table.rows_in(only, *pods)
@@ -242,10 +269,8 @@ class SampleTable:
     def _lay(self, answer: Answer, rows: Int64Vector, known: Int64Vector | None) -> None:
         """Write an answer into the columns; ``known`` are the samples of known pods, None for all."""
         size = len(self.seen)
-        target = rows if known is None else rows[known]
+        target = self._lay_times(answer, rows, known)
         self.seen[target] = True
-        self.times[target] = _pick(answer.times, known)
-        self.windows[target] = _pick(answer.windows, known)
         for column in answer.columns:
             key = column.key
             if key not in self.milli:
@@ -256,6 +281,18 @@ class SampleTable:
             if column.missing:
                 lacking = rows[column.missing]
                 self.has[key][lacking[lacking >= 0]] = False
+
+    def _lay_times(self, answer: Answer, rows: Int64Vector, known: Int64Vector | None) -> Int64Vector:
+        """Write the times of an answer, and return the rows that it is about."""
+        target = rows if known is None else rows[known]
+        self.times[target] = _pick(answer.times, known)
+        self.windows[target] = _pick(answer.windows, known)
+        return target
+
+
+def _is_whole(answer: Answer) -> bool:
+    """Return whether it is about the pods of the whole cluster."""
+    return answer.hpa is None and not answer.error
 
 
 def _pick(values: Int64Vector, known: Int64Vector | None) -> Int64Vector:

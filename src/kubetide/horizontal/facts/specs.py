@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from kubetide.forecast.patience import LONG
+from kubetide.forecast.long_window import LONG
 from kubetide.horizontal.facts.views import HpaView
 from kubetide.horizontal.metrics.registry import read_metric
 from kubetide.horizontal.metrics.types import Metric, Tolerance
@@ -66,7 +66,7 @@ class Autoscaler(msgspec.Struct, frozen=True):
         external: Whether a metric reads something else than the target's own pods.
         options: What its annotations ask for beyond upstream, and flags that stand for them.
         window: Of scale-downs where there is no behaviour.
-        shorter: That of scale-downs while a longer look back does not pay; None where the window is as it was said.
+        may_hold_longer: Whether scale-downs have a long window besides, while that pays.
         plain: Whether it is decided by samples of its pods alone, without options.
     """
 
@@ -84,7 +84,7 @@ class Autoscaler(msgspec.Struct, frozen=True):
     external: bool
     options: Options = NO_OPTIONS
     window: Duration = _WINDOW
-    shorter: Duration | None = None
+    may_hold_longer: bool = False
     plain: bool = False
 
     @property
@@ -99,13 +99,10 @@ def read_spec(view: HpaView, settings: Settings) -> Autoscaler:
     metrics = spec.metrics or _DEFAULT_METRICS
     behavior = spec.behavior
     options = _with_flags(read_options(view.annotations, settings.options), settings)
-    said, shorter = settings.downscale_stabilization, None
-    if options.forecast == CALENDAR and said < LONG:
-        # Nodes come and go slower than pods: what is given back too early is bought again.
-        settings = msgspec.structs.replace(settings, downscale_stabilization=LONG)
-        down = None if behavior is None else behavior.scale_down
-        if down is None or down.stabilization_window_seconds is None:
-            shorter = said
+    down = None if behavior is None else behavior.scale_down
+    stated = down is not None and down.stabilization_window_seconds is not None
+    # Nodes come and go slower than pods: what is given back too early is bought again.
+    longer = options.forecast == CALENDAR and settings.downscale_stabilization < LONG and not stated
     read = tuple(read_metric(metric, view.namespace) for metric in metrics)
     return Autoscaler(
         key=(view.namespace, view.name),
@@ -122,7 +119,7 @@ def read_spec(view: HpaView, settings: Settings) -> Autoscaler:
         external=any(metric.type in {"Object", "External"} for metric in metrics),
         options=options,
         window=settings.downscale_stabilization,
-        shorter=shorter,
+        may_hold_longer=longer,
         plain=not options.any and all(metric.resource and not metric.problem for metric in read),
     )
 

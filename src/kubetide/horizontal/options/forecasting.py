@@ -2,7 +2,7 @@
 
 The HPA's own number stays as it is; the forecast only adds: what is decided is the larger of both. With ``calendar``
 two more things change, both upwards: a load behind a CPU limit counts 1.25 times, as nobody sees how much more there
-would be, and scale-downs look back ten minutes where the HPA states no window and that pays. ``strict`` leaves these out.
+would be, and scale-downs have a long window besides (``rules.windows``). ``strict`` leaves these out.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from kubetide.forecast.headroom import LEAST_PODS, LEAST_STEPS, HeadroomScore, within
-from kubetide.forecast.patience import LONG
+from kubetide.forecast.long_window import LONG
 from kubetide.forecast.seen import NOTHING, Ahead, Seen
 from kubetide.horizontal.decision import Grounds, Verdict
 from kubetide.horizontal.facts.specs import Autoscaler
@@ -106,13 +106,6 @@ def _is_saturated(state: State, spec: Autoscaler, scale: ScaleView, metric: Metr
         return False
     least = min(limit for limit in limits if limit is not None)
     return known.matched_usage / known.matched >= SATURATED * least
-
-
-def down_window(state: State, spec: Autoscaler) -> Duration:
-    """Return how far scale-downs look back: for longer than was said where a forecast is asked for and that pays."""
-    if spec.shorter is not None and not state.forecasts.patient(spec.key):
-        return spec.shorter
-    return spec.window if spec.down is None else spec.down.window
 
 
 def beyond_saturation(state: State, spec: Autoscaler, load: Load, best: int) -> int:
@@ -256,10 +249,11 @@ def score_lines(state: State, key: Key, now: Instant) -> list[str]:
             f"forecast: a load at the CPU limit counts as it is: only {limit.hits:.1f} of {limit.trials:.1f} times was it still as "
             "high when the pods had caught up"
         )
-    if asked is not None and asked.shorter is not None and not state.forecasts.patient(key):
-        lines.append(
-            f"forecast: scale-downs look back {format_duration(asked.shorter)}: what {format_duration(LONG)} held was seldom needed"
+    if asked is not None and asked.may_hold_longer and not state.forecasts.holds_longer(key):
+        why = (
+            "has cost more than the budget" if state.forecasts.long_window_pays(key) else "was seldom needed"
         )
+        lines.append(f"forecast: scale-downs have no window of {format_duration(LONG)}: what it held {why}")
     learned = state.forecasts.headroom_score(key)
     if learned is not None:
         lines.append(f"forecast: {_of_headroom(learned)}")

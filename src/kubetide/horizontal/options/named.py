@@ -20,7 +20,7 @@ class Situation(NamedTuple):
     Attributes:
         key: Namespace and name of the HPA.
         current: ``spec.replicas`` of its target.
-        desired: What is wanted so far.
+        desired: What is desired so far.
         minimum, maximum: Its bounds.
         now: The time of the tick.
     """

@@ -11,14 +11,13 @@ from kubetide.forecast.seen import NOTHING, Ahead
 from kubetide.horizontal.decision import Verdict
 from kubetide.horizontal.facts.specs import Autoscaler
 from kubetide.horizontal.facts.views import ScaleView
-from kubetide.horizontal.memory import OptionMemory, Recommendation, ScaleEvents
+from kubetide.horizontal.memory import OptionMemory, ScaleEvents
 from kubetide.horizontal.metrics.types import Tally
 from kubetide.horizontal.options.cadence import is_due
 from kubetide.horizontal.options.deletion_cost import costs_of_idlest
 from kubetide.horizontal.options.emptiest_node import costs_of_emptiest
 from kubetide.horizontal.options.forecasting import (
     beyond_saturation,
-    down_window,
     is_rolling,
     load_of,
     raised,
@@ -31,7 +30,7 @@ from kubetide.horizontal.options.until_ready import held_until_ready
 from kubetide.horizontal.rules.known import pods_of, samples_of
 from kubetide.horizontal.rules.limits import Limited, limit_by_rules, limit_plainly
 from kubetide.horizontal.rules.measured import Measured, Problem, Proposed, measure, proposed_by
-from kubetide.horizontal.rules.stabilization import Stabilized, stabilize, stabilize_both_ways
+from kubetide.horizontal.rules.windows import stabilized_of
 from kubetide.horizontal.state import State
 from kubetide.horizontal.status import conditions as say
 from kubetide.horizontal.status import events
@@ -146,10 +145,12 @@ def evaluate(state: State, key: Key, now: Instant) -> Verdict:
 
 def _warnings(spec: Autoscaler, measured: Measured | None) -> tuple[events.EventNote, ...]:
     """Return the events of annotations that cannot be read, and of metrics that failed."""
+    failures = measured.failures if measured else ()
+    if not (failures or spec.options.problems):
+        return ()
     annotations = [
         events.EventNote(events.WARNING, "InvalidAnnotation", problem) for problem in spec.options.problems
     ]
-    failures = measured.failures if measured else ()
     return (*annotations, *(events.EventNote(events.WARNING, one.reason, one.text) for one in failures))
 
 
@@ -369,15 +370,6 @@ def able_of(spec: Autoscaler, proposal: int, current: int, *, held: int) -> say.
     if spec.up is not None and proposal >= current:
         return say.SCALE_UP_STABILIZED
     return say.SCALE_DOWN_STABILIZED
-
-
-def stabilized_of(spec: Autoscaler, state: State, proposal: int, current: int, now: Instant) -> Stabilized:
-    """Hold a proposal back by what is remembered; at first that is the number of replicas found."""
-    remembered = state.recommendations.of(spec.key) or [Recommendation(now, current)]
-    window = down_window(state, spec)
-    if spec.up is None or spec.down is None:
-        return stabilize(remembered, proposal, window=window, now=now)
-    return stabilize_both_ways(remembered, proposal, current, up=spec.up.window, down=window, now=now)
 
 
 def limit_of(spec: Autoscaler, state: State, held: int, current: int, now: Instant) -> Limited:

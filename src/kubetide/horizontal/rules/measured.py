@@ -70,17 +70,14 @@ class Measured(NamedTuple):
         known: What is known of each.
         statuses: Entries of ``status.currentMetrics``.
         computations: For the loop's own metrics.
+        failures: Those of the proposals that propose nothing.
     """
 
     proposals: Sequence[Proposal | MetricFailure]
     known: Sequence[Known]
     statuses: tuple[MetricStatus, ...]
     computations: tuple[Computation, ...]
-
-    @property
-    def failures(self) -> list[MetricFailure]:
-        """Those that propose nothing."""
-        return [one for one in self.proposals if isinstance(one, MetricFailure)]
+    failures: Sequence[MetricFailure]
 
     @property
     def error(self) -> str:
@@ -121,17 +118,18 @@ def measure(state: State, spec: Autoscaler, scale: ScaleView, now: Instant) -> M
     """Return the proposal or failure of each metric of the HPA."""
     before = state.statuses[spec.key].current_replicas
     known = [known_of(state, spec, metric, scale, now) for metric in spec.metrics]
-    proposals, statuses, computations = [], [], []
+    proposals, statuses, computations, failures = [], [], [], list[MetricFailure]()
     for metric, seen in zip(spec.metrics, known, strict=True):
         found = propose(metric, seen, scale.spec_replicas, spec.tolerance)
         proposals.append(found)
         if isinstance(found, MetricFailure):
+            failures.append(found)
             statuses.append(_NO_STATUS)
             computations.append(Computation(metric.type, "none", found.error_label))
         else:
             statuses.append(found.status)
             computations.append(computation(metric.type, action_of(before, found.replicas)))
-    return Measured(proposals, known, tuple(statuses), tuple(computations))
+    return Measured(proposals, known, tuple(statuses), tuple(computations), failures)
 
 
 def proposed_by(measured: Measured, state: State, spec: Autoscaler, current: int) -> Proposed | Problem:

@@ -2,7 +2,7 @@
 
 Source: horizontal controller v1.36. Without ``spec.behavior`` only scale-downs are held back, and a
 sample of exactly the window's age still counts; with it each direction has a window, and only what
-is strictly newer counts.
+is strictly newer counts. Recommendations are pairs of when they were made and of how many replicas.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kubetide.horizontal.memory import Recommendation
 from kubetide.units.time import Duration, Instant
 
 
@@ -22,21 +21,21 @@ class Stabilized(NamedTuple):
 
 
 def stabilize(
-    recommendations: Sequence[Recommendation], proposal: int, *, window: Duration, now: Instant
+    recommendations: Sequence[tuple[int, int]], proposal: int, *, window: Duration, now: Instant
 ) -> Stabilized:
     """Return the largest recommendation of the window, for HPAs without behaviour."""
     cutoff = now - window
     highest, slot = proposal, -1
-    for index, old in enumerate(recommendations):
-        if old.at < cutoff:
+    for index, (at, replicas) in enumerate(recommendations):
+        if at < cutoff:
             slot = index
-        elif old.replicas > highest:
-            highest = old.replicas
+        elif replicas > highest:
+            highest = replicas
     return Stabilized(highest, slot)
 
 
 def stabilize_both_ways(
-    recommendations: Sequence[Recommendation],
+    recommendations: Sequence[tuple[int, int]],
     proposal: int,
     current: int,
     *,
@@ -49,8 +48,7 @@ def stabilize_both_ways(
     both = min(up_cutoff, down_cutoff)
     lowest = highest = proposal
     slot = -1
-    for index, old in enumerate(recommendations):
-        at, replicas = old.at, old.replicas
+    for index, (at, replicas) in enumerate(recommendations):
         if at > up_cutoff and replicas < lowest:
             lowest = replicas
         if at > down_cutoff and replicas > highest:

@@ -25,7 +25,8 @@ from kubetide.horizontal.rules.grouping import (
     classify_rows,
 )
 from kubetide.horizontal.settings import Settings
-from kubetide.horizontal.state import State
+from kubetide.horizontal.state import State, Steady
+from kubetide.objects.meta import Key
 from kubetide.units.time import Instant
 from kubetide.units.vectors import BoolVector, Int64Vector
 
@@ -109,19 +110,44 @@ def tally(
 
 def tally_of(state: State, spec_key: tuple[str, str], metric: Metric, now: Instant) -> Tally:
     """Add up one HPA's pods for one of its metrics, from the state."""
-    table, samples = state.table, state.samples
+    table, samples, key = state.table, state.samples, metric.sample_key
     rows = table.members_of(spec_key)
+    strays = samples.strays.get(spec_key, {})
+    answered = samples.own_answers.get(spec_key)
+    steady, has = state.steady.get(spec_key, {}).get(key), samples.has.get(key)
+    if (
+        steady is not None
+        and has is not None
+        and steady.changes == table.changes
+        and steady.rows is rows
+        and steady.metric is metric
+        and steady.settings is state.settings
+        and answered is None
+        and has[rows].all()
+    ):
+        usage = sum(samples.milli[key][rows].tolist())
+        return steady.tally._replace(usage=usage, matched_usage=usage)
     pods = [table.view(row) for row in rows.tolist()]
-    found_samples = samples.samples_at(rows, metric.sample_key)
+    found_samples = samples.samples_at(rows, key)
     by_name = {
         pod.name: sample for pod, sample in zip(pods, found_samples, strict=True) if sample is not None
     }
-    strays = samples.strays.get(spec_key, {})
-    stray_samples = [found[metric.sample_key] for found in strays.values() if metric.sample_key in found]
-    answered = samples.own_answers.get(spec_key)
+    stray_samples = [found[key] for found in strays.values() if key in found]
+    own = answered is not None
     if answered is None:
         answered = int(np.count_nonzero(samples.seen[rows])) if len(samples.seen) else 0
-    return tally(pods, by_name, stray_samples, answered, metric, now=now, settings=state.settings)
+    found = tally(pods, by_name, stray_samples, answered, metric, now=now, settings=state.settings)
+    if 0 < len(pods) == found.ready and not (found.problem or own or has_young(state, spec_key, now)):
+        known = Steady(metric, state.settings, rows, table.changes, found)
+        state.steady.setdefault(spec_key, {})[key] = known
+    return found
+
+
+def has_young(state: State, key: Key, now: Instant) -> bool:
+    """Return whether the time alone may change the class of a pod of the HPA."""
+    rows = state.table.members_of(key)
+    started = state.table.started[rows]
+    return bool(len(rows)) and int(started.max()) + state.settings.cpu_initialization_period > now
 
 
 def _percent_of(request: int, percent: int) -> int:

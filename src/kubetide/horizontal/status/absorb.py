@@ -19,7 +19,7 @@ from kubetide.horizontal.memory import (
 )
 from kubetide.horizontal.options.flapping import kept
 from kubetide.horizontal.options.forecasting import learn
-from kubetide.horizontal.rules.again import note_settled, settled_again
+from kubetide.horizontal.rules.unchanged import note_settlement, settlement_as_before
 from kubetide.horizontal.state import State
 from kubetide.horizontal.status import conditions as say
 from kubetide.horizontal.status import events
@@ -56,14 +56,14 @@ def absorbing(state: State, commands: Commands, outcomes: Sequence[ScaleOutcome]
     quiet: list[bool] = []
     for position in to_settle.tolist():
         verdict = verdicts[position]
-        again = settled_again(state, verdict)
+        again = settlement_as_before(state, verdict)
         if again is not None:
             settlements[position] = again
             quiet.append(True)
             continue
         one = _settle(state, verdict, found.get(verdict.key), at, stamp, settlements[position])
         verdict.came = state.forecasts.came.get(verdict.key)
-        note_settled(state, one)
+        note_settlement(state, one)
         settlements[position] = one
         quiet.append(one.is_quiet)
         if is_pause(len(quiet)):
@@ -135,7 +135,7 @@ def _settle(
         action=action,
         error=error,
         error_label=label,
-        wanted=verdict.desired if decided else None,
+        desired=verdict.desired if decided else None,
         normal_end=decided,
         withheld=withheld,
         held=held,
@@ -180,10 +180,9 @@ def _remember_proposals(state: State, commands: Commands) -> None:
     for verdict in asked:
         if verdict.first and verdict.stage not in {"unread", "waiting"}:
             remembered.put(verdict.key, [Recommendation(commands.at, verdict.current)])
-    asked = tuple(verdict for verdict in asked if verdict.raw is not None)
-    rows = np.array([remembered.row(verdict.key) for verdict in asked], np.int64)
-    slots = np.array([verdict.slot for verdict in asked], np.int64)
-    remembered.store(rows, slots, commands.at, np.array([verdict.raw for verdict in asked], np.int64))
+    for verdict in asked:
+        if verdict.raw is not None:
+            remembered.store_one(verdict.key, verdict.slot, commands.at, verdict.raw)
 
 
 def _option_memory(

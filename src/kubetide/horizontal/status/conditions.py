@@ -86,8 +86,8 @@ def scale_unreadable(problem: str) -> Note:
     return Note(ABLE, "False", "FailedGetScale", text)
 
 
-def paused(wanted: int) -> Note:
-    text = f"scaling to {wanted} is paused by the annotation horizontal.kubetide.io/pause"
+def paused(desired: int) -> Note:
+    text = f"scaling to {desired} is paused by the annotation horizontal.kubetide.io/pause"
     return Note(LIMITED, "True", "Paused", text)
 
 
@@ -96,9 +96,9 @@ def adjusted(name: str, replicas: int) -> Note:
     return Note(LIMITED, "True", "AdjustedByOption", text)
 
 
-def held_until_ready(wanted: int, ready: int, current: int) -> Note:
+def held_until_ready(desired: int, ready: int, current: int) -> Note:
     text = (
-        f"scaling to {wanted} waits until the pods of the last scale-up are ready ({ready} of {current} are), by the "
+        f"scaling to {desired} waits until the pods of the last scale-up are ready ({ready} of {current} are), by the "
         "annotation horizontal.kubetide.io/hold-until-ready"
     )
     return Note(LIMITED, "True", "HeldUntilReady", text)

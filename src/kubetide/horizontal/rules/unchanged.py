@@ -9,53 +9,70 @@ from __future__ import annotations
 
 from kubetide.horizontal.decision import Settlement, Verdict
 from kubetide.horizontal.facts.specs import Autoscaler
-from kubetide.horizontal.rules.evaluate import evaluate, stabilized_of
-from kubetide.horizontal.state import State, Still
+from kubetide.horizontal.rules.evaluate import evaluate
+from kubetide.horizontal.rules.tally import has_young
+from kubetide.horizontal.rules.windows import stabilized_of
+from kubetide.horizontal.state import State, Unchanged
 from kubetide.objects.meta import Key
 from kubetide.units.time import Instant
 
 
-def evaluate_again(state: State, key: Key, now: Instant) -> Verdict:
+def evaluate_unless_unchanged(state: State, key: Key, now: Instant) -> Verdict:
     """Return the verdict on one HPA: the last one, or one that is made anew."""
     spec, scale = state.specs[key], state.scales.get(key)
     if scale is None or scale.error or not spec.plain:
         return evaluate(state, key, now)
-    facts = _facts_of(state, spec)
-    known = state.still.get(key)
+    known = state.unchanged.get(key)
+    quick = _quick_facts_of(state, spec)
+    facts = None if known is not None and known.quick == quick else _facts_of(state, spec)
     if (
         known is not None
         and known.spec is spec
         and known.scale is scale
         and known.settings is state.settings
-        and known.facts == facts
+        and (facts is None or known.facts == facts)
     ):
+        known.quick = quick
         verdict = known.verdict
         held = stabilized_of(spec, state, verdict.current, verdict.current, now)
         if held.replicas == verdict.current:
             verdict.slot = held.slot
             return verdict
     verdict = evaluate(state, key, now)
-    if _stays(verdict) and not _has_young(state, key, now):
-        state.still[key] = Still(verdict, state.settings, spec, scale, facts)
+    if _stays(verdict) and not has_young(state, key, now):
+        facts = _facts_of(state, spec) if facts is None else facts
+        state.unchanged[key] = Unchanged(verdict, state.settings, spec, scale, quick, facts)
     else:
-        state.still.pop(key, None)
+        state.unchanged.pop(key, None)
     return verdict
 
 
-def settled_again(state: State, verdict: Verdict) -> Settlement | None:
+def settlement_as_before(state: State, verdict: Verdict) -> Settlement | None:
     """Return what came of the very same verdict in the last tick, where nothing was to be written or said then."""
-    known = state.still.get(verdict.key)
+    known = state.unchanged.get(verdict.key)
     if known is None or known.verdict is not verdict or known.settlement is None:
         return None
     settlement = known.settlement
     return settlement if state.statuses[verdict.key] is settlement.status else None
 
 
-def note_settled(state: State, settlement: Settlement) -> None:
+def note_settlement(state: State, settlement: Settlement) -> None:
     """Take note of what came of a verdict."""
-    known = state.still.get(settlement.verdict.key)
+    known = state.unchanged.get(settlement.verdict.key)
     if known is not None and known.verdict is settlement.verdict:
         known.settlement = settlement if settlement.is_quiet else None
+
+
+def _quick_facts_of(state: State, spec: Autoscaler) -> tuple[object, ...]:
+    """Return what says, where it is equal, that ``_facts_of`` is equal too."""
+    table = state.table
+    return (
+        table.changes,
+        table.members.version,
+        state.samples.version,
+        state.statuses[spec.key].current_replicas,
+        state.holds,
+    )
 
 
 def _facts_of(state: State, spec: Autoscaler) -> tuple[object, ...]:
@@ -90,10 +107,3 @@ def _stays(verdict: Verdict) -> bool:
         and verdict.limit == "DesiredWithinRange"
         and verdict.costs == ()
     )
-
-
-def _has_young(state: State, key: Key, now: Instant) -> bool:
-    """Return whether the time alone may change the class of a pod."""
-    rows = state.table.members_of(key)
-    started = state.table.started[rows]
-    return bool(len(rows)) and int(started.max()) + state.settings.cpu_initialization_period > now

@@ -6,10 +6,10 @@ from typing import Final
 
 from kubetide.horizontal.core import HorizontalCore
 from kubetide.horizontal.explain.answers import explain
-from kubetide.horizontal.one_hpa import OneHpaCore
+from kubetide.horizontal.explain.one_hpa import OneHpaCore
+from kubetide.horizontal.explain.targets_only import TargetsCore
 from kubetide.horizontal.options.forecasting import score_lines
 from kubetide.horizontal.reasons import VOCABULARY
-from kubetide.horizontal.targets_only import TargetsCore
 from kubetide.loop import Explainer, Explaining
 from kubetide.units.time import Instant
 

@@ -10,6 +10,7 @@ import numpy as np
 from kubetide.explain.figures import FigureTable
 from kubetide.horizontal.decision import Result, Settlement
 from kubetide.horizontal.explain.calculation import short_name
+from kubetide.horizontal.facts.pods import PodTable
 from kubetide.horizontal.facts.specs import Autoscaler
 from kubetide.horizontal.metrics.types import Metric
 from kubetide.horizontal.state import State
@@ -26,7 +27,7 @@ _EVERY = minutes(1)
 class HpaFigures:
     """Makes the figures of each tick; holds what need not be made anew while the HPAs and their pods are the same.
 
-    Figures of kind ``hpa``: ``replicas`` asked for in the target when the tick began, ``wanted`` by the HPA from then on,
+    Figures of kind ``hpa``: ``replicas`` asked for in the target when the tick began, ``desired`` by the HPA from then on,
     ``ready`` pods, ``min`` and ``max`` of the spec. Of kind ``metric``, named ``NAMESPACE/NAME/METRIC``: ``value`` and
     ``target``, in percent of the requests or in units. Of kind ``forecast``, of HPAs that ask for forecasts, in pods at full
     use: the load that ``came``, and the one that was ``forecast`` while pods were held for it.
@@ -39,6 +40,8 @@ class HpaFigures:
         self._members = -1
         self._rows: Int64Vector = np.zeros(0, np.int64)
         self._owner: Int64Vector = np.zeros(0, np.int64)
+        self._ready_at: tuple[PodTable, int, int] | None = None
+        self._found: list[float] = []
 
     def of(self, state: State, result: Result, now: Instant) -> tuple[FigureTable, ...]:
         """Return the figures of a tick that has ended, its metrics in the first tick of each minute."""
@@ -46,11 +49,11 @@ class HpaFigures:
         keys = tuple(one.verdict.key for one in settlements)
         if keys != self._keys:
             self._keys, self._names = keys, ["/".join(key) for key in keys]
-            self._members = -1
+            self._members, self._ready_at = -1, None
         specs = [state.specs.get(key) for key in keys]
         columns = {
             "replicas": [_replicas(one) for one in settlements],
-            "wanted": [nan if one.wanted is None else one.wanted for one in settlements],
+            "desired": [nan if one.desired is None else one.desired for one in settlements],
             "ready": self._ready(state),
             "min": [nan if one is None else one.minimum for one in specs],
             "max": [nan if one is None else one.maximum for one in specs],
@@ -63,14 +66,18 @@ class HpaFigures:
 
     def _ready(self, state: State) -> Sequence[float]:
         table = state.table
+        at = table, table.changes, table.members.version
+        if at == self._ready_at:
+            return self._found
         if table.members.version != self._members:
             self._members = table.members.version
             pieces = [table.members_of(key) for key in self._keys]
             self._owner = np.repeat(np.arange(len(pieces)), [len(piece) for piece in pieces])
             self._rows = np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
         serving = self._owner[table.serving[self._rows]]
-        found: list[float] = np.bincount(serving, minlength=len(self._keys)).tolist()
-        return found
+        self._found = np.bincount(serving, minlength=len(self._keys)).tolist()
+        self._ready_at = at
+        return self._found
 
 
 def _replicas(settlement: Settlement) -> float:
