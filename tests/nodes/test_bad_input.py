@@ -10,9 +10,9 @@ from tests.nodes import live
 from tests.nodes.frozen import LONG_AGO, World, group, owner, pod
 from tests.scheduling import nonsense
 
-from kubetide.nodes.export import copy_state, export_state
 from kubetide.nodes.facts.devices import DeviceChanges
 from kubetide.nodes.facts.volumes import VolumeChanges
+from kubetide.nodes.records.export import copy_state, export_state
 from kubetide.objects.kinds import EVENTS, NODES, PDBS, PODS, RESOURCE_SLICES
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod

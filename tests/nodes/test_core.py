@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from kubetide.explain import pieces
 from kubetide.nodes.core import as_read_back, decode_delta, encode_delta, encode_in_pieces
-from kubetide.nodes.delta import Delta, Gone
 from kubetide.nodes.memory import Memory
+from kubetide.nodes.records.delta import Delta, Gone
 from kubetide.nodes.settings import Settings
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.node import Node

@@ -41,7 +41,7 @@ def test_all_pods_are_looked_at_where_there_is_time():
     world = crowd(seconds(30), **ON)
     assert world.increases() == {"g": 2}
     assert steps(world) == ["place", "scale_down"]
-    assert world.state.tick.wanted.unprocessed == 0
+    assert world.state.tick.demand.unprocessed == 0
     assert "PodsLeftOut" not in said(world)
     assert world.messages("GracefulDegradationStarted") == []
 
@@ -50,7 +50,7 @@ def test_pods_that_were_not_reached_are_left_out():
     """After --pending-pods-batching-timeout the others are bought for; the rest are neither placed nor bought for."""
     world = crowd(minutes(5), **ON)
     assert world.increases() == {"g": 2}
-    wanted = world.state.tick.wanted
+    wanted = world.state.tick.demand
     assert wanted.unprocessed == MORE
     assert len(wanted.placed) + len(wanted.pods) == PART
     assert said(world)["PodsLeftOut"] == {"pods": MORE}
@@ -62,7 +62,7 @@ def test_without_the_flag_or_with_more_time_no_pod_is_left_out(settings):
     """The flag and its limit decide, not how long the loop takes."""
     world = crowd(minutes(5), **settings)
     world.tick()
-    assert world.state.tick.wanted.unprocessed == 0
+    assert world.state.tick.demand.unprocessed == 0
 
 
 def test_every_fourth_loop_is_for_scale_down():

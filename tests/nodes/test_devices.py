@@ -11,12 +11,12 @@ from tests.nodes.test_volumes import Refusing
 from tests.objects import samples
 
 from kubetide.nodes.core import decode_delta, encode_delta
-from kubetide.nodes.delta import Delta, Gone
 from kubetide.nodes.explain.answers import explain_pod
 from kubetide.nodes.explain.group_answers import explain_group
 from kubetide.nodes.explain.waiting.node_fit import explain_on_nodes
-from kubetide.nodes.export import copy_state, export_state
 from kubetide.nodes.facts.devices import DeviceChanges
+from kubetide.nodes.records.delta import Delta, Gone
+from kubetide.nodes.records.export import copy_state, export_state
 from kubetide.objects.kinds import DEVICE_KINDS, PODS, RESOURCE_CLAIMS
 from kubetide.objects.resource import DeviceClass, DeviceTaint, ResourceClaim, ResourceSlice
 from kubetide.ports.cloud import Instance

@@ -8,12 +8,12 @@ from tests.nodes.frozen import START, World, convert, deployment, group, node, p
 
 from kubetide.nodes.explain.answers import explain_node, explain_pod
 from kubetide.nodes.explain.group_answers import explain_group
-from kubetide.nodes.export import export_state
 from kubetide.nodes.reasons import VOCABULARY
+from kubetide.nodes.records.export import export_state
 from kubetide.objects.policy import PodDisruptionBudget
 from kubetide.plan.board import Intent, Workload
 from kubetide.testing import builders
-from kubetide.units.time import after, minutes
+from kubetide.units.time import after, minutes, seconds
 
 C5D = template(cpu="2", memory="4Gi", source="catalogue of 2026-08: c5d.large has 2 CPU and 4Gi of memory")
 
@@ -297,6 +297,7 @@ def test_replicas_to_come_are_named_in_words():
     )
     workload = Workload("default", "Deployment", "web")
     world.tick(intents=(Intent(workload=workload, replicas=2, due=START, source="horizontal"),))
+    world.tick(at=seconds(10))
     texts = [VOCABULARY.text(one) for command in world.commands for one in command.reasons]
     assert (
         "group g cannot hold a pod of default/web that is still to be created: Insufficient memory" in texts

@@ -147,7 +147,7 @@ def test_pods_with_inter_pod_rules_get_what_the_filters_ask_for(count, plain, ru
     for later in (10, 20):
         more = made.increases(at=seconds(later))
     assert more == {}
-    assert not made.state.tick.wanted.pods
+    assert not made.state.tick.demand.pods
 
 
 def test_gaps_on_nodes_for_pods_apart_are_filled_before_more_is_bought():

@@ -9,7 +9,7 @@ from tests.nodes.frozen import START, World, group, node, pod
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.cloud import EmbeddedCloud
 from kubetide.nodes.controller.gather import Gatherer
-from kubetide.nodes.export import export_state
+from kubetide.nodes.records.export import export_state
 from kubetide.nodes.state import Gone, State
 from kubetide.objects.kinds import PODS, REPLICATION_CONTROLLERS, STORED_KINDS
 from kubetide.objects.meta import ObjectMeta

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubetide.nodes.export import export_state
+from kubetide.nodes.records.export import export_state
 from kubetide.nodes.state import Delta, Gone, State
 from kubetide.objects.meta import ObjectMeta, OwnerReference
 from kubetide.objects.node import Node, NodeStatus

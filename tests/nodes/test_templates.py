@@ -11,9 +11,9 @@ from tests.nodes.frozen import START, World, daemon_set, group, node, pod, templ
 from kubetide.nodes.decision import DeleteInstances, Outcome
 from kubetide.nodes.explain.answers import explain_node, explain_pod
 from kubetide.nodes.explain.group_answers import explain_group
-from kubetide.nodes.export import copy_state
 from kubetide.nodes.memory import GroupLearned, Learned, SeenAmounts
 from kubetide.nodes.reasons import VOCABULARY
+from kubetide.nodes.records.export import copy_state
 from kubetide.nodes.series.template_gauges import TemplateGauges
 from kubetide.nodes.state import Delta
 from kubetide.nodes.templates.amounts import corrected, merged, of_image, with_amounts

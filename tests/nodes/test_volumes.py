@@ -9,9 +9,9 @@ from tests.nodes.frozen import START, World, group, node, pod, pods, replica_set
 from tests.objects import samples
 
 from kubetide.nodes.core import decode_delta, encode_delta
-from kubetide.nodes.delta import Delta
-from kubetide.nodes.export import copy_state, export_state
 from kubetide.nodes.facts.volumes import VolumeChanges
+from kubetide.nodes.records.delta import Delta
+from kubetide.nodes.records.export import copy_state, export_state
 from kubetide.objects.kinds import CLAIMS, PODS, STORAGE_CLASSES, VOLUME_KINDS
 from kubetide.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubetide.ports.errors import Forbidden

@@ -7,7 +7,7 @@ import msgspec
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.cloud import EmbeddedCloud, GroupSpec
 from kubetide.nodes.controller.gather import Gatherer
-from kubetide.nodes.export import export_state
+from kubetide.nodes.records.export import export_state
 from kubetide.nodes.state import Delta, State
 from kubetide.objects.kinds import JOBS, STATEFUL_SETS
 from kubetide.runtime.timing.clock import run_virtual

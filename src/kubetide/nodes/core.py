@@ -11,7 +11,7 @@ from kubetide.explain.pieces import in_pieces
 from kubetide.nodes.decide import absorb, decide
 from kubetide.nodes.decision import Commands, Outcomes, Result
 from kubetide.nodes.memory import Memory
-from kubetide.nodes.resuming import resume
+from kubetide.nodes.records.checkpoint import resume
 from kubetide.nodes.state import Delta, State
 from kubetide.units.time import Instant
 
@@ -36,8 +36,8 @@ class NodesCore:
         """Take over what changed and what earlier decisions left behind (``explain.records.ResumingCore``)."""
         read = decode_delta(delta)
         self.state.apply(read)
-        assert read.remembered is not None, "the record says that it has the memory"
-        resume(self.state, read.remembered)
+        assert read.checkpoint is not None, "the record says that it has the memory"
+        resume(self.state, read.checkpoint)
 
     def decide(self, now: Instant) -> bytes:
         """Return the commands of this step."""

@@ -211,7 +211,9 @@ def _status(state: State, view: ClusterView, now: Instant) -> str | None:
     message = "" if state.settings.scale_up_from_zero else not_begun(state)
     if message:
         return initializing_status(message, now)
-    return None if is_quiet(state) and not is_status_due(state, now) else update_status(state, view, now)
+    if view.drawn is not None and is_quiet(state) and not is_status_due(state, now):
+        return None
+    return update_status(state, view, now)
 
 
 def _scale_up(state: State, view: ClusterView, now: Instant) -> Commands:
@@ -219,7 +221,7 @@ def _scale_up(state: State, view: ClusterView, now: Instant) -> Commands:
 
 
 def _placed(state: State, tick: Tick, now: Instant) -> Commands:
-    if tick.wanted.search is not None:
+    if tick.demand.search is not None:
         return Commands(next_step="place")
     events = note_degradation(state, tick, now)
     commands = plan_scale_up(state, tick, now)

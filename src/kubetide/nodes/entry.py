@@ -12,8 +12,8 @@ from kubetide.nodes.controller.roles import NODES, NODES_STATUS
 from kubetide.nodes.core import NodesCore
 from kubetide.nodes.expander import expander_plugins, parse_expanders
 from kubetide.nodes.explain.ahead import foreseen
+from kubetide.nodes.explain.entry import EXPLAINING
 from kubetide.nodes.explain.overview import OVERVIEW
-from kubetide.nodes.explaining import EXPLAINING
 from kubetide.nodes.scale_down.drain_rules.named import named_rules, rules_with
 from kubetide.nodes.scale_up.pending.demand import SOURCES, check_sources, named_source
 from kubetide.nodes.series import NodesSeries

@@ -233,7 +233,7 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     attempts: tuple[Attempt, ...] = ()
     useless: dict[str, Useless] = {}
     """By ``<group> <kind of pods>``."""
-    wanted_since: dict[str, Instant] = {}
+    missing_since: dict[str, Instant] = {}
     """By workload: since when replicas are wanted that do not exist."""
     increases: tuple[tuple[Instant, int], ...] = ()
     """Nodes asked for within the last hour."""

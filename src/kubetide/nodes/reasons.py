@@ -58,7 +58,7 @@ SCALE_UP = {
     "ChosenTogether": "it is part of {nodes:node} of {groups:group} for {price} an hour; the same pods cost at least {bound} ({by}), so it is at most {gap} too dear",
     "SearchCut": "the search for cheaper nodes ended at its budget of work, with the best so far: {price} an hour, at most {gap} above the least possible",
     "LeftForLater": "{pods:pod} are left for a later tick: the limits, or the other pods of this choice, leave no node for them",
-    "Capped": "group {subject}: {wanted:node} cut to {nodes} by {limit}",
+    "Capped": "group {subject}: {requested:node} cut to {nodes} by {limit}",
     "GroupCreated": "group {subject} was created, of {type}, for up to {max:node}: {pods:pod} asked for it",
     "GroupNotCreated": "group {subject}, of {type}, could not be created: {error}",
     "GroupCreationAdvised": "group {subject} would be created, of {type}, for up to {max:node}",

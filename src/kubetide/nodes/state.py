@@ -9,7 +9,6 @@ from types import MappingProxyType
 
 from msgspec.structs import replace
 
-from kubetide.nodes.delta import Delta, Gone, Step
 from kubetide.nodes.facts.capacity import KnownCapacity
 from kubetide.nodes.facts.devices import KnownDevices
 from kubetide.nodes.facts.node_devices import NodeDevices
@@ -20,6 +19,7 @@ from kubetide.nodes.facts.priorities import PriorityMap
 from kubetide.nodes.facts.volumes import KnownVolumes
 from kubetide.nodes.memory import Memory
 from kubetide.nodes.phases import NoPhases, Phases
+from kubetide.nodes.records.delta import Delta, Gone, Step
 from kubetide.nodes.registry.known_nodes import KnownNodes, still_known
 from kubetide.nodes.registry.view import ClusterView
 from kubetide.nodes.scale_down.facts import Cache

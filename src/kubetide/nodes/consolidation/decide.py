@@ -61,7 +61,7 @@ def decide(state: State, tick: Tick, now: Instant) -> Commands:
     held = _held(state, now)
     actions: list[Action] = []
     reasons: list[Reason] = []
-    told_events: list[EventRecord] = []
+    emitted: list[EventRecord] = []
     if not held:
         progress = advance(state, now, budget)
         actions += begin_deletions(state, progress.plan, now)
@@ -70,16 +70,14 @@ def decide(state: State, tick: Tick, now: Instant) -> Commands:
         reasons += progress.reasons
         for one in (*progress.plan.empty, *progress.plan.drain):
             reasons.append(reason("ConsolidationBegun", one.node, group=one.group, pods=len(one.moves.pods)))
-            told_events.append(_event(one.node, "DisruptionTerminating", "Disrupting Node: Underutilized"))
+            emitted.append(_event(one.node, "DisruptionTerminating", "Disrupting Node: Underutilized"))
     actions += _reopened(state)
     if not held and _may_search(state, tick, now):
         memory.next_search = after(now, SEARCH_INTERVAL)
         idle = idle_nodes(state, tick, now)
         actions += begin_deletions(state, idle, now)
         reasons += idle_reasons(state, idle, now)
-        told_events += [
-            _event(one.node, "DisruptionTerminating", "Disrupting Node: Empty") for one in idle.empty
-        ]
+        emitted += [_event(one.node, "DisruptionTerminating", "Disrupting Node: Empty") for one in idle.empty]
         there = sum(len(move.nodes) for move in memory.moves)
         most = 0 if budget == 0 else _MOST_MOVES - there
         moves = find_moves(state, tick, now, most).moves
@@ -99,12 +97,12 @@ def decide(state: State, tick: Tick, now: Instant) -> Commands:
                         evictions=move.evictions,
                     )
                 )
-                told_events.append(
+                emitted.append(
                     _event(name, "DisruptionLaunching", f"Disrupting Node: Underutilized, {reason_of(move)}")
                 )
     return Commands(
         actions=tuple(_one_a_group(actions)),
-        events=tuple(told_events),
+        events=tuple(emitted),
         wake_at=next_wake(state.memory.scale_down.deletions),
         reasons=tuple(reasons),
     )
@@ -142,7 +140,7 @@ def _may_search(state: State, tick: Tick, now: Instant) -> bool:
     due = state.memory.consolidation.next_search
     if due is not None and now < due:
         return False
-    return not (tick.wanted.pods or tick.wanted.too_new or tick.increases)
+    return not (tick.demand.pods or tick.demand.too_new or tick.increases)
 
 
 def _forget(state: State, now: Instant) -> None:

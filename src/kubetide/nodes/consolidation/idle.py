@@ -43,11 +43,10 @@ def idle_nodes(state: State, tick: Tick, now: Instant) -> Plan:
     Nodes as young as --scale-down-delay-after-add stay, and so do those of groups that were lately bought back. The
     snapshot is left as found.
     """
-    memory = state.memory.consolidation
+    memory, unneeded = state.memory.consolidation, state.memory.scale_down.unneeded
+    needed = _needed(state, tick, now) if unneeded else {}
+    memory.needed = tuple(name for name in unneeded if name in needed)
     empty = list(_empty(state, now))
-    if not empty:
-        return Plan()
-    needed = _needed(state, tick, now)
     plan = Plan(empty=_within_limits(state, [one for one in empty if one.node not in needed], now))
     keep_back(state, plan, now)
     plan = within_budgets(state, plan, now)

@@ -71,6 +71,7 @@ class ConsolidationMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
         undone: By group.
         bought: Group -> (when, how many) nodes were bought or kept nodes got pods, within the time that is remembered.
         kept: Node -> its group, of nodes that are kept for expected demand.
+        needed: Unneeded nodes that expected pods would need, as the last search found.
         reasons: Node -> the sentence that ``explain node`` shows.
         gone_since: Pods that have gone since the last decision.
         gone: Pods that have gone within the last half hour, by time.
@@ -84,6 +85,7 @@ class ConsolidationMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
     undone: dict[str, Undone] = {}
     bought: dict[str, tuple[tuple[Instant, int], ...]] = {}
     kept: dict[str, str] = {}
+    needed: tuple[str, ...] = ()
     reasons: dict[str, str] = {}
     gone_since: tuple[Pod, ...] = ()
     gone: tuple[GonePod, ...] = ()

@@ -17,12 +17,13 @@ from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record, Recorder
 from kubetide.loop import BaseLoop, Offload
 from kubetide.nodes.controller.act import Actor
+from kubetide.nodes.controller.figures import figures_of
 from kubetide.nodes.controller.gather import Gatherer
 from kubetide.nodes.controller.not_understood import NotUnderstood
-from kubetide.nodes.controller.rest import Rest
 from kubetide.nodes.controller.status import StatusMap
 from kubetide.nodes.controller.stopwatch import Stopwatch
 from kubetide.nodes.controller.taint_latency import TaintLatency
+from kubetide.nodes.controller.unchanged_ticks import UnchangedTicks
 from kubetide.nodes.controller.writes import Writer
 from kubetide.nodes.core import (
     as_read_back,
@@ -35,10 +36,9 @@ from kubetide.nodes.core import (
 from kubetide.nodes.decide import absorb, decide
 from kubetide.nodes.decision import Action, AskExpander, Commands, Outcomes, Result
 from kubetide.nodes.expander import packs_all_groups, parse_expanders
-from kubetide.nodes.export import export_state
-from kubetide.nodes.figures import figures_of
 from kubetide.nodes.reasons import worded_as_advice
-from kubetide.nodes.resuming import REMEMBERED_EVERY, remembered
+from kubetide.nodes.records.checkpoint import CHECKPOINT_EVERY, checkpoint_of
+from kubetide.nodes.records.export import export_state
 from kubetide.nodes.scale_down.deletion.deletions import next_wake
 from kubetide.nodes.scale_up.pending.demand import check_sources
 from kubetide.nodes.settings import Settings
@@ -126,7 +126,7 @@ class NodesController(BaseLoop):
         self._events = EventWriter(cluster, clock, COMPONENT, program="kubetide")
         self._not_understood = NotUnderstood(self._events)
         self._status = StatusMap(cluster, settings)
-        self._rest = Rest(self._state, clock)
+        self._unchanged = UnchangedTicks(self._state, clock)
         self._read_pods: tuple[str, ...] = ()
         self._answered: dict[Workload, Capacity] = {}
         self._said: dict[tuple[str, str], Reason] = {}
@@ -176,10 +176,10 @@ class NodesController(BaseLoop):
                 api_version="v1", kind="ConfigMap", namespace=self._state.settings.namespace, name=CONFIG_MAP
             )
             await self._events.emit(about, "Warning", "LearnedTemplatesUnreadable", why)
-        left = REMEMBERED_EVERY - self._since_memory - 1
-        rested = self._rest.take(delta, now, self._recorder, self._ticks, left)
+        has_memory = self._since_memory + 1 >= CHECKPOINT_EVERY
+        rested = self._unchanged.take(delta, now, self._recorder, self._ticks, has_memory=has_memory)
         if rested is not None:
-            self._since_memory += 2
+            self._since_memory = 1 if has_memory else self._since_memory + 2
             await self._write_documents(rested, now)
             self._show_sizes()
             self._gatherer.finished()
@@ -194,7 +194,7 @@ class NodesController(BaseLoop):
             delta = Delta(step=commands.next_step, holds=self._state.holds, elapsed=elapsed)
             phase += 1
         self._gatherer.finished()
-        self._rest.ended(settled=self._status.is_settled and self._taint_latency is None)
+        self._unchanged.ended(settled=self._status.is_settled and self._taint_latency is None)
         if self._last_changes() != before:
             self._hurry()
 
@@ -297,10 +297,10 @@ class NodesController(BaseLoop):
         self._state.apply(delta, keys=self._gatherer.pod_keys())
         self._since_memory = 0 if full else self._since_memory + 1
         if not full:
-            has_memory = delta.step == "update" and self._since_memory >= REMEMBERED_EVERY
+            has_memory = delta.step == "update" and self._since_memory >= CHECKPOINT_EVERY
             if has_memory:
                 self._since_memory = 0
-                delta = replace(delta, remembered=remembered(self._state))
+                delta = replace(delta, checkpoint=checkpoint_of(self._state))
             return encode_delta(delta), has_memory
         # The loop starts anew from what the record holds, so that a replay from here cannot differ: from the
         # memory as it reads there, and from the same objects, of which much is known already.
@@ -354,5 +354,5 @@ class NodesController(BaseLoop):
             repeated=len(reasons) - len(new),
             figures=figures_of(self._state, now) if phase == 0 or commands.actions else (),
         )
-        self._rest.note(record, commands, outcomes, result)
+        self._unchanged.note(record, commands, outcomes, result)
         self._recorder.write(record, None if isinstance(gathered, bytes) else gathered)

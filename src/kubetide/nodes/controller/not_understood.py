@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kubetide.acting import EventWriter, UnreadObjects
-from kubetide.nodes.delta import Delta
 from kubetide.nodes.facts.node_capacity import absurd_amounts
+from kubetide.nodes.records.delta import Delta
 from kubetide.nodes.state import State
 from kubetide.objects.kinds import NODES, PDBS
 from kubetide.objects.meta import ObjectMeta

@@ -120,7 +120,7 @@ def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
         return PodExplanation(namespace=namespace, name=name, status="ignored", sentence=sentence)
     supposing = Supposing(state, key, now)
     tick = supposing.as_it_is()
-    for placed, node in tick.wanted.placed:
+    for placed, node in tick.demand.placed:
         if (placed.metadata.namespace, placed.metadata.name) == key:
             upcoming = tick.upcoming_nodes.get(node)
             where = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubetide.nodes.capacity.buffers.inject import BUFFERS
 from kubetide.nodes.explain.waiting.verdict_text import group_lines
-from kubetide.nodes.export import copy_state
+from kubetide.nodes.records.export import copy_state
 from kubetide.nodes.registry.cluster_state import observe
 from kubetide.nodes.scale_up.orchestrator import open_tick
 from kubetide.nodes.scale_up.tick import Tick
@@ -35,17 +35,17 @@ def explain_buffer(state: State, key: Key, now: Instant) -> list[str]:
     tick = open_tick(copy, observe(copy, now), now)
     learn(copy, now)
     placed: dict[str, int] = {}
-    for pod, node in tick.wanted.placed:
+    for pod, node in tick.demand.placed:
         if _is_of(tick, pod, buffer):
             upcoming = tick.upcoming_nodes.get(node)
             where = f"node {node}" if upcoming is None else f"nodes of group {upcoming} that are on their way"
             placed[where] = placed.get(where, 0) + 1
-    left = [pod for pod in tick.wanted.pods if _is_of(tick, pod, buffer)]
+    left = [pod for pod in tick.demand.pods if _is_of(tick, pod, buffer)]
     wanted = sum(placed.values()) + len(left)
     lines.insert(0, f"Room for {sum(placed.values())} of the {wanted} pods that are asked for is there.")
     lines += [f"{where}: {count}" for where, count in sorted(placed.items())]
     if left:
-        tick.wanted.pods = left
+        tick.demand.pods = left
         lines += group_lines(copy, tick, now)
     return lines
 
@@ -53,4 +53,4 @@ def explain_buffer(state: State, key: Key, now: Instant) -> list[str]:
 def _is_of(tick: Tick, pod: Pod, buffer: CapacityBuffer) -> bool:
     owner = controller_of(pod.metadata)
     key = (pod.metadata.namespace, pod.metadata.name)
-    return tick.wanted.virtual.get(key) == BUFFERS and owner is not None and owner.uid == buffer.metadata.uid
+    return tick.demand.virtual.get(key) == BUFFERS and owner is not None and owner.uid == buffer.metadata.uid

@@ -22,7 +22,7 @@ def debugging_snapshot(state: State, now: Instant) -> bytes:
     """Return the snapshot as JSON: nodes on their way and pods that were given room in simulation are among them."""
     snapshot, tick = state.snapshot, state.tick
     nodes = [_info(snapshot.node(name), snapshot.pods_on(name)) for name in snapshot.node_names]
-    placed = [] if tick is None else [pod for pod, _ in tick.wanted.placed]
+    placed = [] if tick is None else [pod for pod, _ in tick.demand.placed]
     templates = all_templates(state)
     at = format_rfc3339_nano(now)
     return _encoder.encode(

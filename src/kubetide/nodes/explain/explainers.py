@@ -112,7 +112,7 @@ def _node_lines(found: NodeExplanation) -> list[str]:
 def _group_lines(found: GroupExplanation) -> list[str]:
     lines = [
         (
-            f"size: {found.target_size} wanted, {found.ready} ready, {found.upcoming} on the way, "
+            f"size: {found.target_size} desired, {found.ready} ready, {found.upcoming} on the way, "
             f"bounds {found.min_size} to {found.max_size}"
         ),
         f"template: {found.template or 'none'}",

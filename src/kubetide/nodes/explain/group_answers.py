@@ -7,8 +7,8 @@ import msgspec
 from kubetide.nodes.explain.balance_lines import balance_lines
 from kubetide.nodes.explain.created_groups import created_lines
 from kubetide.nodes.explain.learned_lines import learned_lines
-from kubetide.nodes.export import as_if_anew
 from kubetide.nodes.facts.causes import with_cause
+from kubetide.nodes.records.export import as_if_anew
 from kubetide.nodes.registry.backoff import is_backed_off
 from kubetide.nodes.registry.cluster_state import observe, upcoming_nodes
 from kubetide.nodes.registry.notices import group_notices

@@ -6,8 +6,8 @@ from kubetide.loop.status import Cell, Overview, Table
 from kubetide.nodes.core import NodesCore
 from kubetide.nodes.explain.answers import explain_pod
 from kubetide.nodes.explain.prospects import found_before, goes_at, price_of
-from kubetide.nodes.export import with_own_memory
 from kubetide.nodes.facts.pods import is_unschedulable
+from kubetide.nodes.records.export import with_own_memory
 from kubetide.nodes.registry.backoff import is_backed_off
 from kubetide.nodes.registry.cluster_state import observe, upcoming_nodes
 from kubetide.nodes.registry.stock_outs import out_of_stock_texts

@@ -7,8 +7,8 @@ from kubetide.nodes.capacity.provisioning.names import BOOKING_EXPIRED, FAILED, 
 from kubetide.nodes.capacity.provisioning.pods import NoPods, pods_of
 from kubetide.nodes.capacity.provisioning.queue import retry_time
 from kubetide.nodes.explain.waiting.verdict_text import group_lines
-from kubetide.nodes.export import copy_state
 from kubetide.nodes.facts.pods import consumed_request
+from kubetide.nodes.records.export import copy_state
 from kubetide.nodes.registry.cluster_state import observe
 from kubetide.nodes.scale_up.orchestrator import open_tick
 from kubetide.nodes.state import State
@@ -96,7 +96,7 @@ def _what_is_there(
         )
         if not left or not buys:
             continue
-        tick.wanted.pods, tick.skipped, tick.options = list(left), {}, []
+        tick.demand.pods, tick.skipped, tick.options = list(left), {}, []
         lines += [f"  {line}" for line in group_lines(copy, tick, now)]
     if not buys and lines:
         lines.append("class check-capacity buys nothing: it is served once the room is there")

@@ -33,13 +33,13 @@ def note_quiet(state: State, view: ClusterView, commands: Commands, now: Instant
         or commands.events
         or tick is None
         or tick.result != "ScaleUpNotNeeded"
-        or tick.wanted.placed
-        or tick.wanted.too_new
+        or tick.demand.placed
+        or tick.demand.too_new
         or state.pending
         or state.capacity.requests
         or state.capacity.buffers
         or any(intent.due > now for intent in state.intents)
-        or memory.wanted_since
+        or memory.missing_since
         or memory.scale_up_requests
         or memory.unregistered_since
         or memory.incorrect_sizes

@@ -12,7 +12,8 @@ from typing import Any
 
 from kubetide.nodes.memory import StatusTimes
 from kubetide.nodes.registry.cluster_state import is_known, is_scaling_up
-from kubetide.nodes.registry.view import ClusterView, Counts, GroupView
+from kubetide.nodes.registry.quiet import is_quiet
+from kubetide.nodes.registry.view import ClusterView, Counts, DrawnStatus, GroupView
 from kubetide.nodes.state import State
 from kubetide.units.time import Instant, after, format_rfc3339, format_rfc3339_nano
 
@@ -21,6 +22,8 @@ _MAX_ERROR = 500
 _PROBES = re.compile(r"^ *(?:lastProbeTime|time): .*\n", re.MULTILINE)
 _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*")
 _RESERVED = {"true", "false", "null", "yes", "no", "on", "off", "y", "n", "~"}
+# Characters of no meaning (Unicode's private use) in the place of the times that differ each time.
+_TIME, _PROBED, _LOOKED_DOWN = "\ue000", "\ue001", "\ue002"
 
 
 def status_time(now: Instant) -> str:
@@ -33,19 +36,37 @@ def update_status(state: State, view: ClusterView, now: Instant) -> str | None:
 
     Brings the times of transition in ``Memory`` up to date.
     """
-    text = to_yaml(status_document(state, view, now))
     memory = state.memory
-    bare = without_probes(text)
+    drawn = _drawn(state, view, now)
     written = memory.status_written
     if (
-        bare == memory.status_text
+        drawn.bare == memory.status_text
         and written is not None
         and now < after(written, state.settings.status_interval)
     ):
         return None
-    memory.status_text, memory.status_written = bare, now
+    memory.status_text, memory.status_written = drawn.bare, now
     memory.status_candidates = memory.scale_down.status.unneeded or ()
-    return text
+    text = drawn.text.replace(_TIME, status_time(now)).replace(_PROBED, format_rfc3339(now))
+    looked = memory.scale_down.last_update
+    return text if looked is None else text.replace(_LOOKED_DOWN, format_rfc3339(looked))
+
+
+def _drawn(state: State, view: ClusterView, now: Instant) -> DrawnStatus:
+    """Return the document without the times of probing; that of the last time while nothing else in it can differ."""
+    memory, drawn = state.memory, view.drawn
+    unneeded, looked = memory.scale_down.status.unneeded or (), memory.scale_down.last_update is not None
+    if (
+        drawn is None
+        or not is_quiet(state)
+        or drawn.version != state.version
+        or drawn.memory is not memory
+        or drawn.unneeded != unneeded
+        or drawn.looked_down != looked
+    ):
+        text = to_yaml(status_document(state, view, now))
+        drawn = view.drawn = DrawnStatus(text, without_probes(text), state.version, memory, unneeded, looked)
+    return drawn
 
 
 def is_status_due(state: State, now: Instant) -> bool:
@@ -57,7 +78,7 @@ def is_status_due(state: State, now: Instant) -> bool:
 
 
 def status_document(state: State, view: ClusterView, now: Instant) -> dict[str, Any]:
-    """Return the document as plain data, keys in upstream's order."""
+    """Return the document as plain data, keys in upstream's order; the times of probing are marks to be filled in."""
     scaling = any(is_scaling_up(state, group_view) for group_view in view.groups.values())
     status = state.memory.scale_down.status
     unneeded = status.unneeded or ()
@@ -80,7 +101,7 @@ def status_document(state: State, view: ClusterView, now: Instant) -> dict[str, 
         "scaleDown": _scale_down(state, "", len(unneeded), state.memory.scale_down.last_update),
     }
     return {
-        "time": status_time(now),
+        "time": _TIME,
         "autoscalerStatus": "Running",
         "clusterWide": cluster,
         "nodeGroups": groups,
@@ -158,23 +179,27 @@ def _group(state: State, view: GroupView, candidates: int, now: Instant) -> dict
 
 def _scale_down(state: State, group_id: str, candidates: int, probe: Instant | None) -> dict[str, Any]:
     word = "CandidatesPresent" if candidates else "NoCandidates"
-    line = _line(state.memory.scale_down_status, group_id, word, probe)
+    line = _line(state.memory.scale_down_status, group_id, word, probe, _LOOKED_DOWN)
     return {"status": line.pop("status"), **({"candidates": candidates} if candidates else {}), **line}
 
 
-def _line(times: dict[str, StatusTimes], key: str, status: str, probe: Instant | None) -> dict[str, Any]:
-    return {"status": status, **_times(times, key, status, probe)}
+def _line(
+    times: dict[str, StatusTimes], key: str, status: str, probe: Instant | None, mark: str = _PROBED
+) -> dict[str, Any]:
+    return {"status": status, **_times(times, key, status, probe, mark)}
 
 
-def _times(times: dict[str, StatusTimes], key: str, status: str, probe: Instant | None) -> dict[str, Any]:
+def _times(
+    times: dict[str, StatusTimes], key: str, status: str, probe: Instant | None, mark: str = _PROBED
+) -> dict[str, Any]:
     known = times.get(key)
     if known is None or known.status != status:
         known = times[key] = StatusTimes(status, probe)
-    return {"lastProbeTime": _time(probe), "lastTransitionTime": _time(known.since)}
-
-
-def _time(at: Instant | None) -> str | None:
-    return None if at is None else format_rfc3339(at)
+    since = known.since
+    return {
+        "lastProbeTime": None if probe is None else mark,
+        "lastTransitionTime": None if since is None else format_rfc3339(since),
+    }
 
 
 def _node_counts(counts: Counts) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import msgspec
 
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.decision import EventRecord
-from kubetide.nodes.memory import ScaleUpRequest
+from kubetide.nodes.memory import Memory, ScaleUpRequest
 from kubetide.ports.cloud import Instance, NodeGroup
 
 
@@ -44,6 +44,23 @@ class GroupView(msgspec.Struct):
     healthy: bool = True
 
 
+class DrawnStatus(NamedTuple):
+    """The status document as it was last made of a view, and what it followed from besides.
+
+    Attributes:
+        text: The document, with marks in the place of the times of probing; ``bare`` is without their lines.
+        memory: The very object.
+        looked_down: Whether scale-down has looked at the nodes before.
+    """
+
+    text: str
+    bare: str
+    version: int
+    memory: Memory
+    unneeded: tuple[str, ...]
+    looked_down: bool
+
+
 class ClusterView(msgspec.Struct):
     """All groups, the whole cluster, and what is due: requests that timed out, machines that failed."""
 
@@ -58,3 +75,4 @@ class ClusterView(msgspec.Struct):
     """Machines that could not be made, by group."""
     failures: tuple[MachineFailure, ...]
     """Those of them that were new in this tick and were being waited for."""
+    drawn: DrawnStatus | None = None

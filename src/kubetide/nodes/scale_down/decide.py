@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.consolidation.keeping import keep_back, note_uses
+from kubetide.nodes.consolidation.spares import keep_spares
 from kubetide.nodes.decision import AddTaint, Commands, EventRecord, Outcomes, Result
 from kubetide.nodes.facts.nodes import TO_BE_DELETED
 from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
@@ -96,6 +97,7 @@ def decide(
         state.phases.begin("scaleDown")
         plan = choose(state, found.removable, now, families)
         keep_back(state, plan, now)
+        keep_spares(state, plan, now)
         result = "ScaleDownNodeDeleteStarted" if plan.empty or plan.drain else "ScaleDownNoNodeDeleted"
     if state.tick is not None:
         state.tick.not_simulated = found.not_simulated

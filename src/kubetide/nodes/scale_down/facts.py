@@ -100,7 +100,7 @@ class Cache:
     def __init__(self, *, enabled: bool = True) -> None:
         self.enabled = enabled
         self.evaluation: tuple[object, object] | None = None
-        self.evaluating: object | None = None
+        self.open_evaluation: object | None = None
         """The evaluation of this tick, of which a part is done."""
         self.refusals: dict[str, Refusal] = {}
         self.candidates: object | None = None

@@ -77,17 +77,17 @@ def open_tick(state: State, view: ClusterView, now: Instant, *, most: int | None
     for group_view in view.groups.values():
         _add_upcoming(state, tick, group_view, upcoming_nodes(state, group_view, now))
     tick.writes = (*update_buffers(state, now), *update_quotas(state, _amount_in(state), now))
-    tick.wanted = demanded_pods(state, now, tick.hints, most=most)
-    if tick.wanted.search is None:
-        tick.requests = open_requests(state, tick.wanted.placed, now)
+    tick.demand = demanded_pods(state, now, tick.hints, most=most)
+    if tick.demand.search is None:
+        tick.requests = open_requests(state, tick.demand.placed, now)
     return tick
 
 
 def place_on(state: State, tick: Tick, now: Instant, *, most: int | None) -> None:
     """Look for places for the next pods of a tick that has not come to all of them."""
-    look_on(state, tick.wanted, now, most)
-    if tick.wanted.search is None:
-        tick.requests = open_requests(state, tick.wanted.placed, now)
+    look_on(state, tick.demand, now, most)
+    if tick.demand.search is None:
+        tick.requests = open_requests(state, tick.demand.placed, now)
 
 
 def plan_scale_up(state: State, tick: Tick, now: Instant, *, choosing: bool = True) -> Commands:
@@ -95,38 +95,38 @@ def plan_scale_up(state: State, tick: Tick, now: Instant, *, choosing: bool = Tr
 
     Without ``choosing`` it ends with the options: for those who only ask what each group could do.
     """
-    wanted, settings = tick.wanted, state.settings
+    demand, settings = tick.demand, state.settings
     reasons: list[Reason] = [
         reason("UpcomingNodes", group, nodes=nodes) for group, nodes in tick.upcoming.items()
     ]
-    reasons += intent_reasons(wanted)
-    reasons += buffer_reasons(wanted)
+    reasons += intent_reasons(demand)
+    reasons += buffer_reasons(demand)
     events: list[EventRecord] = []
-    if wanted.placed:
-        reasons.append(reason("PodsFitExisting", pods=len(wanted.placed)))
-    if wanted.too_new:
-        reasons.append(reason("PodsTooNew", pods=len(wanted.too_new)))
+    if demand.placed:
+        reasons.append(reason("PodsFitExisting", pods=len(demand.placed)))
+    if demand.too_new:
+        reasons.append(reason("PodsTooNew", pods=len(demand.too_new)))
     if tick.requests is not None:
-        events += consumer_events(wanted.consumers)
-        if wanted.consumers:
-            reasons.append(reason("PodsOfRequests", pods=len(wanted.consumers)))
-    if wanted.unprocessed:
-        reasons.append(reason("PodsLeftOut", pods=wanted.unprocessed))
+        events += consumer_events(demand.consumers)
+        if demand.consumers:
+            reasons.append(reason("PodsOfRequests", pods=len(demand.consumers)))
+    if demand.unprocessed:
+        reasons.append(reason("PodsLeftOut", pods=demand.unprocessed))
     if holds_scale_up(state):
         tick.result = "ScaleUpInCooldown"
         reasons.append(reason("ScaleUpLeftOut", loops=state.memory.degradation.loops))
-    elif takes_turn(state, tick.requests, pods_wait=bool(wanted.pods)):
+    elif takes_turn(state, tick.requests, pods_wait=bool(demand.pods)):
         events += _serve_request(state, tick, reasons, now)
-    elif not wanted.pods:
+    elif not demand.pods:
         tick.result = "ScaleUpNotNeeded"
         reasons.append(reason("NoDemand"))
     elif settings.max_nodes_total and (ready := _ready_nodes(state)) >= settings.max_nodes_total:
         tick.result = "ScaleUpLimitedByMaxNodesTotal"
         events += max_nodes_total(state)
         reasons.append(reason("MaxNodesTotal", nodes=ready, limit=settings.max_nodes_total))
-    elif all_are_new(wanted.pods, state, now):
+    elif all_are_new(demand.pods, state, now):
         tick.result = "ScaleUpInCooldown"
-        reasons.append(reason("PodsTooNew", pods=len(wanted.pods)))
+        reasons.append(reason("PodsTooNew", pods=len(demand.pods)))
     else:
         state.phases.begin("scaleUp")
         events += choose_groups(state, tick, reasons, now, choosing=choosing)
@@ -177,8 +177,8 @@ def _serve_request(state: State, tick: Tick, reasons: list[Reason], now: Instant
     """Answer the request whose turn it is; pods without a place wait for the next tick."""
     assert tick.requests is not None, "it is the turn of one"
     tick.result, unplaced = serve(state, tick.requests, now)
-    tick.wanted.pods = unplaced
-    tick.wanted.virtual.update(dict.fromkeys(map(key_of, unplaced), REQUESTED))
+    tick.demand.pods = unplaced
+    tick.demand.virtual.update(dict.fromkeys(map(key_of, unplaced), REQUESTED))
     if not unplaced:
         return []
     state.phases.begin("scaleUp")
@@ -193,7 +193,7 @@ def _not_buyable(tick: Tick) -> list[Reason]:
     if tick.increases or tick.requests is None or tick.requests.picked is None or not tick.requests.buying:
         return []
     meta = tick.requests.picked.metadata
-    return [reason("RequestNotBuyable", f"{meta.namespace}/{meta.name}", pods=len(tick.wanted.pods))]
+    return [reason("RequestNotBuyable", f"{meta.namespace}/{meta.name}", pods=len(tick.demand.pods))]
 
 
 def after_round(state: State) -> Literal["", "scale_down", "consolidate", "min_size", "remove_groups"]:
@@ -333,7 +333,7 @@ def _increased(state: State, tick: Tick, action: IncreaseSize, now: Instant) -> 
         helped = (one.pods for one in tick.chosen if group.id in {one.group.id, *one.similar})
         for pod in itertools.chain.from_iterable(helped):
             key = (pod.metadata.namespace, pod.metadata.name)
-            if key not in tick.wanted.virtual:
+            if key not in tick.demand.virtual:
                 kinds.setdefault(kind_of(pod), []).append(key)
         memory.attempts += tuple(
             Attempt(group.id, action.delta, now, kind, tuple(keys)) for kind, keys in kinds.items()

@@ -26,13 +26,13 @@ def plan_salvo(state: State, tick: Tick, now: Instant) -> Commands:
     last = tick.rounds[-1]
     helped = [pod for option in last.chosen for pod in option.pods]
     handled = {id(pod) for pod in helped}
-    left = [pod for pod in tick.wanted.pods if id(pod) not in handled]
+    left = [pod for pod in tick.demand.pods if id(pod) not in handled]
     over = last.result != "ScaleUpSuccessful" or not handled or not left
     if over or state.elapsed >= state.settings.salvo_scale_up_budget or not _join(state, tick, helped):
         return Commands(next_step=after_round(state), result=tick.result)
     reasons: list[Reason] = [reason("SalvoGoesOn", pods=len(left))]
     tick.is_open = True
-    tick.wanted.pods = left
+    tick.demand.pods = left
     tick.skipped, tick.verdicts, tick.options, tick.increases = {}, [], [], []
     tick.chosen, tick.drawn_among, tick.cost_summary = (), (), None
     tick.result, tick.error, tick.error_type = "ScaleUpNotTried", "", ""

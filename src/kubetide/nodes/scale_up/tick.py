@@ -16,7 +16,7 @@ from kubetide.objects.pod import Pod
 from kubetide.plan.board import Workload
 from kubetide.ports.cloud import NewGroup, NodeGroup
 from kubetide.scheduling import Refusal
-from kubetide.scheduling.estimator.packing import Estimating, Estimator
+from kubetide.scheduling.estimator.packing import EstimateInParts, Estimator
 from kubetide.scheduling.placement import Search
 from kubetide.scheduling.pods.grouping import PodGroup
 from kubetide.units.time import ZERO, Duration
@@ -45,7 +45,7 @@ class Verdict(msgspec.Struct):
         return {**self.rejected, **self.skipped_refuse} if self.skipped_refuse else self.rejected
 
 
-class Wanted(msgspec.Struct):
+class Demand(msgspec.Struct):
     """Pods without a place, after filtering.
 
     Attributes:
@@ -146,8 +146,8 @@ class Round(msgspec.Struct, frozen=True):
     considered: tuple[str, ...] = ()
 
 
-class GoingEstimate(msgspec.Struct):
-    """An estimate that is made part by part.
+class OpenEstimate(msgspec.Struct):
+    """An estimate of which a part is made; later steps of the tick go on with it.
 
     Attributes:
         parts: What is left of it.
@@ -157,7 +157,7 @@ class GoingEstimate(msgspec.Struct):
         is_cut: Whether its time was over.
     """
 
-    parts: Estimating
+    parts: EstimateInParts
     similar: tuple[str, ...]
     begun: Duration | None
     has_begun: bool = False
@@ -170,8 +170,8 @@ class Packing(msgspec.Struct):
     estimator: Estimator
     left: list[str]
     begun: Duration
-    going: GoingEstimate | None = None
-    """That of the first of these groups, where a part of it is made."""
+    open_estimate: OpenEstimate | None = None
+    """The estimate for the first of these groups, where a part of it is made."""
     cut: list[str] = []
     """Groups whose estimate ended as its time was over."""
 
@@ -199,7 +199,7 @@ class Tick(msgspec.Struct):
         upcoming: Nodes on their way, by group; they stand in the snapshot.
         upcoming_nodes: Names of those nodes in the snapshot -> group.
         hints: Names of those nodes that were bought for certain pods, by ``hint_key`` of the pod.
-        wanted: The demand.
+        demand: The demand.
         skipped: Groups that are left out, and upstream's words for why.
         verdicts: Each group of like pods and what the node groups say to it.
         packing: What is left of the search for options; None outside of it.
@@ -227,7 +227,7 @@ class Tick(msgspec.Struct):
     upcoming: dict[str, int] = msgspec.field(default_factory=dict)
     upcoming_nodes: dict[str, str] = msgspec.field(default_factory=dict)
     hints: dict[str, str] = msgspec.field(default_factory=dict)
-    wanted: Wanted = msgspec.field(default_factory=Wanted)
+    demand: Demand = msgspec.field(default_factory=Demand)
     skipped: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     verdicts: list[Verdict] = msgspec.field(default_factory=list)
     packing: Packing | None = None

@@ -51,8 +51,8 @@ class DemandSeries:
         if tick is None:
             return
         if state.step in {"update", "scale_up"}:
-            self._overflowing.set(tick.wanted.overflowing)
-            self._passed_over.set(tick.wanted.unprocessed, _REQUESTOR)
+            self._overflowing.set(tick.demand.overflowing)
+            self._passed_over.set(tick.demand.unprocessed, _REQUESTOR)
             self._count_packings(state, tick)
         self._count_limits(tick)
 

@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from kubetide.nodes.explain.waiting.group_changes import asks_far_too_much, change_of_labels, larger_machine
 from kubetide.nodes.explain.waiting.pod_changes import Change, Changed, ask_less, labels_missing, tolerate
-from kubetide.nodes.export import copy_state
 from kubetide.nodes.facts.nodes import TEMPLATE_LABEL
 from kubetide.nodes.memory import Memory
 from kubetide.nodes.reasons import BACKED_OFF, MAX_SIZE_REACHED, NO_PRICE, USELESS
+from kubetide.nodes.records.export import copy_state
 from kubetide.nodes.registry.cluster_state import observe
 from kubetide.nodes.scale_up.increase.headroom import with_expected_gpus
 from kubetide.nodes.scale_up.increase.limits import CLUSTER_WIDE_FLAGS, Headroom
@@ -196,7 +196,7 @@ class Supposing:
 
 
 def _takes(tick: Tick, group_id: str, key: Key) -> bool:
-    if any((pod.metadata.namespace, pod.metadata.name) == key for pod, _ in tick.wanted.placed):
+    if any((pod.metadata.namespace, pod.metadata.name) == key for pod, _ in tick.demand.placed):
         return True
     return any(
         option.group.id == group_id

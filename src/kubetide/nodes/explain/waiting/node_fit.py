@@ -22,8 +22,8 @@ from kubetide.nodes.explain.waiting.pod_changes import (
     spread_less,
     tolerate,
 )
-from kubetide.nodes.export import copy_state
 from kubetide.nodes.facts.amounts import refusal_text
+from kubetide.nodes.records.export import copy_state
 from kubetide.nodes.state import State
 from kubetide.objects.meta import Key
 from kubetide.objects.node import Node

@@ -6,6 +6,7 @@ Source: Cluster Autoscaler, scale-down planner: eligibility, then removal simula
 from __future__ import annotations
 
 from collections import deque
+from contextlib import ExitStack
 
 import msgspec
 
@@ -58,8 +59,8 @@ class Evaluation(msgspec.Struct, frozen=True):
     cut: bool = False
 
 
-class Evaluating:
-    """An evaluation of which a part is done; until it ends the snapshot is forked."""
+class OpenEvaluation:
+    """An evaluation of which a part is done; later steps of the tick go on with it. Until it ends the snapshot is forked."""
 
     def __init__(
         self, state: State, now: Instant, cache: Cache, key: object, recent: dict[str, None]
@@ -93,19 +94,25 @@ class Evaluating:
                 run.refuse(name, facts[name], "RecentlyUnremovable", detail, with_utilization=False)
 
     def go_on(self, most_pods: int | None) -> bool:
-        """Try the next removals, until so many pods were looked at or None are left; return whether all is done."""
+        """Try the next removals until all are tried or ``most_pods`` were looked at; return whether all are tried.
+
+        When a simulation fails the snapshot is left as it was before the evaluation.
+        """
+        with ExitStack() as on_failure:
+            on_failure.callback(self._run.end)
+            is_done = self._try_some(most_pods)
+            on_failure.pop_all()
+        return is_done
+
+    def _try_some(self, most_pods: int | None) -> bool:
         run, looked_at = self._run, 0
-        try:
-            while self._left and run.has_room_for_more():
-                if most_pods is not None and looked_at >= most_pods:
-                    return False
-                name = self._left.popleft()
-                facts = self._known.facts[name]
-                run.simulate(name, facts)
-                looked_at += 1 + len(facts.seen)
-        except BaseException:
-            run.end()
-            raise
+        while self._left and run.has_room_for_more():
+            if most_pods is not None and looked_at >= most_pods:
+                return False
+            name = self._left.popleft()
+            facts = self._known.facts[name]
+            run.simulate(name, facts)
+            looked_at += 1 + len(facts.seen)
         return True
 
     def end(self) -> Evaluation:
@@ -131,13 +138,13 @@ class Evaluating:
 def evaluate(state: State, now: Instant, cache: Cache) -> Evaluation:
     """Find the unneeded nodes. Leaves the state as it was; the snapshot is forked and reverted."""
     found = begin_evaluation(state, now, cache)
-    if isinstance(found, Evaluating):
+    if isinstance(found, OpenEvaluation):
         found.go_on(None)
         return found.end()
     return found
 
 
-def begin_evaluation(state: State, now: Instant, cache: Cache) -> Evaluation | Evaluating:
+def begin_evaluation(state: State, now: Instant, cache: Cache) -> Evaluation | OpenEvaluation:
     """Return the evaluation, where it is known; else a new one, of which nothing is done."""
     memory = state.memory.scale_down
     recent = tuple(name for name, held in memory.unremovable.items() if held.until > now)
@@ -159,7 +166,7 @@ def begin_evaluation(state: State, now: Instant, cache: Cache) -> Evaluation | E
         assert isinstance(known, Evaluation)
         if known_key == key and (known.valid_until is None or now < known.valid_until):
             return known
-    return Evaluating(state, now, cache, key, dict.fromkeys(recent))
+    return OpenEvaluation(state, now, cache, key, dict.fromkeys(recent))
 
 
 def unneeded_limit(state: State) -> int:

@@ -10,7 +10,7 @@ from typing import Final
 
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.reasons import reason
-from kubetide.nodes.scale_down.unneeded.evaluate import Evaluating, Evaluation, begin_evaluation
+from kubetide.nodes.scale_down.unneeded.evaluate import Evaluation, OpenEvaluation, begin_evaluation
 from kubetide.nodes.state import State
 from kubetide.units.time import Instant, format_duration
 
@@ -24,25 +24,25 @@ def evaluate_in_time(state: State, now: Instant) -> Evaluation | None:
     Outside of a tick there are no steps, and all is done at once.
     """
     cache = state.scale_down_cache
-    going = _begun(state)
-    if going is None:
+    evaluation = _open_evaluation(state)
+    if evaluation is None:
         found = begin_evaluation(state, now, cache)
         if isinstance(found, Evaluation):
             return found
-        going = found
-    elif state.elapsed - going.begun > state.settings.scale_down_simulation_timeout:
-        cache.evaluating = None
-        return going.end()
-    cache.evaluating = None
-    if going.go_on(None if state.tick is None else PODS_IN_A_STEP):
-        return going.end()
-    cache.evaluating = going
+        evaluation = found
+    elif state.elapsed - evaluation.begun > state.settings.scale_down_simulation_timeout:
+        cache.open_evaluation = None
+        return evaluation.end()
+    cache.open_evaluation = None
+    if evaluation.go_on(None if state.tick is None else PODS_IN_A_STEP):
+        return evaluation.end()
+    cache.open_evaluation = evaluation
     return None
 
 
 def is_evaluating(state: State) -> bool:
     """Return whether an earlier step of the tick has begun to try removals."""
-    return _begun(state) is not None
+    return _open_evaluation(state) is not None
 
 
 def cut_reasons(state: State, found: Evaluation) -> tuple[Reason, ...]:
@@ -53,7 +53,7 @@ def cut_reasons(state: State, found: Evaluation) -> tuple[Reason, ...]:
     return (reason("SimulationCut", nodes=len(found.not_simulated), limit=limit),)
 
 
-def _begun(state: State) -> Evaluating | None:
-    going = state.scale_down_cache.evaluating
-    assert going is None or isinstance(going, Evaluating)
-    return going
+def _open_evaluation(state: State) -> OpenEvaluation | None:
+    evaluation = state.scale_down_cache.open_evaluation
+    assert evaluation is None or isinstance(evaluation, OpenEvaluation)
+    return evaluation

@@ -109,7 +109,7 @@ def _drop_part(tick: Tick) -> None:
     """Buy nothing where the limits, or the groups, leave some of the pods without a place."""
     nodes = sum(one.size - one.group.target_size for one in tick.increases)
     helped = sum(len(option.pods) for option in tick.chosen)
-    if nodes < sum(option.nodes for option in tick.chosen) or helped < len(tick.wanted.pods):
+    if nodes < sum(option.nodes for option in tick.chosen) or helped < len(tick.demand.pods):
         tick.increases, tick.chosen, tick.result = [], (), "ScaleUpNoOptionsAvailable"
 
 
@@ -167,7 +167,7 @@ def _take_best(
     if settings.max_nodes_total and there + count > settings.max_nodes_total:
         count = settings.max_nodes_total - there
         reasons.append(
-            reason("Capped", chosen.group.id, wanted=chosen.nodes, nodes=count, limit="max-nodes-total")
+            reason("Capped", chosen.group.id, requested=chosen.nodes, nodes=count, limit="max-nodes-total")
         )
         if count < 1:
             tick.result, tick.error, tick.error_type = "ScaleUpError", MAX_TOTAL_REACHED, "transientError"
@@ -267,7 +267,7 @@ def _within_limits(
     allowed = headroom.cap(chosen.template.node, count)
     if allowed < count:
         reasons.append(
-            reason("Capped", chosen.group.id, wanted=count, nodes=allowed, limit="resource limits")
+            reason("Capped", chosen.group.id, requested=count, nodes=allowed, limit="resource limits")
         )
     cap = state.settings.max_node_increases_per_hour
     used = _increases_within_an_hour(state, now)

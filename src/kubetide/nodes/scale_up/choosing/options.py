@@ -26,7 +26,7 @@ from kubetide.nodes.scale_up.choosing.evaluate import evaluate_templates
 from kubetide.nodes.scale_up.increase.balancing import are_similar
 from kubetide.nodes.scale_up.increase.limits import Headroom
 from kubetide.nodes.scale_up.pending.pods import kind_of
-from kubetide.nodes.scale_up.tick import GoingEstimate, Packing, Rejection, Tick, Verdict
+from kubetide.nodes.scale_up.tick import OpenEstimate, Packing, Rejection, Tick, Verdict
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.matrix import TemplateMatrix
 from kubetide.nodes.templates.spread import Ways, spread_text
@@ -92,7 +92,7 @@ def skip_reasons(
 def group_pods(state: State, tick: Tick) -> None:
     """Fill in the tick: the pods in groups of like ones, of which no node group has said anything yet."""
     state.phases.begin("scaleUp:buildPodEquivalenceGroups")
-    tick.verdicts = [Verdict(pods) for pods in equivalence_groups(tick.wanted.pods)]
+    tick.verdicts = [Verdict(pods) for pods in equivalence_groups(tick.demand.pods)]
     state.phases.end("scaleUp:buildPodEquivalenceGroups")
 
 
@@ -180,18 +180,18 @@ def pack(state: State, tick: Tick, *, most: int | None) -> None:
     while packing.left and (most is None or asked < most):
         group_id = packing.left[0]
         group = group_of(state, tick, group_id)
-        going = resumed = packing.going
-        if going is None:
+        estimate = resumed = packing.open_estimate
+        if estimate is None:
             # Only of the first one of a step it is known how long the tick had taken before.
             begun = None if asked else state.elapsed
-            going = _estimating(state, tick, group, packing.estimator, begun)
+            estimate = _begin_estimate(state, tick, group, packing.estimator, begun)
         option = None
-        if going is not None:
-            packed = _go_on(state, tick, group_id, going, in_parts=most is not None)
-            packing.going = going if packed is None else None
+        if estimate is not None:
+            packed = _continue_estimate(state, tick, group_id, estimate, in_parts=most is not None)
+            packing.open_estimate = estimate if packed is None else None
             if packed is None:
                 return
-            option = _option(state, tick, group, going.similar, packed)
+            option = _option(state, tick, group, estimate.similar, packed)
         if option is not None:
             tick.options.append(option)
         packing.left.pop(0)
@@ -202,27 +202,27 @@ def pack(state: State, tick: Tick, *, most: int | None) -> None:
         tick.packing = None
 
 
-def _go_on(
-    state: State, tick: Tick, group_id: str, going: GoingEstimate, *, in_parts: bool
+def _continue_estimate(
+    state: State, tick: Tick, group_id: str, estimate: OpenEstimate, *, in_parts: bool
 ) -> Estimate | None:
     """Return the estimate; None where another step is to go on with it."""
     limit = state.settings.max_nodegroup_binpacking_duration
-    is_over = going.begun is not None and state.elapsed - going.begun > limit
+    is_over = estimate.begun is not None and state.elapsed - estimate.begun > limit
     state.phases.begin("scaleUp:estimate")
     try:
-        if not going.has_begun:
-            going.has_begun = True
-            next(going.parts)
+        if not estimate.has_begun:
+            estimate.has_begun = True
+            next(estimate.parts)
         else:
-            if going.begun is None:
-                going.begun = state.elapsed
-            if is_over and not going.is_cut:
+            if estimate.begun is None:
+                estimate.begun = state.elapsed
+            if is_over and not estimate.is_cut:
                 assert tick.packing is not None, "it goes on"
                 tick.packing.cut.append(group_id)
-                going.is_cut = True
-            going.parts.send(is_over)
-        while not in_parts or going.is_cut:
-            going.parts.send(going.is_cut)
+                estimate.is_cut = True
+            estimate.parts.send(is_over)
+        while not in_parts or estimate.is_cut:
+            estimate.parts.send(estimate.is_cut)
     except StopIteration as end:
         packed: Estimate = end.value
         return packed
@@ -233,7 +233,7 @@ def _go_on(
 
 def keep_whole_options(tick: Tick) -> None:
     """Keep the options that give all pods a place; the verdicts of the other groups get that as their reason."""
-    whole = [one for one in tick.options if len(one.pods) == len(tick.wanted.pods)]
+    whole = [one for one in tick.options if len(one.pods) == len(tick.demand.pods)]
     kept = {one.group.id: None for one in whole}
     for option in tick.options:
         if option.group.id not in kept:
@@ -351,9 +351,9 @@ def _useless(state: State, tick: Tick, verdict: Verdict, now: Instant) -> set[st
     return {group for group in tick.views if (one := found.get(f"{group} {kind}")) and one.until > now}
 
 
-def _estimating(
+def _begin_estimate(
     state: State, tick: Tick, group: NodeGroup, estimator: Estimator, begun: Duration | None
-) -> GoingEstimate | None:
+) -> OpenEstimate | None:
     """Return the estimate of how many nodes of a group its pods need; None where it takes none of them."""
     template = tick.templates[group.id]
     takes = [at for at, verdict in enumerate(tick.verdicts) if group.id in verdict.accepted]
@@ -370,7 +370,7 @@ def _estimating(
             cluster_threshold(settings.max_nodes_total, len(state.snapshot)),
         )
     )
-    parts = estimator.estimating(
+    parts = estimator.estimate(
         template.node,
         template.pods,
         takes,
@@ -378,7 +378,7 @@ def _estimating(
         start=state.memory.rotation,
         fast_path=settings.fastpath_binpacking_enabled,
     )
-    return GoingEstimate(parts, similar, begun)
+    return OpenEstimate(parts, similar, begun)
 
 
 def _option(

@@ -27,7 +27,7 @@ def plan_packing(state: State, tick: Tick, now: Instant) -> Commands:
     packing, limit = tick.packing, state.settings.max_binpacking_time
     assert packing is not None, "there are groups that were not asked"
     reasons: list[Reason] = []
-    if packing.going is None and state.elapsed - packing.begun > limit:
+    if packing.open_estimate is None and state.elapsed - packing.begun > limit:
         reasons.append(reason("PackingCut", groups=len(packing.left), limit=format_duration(limit)))
         tick.packing = None
     else:

@@ -41,7 +41,7 @@ def note_degradation(state: State, tick: Tick, now: Instant) -> list[EventRecord
     before = state.memory.degradation
     if not state.settings.enable_graceful_degradation or before.at == now:
         return []  # another look in the same loop
-    loops = before.loops + 1 if tick.wanted.unprocessed else 0
+    loops = before.loops + 1 if tick.demand.unprocessed else 0
     state.memory.degradation = Degradation(loops, now if loops else None)
     if loops == 1:
         return on_status(

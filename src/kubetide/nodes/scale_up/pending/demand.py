@@ -95,7 +95,8 @@ def intended_pods(state: State, now: Instant) -> list[Asked]:
     """Return the replicas that the board announces and that do not exist yet.
 
     Of several intents for a workload the largest that is due holds; one counts as due as early as its
-    nodes must be asked for (``lead_of``), until its own end. Replicas that are wanted for long after their
+    nodes must be asked for (``lead_of``), until its own end. Replicas that are due already count from the next tick on:
+    their controller makes them meanwhile, and pending pods need no intent. Replicas that are wanted for long after their
     due time and do not come into being are given up (``intent_patience``). A workload without ReplicaSets, such
     as a StatefulSet or a custom one, wants more of what its pods are now; without a pod nobody knows
     what it wants.
@@ -116,7 +117,7 @@ def intended_pods(state: State, now: Instant) -> list[Asked]:
     found = []
     sets = _sets_by_workload(state)
     owners = _owners(state) if any(workload.kind not in _WITH_SETS for workload in wanted) else {}
-    since = state.memory.wanted_since
+    since = state.memory.missing_since
     missing_now: dict[str, Instant] = {}
     for workload in sorted(wanted):
         own = sets.get(workload, ())
@@ -127,6 +128,9 @@ def intended_pods(state: State, now: Instant) -> list[Asked]:
             continue
         name = f"{workload.kind}/{workload.namespace}/{workload.name}"
         first = missing_now[name] = since.get(name, now)
+        # Half a period lets the next tick come a little early.
+        if wanted[workload].due <= first and now < after(first, Duration(state.settings.scan_interval // 2)):
+            continue
         if after(Instant(max(first, wanted[workload].due)), state.settings.intent_patience) < now:
             continue
         prototype = _prototype(state, workload, own, _pods_of(state, uids))
@@ -135,7 +139,7 @@ def intended_pods(state: State, now: Instant) -> list[Asked]:
                 Asked(_numbered(prototype, workload, at), wanted[workload].source, virtual=True)
                 for at in range(missing)
             ]
-    state.memory.wanted_since = missing_now
+    state.memory.missing_since = missing_now
     return found
 
 
@@ -197,7 +201,7 @@ def named_source(name: str) -> tuple[Plugin, Source]:
     return PLUGINS.load(name)
 
 
-def demand(state: State, now: Instant) -> list[Asked]:
+def every_demand(state: State, now: Instant) -> list[Asked]:
     """Return the pods of all sources that are on. Raises PluginNotUsable for a source that is not installed."""
     names = (*_ALWAYS, *(name for name in state.settings.demand_sources if name not in _ALWAYS))
     return [asked for name in names for asked in source_of(name)(state, now)]

@@ -6,16 +6,16 @@ from kubetide.explain.reasons import Reason
 from kubetide.nodes.capacity.buffers.inject import BUFFERS
 from kubetide.nodes.facts.objects import key_of
 from kubetide.nodes.reasons import reason
-from kubetide.nodes.scale_up.tick import Wanted
+from kubetide.nodes.scale_up.tick import Demand
 from kubetide.objects.meta import controller_of
 from kubetide.plan.board import Workload
 
 
-def intent_reasons(wanted: Wanted) -> list[Reason]:
+def intent_reasons(demand: Demand) -> list[Reason]:
     """Say what other loops want that does not exist yet, by workload."""
     missing: dict[tuple[Workload, str], int] = {}
-    for key, source in wanted.virtual.items():
-        workload = wanted.workloads.get(key)
+    for key, source in demand.virtual.items():
+        workload = demand.workloads.get(key)
         if workload is not None and source not in {"drain", BUFFERS}:
             missing[workload, source] = missing.get((workload, source), 0) + 1
     return [
@@ -24,12 +24,12 @@ def intent_reasons(wanted: Wanted) -> list[Reason]:
     ]
 
 
-def buffer_reasons(wanted: Wanted) -> list[Reason]:
+def buffer_reasons(demand: Demand) -> list[Reason]:
     """Say for how many placeholder pods of each buffer there is room, and for how many there is none."""
     room: dict[str, list[int]] = {}
-    placed = ((pod, 0) for pod, _ in wanted.placed)
-    for pod, at in (*placed, *((pod, 1) for pod in wanted.pods)):
-        if wanted.virtual.get(key_of(pod)) == BUFFERS:
+    placed = ((pod, 0) for pod, _ in demand.placed)
+    for pod, at in (*placed, *((pod, 1) for pod in demand.pods)):
+        if demand.virtual.get(key_of(pod)) == BUFFERS:
             owner = controller_of(pod.metadata)
             name = f"{pod.metadata.namespace}/{owner.name if owner is not None else ''}"
             room.setdefault(name, [0, 0])[at] += 1

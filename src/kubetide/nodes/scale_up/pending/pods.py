@@ -10,9 +10,9 @@ from contextlib import suppress
 
 from kubetide.nodes.facts.pods import consumes_request, is_daemon_set_pod, priority_of
 from kubetide.nodes.scale_up.pending.degradation import is_late
-from kubetide.nodes.scale_up.pending.demand import demand, workload_of
+from kubetide.nodes.scale_up.pending.demand import every_demand, workload_of
 from kubetide.nodes.scale_up.pending.injected_pods import INJECTED, within_limit
-from kubetide.nodes.scale_up.tick import Wanted
+from kubetide.nodes.scale_up.tick import Demand
 from kubetide.nodes.state import State
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import classify, hint_key
@@ -24,7 +24,7 @@ _NEW = seconds(2)
 _NEW_GPU = seconds(30)
 
 
-def demanded_pods(state: State, now: Instant, hints: Mapping[str, str], *, most: int | None = None) -> Wanted:
+def demanded_pods(state: State, now: Instant, hints: Mapping[str, str], *, most: int | None = None) -> Demand:
     """Place what fits on the nodes of the snapshot (and leaves it there), and return what does not fit.
 
     Called on a fork that holds the upcoming nodes.
@@ -35,56 +35,56 @@ def demanded_pods(state: State, now: Instant, hints: Mapping[str, str], *, most:
         hints: Nodes that are tried first, by ``hint_key`` of the pod; after them those of the tick before.
         most: How many pods are looked at; where there are more, ``look_on`` goes on with them. None for all.
     """
-    wanted = Wanted()
-    asked = demand(state, now)
+    demand = Demand()
+    asked = every_demand(state, now)
     if not asked:
         state.memory.hints = {}
-        return wanted
+        return demand
     for item in asked:
         key = (item.pod.metadata.namespace, item.pod.metadata.name)
         if item.virtual:
-            wanted.virtual[key] = item.source
+            demand.virtual[key] = item.source
         workload = workload_of(state, item.pod)
         if workload is not None:
-            wanted.workloads[key] = workload
+            demand.workloads[key] = workload
     state.phases.begin("filterOutSchedulable")
-    wanted.search = Search(
+    demand.search = Search(
         state.snapshot,
         sorted((item.pod for item in asked), key=lambda pod: -priority_of(pod)),
         hints={**state.memory.hints, **hints},
         start=state.memory.rotation,
         by_name=True,
     )
-    wanted.begun = state.elapsed
-    look_on(state, wanted, now, most)
-    return wanted
+    demand.begun = state.elapsed
+    look_on(state, demand, now, most)
+    return demand
 
 
-def look_on(state: State, wanted: Wanted, now: Instant, most: int | None) -> None:
+def look_on(state: State, demand: Demand, now: Instant, most: int | None) -> None:
     """Look for places for the next pods; once all were looked at, or the time for it is over, sort out what is left."""
-    search = wanted.search
+    search = demand.search
     assert search is not None, "there are pods that were not looked at"
-    late = is_late(state, wanted.begun)
+    late = is_late(state, demand.begun)
     if not late and not search.go_on(most):
         return
     placements = search.result()
     state.memory.rotation = placements.start
     state.memory.hints = _hints_of(state, search.pods, state.memory.hints, placements.hints)
-    wanted.search = None
-    wanted.placed = list(placements.placed)
-    wanted.overflowing = placements.overflowing
-    wanted.unprocessed = len(placements.unprocessed)
+    demand.search = None
+    demand.placed = list(placements.placed)
+    demand.overflowing = placements.overflowing
+    demand.unprocessed = len(placements.unprocessed)
     state.phases.end("filterOutSchedulable")
-    injected = (key for key, source in wanted.virtual.items() if source == INJECTED)
+    injected = (key for key, source in demand.virtual.items() if source == INJECTED)
     unplaced = [pod for pod in placements.unplaced if not is_daemon_set_pod(pod)]
     if state.settings.enable_provisioning_requests:
-        wanted.consumers = [pod for pod in unplaced if consumes_request(pod)]
+        demand.consumers = [pod for pod in unplaced if consumes_request(pod)]
         unplaced = [pod for pod in unplaced if not consumes_request(pod)]
     for pod in within_limit(state, unplaced, injected):
         if is_too_new(pod, state, now):
-            wanted.too_new.append(pod)
+            demand.too_new.append(pod)
         else:
-            wanted.pods.append(pod)
+            demand.pods.append(pod)
 
 
 def _hints_of(

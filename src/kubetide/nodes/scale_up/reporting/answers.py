@@ -15,22 +15,22 @@ def board_answers(state: State, tick: Tick) -> tuple[Capacity, ...]:
     their way the expected time is that of the request plus the longest joining seen of the group;
     None when no joining was ever seen, or when no group would take the pods.
     """
-    wanted = tick.wanted
+    demand = tick.demand
     missing: dict[Workload, int] = {}
     expected: dict[Workload, Instant | None] = {}
     detail: dict[Workload, str] = {}
-    for pod, node_name in wanted.placed:
+    for pod, node_name in demand.placed:
         group = tick.upcoming_nodes.get(node_name)
-        workload = wanted.workloads.get((pod.metadata.namespace, pod.metadata.name))
+        workload = demand.workloads.get((pod.metadata.namespace, pod.metadata.name))
         if group is None or workload is None:
             continue
         missing[workload] = missing.get(workload, 0) + 1
         _expect(expected, workload, _arrival(state, group))
         detail.setdefault(workload, f"waits for nodes of group {group}")
     bought = _bought(tick)
-    for pod in (*wanted.pods, *wanted.too_new):
+    for pod in (*demand.pods, *demand.too_new):
         key = (pod.metadata.namespace, pod.metadata.name)
-        workload = wanted.workloads.get(key)
+        workload = demand.workloads.get(key)
         if workload is None:
             continue
         missing[workload] = missing.get(workload, 0) + 1

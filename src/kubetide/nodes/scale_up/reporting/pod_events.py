@@ -30,7 +30,7 @@ def not_triggered(tick: Tick, left: Sequence[Verdict]) -> list[EventRecord]:
     """One for each pod that no group helps, with the counts of the reasons."""
     if tick.result == "ScaleUpLimitedByMaxNodesTotal":
         message = f"pod didn't trigger scale-up: {MAX_TOTAL_NODES}"
-        return [on_pod(pod, "NotTriggerScaleUp", message) for pod in _real(tick, tick.wanted.pods)]
+        return [on_pod(pod, "NotTriggerScaleUp", message) for pod in _real(tick, tick.demand.pods)]
     found = []
     for verdict in left:
         message = f"pod didn't trigger scale-up: {reasons_text(tick, verdict)}"
@@ -61,4 +61,4 @@ def reasons_text(tick: Tick, verdict: Verdict) -> str:
 
 
 def _real(tick: Tick, pods: Sequence[Pod]) -> list[Pod]:
-    return [pod for pod in pods if (pod.metadata.namespace, pod.metadata.name) not in tick.wanted.virtual]
+    return [pod for pod in pods if (pod.metadata.namespace, pod.metadata.name) not in tick.demand.virtual]

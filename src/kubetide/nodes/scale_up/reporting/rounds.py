@@ -41,7 +41,7 @@ def round_of(tick: Tick, refused: Sequence[str]) -> Round:
                 awaiting += verdict.pods.pods
     left = [(_real(tick, verdict.pods.pods), verdict.refused) for verdict in remain]
     if tick.result == "ScaleUpLimitedByMaxNodesTotal":
-        left = [(_real(tick, tick.wanted.pods), {})]
+        left = [(_real(tick, tick.demand.pods), {})]
     return Round(
         result=tick.result,
         error=tick.error,
@@ -74,7 +74,7 @@ def min_size_round(
 def _real(tick: Tick, pods: Sequence[Pod]) -> tuple[Pod, ...]:
     """Return the pods that exist."""
     return tuple(
-        pod for pod in pods if (pod.metadata.namespace, pod.metadata.name) not in tick.wanted.virtual
+        pod for pod in pods if (pod.metadata.namespace, pod.metadata.name) not in tick.demand.virtual
     )
 
 

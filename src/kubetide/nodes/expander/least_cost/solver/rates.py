@@ -65,7 +65,10 @@ def rates_of(problem: FleetProblem, patterns: Sequence[int], *, may_leave_out: b
     rate = relaxed.worth.reshape(len(first), resources) / part
     least = _LEAST * float(problem.prices.min(initial=1.0)) + 1e-12
     worth = (problem.requests * rate[at]).sum(axis=1) + least
-    held = np.where(problem.allowed[first][:, :, None], rate[:, None] * problem.stock[None], 0.0).sum(axis=2)
+    # Of each resource a node may hold what is dearest, each of another heap.
+    held = np.where(problem.allowed[first][:, :, None], rate[:, None] * problem.stock[None], 0.0).max(
+        axis=0, initial=0.0
+    )
     pods = problem.demand.sum() if resources == 0 else problem.stock[:, 0]
-    promise = (held.max(axis=0, initial=0.0) + least * pods) / np.maximum(problem.prices, 1e-9)
+    promise = (held.sum(axis=1) + least * pods) / np.maximum(problem.prices, 1e-9)
     return Rates(worth, promise, relaxed.price)

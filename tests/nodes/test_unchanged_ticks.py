@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from tests.nodes.frozen import START, World, group, node, pod, pods
 
-from kubetide.nodes.registry.rest import is_on_time, rests_until
+from kubetide.nodes.registry.unchanged import is_on_time, unchanged_until
 from kubetide.units.time import after, before, format_rfc3339, hours, minutes, seconds
 
 
@@ -23,7 +23,7 @@ def town(*, used="3", settings=None):
 def until(world, *, ticks=3, **changes):
     for number in range(ticks):
         world.tick(at=seconds(10 * number), **changes)
-    return rests_until(world.state)
+    return unchanged_until(world.state)
 
 
 def test_a_cluster_whose_nodes_are_used_rests():
@@ -68,7 +68,7 @@ def test_a_pod_without_a_place_is_no_rest():
     world = town()
     assert until(world) is not None
     world.tick(at=minutes(1), pods=tuple(pods("more", 1, cpu="100")))
-    assert rests_until(world.state) is None
+    assert unchanged_until(world.state) is None
 
 
 def test_the_rest_ends_when_a_pod_counts_as_gone():
@@ -86,4 +86,4 @@ def test_the_rest_ends_when_a_pod_counts_as_gone():
     assert not world.state.memory.scale_down.unneeded
     world.tick(at=minutes(2))
     assert "n0" in world.state.memory.scale_down.unneeded
-    assert rests_until(world.state) is None
+    assert unchanged_until(world.state) is None

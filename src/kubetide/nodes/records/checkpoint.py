@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubetide.nodes.delta import Remembered
 from kubetide.nodes.facts.capacity import KnownCapacity
+from kubetide.nodes.records.delta import Checkpoint
 from kubetide.nodes.state import State
 
-REMEMBERED_EVERY: Final = 60
+CHECKPOINT_EVERY: Final = 60
 """Records between two that hold it; it is about a hundredth of a whole state."""
 
 
-def remembered(state: State) -> Remembered:
+def checkpoint_of(state: State) -> Checkpoint:
     """Return what decisions left behind, at the beginning of a tick."""
-    return Remembered(
+    return Checkpoint(
         groups=tuple(state.groups.values()), memory=state.memory, capacity=state.capacity.export()
     )
 
 
-def resume(state: State, found: Remembered) -> None:
+def resume(state: State, found: Checkpoint) -> None:
     """Go on from there with a state that was given every change, and decided nothing."""
     state.set_groups(found.groups)
     unread = state.capacity.unread

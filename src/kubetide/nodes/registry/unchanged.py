@@ -1,7 +1,7 @@
 """Ticks at rest: quiet ones that find nothing to take away either, and no timer runs that could change that soon.
 
-Such a tick comes to what the one before came to. ``rests_until`` says up to when that is certain while nothing
-changes; who leaves such a tick out has ``note_rest`` keep the memory as the tick would have left it, and makes the
+Such a tick comes to what the one before came to. ``unchanged_until`` says up to when that is certain while nothing
+changes; who leaves such a tick out has ``note_unchanged`` keep the memory as the tick would have left it, and makes the
 documents that are due (``decide.with_documents``).
 """
 
@@ -17,7 +17,7 @@ _FOREVER = Instant((1 << 63) - 1)
 _DONE = ("ScaleDownNoCandidates", "ScaleDownNoNodeDeleted")
 
 
-def rests_until(state: State) -> Instant | None:
+def unchanged_until(state: State) -> Instant | None:
     """Return the time from which a tick may differ from the last one though nothing changes; None where any may."""
     settings, memory = state.settings, state.memory
     down, found = memory.scale_down, state.scale_down_cache.evaluation
@@ -58,6 +58,6 @@ def is_on_time(state: State, now: Instant) -> bool:
     return now - down.last_update >= down.shortest_interval
 
 
-def note_rest(state: State, now: Instant) -> None:
+def note_unchanged(state: State, now: Instant) -> None:
     """Bring the memory to where a tick at rest leaves it."""
     note_interval(state, now)

@@ -9,8 +9,9 @@ from kubetide.explain.records import Record, Recorder
 from kubetide.nodes.core import encode_delta, encode_result
 from kubetide.nodes.decide import with_documents
 from kubetide.nodes.decision import Commands, Outcomes, Result
+from kubetide.nodes.records.checkpoint import checkpoint_of
 from kubetide.nodes.registry.quiet import is_quiet
-from kubetide.nodes.registry.rest import is_on_time, note_rest, rests_until
+from kubetide.nodes.registry.unchanged import is_on_time, note_unchanged, unchanged_until
 from kubetide.nodes.state import Delta, State
 from kubetide.ports.clock import Clock
 from kubetide.units.time import Duration, Instant
@@ -18,7 +19,7 @@ from kubetide.units.time import Duration, Instant
 _NOTHING = Delta()
 
 
-class Rest:
+class UnchangedTicks:
     """Holds the records of a tick in which nothing was new, decided or said, until one may differ.
 
     A tick is left out only when its delta says nothing, so all that it would have read is as it was; live and in
@@ -33,11 +34,13 @@ class Rest:
         self._last: Record
         self._made: list[Record] | None = None
 
-    def take(self, delta: Delta, now: Instant, recorder: Recorder, tick: int, left: int) -> Result | None:
+    def take(
+        self, delta: Delta, now: Instant, recorder: Recorder, tick: int, *, has_memory: bool
+    ) -> Result | None:
         """Record the tick that begins with this delta where it comes to what the last one came to, and return its result.
 
-        None where it may not, or no record is ``left`` before one that has the memory: then what it comes to is to be
-        ``noted``, and the tick to be ``ended``.
+        None where it may not: then what it comes to is to be ``noted``, and the tick to be ``ended``. ``has_memory``:
+        whether its first record is to have the memory.
         """
         state = self._state
         still = delta == _NOTHING and is_quiet(state)
@@ -45,16 +48,19 @@ class Rest:
         self._made = [] if still else None
         if not still or until is None or now >= until or not is_on_time(state, now):
             return None
-        if left <= 0 or recorder.wants_full(self._first.loop):
+        if recorder.wants_full(self._first.loop):
             return None
         self._until = until
         state.phases.end("updateClusterState")
         state.step = "update"
-        recorder.write(replace(self._first, tick=tick, now=now, state=msgspec.Raw(encode_delta(delta))))
+        if has_memory:
+            delta = replace(delta, checkpoint=checkpoint_of(state))
+        gathered = msgspec.Raw(encode_delta(delta))
+        recorder.write(replace(self._first, tick=tick, now=now, has_memory=has_memory, state=gathered))
         last = Delta(step="scale_down", elapsed=Duration(self._clock.now() - now))
         state.step = last.step
         state.phases.begin("findUnneeded")
-        note_rest(state, now)
+        note_unchanged(state, now)
         state.phases.end("findUnneeded")
         result = with_documents(state, Result(), now)
         recorder.write(
@@ -89,4 +95,4 @@ class Rest:
         if made is None or not settled or steps != [0, 1] or self._state.step != "scale_down":
             return
         self._first, self._last = made
-        self._until = rests_until(self._state)
+        self._until = unchanged_until(self._state)

@@ -7,9 +7,9 @@ from operator import itemgetter
 
 import msgspec
 
-from kubetide.nodes.delta import Delta
 from kubetide.nodes.facts.pods import is_daemon_set_pod
 from kubetide.nodes.memory import Memory
+from kubetide.nodes.records.delta import Delta
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.cached import KnownTemplates
 

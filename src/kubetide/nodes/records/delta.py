@@ -66,7 +66,7 @@ class Gone(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     capacity: tuple[KnownKey, ...] = ()
 
 
-class Remembered(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What decisions and their outcomes change in a state; all else in it is what was gathered.
 
     Attributes:
@@ -99,7 +99,7 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         live_pods: Pods read straight from the API server for nodes about to be deleted; only for this step.
         learned: What an earlier process has learned of machines; with the first delta that could read it.
         settings, memory: Full form only.
-        remembered: What earlier decisions left behind, from time to time between two full forms (``State.resume``).
+        checkpoint: What earlier decisions left behind, from time to time between two full forms (``State.resume``).
     """
 
     step: Step = "update"
@@ -128,4 +128,4 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     learned: Learned | None = None
     settings: Settings | None = None
     memory: Memory | None = None
-    remembered: Remembered | None = None
+    checkpoint: Checkpoint | None = None

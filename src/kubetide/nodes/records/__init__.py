@@ -1,0 +1,1 @@
+"""What the node loop records: deltas, whole states, and checkpoints between them."""

@@ -1,0 +1,22 @@
+"""The status ConfigMap shows what a tick has seen in that very tick, also where nothing is left to do."""
+
+from __future__ import annotations
+
+from tests.nodes.frozen import World, group, node
+
+from kubetide.units.time import seconds
+
+
+def test_what_changed_is_shown_in_the_tick_that_ends_at_rest():
+    """A group's minimum changes, and nothing else happens: the document is written at once, and then no more."""
+    names = ["n0", "n1", "n2"]
+    world = World(nodes=[node(name) for name in names], groups=[group("g", maximum=9, nodes=names)])
+    world.tick(at=seconds(1))
+    world.tick(at=seconds(2))
+    world.change("g", min_size=1)
+    world.status = ""
+    world.tick(at=seconds(3))
+    assert "minSize: 1" in world.status
+    world.status = ""
+    world.tick(at=seconds(4))
+    assert not world.status
