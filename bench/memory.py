@@ -38,8 +38,8 @@ from kubetide.horizontal.controller import HorizontalController
 from kubetide.horizontal.settings import Settings as HorizontalSettings
 from kubetide.nodes.controller.gather import Gatherer
 from kubetide.nodes.core import as_read_back, encode_in_pieces
-from kubetide.nodes.export import export_state
 from kubetide.nodes.facts.slim_pods import PodSlimmer
+from kubetide.nodes.records.export import export_state
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import Delta, State
 from kubetide.objects.kinds import NODES, PODS, REPLICA_SETS, Kind

@@ -215,7 +215,7 @@ def run(types: list[Type], pods: Counter[Kind], expander: str, rounds: int, *, b
         state.apply(Delta())
     cpu_s = time.process_time() - before
     sizes = {one.id: one.target_size for one in state.groups.values() if one.target_size}
-    left = len(state.tick.wanted.pods) if state.tick is not None else 0
+    left = len(state.tick.demand.pods) if state.tick is not None else 0
     price = sum(prices[name] * size for name, size in sizes.items())
     return Found(first, price, sum(sizes.values()), len(sizes), ticks, left, cpu_s)
 

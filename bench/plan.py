@@ -37,7 +37,8 @@ from kubetide.simulate.scenarios.scenario import (
 from kubetide.units.time import Duration, format_duration, seconds
 
 TICK = seconds(15)
-TARGET = 0.7
+TARGET = 70
+"""Of the HPA, in percent of what a pod serves at full use."""
 PODS_A_NODE = 7
 MOST_NODES = 50
 
@@ -111,19 +112,19 @@ spec:
 """
 
 METRICS = {
-    "cpu": "{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 70}}}",
+    "cpu": "{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: %d}}}",
     "rate": "{type: Object, object: {metric: {name: requests_per_second}, describedObject: {apiVersion: apps/v1, "
     "kind: Deployment, name: site}, target: {type: AverageValue, averageValue: %s}}}",
 }
 
 
-def scenario(series: Series, policy: Policy, metric: str, *, nodes: bool) -> Scenario:
+def scenario(series: Series, policy: Policy, metric: str, *, nodes: bool, target: int = TARGET) -> Scenario:
     """Return the run of a series; its load stands in the file ``load.txt``."""
     metric = policy.metric or metric
-    share = f"{round(TARGET * series.capacity * 1000)}m"
+    share = target if metric == "cpu" else f"{round(target * series.capacity * 10)}m"
     steps_a_tick = max(1, TICK // series.step)
     first = float(np.mean(series.values[:steps_a_tick]))
-    replicas = max(1, math.ceil(first / (TARGET * series.capacity)))
+    replicas = max(1, math.ceil(first / (target / 100 * series.capacity)))
     whole = Duration(len(series.values) * series.step // TICK * TICK)
     group = NodeGroupSpec(
         name="general",
@@ -153,18 +154,21 @@ def scenario(series: Series, policy: Policy, metric: str, *, nodes: bool) -> Sce
             MANIFEST.format(
                 replicas=replicas,
                 most=PODS_A_NODE * MOST_NODES if nodes else 1000,
-                metric=METRICS["cpu"] if metric == "cpu" else METRICS["rate"] % share,
+                metric=METRICS[metric] % share,
             ),
         ),
     )
 
 
-def run(series: Series, name: str, metric: str, *, nodes: bool, seed: int) -> dict[str, Any]:
+def run(
+    series: Series, name: str, metric: str, *, nodes: bool, seed: int, target: int = TARGET
+) -> dict[str, Any]:
     """Return the figures of a series under a policy."""
+    series = series.in_fine_units()
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        (folder / "load.txt").write_text("\n".join(f"{value:.6g}" for value in series.values))
-        reported = scenario(series, POLICIES[name], metric, nodes=nodes)
+        (folder / "load.txt").write_text("\n".join(map(repr, series.values.tolist())))
+        reported = scenario(series, POLICIES[name], metric, nodes=nodes, target=target)
         result = run_simulation(reported, base=folder, out=folder / "out", seed=seed, warn=lambda _: None)
         service, timeline = result.summary.services[0], result.timeline
         line = timeline.services["site"]
@@ -192,12 +196,14 @@ def figures_of(
     seed: int,
     jobs: int,
     results: Results,
+    target: int = TARGET,
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """Return the figures of all pairs, by series and policy; what is among the results is not run again."""
+    targets = {name: TARGET if name.startswith("classic") else target for name in policies}
+    played = {"metric": metric, "nodes": nodes, "seed": seed}
     keys = {
         (one.name, name): key_of(
-            one,
-            {"policy": asdict(POLICIES[name]), "metric": metric, "nodes": nodes, "seed": seed, "name": name},
+            one, {"policy": asdict(POLICIES[name]), "name": name, "target": targets[name], **played}
         )
         for one in series
         for name in policies
@@ -205,7 +211,10 @@ def figures_of(
     # A process a run: what a long one has allocated goes with it.
     with ProcessPoolExecutor(jobs, max_tasks_per_child=1, mp_context=get_context("spawn")) as pool:
         going = {
-            pool.submit(run, one, name, metric, nodes=nodes, seed=seed): (one.name, name)
+            pool.submit(run, one, name, metric, nodes=nodes, seed=seed, target=targets[name]): (
+                one.name,
+                name,
+            )
             for one in series
             for name in policies
             if results.get(keys[one.name, name]) is None
@@ -289,6 +298,9 @@ def main() -> int:
     parser.add_argument(
         "--nodes", action="store_true", help="a group of m5.xlarge, 0 to 50, that boots in 180 s"
     )
+    parser.add_argument(
+        "--target", type=int, default=TARGET, help="of the HPA in percent, but for classic, which has 70"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
     parser.add_argument(
@@ -305,8 +317,18 @@ def main() -> int:
         print(f"bench plan: {error}", file=sys.stderr)
         return 2
     policies = said.policy or ["classic", "plan"]
+    if not 1 <= said.target <= 100:
+        print(f"bench plan: --target {said.target}: give a percentage from 1 to 100", file=sys.stderr)
+        return 2
     found = figures_of(
-        series, policies, said.metric, nodes=said.nodes, seed=said.seed, jobs=said.jobs, results=results
+        series,
+        policies,
+        said.metric,
+        nodes=said.nodes,
+        seed=said.seed,
+        jobs=said.jobs,
+        results=results,
+        target=said.target,
     )
     loads = [float(one.values.sum()) * (one.step / seconds(1)) for one in series]
     total = {policy: summed([found[one.name][policy] for one in series], loads) for policy in policies}

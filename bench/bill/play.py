@@ -143,6 +143,7 @@ def _figures(
     pod_hours = sum(min(pod.departure_s, horizon_s) - pod.arrival_s for pod in pods) / 3600
     lives = timeline.node_lives
     waits = np.array(feed.waits or [0.0])
+    followed, brought = bought_back(timeline, marks)
     found: dict[str, Any] = {
         "pods": len(pods),
         "cost_usd": round(timeline.cost[-1], 4) if timeline.cost else 0.0,
@@ -152,7 +153,8 @@ def _figures(
         "lived_under_15m": sum(
             one.deleted is not None and one.deleted - one.created < seconds(SHORT_S) for one in lives
         ),
-        "bought_back_15m": _bought_back(timeline, marks),
+        "bought_back_15m": followed,
+        "nodes_bought_back_15m": brought,
         "evictions": timeline.evictions,
         "evictions_per_pod_hour": round(timeline.evictions / pod_hours, 6) if pod_hours else 0.0,
         "left_pending": feed.waiting,
@@ -162,17 +164,32 @@ def _figures(
     return found
 
 
-def _bought_back(timeline: Timeline, marks: Sequence[Mark]) -> int:
-    """Return how many removals were followed within 15 minutes by an increase of the same group."""
-    increases: dict[str, list[Instant]] = {}
+def bought_back(timeline: Timeline, marks: Sequence[Mark]) -> tuple[int, int]:
+    """Return how many removals were followed within 15 minutes by an increase of the same group, and by how many nodes.
+
+    An increase by one node counts for all removals before it, but it brings one node.
+    """
+    increases: dict[str, list[tuple[Instant, int]]] = {}
     for mark in marks:
         if mark.loop == "nodes" and mark.change > 0:
-            increases.setdefault(mark.subject, []).append(mark.at)
-    found = 0
+            increases.setdefault(mark.subject, []).append((mark.at, mark.change))
+    removals: dict[str, list[Instant]] = {}
     for life in timeline.node_lives:
-        if life.deleted is None:
-            continue
-        times = increases.get(life.group, [])
-        at = bisect_left(times, life.deleted)
-        found += at < len(times) and times[at] <= after(life.deleted, seconds(SHORT_S))
-    return found
+        if life.deleted is not None:
+            removals.setdefault(life.group, []).append(life.deleted)
+    followed = brought = 0
+    for group, gone in removals.items():
+        bought = [at for at, number in increases.get(group, ()) for _ in range(number)]
+        taken = 0
+        for at in sorted(gone):
+            first = bisect_left(bought, at)
+            followed += first < len(bought) and bought[first] <= _soon(at)
+            taken = max(taken, first)
+            if taken < len(bought) and bought[taken] <= _soon(at):
+                brought += 1
+                taken += 1
+    return followed, brought
+
+
+def _soon(at: Instant) -> Instant:
+    return after(at, seconds(SHORT_S))
