@@ -6,7 +6,7 @@ Source: cluster-autoscaler core (Jul 2026), hinting simulator and similar-pods s
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import msgspec
 import numpy as np
@@ -110,9 +110,9 @@ class Search:
     def go_on(self, most: int | None = None) -> bool:
         """Make the next ``most`` tries, all where it is None, and return whether no pod is left to be tried."""
         made = 0
-        while not self._over and (most is None or made < most):
-            self._over = next(self._tries, True)
+        for _ in islice(self._tries, most):
             made += 1
+        self._over = self._over or most is None or made < most
         return self._over
 
     def result(self) -> Placements:
@@ -123,8 +123,8 @@ class Search:
         reached = {id(pod) for pod, _ in found.placed} | {id(pod) for pod in found.unplaced}
         return replace(found, unprocessed=tuple(pod for pod in self.pods if id(pod) not in reached))
 
-    def _each(self, hints: Mapping[str, str], *, stop_at_failure: bool) -> Iterator[bool]:
-        """Try one pod after another; yields False after each."""
+    def _each(self, hints: Mapping[str, str], *, stop_at_failure: bool) -> Iterator[None]:
+        """Try one pod after another; yields after each."""
         run = self._run
         by_priority: dict[int, list[Pod]] = {}
         for pod in self.pods:
@@ -133,14 +133,14 @@ class Search:
             rest: list[Pod] = []
             for pod in by_priority[priority]:
                 if hints and run.place_by_hint(pod, hints):
-                    yield False
+                    yield
                 else:
                     rest.append(pod)
             for position, pod in enumerate(rest):
                 if not run.place_anywhere(pod) and stop_at_failure:
                     run.unprocessed.extend(rest[position + 1 :])
                     break
-                yield False
+                yield
 
 
 class _Run:
@@ -184,15 +184,14 @@ class _Run:
             self._unplaced.append(pod)
             return False
         pod_class = classify_unbound(pod)
-        row = -1
         if pod_class not in self._failed:
             row = self._scan(pod_class)
-        if row >= 0:
-            self._start = row + 1
-            self._put(pod, self._names[row], pod_class)
-            return True
-        if self._snapshot.only_tightens(pod_class):
-            self._failed[pod_class] = None
+            if row >= 0:
+                self._start = row + 1
+                self._put(pod, self._names[row], pod_class)
+                return True
+            if self._snapshot.only_tightens(pod_class):
+                self._failed[pod_class] = None
         self._unplaced.append(pod)
         uid = controller_uid(pod)
         if uid:

@@ -145,7 +145,7 @@ class NodeRows:
             column.offer(row, offered.get(resource, 0) if isinstance(resource, str) else 0)
 
     def charge(self, row: int, charges: Charges, sign: int) -> None:
-        """Take (+1) or return back (-1) what a pod takes; the columns must exist."""
+        """Take (+1) or give back (-1) what a pod takes; the columns must exist."""
         columns = self.columns
         for key, amount in charges:  # the hot loop of every placement: no call for the usual amounts
             column = columns[key]

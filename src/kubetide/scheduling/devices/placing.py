@@ -53,7 +53,7 @@ def put_on(ledger: Ledger, use: DeviceUse, pod: PodKey, node: Node | None, *, bo
 
 
 def take_off(ledger: Ledger, use: DeviceUse, pod: PodKey) -> list[Undo]:
-    """Note that a pod uses its claims no more; return back how to undo that."""
+    """Note that a pod no longer uses its claims, and return how to undo that."""
     keys = [(one.namespace, one.name) for one in use.claims if one.name]
     if use.extended:
         keys.append(_extended_key(ledger, pod))

@@ -45,14 +45,9 @@ class Demand(NamedTuple):
 
 
 class Demands:
-    """What groups ask, for one template after another; holds while the snapshot is not changed.
-
-    Attributes:
-        version: Of the snapshot.
-    """
+    """What groups ask, for one template after another; see ``holds``."""
 
     def __init__(self, snapshot: Snapshot, groups: Sequence[PodGroup]) -> None:
-        self.version = snapshot.version
         self._snapshot = snapshot
         self._groups = groups
         classes = dict.fromkeys(group.pod_class for group in groups)
@@ -83,6 +78,12 @@ class Demands:
         self._sizes: dict[tuple[tuple[int, int], ...], int] = {}
         self._alone = {one: self._kind_of(one) for one in plain}
         self._kinds: dict[Site, dict[int, Kind]] = {}
+        self._made_at = snapshot.version, snapshot.layout
+
+    @property
+    def holds(self) -> bool:
+        """Whether the snapshot is not changed, and its tables of counts are those that were read."""
+        return self._made_at == (self._snapshot.version, self._snapshot.layout)
 
     def of(self, template: Node, daemon_pods: Sequence[Pod], groups: Sequence[int]) -> Demand | None:
         """Return what groups, by number, ask of copies of a template; None where that cannot be put into numbers."""

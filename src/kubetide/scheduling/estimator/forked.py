@@ -42,8 +42,8 @@ from kubetide.scheduling.snapshot.snapshot import Snapshot
 from kubetide.scheduling.snapshot.verdicts import Known
 from kubetide.units.vectors import BoolVector, Int64Vector
 
-REPEATED_IN_A_PART = 5_000
-"""So many nodes are added at once at the most, where ``pack`` comes back before its time."""
+REPEATED_IN_A_PART = 50_000
+"""So many nodes are added at once at the most, where ``pack`` comes back before its time: less than 0.1 s of work."""
 
 
 class ForkedPacking:

@@ -36,7 +36,7 @@ PODS_IN_A_PART = 5_000
 NODES_IN_A_PART = 64
 """Within one group it does so after as many new nodes, where each is looked at by itself."""
 
-Estimating = Generator[None, bool, "Estimate"]
+EstimateInParts = Generator[None, bool, "Estimate"]
 """An estimate in parts: ``send`` True after one of them, and no node more is added."""
 
 NO_NODE = -1
@@ -128,8 +128,10 @@ class Estimator:
         *,
         start: int = 1,
         fast_path: bool = False,
-    ) -> Estimate:
-        """Say how many nodes of a template some of the groups need.
+    ) -> EstimateInParts:
+        """Say in parts how many nodes of a template some of the groups need.
+
+        While it goes on the snapshot may be forked, and must not be changed by others.
 
         Args:
             template: The node of which copies would be added, named ``<template>-e-<i>``.
@@ -140,25 +142,6 @@ class Estimator:
             fast_path: Whether the group for which it saves most is estimated by division
                 (``--fastpath-binpacking-enabled``).
         """
-        parts = self.estimating(template, daemon_pods, groups, limits, start=start, fast_path=fast_path)
-        while True:
-            try:
-                next(parts)
-            except StopIteration as end:
-                found: Estimate = end.value
-                return found
-
-    def estimating(
-        self,
-        template: Node,
-        daemon_pods: Sequence[Pod],
-        groups: Sequence[int],
-        limits: Limits,
-        *,
-        start: int = 1,
-        fast_path: bool = False,
-    ) -> Estimating:
-        """Make an estimate in parts. While it goes on the snapshot may be forked, and must not be changed by others."""
         given = [self._groups[at] for at in groups]
         order = self._orders.of(template, groups)
         if not fast_path and sum(len(group.pods) for group in given) <= PODS_A_CLASS_ONE_BY_ONE * len(given):
@@ -187,7 +170,7 @@ class Estimator:
         start: int,
     ) -> Generator[None, bool, Estimate | None]:
         demands = self._demands
-        if demands is None or demands.version != self._snapshot.version:
+        if demands is None or not demands.holds:
             demands = self._demands = Demands(self._snapshot, self._groups)
         demand = demands.of(template, daemon_pods, groups)
         if demand is None:
@@ -236,6 +219,16 @@ class _Parts:
         return ends
 
 
+def whole(parts: EstimateInParts) -> Estimate:
+    """Return what an estimate comes to that is made without a pause."""
+    while True:
+        try:
+            next(parts)
+        except StopIteration as end:
+            found: Estimate = end.value
+            return found
+
+
 def estimate(
     snapshot: Snapshot,
     template: Node,
@@ -249,7 +242,7 @@ def estimate(
     """Say how many nodes of a template the groups need; for several templates see ``Estimator``."""
     estimator = Estimator(snapshot, groups)
     every = range(len(groups))
-    return estimator.estimate(template, daemon_pods, every, limits, start=start, fast_path=fast_path)
+    return whole(estimator.estimate(template, daemon_pods, every, limits, start=start, fast_path=fast_path))
 
 
 def _has_inter_pod_rules(snapshot: Snapshot, daemon_pods: Sequence[Pod], groups: Sequence[PodGroup]) -> bool:
@@ -266,7 +259,7 @@ def _estimate_alone(
     order: Sequence[int],
     limits: Limits,
     start: int,
-) -> Estimating:
+) -> EstimateInParts:
     packing = AlonePacking(snapshot, template, daemon_pods, limits.max_nodes, start)
     taken: dict[int, Int64Vector] = {}
     parts = _Parts()
@@ -304,7 +297,7 @@ def _estimate_forked(
     start: int,
     *,
     fast_path: bool,
-) -> Estimating:
+) -> EstimateInParts:
     existing = len(snapshot)
     snapshot.fork()
     try:

@@ -34,6 +34,8 @@ class FilterSet(msgspec.Struct, frozen=True):
             on that.
         moving: These read where other pods are.
         plugins: Which of them are other packages'.
+        shares_verdicts: Whether classes of equal ``PodClass.standing`` and ``inter_pod_key`` get one verdict; plug-ins
+            of other packages may read more of a pod.
     """
 
     every: tuple[Filter, ...]
@@ -41,15 +43,8 @@ class FilterSet(msgspec.Struct, frozen=True):
     static: tuple[StaticFilter, ...]
     capacity: tuple[CapacityFilter, ...]
     moving: tuple[MovingFilter, ...]
-    plugins: tuple[Plugin, ...] = ()
-
-    @property
-    def shares_verdicts(self) -> bool:
-        """Whether classes of equal ``PodClass.standing`` and ``inter_pod_key`` get one verdict.
-
-        Plug-ins of other packages may read more of a pod.
-        """
-        return not self.plugins
+    plugins: tuple[Plugin, ...]
+    shares_verdicts: bool
 
 
 def _filter_set(filters: tuple[Filter, ...], plugins: tuple[Plugin, ...]) -> FilterSet:
@@ -60,6 +55,7 @@ def _filter_set(filters: tuple[Filter, ...], plugins: tuple[Plugin, ...]) -> Fil
         capacity=tuple(one for one in filters if isinstance(one, CapacityFilter)),
         moving=tuple(one for one in filters if isinstance(one, MovingFilter)),
         plugins=plugins,
+        shares_verdicts=not plugins,
     )
 
 

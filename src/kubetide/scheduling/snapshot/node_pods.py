@@ -23,10 +23,11 @@ class PodChanges:
 
     def note(self, name: str) -> None:
         """Note a change of the pods on a node."""
-        self.stamp += 1
+        stamp = self.stamp = self.stamp + 1
+        last = self._last
         # Out and in again: the last to change stand at the end.
-        self._last.pop(name, None)
-        self._last[name] = self.stamp
+        last.pop(name, None)
+        last[name] = stamp
 
     def since(self, stamp: int) -> list[str]:
         """Return the nodes whose pods have changed after the change of that number."""
@@ -70,7 +71,9 @@ class NodePods:
         self._hashes.append(hash(key))
         self.pods.append(pod)
         self.uses.append(use)
-        self._note_change()
+        # As ``_note_change`` does: this is what every placement of a simulation calls.
+        self.listed = None
+        self._changes.note(self.name)
 
     def insert(self, at: int, key: PodKey, pod: Pod, use: Use) -> None:
         """Put a pod in place of that number."""

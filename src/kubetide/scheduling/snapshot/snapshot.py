@@ -52,6 +52,11 @@ class Snapshot:
         """Another number after every change; after ``revert`` the number of before the fork."""
         return self._log.version
 
+    @property
+    def layout(self) -> int:
+        """Another number once tables of counts are other objects, which trying out may bring about as well."""
+        return self._store.layout
+
     # ── Trying out ──
 
     def fork(self) -> None:

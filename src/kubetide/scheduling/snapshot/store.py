@@ -111,6 +111,7 @@ class SnapshotStore:
             self._nodes_changed()
             for use in waiting:
                 self._charge(row, use, 1)
+                self._log.record(self._uncharge, row, use, -1)
             self._touch_nodes()
             return
         before = rows.nodes[row]
@@ -155,10 +156,11 @@ class SnapshotStore:
             # Three times as many again as must stay, so that a cluster full of guards does not forget at every pod.
             self._most_counts = max(COUNT_COLUMNS_BEFORE_FORGETTING, 4 * len(self.rows.counts))
         self.add_guards(pod_class)
-        self._log.record(self._take_back, self._append(node_name, key, pod, use))
+        there = self._append(node_name, key, pod, use)
         row = self.rows.row_of.get(node_name)
         if row is not None:
             self._charge(row, use, 1)
+        self._log.record(self._take_back, there, row, use)
         if pod_class.devices is not None:
             self._give_devices(node_name, key, pod, use)
         self._log.touch()
@@ -269,11 +271,11 @@ class SnapshotStore:
         del self.placed[key]
         if not there.keys and not self._log.is_forked:
             del self.pods[there.name]
-        # Changes are taken back in the opposite order, so the place will be the same.
-        self._log.record(self._put_back, there, at, key, pod, use)
         row = self.rows.row_of.get(there.name)
         if row is not None:
             self._charge(row, use, -1)
+        # Changes are taken back in the opposite order, so the place will be the same.
+        self._log.record(self._put_back, there, at, key, pod, use, row)
         devices = use.pod_class.devices
         if devices is not None and self.rows.devices is not None:
             for undo in take_off(self.rows.devices, devices, key):
@@ -323,7 +325,6 @@ class SnapshotStore:
         rows.charge(row, use.charges, sign)
         if rows.counts:
             rows.count(row, use, sign)
-        self._log.record(self._uncharge, row, use, -sign)
 
     def _touch_nodes(self) -> None:
         log = self._log
@@ -367,13 +368,17 @@ class SnapshotStore:
         self.rows, self._dead = rows, dead
         self.layout = self._log.stamp()
 
-    def _take_back(self, there: NodePods) -> None:
+    def _take_back(self, there: NodePods, row: int | None, use: Use) -> None:
+        if row is not None:
+            self._uncharge(row, use, -1)
         key, _, _ = there.pop(-1)
         del self.placed[key]
         if not there.keys:
             del self.pods[there.name]
 
-    def _put_back(self, there: NodePods, at: int, key: PodKey, pod: Pod, use: Use) -> None:
+    def _put_back(self, there: NodePods, at: int, key: PodKey, pod: Pod, use: Use, row: int | None) -> None:
+        if row is not None:
+            self._uncharge(row, use, 1)
         there.insert(at, key, pod, use)
         self.placed[key] = there
         self.pods[there.name] = there
