@@ -973,14 +973,21 @@ SAMPLES = (
         "kind": "CSINode",
         "metadata": META,
         "spec": {
-            "drivers": [{"name": "csi.example.com", "nodeID": "ip-10-0-0-7", "allocatable": {"count": 25}}]
+            "drivers": [
+                {
+                    "name": "csi.example.com",
+                    "nodeID": "ip-10-0-0-7",
+                    "topologyKeys": ["topology.kubernetes.io/zone"],
+                    "allocatable": {"count": 25},
+                }
+            ]
         },
     },
     {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "CSIDriver",
         "metadata": META,
-        "spec": {"storageCapacity": True},
+        "spec": {"volumeLifecycleModes": ["Persistent"], "storageCapacity": True},
     },
     {
         "apiVersion": "storage.k8s.io/v1",

@@ -23,7 +23,7 @@ def timeline(
             asked=[120.0 if high else 60.0 for high in late],
             queue=[0.0] * steps,
             latency=[0.02] * steps,
-            wanted=[4 if high else 2 for high in burst],
+            desired=[4 if high else 2 for high in burst],
             existing=[4 if high else 2 for high in burst],
             ready=[4 if high else 2 for high in late],
             violated=[high and not ready for high, ready in zip(burst, late, strict=True)],

@@ -55,7 +55,7 @@ def test_replicas_are_those_of_the_timeline(run):
     timeline, history = run
     web = timeline.services["web"]
     assert len(set(web.ready)) > 3
-    for figure, wanted in (("replicas", web.wanted), ("ready", web.ready)):
+    for figure, wanted in (("replicas", web.desired), ("ready", web.ready)):
         key = SeriesKey("hpa", "default/web", figure)
         found = [history.at(key, time) for time in times_of(timeline)]
         begun = next(i for i, one in enumerate(found) if one == one)  # noqa: PLR0124  # NaN before the first tick

@@ -30,7 +30,7 @@ def test_replicas_beside_a_vpa_are_those_of_the_hpa_alone(tmp_path):
         result = run_simulation(one, base=EXAMPLE.parent, out=tmp_path / name, seed=1, warn=pytest.fail)
         assert result.violations == ()
         found[name] = result
-    alone, beside = (found[name].timeline.services["web"].wanted for name in ("hpa", "hpa-and-vpa"))
+    alone, beside = (found[name].timeline.services["web"].desired for name in ("hpa", "hpa-and-vpa"))
     assert len(alone) == 24 * 60
     assert beside == alone
     hpa, both = (found[name].summary.services[0] for name in ("hpa", "hpa-and-vpa"))

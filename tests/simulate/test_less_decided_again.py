@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tests.simulate.worlds import MANIFEST, small
 
 from kubetide.nodes.core import NodesCore, encode_delta
-from kubetide.nodes.export import export_state
+from kubetide.nodes.records.export import export_state
 from kubetide.runtime.recording.indexed_records import read_entries
 from kubetide.simulate.answers.moments import Moments
 from kubetide.simulate.answers.when import Moment, read_moment, start_of_records

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 from tests.simulate.worlds import MANIFEST, small
 
-from kubetide.horizontal.one_hpa import OneHpaCore
+from kubetide.horizontal.explain.one_hpa import OneHpaCore
 from kubetide.loop import loop_entry
 from kubetide.runtime.recording.records import read_records, recorded_loops, segments
 from kubetide.simulate.answers.ahead import plan_ahead

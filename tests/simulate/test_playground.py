@@ -50,7 +50,7 @@ class Lesson:
 
     @property
     def replicas(self) -> int:
-        return self.world.timeline.services["web"].wanted[-1]
+        return self.world.timeline.services["web"].desired[-1]
 
     @property
     def nodes(self) -> int:
@@ -77,7 +77,7 @@ def played(folder, story, scenario=None, *, minutes_long=40, kept=None):
             end=after(start_of(scenario), minutes(minutes_long)),
             seed=1,
             recorder=MarkingRecorder(writer, marks.append),
-            kept=kept,
+            persisted=kept,
             served=True,
         )
         lesson = Lesson(world)

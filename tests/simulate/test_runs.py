@@ -113,7 +113,7 @@ def test_a_service_of_a_stateful_set(tmp_path):
     scenario = msgspec.structs.replace(small(nodes=1), services=(service,), manifests=(SET, hpa))
     result = run_simulation(scenario, base=tmp_path, out=tmp_path, seed=1, warn=pytest.fail)
     series = result.timeline.services["data"]
-    assert (series.wanted[0], series.wanted[-1], series.ready[-1]) == (2, 5, 5)
-    assert series.wanted == series.existing
+    assert (series.desired[0], series.desired[-1], series.ready[-1]) == (2, 5, 5)
+    assert series.desired == series.existing
     assert result.timeline.nodes["general"][-1] == 2
     assert (result.violations, replay(tmp_path).differences) == ((), ())

@@ -78,7 +78,7 @@ def test_figures_follow_the_timeline(violated, step_s, looks):
             (service.violated, bad),
         ):
             column.append(value)
-        for column in (service.existing, service.ready, service.wanted):
+        for column in (service.existing, service.ready, service.desired):
             column.append(step)
         service.violated_own_step.append(not bad)
         for column in (timeline.cpu_used, timeline.cpu_requested, timeline.cpu_allocatable, timeline.cost):

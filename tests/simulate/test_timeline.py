@@ -39,7 +39,7 @@ def test_the_summary_is_what_the_definitions_say(rows, step_s, price):
         capacity=[row[1] for row in rows],
         asked=[row[1] / 2 for row in rows],
         existing=[row[2] for row in rows],
-        wanted=[row[3] for row in rows],
+        desired=[row[3] for row in rows],
         violated=[row[4] for row in rows],
         violated_own_step=[row[4] or row[2] > 40 for row in rows],
     )

@@ -140,7 +140,7 @@ def test_a_vpa_leaves_the_resource_of_an_hpa_alone(tmp_path):
         )
         result = run_simulation(one, base=tmp_path, out=tmp_path / name, seed=1, warn=str)
         assert result.violations == ()
-        return result.timeline.services["web"].wanted
+        return result.timeline.services["web"].desired
 
     alone = run("alone")
     assert len(set(alone)) > 4

@@ -19,7 +19,7 @@ from kubetide.simulate.answers.when import read_moment, start_of_records
 from kubetide.simulate.answers.why import WhyError, explain_object
 from kubetide.simulate.run import run_simulation
 from kubetide.simulate.scenarios.scenario import load_scenario
-from kubetide.units.time import after, milliseconds, parse_rfc3339
+from kubetide.units.time import parse_rfc3339
 
 HERE = Path(__file__).parent
 SCENARIO = HERE.parents[1] / "examples" / "from-zero-wrong-catalogue.yaml"
@@ -91,9 +91,10 @@ def test_a_folder_without_records_is_named(tmp_path):
         why(tmp_path, "node", "x")
 
 
-def test_a_time_of_a_log_in_whole_seconds_includes_what_was_decided_in_that_second(run, tmp_path):
+def test_a_time_of_a_log_in_whole_seconds_includes_what_was_decided_in_that_second(tmp_path):
     """Live ticks carry fractions that no log shows: the second and the minute that are named hold the decision."""
-    late = rewritten(run, tmp_path, lambda record: replace(record, now=after(record.now, milliseconds(300))))
+    late, scenario = tmp_path, replace(load_scenario(SCENARIO), start="2026-03-02T00:00:00.3Z")
+    run_simulation(scenario, base=SCENARIO.parent, out=late, seed=1, warn=pytest.fail)
     for at in ("00:21:30", "2026-03-02T00:21:30Z", "21m30s"):
         text = why(late, "nodegroup", "wide", at)
         assert "Decided at this moment:\n  2026-03-02T00:21:30Z group wide was increased from 0 to 1" in text

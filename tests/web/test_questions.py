@@ -203,7 +203,7 @@ def test_why_there_are_no_more_pods(person):
     """The HPA is at its bound, which its row names; its page has the bound over the replicas."""
     assert person.read("main tr", "^default/web .*TooManyReplicas")
     person.click("main tr a", "default/web")
-    assert person.read(".plot .legend", r"(?s)wanted 8\b.*max 8\b")
+    assert person.read(".plot .legend", r"(?s)desired 8\b.*max 8\b")
 
 
 def test_which_node_went_before(person):

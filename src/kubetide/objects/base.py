@@ -24,6 +24,7 @@ _ACRONYMS = {
     "non_resource_urls": "nonResourceURLs",
     "pod_cidr": "podCIDR",
     "pod_ip": "podIP",
+    "node_id": "nodeID",
     "provider_id": "providerID",
     "share_id": "shareID",
     "volume_id": "volumeID",

@@ -90,6 +90,8 @@ class VolumeCount(ApiStruct):
 
 class CsiNodeDriver(ApiStruct):
     name: str = ""
+    node_id: str = ""
+    topology_keys: tuple[str, ...] | None = None
     allocatable: VolumeCount | None = None
 
 
@@ -104,6 +106,7 @@ class CSINode(ApiObject):
 
 
 class CsiDriverSpec(ApiStruct):
+    volume_lifecycle_modes: tuple[str, ...] | None = None
     storage_capacity: bool | None = None
 
 

@@ -20,7 +20,8 @@ def tune_gc(*, most_new: int = 100_000) -> None:
     A cluster is a large heap of dicts without cycles. The default thresholds walk it again and
     again while it grows, which more than doubles the cost of writing objects.
     """
-    gc.collect()
+    if gc.get_freeze_count():
+        gc.collect()  # of the run before this one; what modules leave behind is not worth a walk over them
     gc.freeze()
     gc.set_threshold(most_new, 50, 100)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -76,7 +77,7 @@ class _Run:
         on_sample: Callable[[Timeline], None] | None = None,
         on_mark: Callable[[Mark], None] | None = None,
         beside: Beside | None = None,
-        kept: PersistedRun | None = None,
+        persisted: PersistedRun | None = None,
         webhooks: Webhooks | None = None,
     ) -> None:
         self._scenario = scenario
@@ -87,7 +88,7 @@ class _Run:
         self._on_mark = on_mark
         self._warn = warn
         self._beside = beside
-        self._kept = kept
+        self._persisted = persisted
         self._webhooks = webhooks
         self._writer = None if out is None else RecordWriter(out, warn=warn)
         self._world: World | None = None
@@ -100,7 +101,7 @@ class _Run:
     def warm_up_start(self) -> Instant:
         """When the run begins: with the warm-up, or at the time of the stored state."""
         first = before(start_of(self._scenario), parse_duration(self._scenario.warm_up))
-        return first if self._kept is None else self._kept.resumes_at or first
+        return first if self._persisted is None else self._persisted.resumes_at or first
 
     def run(self, start: Callable[[Callable[[Clock], Coroutine[Any, Any, None]]], None]) -> RunResult:
         """Run to the end; Ctrl-C and SIGTERM end it early and cleanly, with the result so far."""
@@ -139,7 +140,7 @@ class _Run:
             seed=self._seed,
             recorder=MarkingRecorder(self._writer or NullRecorder(), self._mark, self._figures_with),
             on_sample=self._on_sample,
-            kept=self._kept,
+            persisted=self._persisted,
             webhooks=webhooks,
             served=self._beside is not None,
         )
@@ -199,11 +200,11 @@ def run_simulation(
     """
     end = Instant(start_of(scenario) + parse_duration(scenario.duration))
 
-    def sampled(timeline: Timeline) -> None:
-        if progress is not None:
-            progress(Instant(timeline.start + round((len(timeline.pending) - 1) * timeline.step_s * 1e9)))
+    def sampled(report: Callable[[Instant], None], timeline: Timeline) -> None:
+        report(Instant(timeline.start + round((len(timeline.pending) - 1) * timeline.step_s * 1e9)))
 
-    run = _Run(scenario, base=base, out=out, seed=seed, end=end, warn=warn, on_sample=sampled)
+    on_sample = None if progress is None else partial(sampled, progress)
+    run = _Run(scenario, base=base, out=out, seed=seed, end=end, warn=warn, on_sample=on_sample)
     return run.run(lambda main: run_virtual(main, start=run.warm_up_start))
 
 
@@ -212,7 +213,7 @@ class LiveRun:
 
     Time never runs ahead of the work: where the work cannot keep up with the speed, the run is slower.
 
-    ``beside`` is open while the world runs; ``kept`` is where its state is kept and comes from;
+    ``beside`` is open while the world runs; ``persisted`` is where its state is kept and comes from;
     ``webhooks`` calls admission webhooks.
     """
 
@@ -229,7 +230,7 @@ class LiveRun:
         on_sample: Callable[[Timeline], None],
         on_mark: Callable[[Mark], None],
         beside: Beside | None = None,
-        kept: PersistedRun | None = None,
+        persisted: PersistedRun | None = None,
         webhooks: Webhooks | None = None,
     ) -> None:
         self._pace = Pace(speed)
@@ -243,7 +244,7 @@ class LiveRun:
             on_sample=on_sample,
             on_mark=on_mark,
             beside=beside,
-            kept=kept,
+            persisted=persisted,
             webhooks=webhooks,
         )
 

@@ -74,7 +74,7 @@ class World:
         seed: What everything random is drawn from.
         recorder: Takes the decision records.
         on_sample: Called after each sampling step.
-        kept: Where the state is kept, and comes from.
+        persisted: Where the state is persisted, and comes from.
         webhooks: Calls admission webhooks; None where nothing outside of the run can be called.
         served: Whether others look into the cluster: then it has what only people and clients read, the
             events of each pod and the leases of nodes.
@@ -92,15 +92,15 @@ class World:
         seed: int,
         recorder: Recorder,
         on_sample: Callable[[Timeline], None] | None = None,
-        kept: PersistedRun | None = None,
+        persisted: PersistedRun | None = None,
         webhooks: Caller | None = None,
         served: bool = False,
     ) -> None:
         self.scenario, self.clock, self.recorder = scenario, clock, recorder
         self.start = max(start_of(scenario), clock.now())
-        self.end, self.kept, self._served = end, kept, served
-        if kept is not None:
-            seed = kept.seed_of(seed)
+        self.end, self.persisted, self._served = end, persisted, served
+        if persisted is not None:
+            seed = persisted.seed_of(seed)
         self.seed = seed
         self.kubelets: KubeletPool | None = None
         entries = loop_entries(scenario.loops)
@@ -116,8 +116,8 @@ class World:
         self._definitions = definitions_for(scenario.loops, self._manifests, settings)
         own = OwnWebhooks(webhooks)
         store = Store(stored_kinds(scenario.loops, self._manifests))
-        if kept is not None:
-            kept.attach(store, clock)
+        if persisted is not None:
+            persisted.attach(store, clock)
         # Everyone here makes a body for one request and leaves it alone afterwards.
         self.cluster = EmbeddedCluster(store, clock, seed, webhooks=own).client(gives_bodies=True)
         # The loops' own way to the API server, which may fail while the rest of the world goes on.
@@ -133,8 +133,8 @@ class World:
             creatable=creatable_of(scenario),
             catalogue=catalogue_of(scenario),
             faults=cloud_faults_of(scenario),
-            keep=None if kept is None else kept.keep_machines,
-            stored=None if kept is None else kept.machines,
+            keep=None if persisted is None else persisted.keep_machines,
+            stored=None if persisted is None else persisted.machines,
         )
         self.load = ServiceLoad(
             services,
@@ -207,15 +207,15 @@ class World:
 
     async def run(self) -> None:
         """Run from warm-up to the end."""
-        if self.kept is None or self.kept.is_new:
+        if self.persisted is None or self.persisted.is_new:
             await self._create_objects()
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(informer.run()) for informer in self._plane.informers]
             for informer in self._plane.informers:
                 await informer.synced()
             await self.cloud.start()
-            if self.kept is not None:
-                self.kept.note_begun()
+            if self.persisted is not None:
+                self.persisted.note_begun()
             tasks += [group.create_task(part) for part in self._cluster_parts()]
             await self._sleep_until(self.start)
             self.observer.begin()
@@ -260,8 +260,8 @@ class World:
         while True:
             await self._sleep_until(Instant(self.load.done_until + self.load.step))
             self.load.advance(self.clock.now())
-            if self.kept is not None:
-                self.kept.mark_time()
+            if self.persisted is not None:
+                self.persisted.mark_time()
 
     async def _sleep_until(self, due: Instant) -> None:
         await self.clock.sleep(Duration(due - self.clock.now()))

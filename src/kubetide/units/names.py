@@ -111,6 +111,11 @@ def _label_value_errors(text: str) -> tuple[str, ...]:
 
 def dns1123_label_errors(text: str) -> tuple[str, ...]:
     """Check a name without dots, as namespaces and containers have: at most 63 bytes."""
+    return _label_errors(text) if len(text) <= _KEPT else _label_errors.__wrapped__(text)
+
+
+@lru_cache(maxsize=1 << 12)
+def _label_errors(text: str) -> tuple[str, ...]:
     errors = []
     if len(text.encode()) > 63:
         errors.append(_too_long(63, "characters"))
@@ -121,6 +126,11 @@ def dns1123_label_errors(text: str) -> tuple[str, ...]:
 
 def dns1123_subdomain_errors(text: str) -> tuple[str, ...]:
     """Check a name that may have dots, as most objects have: at most 253 bytes."""
+    return _subdomain_errors(text) if len(text) <= _KEPT else _subdomain_errors.__wrapped__(text)
+
+
+@lru_cache(maxsize=1 << 12)
+def _subdomain_errors(text: str) -> tuple[str, ...]:
     errors = []
     if len(text.encode()) > 253:
         errors.append(_too_long(253, "characters"))

@@ -247,14 +247,16 @@ class History:
             self._marks = sorted((*self._marks, *new), key=lambda mark: mark.at)
 
     def _new_records(self, loop: str) -> Iterator[Record]:
-        """Return the records of a loop since the last time, with their reasons at least."""
+        """Return the records of a loop since the last time that have reasons, with these at least, and the first and the last."""
         tail = self._tails.get(loop)
         if tail is None:
             tail = self._tails[loop] = RecordTail(self._folder, loop)
             there = self._moments.entries(loop)
             if there:
                 tail.skip_to(there[-1].path, there[-1].offset + there[-1].length)
-            yield from read_reasons(loop, there)
+            # Of records without reasons only the times count, and those of the first and the last are enough.
+            chosen = {*there.named(), 0, len(there) - 1} if there else set[int]()
+            yield from read_reasons(loop, [there[index] for index in sorted(chosen)])
         yield from tail.read()
 
     def _kept(self, key: tuple[Any, ...], answer: Callable[[], T]) -> T:

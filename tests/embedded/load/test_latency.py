@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.embedded.load.worlds import World, make_pod, make_service
 
-from kubetide.embedded.load.service import ServiceFacts, settle
+from kubetide.embedded.load.service import Ability, ServiceFacts, settle
 
 WORK = st.floats(0.001, 0.5)
 STEPS = st.sampled_from([1.0, 5.0, 15.0, 60.0])
@@ -24,13 +24,12 @@ def after_a_step(rate, *, work=0.02, cores=1.0, pods=1, queue=0.0, step_s=15.0, 
     offered = np.array([float(rate)])
     return settle(
         facts,
+        Ability.of(facts, capacity=capacity, cores=np.array([cores if pods else inf]), step_s=step_s),
         offered=offered,
         peak=offered,
         queue=np.array([queue]),
         granted=np.minimum(capacity, offered + queue / step_s),
-        capacity=capacity,
         asked=capacity,
-        cores=np.array([cores if pods else inf]),
         ready=np.array([pods]),
         existing=np.array([pods]),
         step_s=step_s,

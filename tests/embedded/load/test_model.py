@@ -390,7 +390,7 @@ def test_the_start_of_a_container_takes_cpu_before_requests_and_is_throttled():
     world = World(service).put(running_since(make_pod("a"), "2026-03-02T00:00:00Z"))
     steps = [world.to(second) for second in (15, 30, 45, 60)]
     assert [step.served[0] for step in steps] == [0.0, 0.0, 25.0, 25.0]
-    wanted = [float(step.resources.wanted_cpu[0]) for step in steps]
+    wanted = [float(step.resources.demanded_cpu[0]) for step in steps]
     withheld = [float(step.resources.withheld_cpu[0]) for step in steps]
     assert wanted == [2500.0, 1500.0, 500.0, 500.0]
     assert withheld == [1500.0, 500.0, 0.0, 0.0]
@@ -420,5 +420,5 @@ def test_nothing_uses_more_than_its_limits(leak, base, limit, seconds_on):
     assert 0 <= cpu <= 1000
     assert 0 <= memory <= limit * MI
     for step in world.history:
-        assert 0 <= step.resources.withheld_cpu[0] <= step.resources.wanted_cpu[0]
+        assert 0 <= step.resources.withheld_cpu[0] <= step.resources.demanded_cpu[0]
         assert 0 <= step.resources.unused_memory[0] <= step.resources.requested_memory[0]

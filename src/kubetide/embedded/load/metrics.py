@@ -6,7 +6,7 @@ in milli-units rounded up; memory is whole bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,20 +20,22 @@ from kubetide.ports.errors import MetricsError
 from kubetide.ports.metrics import PodSamples, ResourceUsage
 from kubetide.units.selectors import SelectorError
 from kubetide.units.time import ZERO, Duration, Instant, format_duration, format_rfc3339
-from kubetide.units.vectors import Int64Vector
+from kubetide.units.vectors import BoolVector, Int64Vector
 
 _NANO_PER_MILLI = 1_000_000
 
 
 @dataclass(frozen=True)
 class _View:
-    """The part of a layout that a request asks for; ``containers`` None means all."""
+    """The part of a layout that a request asks for, and the columns that are the same at each; ``containers`` None means all."""
 
     containers: Int64Vector | None
     names: tuple[str, ...]
     namespaces: tuple[str, ...]
     first: Int64Vector
     container_names: tuple[str, ...]
+    windows: Int64Vector
+    present: BoolVector
 
 
 class EmbeddedMetrics:
@@ -58,13 +60,12 @@ class EmbeddedMetrics:
         nano, memory = _by_container(usage)
         if view.containers is not None:
             nano, memory = nano[view.containers], memory[view.containers]
-        present = np.ones(len(nano), np.bool_)
-        pods = len(view.names)
+        present = view.present
         return PodSamples(
             namespaces=view.namespaces,
             names=view.names,
-            timestamp_ns=np.full(pods, usage.end, np.int64),
-            window_ns=np.full(pods, self._model.step, np.int64),
+            timestamp_ns=np.full(len(view.names), usage.end, np.int64),
+            window_ns=view.windows,
             first=view.first,
             containers=view.container_names,
             usage={
@@ -137,16 +138,24 @@ class EmbeddedMetrics:
         held = self._views.get((namespace, labels))
         if held is not None and held[0] is layout:
             return held[1]
-        view = _cut(layout, namespace, labels)
+        view = _cut(layout, namespace, labels, self._model.step)
         if held is not None and held[1].names == view.names and held[1].namespaces == view.namespaces:
-            view = _View(view.containers, held[1].names, held[1].namespaces, view.first, view.container_names)
+            view = replace(view, names=held[1].names, namespaces=held[1].namespaces)
         self._views[namespace, labels] = layout, view
         return view
 
 
-def _cut(layout: Layout, namespace: str, labels: str) -> _View:
+def _cut(layout: Layout, namespace: str, labels: str, step: Duration) -> _View:
     if not namespace and not labels:
-        return _View(None, layout.names, layout.namespaces, layout.first, layout.containers)
+        return _View(
+            containers=None,
+            names=layout.names,
+            namespaces=layout.namespaces,
+            first=layout.first,
+            container_names=layout.containers,
+            windows=np.full(len(layout.names), step, np.int64),
+            present=np.ones(len(layout.containers), np.bool_),
+        )
     try:
         numbers = chosen(layout, namespace, labels)
     except SelectorError as error:
@@ -162,15 +171,22 @@ def _cut(layout: Layout, namespace: str, labels: str) -> _View:
         namespaces=tuple(layout.namespaces[number] for number in numbers),
         first=first,
         container_names=tuple(layout.containers[number] for number in containers.tolist()),
+        windows=np.full(len(numbers), step, np.int64),
+        present=np.ones(len(containers), np.bool_),
     )
 
 
 def _by_container(usage: Usage) -> tuple[Int64Vector, Int64Vector]:
     """Nano-CPU and bytes of each container."""
     layout = usage.layout
+    working = (
+        np.rint(usage.cpu_milli * _NANO_PER_MILLI).astype(np.int64),
+        np.rint(usage.memory).astype(np.int64),
+    )
+    if len(layout.workers) == len(layout.containers):
+        return working  # each pod has one container
     nano, memory = layout.idle_nano.copy(), layout.idle_memory.copy()
-    nano[layout.workers] = np.rint(usage.cpu_milli * _NANO_PER_MILLI).astype(np.int64)
-    memory[layout.workers] = np.rint(usage.memory).astype(np.int64)
+    nano[layout.workers], memory[layout.workers] = working
     return nano, memory
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from kubetide.embedded.load.layout import Layout, lay_out
 from kubetide.embedded.load.rows import PodRows
-from kubetide.embedded.load.service import Service, ServiceFacts, ServiceResources, ServiceStep, settle
+from kubetide.embedded.load.service import Ability, Service, ServiceFacts, ServiceStep, settle
 from kubetide.embedded.load.traces import Trace
-from kubetide.embedded.load.unchanged import Unchanged, mean_cores, requests_for, total
+from kubetide.embedded.load.unchanged import Unchanged, mean_cores, requests_for, resources_of
 from kubetide.objects.meta import Key
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
@@ -125,6 +125,8 @@ class ServiceLoad:
         self._advancing = False
         self._layout: Layout | None = None
         self._unchanged: Unchanged | None = None
+        self._ability: tuple[Float64Vector, Ability] | None = None
+        self._visible: _Visible | None = None
         self._recent: deque[Usage] = deque(maxlen=2)
         self._oom_handlers: list[Callable[[Key, str], None]] = []
         self._step_handlers: list[Callable[[Instant, ServiceStep], None]] = []
@@ -229,7 +231,10 @@ class ServiceLoad:
         # Requests are shared equally by the ready pods of a service.
         share = np.zeros(count + 1)
         np.divide(
-            (offered + self._queue / step_s) * facts.cpu_milli_s, ready, out=share[:count], where=ready > 0
+            (offered + self._queue / step_s) * facts.cpu_milli_s,
+            ready,
+            out=share[:count],
+            where=pods.any_ready,
         )
         base, n = pods.base, rows.n
         if self._starts:
@@ -246,26 +251,28 @@ class ServiceLoad:
         as_ever = able is pods.able and not self._starts
         result = settle(
             facts,
+            self._ability_of(
+                pods.capacity if as_ever else requests_for(able, base, service, serving, facts),
+                pods.cores if able is pods.able else mean_cores(service, able * serving, ready),
+            ),
             offered=offered,
             peak=peak,
             queue=self._queue,
             granted=np.bincount(service, worked, count + 1)[:count] / facts.cpu_milli_s,
-            capacity=pods.capacity if as_ever else requests_for(able, base, service, serving, facts),
             asked=requests_for(rows.request[:n], base, service, serving, facts)
             if self._starts
             else pods.asked,
-            cores=pods.cores if able is pods.able else mean_cores(service, able * serving, ready),
-            ready=ready.astype(np.int64),
-            existing=pods.existing.astype(np.int64),
+            ready=ready,
+            existing=pods.existing,
             step_s=step_s,
         )
         self._queue = result.queue
         self.cpu_used_milli = float(granted.sum() + pods.side_milli)
         end = Instant(begin + self.step)
         memory = self._memory(result, pods, end)
-        resources = _resources(pods, demand, demand - wanted, granted, memory, count)
+        resources = resources_of(pods, demand, demand - wanted, granted, memory, count)
         result = msgspec.structs.replace(result, resources=resources)
-        self._publish(end, granted, memory, worked, serving, result)
+        self._publish(end, granted, memory, worked, pods, result)
         for handler in self._step_handlers:
             handler(end, result)
 
@@ -273,6 +280,14 @@ class ServiceLoad:
         if self._unchanged is None or self._unchanged.changes != self._rows.changes:
             self._unchanged = Unchanged.of(self._rows, self._facts)
         return self._unchanged
+
+    def _ability_of(self, capacity: Float64Vector, cores: Float64Vector) -> Ability:
+        """Return what services can do; that of the last step where it follows from the very same columns."""
+        known = self._ability
+        if known is None or known[0] is not cores or known[1].capacity is not capacity:
+            found = Ability.of(self._facts, capacity=capacity, cores=cores, step_s=self.step / 1e9)
+            known = self._ability = cores, found
+        return known[1]
 
     def _grant(self, wanted: Float64Vector, pods: Unchanged) -> tuple[Float64Vector, Float64Vector]:
         """CPU that each pod gets, and that it could get.
@@ -309,9 +324,9 @@ class ServiceLoad:
         held = np.zeros(count + 1)
         np.divide(
             result.served * result.latency * self._facts.memory_per_request,
-            result.ready,
+            pods.ready,
             out=held[:count],
-            where=result.ready > 0,
+            where=pods.any_ready,
         )
         memory = rows.base_memory[:n] + held[pods.service] * pods.serving
         leaking = pods.leaking
@@ -332,7 +347,7 @@ class ServiceLoad:
         cpu: Float64Vector,
         memory: Float64Vector,
         worked: Float64Vector,
-        serving: NDArray[np.bool_],
+        pods: Unchanged,
         services: ServiceStep,
     ) -> None:
         """Keep what metrics readers may see of the step; ``worked`` is the milli-CPU spent on requests."""
@@ -340,40 +355,36 @@ class ServiceLoad:
         layout = self._layout
         if layout is None or layout.version != rows.version or layout.some_young:
             layout = self._layout = lay_out(rows, Instant(end - self.step), layout)
-        service = rows.service[layout.rows]
+        visible = self._visible
+        if visible is None or visible.layout is not layout or visible.pods is not pods:
+            service = rows.service[layout.rows]
+            visible = self._visible = _Visible(
+                layout, pods, service, pods.serving[layout.rows], self._request_milli_s[service]
+            )
         self._recent.append(
             Usage(
                 end=end,
                 layout=layout,
                 cpu_milli=cpu[layout.rows],
                 memory=memory[layout.rows],
-                service=service,
-                serving=serving[layout.rows],
-                requests=worked[layout.rows] / self._request_milli_s[service],
+                service=visible.service,
+                serving=visible.serving,
+                requests=worked[layout.rows] / visible.request_milli_s,
                 services=services,
             )
         )
 
 
+class _Visible(NamedTuple):
+    """Of the pods that metrics readers see, what does not change from step to step."""
+
+    layout: Layout
+    pods: Unchanged
+    service: NDArray[np.int64]
+    serving: NDArray[np.bool_]
+    request_milli_s: Float64Vector
+
+
 def _bursts_of(services: Sequence[Service]) -> list[int]:
     """Return the numbers of the services whose load has steps of its own."""
     return [number for number, service in enumerate(services) if service.trace.has_steps]
-
-
-def _resources(
-    pods: Unchanged,
-    demand: Float64Vector,
-    withheld: Float64Vector,
-    granted: Float64Vector,
-    memory: Float64Vector,
-    count: int,
-) -> ServiceResources:
-    """Return what the working containers of each service asked for and used; each argument is a column of pods."""
-    return ServiceResources(
-        wanted_cpu=total(demand, pods.service, count),
-        withheld_cpu=total(withheld, pods.service, count),
-        requested_cpu=pods.total_cpu,
-        unused_cpu=total(np.maximum(pods.cpu - granted, 0.0), pods.service, count),
-        requested_memory=pods.total_memory,
-        unused_memory=total(np.maximum(pods.memory - memory, 0.0), pods.service, count),
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -97,13 +98,13 @@ class ServiceResources(msgspec.Struct, frozen=True, eq=False):
     """The working containers of all services in one step; one entry a service, those that run only.
 
     Attributes:
-        wanted_cpu: Milli-CPU that they had work for.
+        demanded_cpu: Milli-CPU that they had work for.
         withheld_cpu: What of it their limits did not let them use (throttling).
         requested_cpu, requested_memory: What they ask for, in milli-CPU and bytes.
         unused_cpu, unused_memory: What of that they left.
     """
 
-    wanted_cpu: Float64Vector
+    demanded_cpu: Float64Vector
     withheld_cpu: Float64Vector
     requested_cpu: Float64Vector
     unused_cpu: Float64Vector
@@ -175,16 +176,58 @@ class ServiceFacts:
         )
 
 
+class Ability(NamedTuple):
+    """What services can do in a step, which follows from their pods alone; a column a field.
+
+    Attributes:
+        capacity: Requests/s that the ready pods can serve; ``bound`` is that with room for rounding.
+        able: Whether that is any; ``divisor`` is the capacity, 1 where there is none.
+        alone: Seconds that one request takes alone on a pod.
+        built_up: The most that sharing a pod adds within a step, ``longest`` the most that a request waits; see ``response``.
+    """
+
+    capacity: Float64Vector
+    bound: Float64Vector
+    able: NDArray[np.bool_]
+    divisor: Float64Vector
+    alone: Float64Vector
+    built_up: Float64Vector
+    longest: Float64Vector
+
+    @classmethod
+    def of(
+        cls, facts: ServiceFacts, *, capacity: Float64Vector, cores: Float64Vector, step_s: float
+    ) -> Ability:
+        """Work it out.
+
+        Args:
+            facts: The services.
+            capacity: Requests/s that the ready pods can serve.
+            cores: Mean CPU limit of a ready pod, in cores (inf without a limit).
+            step_s: Length of the step.
+        """
+        alone = facts.cpu_milli_s / 1000.0 / np.minimum(1.0, cores)
+        able = capacity > 0
+        return cls(
+            capacity=capacity,
+            bound=capacity * (1.0 + 1e-9),
+            able=able,
+            divisor=np.where(able, capacity, 1.0),
+            alone=alone,
+            built_up=2.0 / 3.0 * np.sqrt(2.0 * alone * step_s / np.pi),
+            longest=np.where(facts.max_queue > 0, facts.max_queue, np.inf),
+        )
+
+
 def settle(
     facts: ServiceFacts,
+    ability: Ability,
     *,
     offered: Float64Vector,
     peak: Float64Vector,
     queue: Float64Vector,
     granted: Float64Vector,
-    capacity: Float64Vector,
     asked: Float64Vector,
-    cores: Float64Vector,
     ready: NDArray[np.int64],
     existing: NDArray[np.int64],
     step_s: float,
@@ -193,13 +236,12 @@ def settle(
 
     Args:
         facts: The services.
+        ability: What their pods can do.
         offered: Requests/s that arrived.
-        peak: The highest requests/s at the trace's own step.
+        peak: The highest requests/s at the trace's own step; the very same column where it has none.
         queue: Requests that waited at the beginning.
         granted: Requests/s for which the ready pods got CPU.
-        capacity: Requests/s they could have served.
         asked: Requests/s that their CPU requests are for.
-        cores: Mean CPU limit of a ready pod, in cores (inf without a limit).
         ready: Pods that serve.
         existing: Pods that exist.
         step_s: Length of the step.
@@ -207,16 +249,16 @@ def settle(
     served = np.minimum(granted, offered + queue / step_s)
     # A request that would wait longer than allowed is dropped; without capacity all that is
     # younger than the longest wait is kept.
-    most = np.where(capacity > 0, capacity, offered) * facts.max_queue
+    most = np.where(ability.able, ability.capacity, offered) * facts.max_queue
     waiting = np.maximum(queue + (offered - served) * step_s, 0.0)
     # What rounding leaves over of a step that was served is not a queue.
     waiting[waiting < 1e-6] = 0.0
     left = np.minimum(waiting, most)
-    latency = response(facts, served=served, queue=left, capacity=capacity, cores=cores, step_s=step_s)
-    violated = (offered > capacity * (1.0 + 1e-9)) | ((latency > facts.slo_latency) & (offered > 0))
+    latency = response(facts, ability, served=served, queue=left)
+    violated = (offered > ability.bound) | ((latency > facts.slo_latency) & (offered > 0))
     return ServiceStep(
         offered=offered,
-        capacity=capacity,
+        capacity=ability.capacity,
         asked=asked,
         served=served,
         dropped=(waiting - left) / step_s,
@@ -225,18 +267,12 @@ def settle(
         ready=ready,
         existing=existing,
         violated=violated,
-        violated_own_step=violated | (peak > capacity * (1.0 + 1e-9)),
+        violated_own_step=violated if peak is offered else violated | (peak > ability.bound),
     )
 
 
 def response(
-    facts: ServiceFacts,
-    *,
-    served: Float64Vector,
-    queue: Float64Vector,
-    capacity: Float64Vector,
-    cores: Float64Vector,
-    step_s: float,
+    facts: ServiceFacts, ability: Ability, *, served: Float64Vector, queue: Float64Vector
 ) -> Float64Vector:
     """Mean time of a request in seconds: base + S + wait.
 
@@ -256,12 +292,8 @@ def response(
     Where a longest wait is stated the wait does not pass it, as what waits longer is dropped.
     Without capacity a request waits as long as it may.
     """
-    alone = facts.cpu_milli_s / 1000.0 / np.minimum(1.0, cores)
-    able = capacity > 0
-    divisor = np.where(able, capacity, 1.0)
-    busy = np.minimum(served / divisor, 1.0)
-    steady = alone * busy / np.maximum(1.0 - busy, 1e-9)
-    built_up = 2.0 / 3.0 * np.sqrt(2.0 * alone * step_s / np.pi)
-    wait = np.maximum(np.minimum(steady, built_up), queue / divisor)
-    longest = np.where(facts.max_queue > 0, facts.max_queue, np.inf)
-    return facts.base_latency + np.where(able, alone + np.minimum(wait, longest), facts.max_queue)
+    busy = np.minimum(served / ability.divisor, 1.0)
+    steady = ability.alone * busy / np.maximum(1.0 - busy, 1e-9)
+    wait = np.maximum(np.minimum(steady, ability.built_up), queue / ability.divisor)
+    own = ability.alone + np.minimum(wait, ability.longest)
+    return facts.base_latency + np.where(ability.able, own, facts.max_queue)

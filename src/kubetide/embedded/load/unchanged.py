@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubetide.embedded.load.rows import PodRows
-from kubetide.embedded.load.service import ServiceFacts
+from kubetide.embedded.load.service import ServiceFacts, ServiceResources
 from kubetide.units.vectors import Float64Vector
 
 
@@ -21,7 +21,7 @@ class Unchanged:
         changes: The count of changes at which they hold.
         service, node, running, base, limit, side: (pods,) as in the rows.
         serving: (pods,) whether a pod takes requests.
-        ready, existing: (services,) how many serve, and how many exist.
+        ready, existing: (services,) how many serve, and how many exist; ``any_ready`` whether any serves.
         able: (pods,) milli-CPU that a pod could get on a node with enough of it.
         cores: (services,) mean CPU of a ready pod by ``able``; inf where none is ready.
         capacity: (services,) requests/s that ready pods could serve with ``able``, beside what they use without any.
@@ -39,8 +39,9 @@ class Unchanged:
     limit: Float64Vector
     side: Float64Vector
     serving: NDArray[np.bool_]
-    ready: Float64Vector
-    existing: Float64Vector
+    ready: NDArray[np.int64]
+    existing: NDArray[np.int64]
+    any_ready: NDArray[np.bool_]
     able: Float64Vector
     cores: Float64Vector
     capacity: Float64Vector
@@ -71,8 +72,9 @@ class Unchanged:
             limit=limit,
             side=rows.side_cpu[:n],
             serving=serving,
-            ready=ready,
-            existing=total(rows.exists[:n], service, count),
+            ready=ready.astype(np.int64),
+            existing=total(rows.exists[:n], service, count).astype(np.int64),
+            any_ready=ready > 0,
             able=able,
             cores=mean_cores(service, able * serving, ready),
             capacity=requests_for(able, base, service, serving, facts),
@@ -103,9 +105,30 @@ def requests_for(
     return total(beyond, service, len(facts.cpu_milli_s)) / facts.cpu_milli_s
 
 
-def mean_cores(service: NDArray[np.int64], able: Float64Vector, ready: Float64Vector) -> Float64Vector:
+def mean_cores(
+    service: NDArray[np.int64], able: Float64Vector, ready: Float64Vector | NDArray[np.int64]
+) -> Float64Vector:
     """Return (services,) the mean cores of a ready pod, inf where none is; ``able`` is 0 for pods that do not serve."""
     count = len(ready)
     cores = np.full(count, np.inf)
     np.divide(total(able, service, count), ready * 1000.0, out=cores, where=ready > 0)
     return cores
+
+
+def resources_of(
+    pods: Unchanged,
+    demand: Float64Vector,
+    withheld: Float64Vector,
+    granted: Float64Vector,
+    memory: Float64Vector,
+    count: int,
+) -> ServiceResources:
+    """Return what the working containers of each service asked for and used; each argument is a column of pods."""
+    return ServiceResources(
+        demanded_cpu=total(demand, pods.service, count),
+        withheld_cpu=total(withheld, pods.service, count),
+        requested_cpu=pods.total_cpu,
+        unused_cpu=total(np.maximum(pods.cpu - granted, 0.0), pods.service, count),
+        requested_memory=pods.total_memory,
+        unused_memory=total(np.maximum(pods.memory - memory, 0.0), pods.service, count),
+    )

@@ -177,7 +177,7 @@ def _last_time(segment: Path) -> int:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - _TAIL))
             data = file.read()
-        lines = data[: data.rfind(b"\n")].splitlines()
-        return int(lines[-1].split(b" ", 3)[2])
+        end = data.rfind(b"\n")
+        return int(data[data.rfind(b"\n", 0, end) + 1 : end].split(b" ", 3)[2])
     except (OSError, ValueError, IndexError):
         return 0

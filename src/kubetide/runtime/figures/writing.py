@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan, nan
 from pathlib import Path
@@ -68,17 +68,27 @@ class FiguresWriter:
             return
         figures = tuple(table.columns)
         ended: list[int] = []
+        last: Mapping[str, Sequence[float | None]] = {}
         if before is None or before.figures != figures or not _same(before.names, table.names):
             before, ended = self._renamed(table, figures, before)
-        now = [nan if one is None else float(one) for column in table.columns.values() for one in column]
-        for number, value, last in zip(before.ids, now, before.values, strict=True):
-            # NaN is not equal to itself, and nothing new where it was there before.
-            if value != last and not (isnan(value) and isnan(last)):
-                ids.append(number)
-                values.append(value)
+        else:
+            last = before.table.columns
+        now, at, count = before.values, 0, len(table.names)
+        for figure, column in table.columns.items():
+            # Most are as they were, and comparing two lists costs less than a look at their numbers.
+            if column != last.get(figure):
+                for number, one in enumerate(column, start=at):
+                    value, former = nan if one is None else float(one), now[number]
+                    # NaN is not equal to itself, and nothing new where it was there before.
+                    if value != former and not (isnan(value) and isnan(former)):
+                        ids.append(before.ids[number])
+                        values.append(value)
+                        now[number] = value
+            at += count
         ids += ended
         values += [nan] * len(ended)
-        self._written[table.kind] = _Written(table, table.names, figures, before.ids, now)
+        before.table, before.names = table, table.names
+        self._written[table.kind] = before
 
     def _renamed(
         self, table: FigureTable, figures: tuple[str, ...], before: _Written | None

@@ -74,13 +74,18 @@ def is_running(folder: Path) -> bool:
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file under another name and return it its own when it is whole. Raises OSError."""
+    """Write a file under another name, and rename it once it is whole. Raises OSError."""
     partial = path.with_name(f".{path.name}.partial")
     try:
         write(partial)
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def write_bytes_whole(path: Path, content: bytes) -> None:
+    """Write the content of a file under another name, and rename it once it is whole. Raises OSError."""
+    write_whole(path, lambda partial: partial.write_bytes(content))
 
 
 def _lock_of(folder: Path) -> Path:

@@ -2,13 +2,14 @@
 
 A line of ``records/nodes-0001.index`` is ``OFFSET LENGTH NOW TICK HOLDS`` and a checksum of each subject, all decimal; HOLDS
 is 1 for a whole state, 2 for changes with the loop's memory, 0 for changes alone. The
-writer appends it behind the record, so an answer reads the records that it needs out of hundreds of megabytes. The
-figures of the records are beside it, in a file of their own (``runtime.figures``).
+writer appends it behind the record, a few lines at a time, so an answer reads the records that it needs out of hundreds of
+megabytes. The figures of the records are beside it, in a file of their own (``runtime.figures``).
 """
 
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self, overload
@@ -16,13 +17,15 @@ from zlib import crc32
 
 from kubetide.explain.records import Record
 from kubetide.ports.errors import KubetideError
-from kubetide.units.time import Instant
+from kubetide.units.time import Instant, seconds
 
 if TYPE_CHECKING:
     from kubetide.runtime.figures.writing import FiguresWriter
 
 
 _CHANGES, _WHOLE, _MEMORY = b"0", b"1", b"2"
+_TOGETHER, _AT_ONCE = seconds(45), 32
+"""Lines of so long are written together, so many at most: readers take what is behind the index from the records."""
 
 
 class Entry(NamedTuple):
@@ -83,6 +86,7 @@ class Entries(Sequence[Entry]):
         """Keep the lines of indexes, each with a blank at its end, and for each the segment that it is about."""
         self._lines = lines
         self._paths = paths
+        self._named: list[int] | None = None
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> Self:
@@ -108,7 +112,12 @@ class Entries(Sequence[Entry]):
     def __getitem__(self, at: int | slice) -> Entry | Self:
         """Return an entry, or some. Raises KubetideError for a line that is none."""
         if isinstance(at, slice):
-            return type(self)(self._lines[at], self._paths[at])
+            part = type(self)(self._lines[at], self._paths[at])
+            begin, end, step = at.indices(len(self._lines))
+            if self._named is not None and step == 1:
+                inside = self._named[bisect_left(self._named, begin) : bisect_left(self._named, end)]
+                part._named = [index - begin for index in inside]  # noqa: SLF001  of the same class
+            return part
         path = self._paths[at]
         try:
             offset, length, now, tick, holds, about = self._lines[at].split(b" ", 5)
@@ -129,10 +138,17 @@ class Entries(Sequence[Entry]):
 
     def about(self, subject: str) -> list[Entry]:
         """Return the entries of the records that are about a subject."""
-        key = checksum(subject)
-        lines = self._lines
-        found = (self[index] for index, line in enumerate(lines) if key in line)
+        key, lines = checksum(subject), self._lines
+        found = (self[index] for index in self.named() if key in lines[index])
         return [entry for entry in found if key in entry.about]
+
+    def named(self) -> Sequence[int]:
+        """Return which entries name anybody, in order: a small part of them."""
+        if self._named is None:
+            # Behind what a record holds two blanks end the line then.
+            lines = self._lines
+            self._named = [index for index, line in enumerate(lines) if not line.endswith(b"  ")]
+        return self._named
 
 
 def read_index(segment: Path) -> Entries:
@@ -146,7 +162,7 @@ def read_index(segment: Path) -> Entries:
 
 
 def _line(one: Entry) -> bytes:
-    about = b" ".join(one.about.split())
+    about = b" ".join(one.about.split()) if one.about else b""
     holds = _WHOLE if one.full else _MEMORY if one.has_memory else _CHANGES
     return b"%d %d %d %d %s %s" % (one.offset, one.length, one.now, one.tick, holds, about)
 
@@ -158,6 +174,8 @@ class IndexWriter:
         self._segment = segment
         self._file = -1
         self._figures: FiguresWriter | None = None
+        self._lines: list[bytes] = []
+        self._since = Instant(0)
         try:
             self._file = os.open(
                 index_of(segment), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600
@@ -171,18 +189,28 @@ class IndexWriter:
             self._add_figures(record)
         if self._file < 0:
             return
-        one = entry_of(record, self._segment, offset, length)
-        line = _line(one) + b"\n"
-        try:
-            if os.write(self._file, line) != len(line):
-                self._give_up()
-        except OSError:
-            self._give_up()
+        if not self._lines:
+            self._since = record.now
+        self._lines.append(_line(entry_of(record, self._segment, offset, length)))
+        if record.full or record.now - self._since >= _TOGETHER or len(self._lines) >= _AT_ONCE:
+            self._write()
 
     def close(self) -> None:
         if self._figures is not None:
             self._figures.close()
+        self._write()
         self._close_index()
+
+    def _write(self) -> None:
+        if self._file < 0 or not self._lines:
+            return
+        data = b"\n".join(self._lines) + b"\n"
+        self._lines.clear()
+        try:
+            if os.write(self._file, data) != len(data):
+                self._give_up()
+        except OSError:
+            self._give_up()
 
     def _add_figures(self, record: Record) -> None:
         if self._figures is None:

@@ -76,6 +76,7 @@ class LoopIndex:
                     known if known and known[0] == version else (version, _entries_of(path))
                 )
             self._all = Entries.joined([part for _, part in self._segments.values()])
+            self._all.named()  # once for all parts that answers look at
         return self._all
 
 

@@ -239,10 +239,10 @@ class _Segment:
         start = self.bytes
         try:
             for piece in line:
-                rest = memoryview(piece)
+                rest: bytes | bytearray | memoryview = piece
                 while rest:
                     written = os.write(self.file, rest)
-                    rest = rest[written:]
+                    rest = memoryview(rest)[written:] if written < len(rest) else b""
                     self.bytes += written
         except BaseException:
             # A torn line would make the segment unreadable.

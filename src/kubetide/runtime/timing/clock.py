@@ -27,6 +27,7 @@ Main = Callable[[Clock], Coroutine[Any, Any, T]]
 
 class _TimedLoop(Protocol):
     def time_ns(self) -> int: ...
+    async def sleep_ns(self, duration: int) -> None: ...
 
 
 class LoopClock:
@@ -41,7 +42,8 @@ class LoopClock:
             raise RuntimeError(
                 f"{type(loop).__name__} keeps no integer time: start with run_virtual or run_real"
             )
-        self._time_ns = cast("_TimedLoop", loop).time_ns
+        timed = cast("_TimedLoop", loop)
+        self._time_ns, self._sleep_ns = timed.time_ns, timed.sleep_ns
         self._epoch = epoch
 
     def now(self) -> Instant:
@@ -54,7 +56,10 @@ class LoopClock:
 
     async def sleep(self, duration: Duration) -> None:
         """Return after that much of the loop's time; lets others run once if it is not positive."""
-        await asyncio.sleep(max(duration, 0) / 1e9)
+        if duration > 0:
+            await self._sleep_ns(duration)
+        else:
+            await asyncio.sleep(0)
 
 
 def machine_time() -> Instant:
@@ -164,3 +169,7 @@ class _RealLoop(asyncio.SelectorEventLoop):
     def time_ns(self) -> int:
         """Nanoseconds since the loop was made."""
         return time.monotonic_ns() - self._base_ns
+
+    async def sleep_ns(self, duration: int) -> None:
+        """Return after that many nanoseconds."""
+        await asyncio.sleep(duration / 1e9)

@@ -20,6 +20,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context
+from functools import partial
 from heapq import heapify, heappop, heappush
 from typing import Any, NoReturn, TypeVarTuple
 
@@ -42,13 +43,13 @@ class IntegerTimeLoop(asyncio.BaseEventLoop):
     ``_timer_handle_cancelled``); those that inherit replace ``_run_once``. Tests hold them for each Python.
     """
 
-    _ready: deque[asyncio.Handle]
+    _ready: deque[asyncio.Handle | _Sleeper]
     _stopping: bool
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._now_ns = 0
-        self._timers: list[tuple[int, int, asyncio.TimerHandle]] = []
+        self._timers: list[tuple[int, int, asyncio.TimerHandle | _Sleeper]] = []
         self._timers_set = 0
         self._timers_cancelled = 0
 
@@ -59,6 +60,27 @@ class IntegerTimeLoop(asyncio.BaseEventLoop):
     def time_ns(self) -> int:
         """Virtual nanoseconds since the loop was made."""
         return self._now_ns
+
+    def call_soon(
+        self, callback: Callable[[*_Args], object], *args: *_Args, context: Context | None = None
+    ) -> asyncio.Handle:
+        """Call back in the next round; as the stock loop, without its checks for debugging."""
+        if self.is_closed():
+            raise RuntimeError("Event loop is closed")
+        handle = asyncio.Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    async def sleep_ns(self, duration: int) -> None:
+        """Return after that many nanoseconds, more than 0, as ``asyncio.sleep`` without a handle or a rounded time."""
+        slept = self.create_future()
+        self._timers_set += 1
+        heappush(self._timers, (self._now_ns + duration, self._timers_set, _Sleeper(slept)))
+        try:
+            await slept
+        finally:
+            if slept.cancelled():
+                self._note_cancelled()
 
     def call_later(
         self,
@@ -91,6 +113,9 @@ class IntegerTimeLoop(asyncio.BaseEventLoop):
         return handle
 
     def _timer_handle_cancelled(self, _handle: asyncio.TimerHandle) -> None:
+        self._note_cancelled()
+
+    def _note_cancelled(self) -> None:
         # A timer that has fired may be cancelled too, so this counts some that are not in the heap:
         # a sweep then comes sooner than needed, which is harmless.
         self._timers_cancelled += 1
@@ -127,6 +152,16 @@ class IntegerTimeLoop(asyncio.BaseEventLoop):
         """Close the loop and drop its timers."""
         super().close()
         self._timers.clear()
+
+
+class _Sleeper:
+    """What a loop needs of a Handle, for a task that sleeps."""
+
+    __slots__ = ("_run", "cancelled")
+
+    def __init__(self, slept: asyncio.Future[None]) -> None:
+        self.cancelled = slept.done
+        self._run = partial(slept.set_result, None)
 
 
 class VirtualLoop(IntegerTimeLoop):

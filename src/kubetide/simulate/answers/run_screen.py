@@ -127,7 +127,7 @@ def by_need(table: Table) -> Table:
 
     def need(row: tuple[Cell, ...]) -> tuple[bool, bool]:
         cell = {name: row[place] for name, place in places.items()}
-        moves = "wanted" in cell and cell["wanted"] != cell.get("current")
+        moves = "desired" in cell and cell["desired"] != cell.get("current")
         waits = bool(cell.get("upcoming")) or (
             "ready" in cell and "size" in cell and cell["ready"] != cell["size"]
         )

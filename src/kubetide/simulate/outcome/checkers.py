@@ -6,7 +6,7 @@ what was broken and when. A run that breaks one fails.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from kubetide.objects.meta import Key, controller_of
 from kubetide.objects.node import Node
@@ -14,7 +14,7 @@ from kubetide.objects.pod import Pod, is_finished, pod_condition
 from kubetide.objects.policy import PodDisruptionBudget
 from kubetide.objects.workload import Deployment
 from kubetide.ports.clock import Clock
-from kubetide.ports.cloud import Cloud
+from kubetide.ports.cloud import Cloud, NodeGroup
 from kubetide.ports.errors import CloudError
 from kubetide.units.selectors import Selector
 from kubetide.units.time import format_rfc3339, seconds
@@ -38,6 +38,7 @@ class Checkers:
         pdbs: Informer[PodDisruptionBudget],
     ) -> None:
         self.violations: list[str] = []
+        self._in_bounds: Sequence[NodeGroup] | None = None
         self._clock = clock
         self._cloud = cloud
         self._pods = pods
@@ -61,8 +62,12 @@ class Checkers:
             groups = await self._cloud.refresh()
         except CloudError:
             return
+        if groups is self._in_bounds:
+            return
+        self._in_bounds = groups
         for group in groups:
             if not group.min_size <= group.target_size <= group.max_size:
+                self._in_bounds = None
                 self._broken(
                     f"node group {group.id}: target size {group.target_size} is outside "
                     f"{group.min_size} to {group.max_size}"
@@ -137,10 +142,10 @@ def unsettled(
         if not pod.spec.node_name and not is_finished(pod)
     ]
     for (namespace, name), deployment in sorted(deployments.items()):
-        wanted = 1 if deployment.spec.replicas is None else deployment.spec.replicas
-        if deployment.status.ready_replicas != wanted or deployment.status.replicas != wanted:
+        desired = 1 if deployment.spec.replicas is None else deployment.spec.replicas
+        if deployment.status.ready_replicas != desired or deployment.status.replicas != desired:
             found.append(
-                f"deployment {namespace}/{name} wants {wanted} pods, has {deployment.status.replicas}, "
+                f"deployment {namespace}/{name} wants {desired} pods, has {deployment.status.replicas}, "
                 f"{deployment.status.ready_replicas} ready"
             )
     found += [

@@ -20,6 +20,7 @@ from kubetide.simulate.outcome.kills import Kills
 from kubetide.simulate.outcome.timeline import NodeLife, ResourceTotals, ServiceSeries, Timeline
 from kubetide.units.quantity import milli
 from kubetide.units.time import Instant, to_seconds
+from kubetide.units.vectors import Float64Vector
 from kubetide.watching import Informer
 
 _RESOURCES = ("cpu", "memory", "pods", GPU_RESOURCE)
@@ -60,6 +61,7 @@ class Observer:
             )
             for service in load.services
         ]
+        self._columns: dict[str, tuple[Float64Vector, list[float]]] = {}
         self._cloud = cloud
         self._spent_before: float | None = None
         self._deployments = deployments
@@ -91,30 +93,30 @@ class Observer:
         line, counts, deployments = self.timeline, self._counts, self._deployments.objects
         # As lists, because an array gives its elements one by one slowly.
         columns = (
-            step.offered,
-            step.capacity,
-            step.asked,
-            step.queue,
-            step.latency,
-            step.existing,
-            step.ready,
+            _rounded(step.offered, 4),
+            self._as_before("capacity", step.capacity),
+            self._as_before("asked", step.asked),
+            _rounded(step.queue, 2),
+            _rounded(step.latency, 5),
+            step.existing.tolist(),
+            step.ready.tolist(),
+            step.violated.tolist(),
+            step.violated_own_step.tolist(),
         )
-        broken = step.violated.tolist(), step.violated_own_step.tolist()
-        rows = zip(*(column.tolist() for column in columns), *broken, strict=True)
-        for (key, series), row in zip(self._series, rows, strict=True):
+        for (key, series), row in zip(self._series, zip(*columns, strict=True), strict=True):
             offered, capacity, asked, queue, latency, existing, ready, violated, own_step = row
-            series.offered.append(round(offered, 4))
-            series.capacity.append(round(capacity, 4))
-            series.asked.append(round(asked, 4))
-            series.queue.append(round(queue, 2))
-            series.latency.append(round(latency, 5))
+            series.offered.append(offered)
+            series.capacity.append(capacity)
+            series.asked.append(asked)
+            series.queue.append(queue)
+            series.latency.append(latency)
             series.existing.append(existing)
             series.ready.append(ready)
             series.violated.append(violated)
             series.violated_own_step.append(own_step)
             deployment = deployments.get(key)
             wanted = existing if deployment is None else deployment.spec.replicas
-            series.wanted.append(1 if wanted is None else wanted)
+            series.desired.append(1 if wanted is None else wanted)
         if step.resources is not None:
             _add([series.resources for _, series in self._series], step.resources)
         line.pending.append(len(counts.pending))
@@ -131,6 +133,17 @@ class Observer:
         line.pod_starts, line.evictions = counts.starts, counts.evictions
         if self._on_sample is not None:
             self._on_sample(line)
+
+    def _as_before(self, name: str, column: Float64Vector) -> list[float]:
+        """Return a column that follows from pods alone, rounded; where it is the very one of the last step as it was then."""
+        before = self._columns.get(name)
+        if before is None or before[0] is not column:
+            before = self._columns[name] = column, _rounded(column, 4)
+        return before[1]
+
+
+def _rounded(column: Float64Vector, digits: int) -> list[float]:
+    return [round(value, digits) if value else value for value in column.tolist()]
 
 
 def shown_name(namespace: str, name: str) -> str:
@@ -159,7 +172,7 @@ class _NodeLives:
 def _add(totals: Sequence[ResourceTotals], step: ServiceResources) -> None:
     """Add what each service asked for and used in a step."""
     columns = (
-        step.wanted_cpu,
+        step.demanded_cpu,
         step.withheld_cpu,
         step.requested_cpu,
         step.unused_cpu,
@@ -169,7 +182,7 @@ def _add(totals: Sequence[ResourceTotals], step: ServiceResources) -> None:
     rows = zip(*(column.tolist() for column in columns), strict=True)
     for total, row in zip(totals, rows, strict=True):
         wanted, withheld, requested, unused, requested_memory, unused_memory = row
-        total.wanted_cpu += wanted
+        total.demanded_cpu += wanted
         total.withheld_cpu += withheld
         total.requested_cpu += requested
         total.unused_cpu += unused

@@ -17,7 +17,7 @@ class RunFigures:
 
     Of kind ``run``: ``cpuUsed`` at most, and at the end of the last step ``cpuRequested`` and ``cpuAllocatable`` in cores and
     ``spent``. Of kind ``service``: requests/s ``offered`` at most; ``capacity`` in requests/s, pods ``existing`` and
-    ``ready`` and replicas ``wanted`` at the end of the last step; ``missed`` is 1 where any step broke the objective;
+    ``ready`` and replicas ``desired`` at the end of the last step; ``missed`` is 1 where any step broke the objective;
     ``lost`` are the SLO minutes since the start, ``lostOwnStep`` those at the load's own step.
     """
 
@@ -56,7 +56,7 @@ class RunFigures:
             "capacity": [one.capacity[-1] for one in services],
             "existing": [one.existing[-1] for one in services],
             "ready": [one.ready[-1] for one in services],
-            "wanted": [one.wanted[-1] for one in services],
+            "desired": [one.desired[-1] for one in services],
             "missed": [any(one.violated[begin:]) for one in services],
             "lost": [
                 lost.after(one.violated, begin, step_s)
@@ -78,6 +78,8 @@ class _LostMinutes:
 
     def after(self, bad: Sequence[bool], begin: int, step_s: float) -> int:
         """Return the count after the steps from ``begin`` on."""
+        if True not in bad[begin:]:
+            return self._count
         for index in range(begin, len(bad)):
             if bad[index] and (minute := int(index * step_s // 60)) != self._minute:
                 self._minute = minute

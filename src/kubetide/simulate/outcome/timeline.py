@@ -29,12 +29,12 @@ class ResourceTotals(msgspec.Struct):
     """What the working containers of a service asked for and used, summed over the steps.
 
     Attributes:
-        wanted_cpu, withheld_cpu: CPU that they had work for, and what of it their limits withheld; milli-CPU.
+        demanded_cpu, withheld_cpu: CPU that they had work for, and what of it their limits withheld; milli-CPU.
         requested_cpu, unused_cpu, requested_memory, unused_memory: Milli-CPU and bytes.
         oom_kills: How often the kernel ended one of them.
     """
 
-    wanted_cpu: float = 0.0
+    demanded_cpu: float = 0.0
     withheld_cpu: float = 0.0
     requested_cpu: float = 0.0
     unused_cpu: float = 0.0
@@ -52,7 +52,7 @@ class ServiceSeries(msgspec.Struct):
         asked: Requests/s that the CPU requests of the ready pods are for.
         queue: Requests waiting at the end of the step.
         latency: Seconds.
-        wanted: Replicas asked for.
+        desired: Replicas asked for.
         existing: Pods that exist and are not being deleted.
         ready: Pods that serve.
         violated: Whether the step broke the objective.
@@ -66,7 +66,7 @@ class ServiceSeries(msgspec.Struct):
     asked: list[float] = msgspec.field(default_factory=list)
     queue: list[float] = msgspec.field(default_factory=list)
     latency: list[float] = msgspec.field(default_factory=list)
-    wanted: list[int] = msgspec.field(default_factory=list)
+    desired: list[int] = msgspec.field(default_factory=list)
     existing: list[int] = msgspec.field(default_factory=list)
     ready: list[int] = msgspec.field(default_factory=list)
     violated: list[bool] = msgspec.field(default_factory=list)
@@ -290,12 +290,12 @@ def _service(series: ServiceSeries, step_s: float) -> ServiceSummary:
         slo_minutes_own_step=minutes_lost(series.violated_own_step, step_s),
         unserved_share=round(1 - served / offered, 6) if offered else 0.0,
         slack=round(1 - needed / asked, 4) if asked else 0.0,
-        rescales=sum(1 for a, b in zip(series.wanted, series.wanted[1:], strict=False) if a != b),
+        rescales=sum(1 for a, b in zip(series.desired, series.desired[1:], strict=False) if a != b),
         cpu_slack=_share(totals.unused_cpu, totals.requested_cpu),
         memory_slack=_share(totals.unused_memory, totals.requested_memory),
-        throttled_share=_share(totals.withheld_cpu, totals.wanted_cpu),
+        throttled_share=_share(totals.withheld_cpu, totals.demanded_cpu),
         oom_kills=totals.oom_kills,
-        turns=turns(series.wanted),
+        turns=turns(series.desired),
     )
 
 

@@ -62,7 +62,7 @@ class Playground:
         self._timers: dict[Fault, asyncio.Task[None]] = {}
 
     async def __aenter__(self) -> Self:
-        kept = self._world.kept
+        kept = self._world.persisted
         if kept is not None and kept.playground is not None:
             self._restore(msgspec.convert(kept.playground, State))
         return self
@@ -116,7 +116,7 @@ class Playground:
             service=service,
             requests_per_second=series.offered[-1] if series.offered else 0.0,
             set_to=self._state.loads.get(service),
-            replicas=series.wanted[-1] if series.wanted else 0,
+            replicas=series.desired[-1] if series.desired else 0,
             ready=series.ready[-1] if series.ready else 0,
         )
 
@@ -256,8 +256,8 @@ class Playground:
     def _record(self, change: Change) -> None:
         """Put a change of faults into force, and record a change. Raises ApiError where it cannot be kept."""
         before, after_it = self._state, changed(self._state, change)
-        if self._world.kept is not None:
-            self._world.kept.keep_playground(msgspec.to_builtins(after_it))
+        if self._world.persisted is not None:
+            self._world.persisted.keep_playground(msgspec.to_builtins(after_it))
         self._state = after_it
         self._changes += 1
         self._apply_faults()

@@ -77,7 +77,7 @@ async function clusterPast(currency) {
 
 // What the load of a simulation did to each service.
 async function servicesPage(parameters) {
-  const figures = ["offered", "capacity", "missed", "existing", "ready", "wanted"];
+  const figures = ["offered", "capacity", "missed", "existing", "ready", "desired"];
   const [marks, ...pasts] = await Promise.all([askMarks(), ...figures.map((figure) => askPast({ kind: "service", figure }))]);
   const q = (parameters.get("q") || "").toLowerCase();
   const names = pasts[0].lines.map((line) => line.name).filter((name) => name.toLowerCase().includes(q));
@@ -98,7 +98,7 @@ function servicePlots(name, pasts, marks) {
   const line = (index, label) => pasts[index].lines.filter((one) => one.name === name).map((one) => ({ ...one, label }));
   return [
     plot(`${name}: requests/s`, [...line(0, "offered"), ...line(1, "capacity")], pasts[0], { marks: mine, missed: line(2)[0] || null }),
-    plot(`${name}: replicas`, [...line(3, "existing"), ...line(4, "ready"), ...line(5, "wanted")], pasts[0], { marks: mine }),
+    plot(`${name}: replicas`, [...line(3, "existing"), ...line(4, "ready"), ...line(5, "desired")], pasts[0], { marks: mine }),
   ];
 }
 
@@ -111,7 +111,7 @@ async function groupPast(name) {
 async function hpaPast(name) {
   const kinds = ["hpa", "metric", "forecast"];
   const [marks, past, metrics, forecasts] = await Promise.all([askMarks({ subject: name }), ...kinds.map((kind) => askPast({ kind, name }))]);
-  const replicas = [...named(past, "ready", "ready pods"), ...named(past, "wanted"), ...named(past, "replicas", "spec.replicas"), ...named(past, "max"), ...named(past, "min")];
+  const replicas = [...named(past, "ready", "ready pods"), ...named(past, "desired"), ...named(past, "replicas", "spec.replicas"), ...named(past, "max"), ...named(past, "min")];
   const of = [...new Set(metrics.lines.map((line) => line.name))].map((metric) => {
     const lines = metrics.lines.filter((line) => line.name === metric);
     const both = ["value", "target"].flatMap((figure) => lines.filter((line) => line.figure === figure).map((line) => ({ ...line, label: figure })));

@@ -100,11 +100,15 @@ def _source(spec: Json, at: str) -> list[FieldError]:
     ]
     name = given[0]
     source = spec[name]
+    if not isinstance(source, dict):
+        return [*errors, invalid(f"{at}.{name}", source, "expected an object")]
     errors += [
         required(f"{at}.{name}.{field}") for field in _NEEDED_IN_SOURCE.get(name, ()) if not source.get(field)
     ]
-    if name == "nfs" and not (source.get("path") or "").startswith("/"):
-        errors.append(invalid(f"{at}.nfs.path", source.get("path") or "", "must be an absolute path"))
+    if name == "nfs":
+        path = source.get("path") or ""
+        if not (isinstance(path, str) and path.startswith("/")):
+            errors.append(invalid(f"{at}.nfs.path", path, "must be an absolute path"))
     if name == "csi":
         errors += _driver_name(f"{at}.csi.driver", source.get("driver") or "")
         if not source.get("volumeHandle"):

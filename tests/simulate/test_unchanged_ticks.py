@@ -8,7 +8,7 @@ from tests.soak import playing
 
 from kubetide.horizontal import decide as horizontal
 from kubetide.horizontal.rules.evaluate import evaluate
-from kubetide.nodes.controller.rest import Rest
+from kubetide.nodes.controller.unchanged_ticks import UnchangedTicks
 from kubetide.simulate.answers.replay import replay
 from kubetide.simulate.run import run_simulation
 from kubetide.simulate.scenarios.scenario import FaultSpec
@@ -25,21 +25,21 @@ class Counted:
 
     def __init__(self, monkeypatch):
         self.ticks = self.rested = 0
-        take = Rest.take
+        take = UnchangedTicks.take
 
-        def counted(rest, *args):
-            found = take(rest, *args)
+        def counted(rest, *args, **named):
+            found = take(rest, *args, **named)
             self.ticks += 1
             self.rested += found is not None
             return found
 
-        monkeypatch.setattr(Rest, "take", counted)
+        monkeypatch.setattr(UnchangedTicks, "take", counted)
 
 
 def without(monkeypatch):
     """Have every tick gone through, and every verdict made anew."""
-    monkeypatch.setattr(Rest, "take", lambda *_: None)
-    monkeypatch.setattr(horizontal, "evaluate_again", evaluate)
+    monkeypatch.setattr(UnchangedTicks, "take", lambda *_, **__: None)
+    monkeypatch.setattr(horizontal, "evaluate_unless_unchanged", evaluate)
 
 
 @pytest.mark.parametrize("kind", ["", "watch-expiry", "api-error", "cloud-error", "node-failure"])
