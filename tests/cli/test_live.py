@@ -63,7 +63,7 @@ def test_numbers_are_whole_on_a_small_terminal():
     view, console = view_of(80, 24)
     timeline = made.timeline(steps=90, services=("a-service-with-a-long-name", "cart"))
     for series in timeline.services.values():
-        series.offered[-1], series.ready[-1], series.wanted[-1] = 12_345.0, 117, 120
+        series.offered[-1], series.ready[-1], series.desired[-1] = 12_345.0, 117, 120
     timeline.cpu_used[-1] = timeline.cpu_requested[-1] = timeline.cpu_allocatable[-1] = 100.5
     view.sample(timeline)
     text = drawn(view, console)

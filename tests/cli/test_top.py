@@ -212,7 +212,7 @@ manifests: [web.yaml]
 
 def test_what_needs_attention_comes_first():
     """HPAs that are on their way, then those that are held back, then the others by name."""
-    columns = ("hpa", "current", "wanted", "limited by")
+    columns = ("hpa", "current", "desired", "limited by")
     rows = (("a", 1, 1, ""), ("b", 2, 2, "at its maximum"), ("c", 1, 3, ""), ("d", 1, 1, ""))
     assert [row[0] for row in by_need(Table("hpas", columns, rows)).rows] == ["c", "b", "a", "d"]
 

@@ -26,7 +26,7 @@ def test_floors_hold_on_the_working_day_and_not_on_the_holiday(tmp_path):
     one = msgspec.structs.replace(shipped, step="5m", loops=loops, flags=flags)
     result = run_simulation(one, base=EXAMPLE.parent, out=tmp_path, seed=1, warn=pytest.fail)
     assert result.violations == ()
-    pods = result.timeline.services["shop"].wanted
+    pods = result.timeline.services["shop"].desired
     at = {hour: pods[hour * 12] for hour in range(34)}
     assert at[7] < 6
     assert min(at[hour] for hour in range(8, 17)) >= 6

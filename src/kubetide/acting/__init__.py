@@ -4,7 +4,7 @@ from kubetide.acting.election import Elector, Fence, LeaseLost
 from kubetide.acting.events import EventWriter, cut_note
 from kubetide.acting.lease import LeaseTimes
 from kubetide.acting.parallel import both, in_parallel
-from kubetide.acting.turns import in_turns, pieces_in_turns
+from kubetide.acting.turns import in_turns
 from kubetide.acting.unread import UnreadObjects
 
 __all__ = [
@@ -18,5 +18,4 @@ __all__ = [
     "cut_note",
     "in_parallel",
     "in_turns",
-    "pieces_in_turns",
 ]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
 from typing import TypeVar
 
 from kubetide.ports.clock import Clock
-from kubetide.units.steps import AT_ONCE, Steps
+from kubetide.units.steps import Steps
 from kubetide.units.time import ZERO
 
 T = TypeVar("T")
@@ -21,11 +20,3 @@ async def in_turns(steps: Steps[T], clock: Clock) -> T:
             found: T = end.value
             return found
         await clock.sleep(ZERO)
-
-
-async def pieces_in_turns(items: Sequence[T], clock: Clock) -> AsyncIterator[Sequence[T]]:
-    """Return the items piece by piece, with a turn for others between two pieces."""
-    for start in range(0, len(items), AT_ONCE):
-        if start:
-            await clock.sleep(ZERO)
-        yield items[start : start + AT_ONCE]

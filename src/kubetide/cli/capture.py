@@ -93,7 +93,7 @@ def command(
     from kubetide.experiments.capture.seen import seen_in
     from kubetide.experiments.changes import with_changes, without_nulls
     from kubetide.runtime.configuration.prometheus_settings import PrometheusSettings
-    from kubetide.runtime.recording.folder import write_whole
+    from kubetide.runtime.recording.folder import write_bytes_whole
     from kubetide.simulate.outcome.table import Table, aligned, decimal, percent, printable
     from kubetide.simulate.scenarios.scenario import load_scenario
 
@@ -118,8 +118,8 @@ def command(
         (out / CARD).unlink(missing_ok=True)
         for file, values in found.traces.items():
             text = "".join(f"{value:g}\n" for value in values)
-            write_whole(out / file, lambda path, text=text: path.write_text(text))  # type: ignore[misc]
-        write_whole(scenario, lambda path: path.write_text(found.text(), encoding="utf-8"))
+            write_bytes_whole(out / file, text.encode())
+        write_bytes_whole(scenario, found.text().encode())
     except OSError as error:
         raise CaptureError(f"cannot write under {out}: {error.strerror}; choose another --out") from error
     loaded = load_scenario(scenario)
@@ -127,7 +127,7 @@ def command(
         loaded = with_changes(scenario, loaded, sets=sets, patches=())
         value = without_nulls(msgspec.json.decode(msgspec.json.encode(loaded)))
         changed = msgspec.structs.replace(found, value=value)
-        write_whole(scenario, lambda path: path.write_text(changed.text(), encoding="utf-8"))
+        write_bytes_whole(scenario, changed.text().encode())
     click.echo(f"{printable(name)}   {found.value['start']}, {found.value['duration']}\n")
     for note in found.notes:
         click.echo(f"- {printable(note)}")
@@ -140,7 +140,7 @@ def command(
             raise click.Abort
         again = seen_in(Path(made))
     card = scores(seen, again)
-    write_whole(out / CARD, lambda path: path.write_bytes(msgspec.json.encode(card) + b"\n"))
+    write_bytes_whole(out / CARD, msgspec.json.encode(card) + b"\n")
     rows = tuple(
         (
             printable(one.name),

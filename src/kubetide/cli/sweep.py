@@ -83,7 +83,7 @@ def command(
       kubetide sweep my-shop.yaml --set group/general.max=10,20 --seeds 5 --jobs 4
       kubetide sweep web-shop --set hpa/storefront.target=50,60 --seeds 20 --dask tcp://10.0.0.5:8786
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.cli.common.swept import Swept, show, write
+    from kubetide.cli.common.sweep_results import SweepResult, show, write
     from kubetide.experiments.capture.score import error_bar
     from kubetide.experiments.sweeps.grid import read_axes, variants
     from kubetide.experiments.sweeps.parquet import check_parquet
@@ -115,8 +115,8 @@ def command(
             done=lambda: bar.update(1),
         )
     settings = settings_of(cells)
-    swept = Swept(loaded.name, axes, cells, settings, effects_of(axes, settings))
-    written = write(out, swept, parquet=parquet)
-    show(swept, out, written, seeds, error_bar(scenario))
-    if swept.failed:
+    result = SweepResult(loaded.name, axes, cells, settings, effects_of(axes, settings))
+    written = write(out, result, parquet=parquet)
+    show(result, out, written, seeds, error_bar(scenario))
+    if result.failed:
         sys.exit(FAILED)

@@ -60,7 +60,7 @@ def command(paths: tuple[Path, ...], junit: Path | None, out: Path) -> None:
         load_policy,
         policy_files,
     )
-    from kubetide.runtime.recording.folder import write_whole
+    from kubetide.runtime.recording.folder import write_bytes_whole
     from kubetide.simulate.outcome.table import printable
     from kubetide.simulate.run import RunResult
     from kubetide.simulate.scenarios.scenario import Scenario, ScenarioError
@@ -109,5 +109,5 @@ def command(paths: tuple[Path, ...], junit: Path | None, out: Path) -> None:
     failed = sum(bool(case.failure) for case in cases)
     click.echo(f"\n{len(cases) - failed} held, {failed} failed")
     if junit is not None:
-        write_whole(junit, lambda path: path.write_bytes(junit_xml(cases)))
+        write_bytes_whole(junit, junit_xml(cases))
     sys.exit(FAILED if failed else 0)

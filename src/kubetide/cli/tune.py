@@ -100,7 +100,7 @@ def command(
       kubetide tune my-shop.yaml --knob hpa/web.target=50:80 \\
           --train service/web.load.multiplier=1,1.2 --judge service/web.load.multiplier=1.1,1.4
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.cli.common.tuned import show, write
+    from kubetide.cli.common.tune_results import show, write
     from kubetide.experiments.capture.score import error_bar
     from kubetide.experiments.sweeps.grid import read_axes
     from kubetide.experiments.sweeps.results import QUANTITIES

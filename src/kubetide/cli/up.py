@@ -176,9 +176,13 @@ def command(
     chosen = loaded.show.speed if speed is None else speed
     address = None if serve is None else _address(serve)
     with claimed(out):
-        with _kept(state, loaded, end) as kept, _view()(loaded, chosen, end) as view, ExitStack() as beside:
-            if kept is not None and kept.cut:
-                view.warn(kept.cut)
+        with (
+            _kept(state, loaded, end) as persisted,
+            _view()(loaded, chosen, end) as view,
+            ExitStack() as beside,
+        ):
+            if persisted is not None and persisted.cut:
+                view.warn(persisted.cut)
             if sys.stdout.isatty() if ui is None else ui:
                 beside.enter_context(dashboard(out, view.warn))
             run = LiveRun(
@@ -192,7 +196,7 @@ def command(
                 on_sample=view.sample,
                 on_mark=view.mark,
                 beside=None if address is None else _serving(address, out, view),
-                kept=kept,
+                persisted=persisted,
                 webhooks=HttpCaller(),
             )
             result = run.run()

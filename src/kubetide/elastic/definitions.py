@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from kubetide.horizontal.options.annotations import FORECASTS
 from kubetide.objects.base import Json
+from kubetide.objects.definition_manifest import definition_of
 from kubetide.objects.elastic import ElasticSpec, ElasticStatus
 from kubetide.objects.kinds import ELASTIC_WORKLOADS
 from kubetide.vertical.definitions import schema_of
@@ -120,22 +121,7 @@ def definitions() -> tuple[Json, ...]:
         "subresources": {"status": {}},
         "additionalPrinterColumns": _COLUMNS,
     }
-    names: Json = {
-        "kind": kind.kind,
-        "listKind": f"{kind.kind}List",
-        "plural": kind.plural,
-        "singular": kind.kind.lower(),
-        "shortNames": list(kind.short_names),
-        "categories": ["all"],
-    }
-    return (
-        {
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": f"{kind.plural}.{kind.group}", "annotations": {}},
-            "spec": {"group": kind.group, "names": names, "scope": "Namespaced", "versions": [version]},
-        },
-    )
+    return (definition_of(kind, [version], categories=["all"]),)
 
 
 def _completed(schema: Any, at: str) -> Json:

@@ -40,7 +40,7 @@ def problems_of(spec: ElasticSpec) -> list[str]:
     forecast = spec.forecast
     if forecast is not None:
         if spec.horizontal is None:
-            found.append("spec.forecast: needs a horizontal section, whose load it foretells")
+            found.append("spec.forecast: needs a horizontal section, whose load it forecasts")
         if forecast.mode and forecast.mode not in FORECASTS:
             found.append(f'spec.forecast.mode: "{forecast.mode}" is none of {", ".join(FORECASTS)}')
         if forecast.time_zone and not is_zone(forecast.time_zone):

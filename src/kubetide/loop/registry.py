@@ -24,8 +24,8 @@ BUILT_IN: Final = tuple(_BUILT_IN)
 """The names of the loops of this package that run where none is named."""
 
 _EXPLAINING: Final[Mapping[str, str]] = {
-    "horizontal": "kubetide.horizontal.explaining",
-    "nodes": "kubetide.nodes.explaining",
+    "horizontal": "kubetide.horizontal.explain.entry",
+    "nodes": "kubetide.nodes.explain.entry",
     "recommender": "kubetide.vertical.recommender.explaining",
     "updater": "kubetide.vertical.updater.explaining",
     "admission": "kubetide.vertical.admission.explaining",

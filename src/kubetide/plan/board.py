@@ -103,6 +103,6 @@ def percentile_95(times: Sequence[int]) -> Duration:
     return Duration(ordered[-(-95 * len(ordered) // 100) - 1])
 
 
-def missing_replicas(wanted: int, existing: int) -> int:
+def missing_replicas(desired: int, existing: int) -> int:
     """Return the replicas that do not exist yet; pods that are Pending do exist."""
-    return max(0, wanted - existing)
+    return max(0, desired - existing)

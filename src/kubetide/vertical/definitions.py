@@ -13,6 +13,7 @@ import msgspec
 from msgspec import inspect
 
 from kubetide.objects.base import Json
+from kubetide.objects.definition_manifest import definition_of
 from kubetide.objects.hpa import CrossVersionObjectReference
 from kubetide.objects.kinds import VPA_CHECKPOINTS, VPAS, Kind
 from kubetide.objects.meta import Condition
@@ -148,26 +149,15 @@ def _definition(kind: Kind[Any], short: str, columns: list[Json]) -> Json:
         del version["additionalPrinterColumns"]
     if kind.subresources:
         version["subresources"] = {name: {} for name in kind.subresources}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{kind.plural}.{kind.group}", "annotations": dict(_APPROVED)},
-        "spec": {
-            "group": kind.group,
-            "names": {
-                "kind": kind.kind,
-                "listKind": f"{kind.kind}List",
-                "plural": kind.plural,
-                "singular": kind.kind.lower(),
-                "shortNames": [short],
-            },
-            "scope": "Namespaced",
-            "versions": [
-                {"name": "v1", "served": True, "storage": True, **version},
-                {"name": "v1beta2", "served": False, "storage": False, **version},
-            ],
-        },
-    }
+    return definition_of(
+        kind,
+        [
+            {"name": "v1", "served": True, "storage": True, **version},
+            {"name": "v1beta2", "served": False, "storage": False, **version},
+        ],
+        short_names=[short],
+        annotations=_APPROVED,
+    )
 
 
 def schema_of(model: type) -> Json:

@@ -10,7 +10,7 @@ import msgspec
 
 from kubetide.cli.common.exits import FAILED, STUCK
 from kubetide.ports.errors import KubetideError
-from kubetide.runtime.recording.folder import REPORT, SUMMARY, TIMELINE, write_whole
+from kubetide.runtime.recording.folder import REPORT, SUMMARY, TIMELINE, write_bytes_whole, write_whole
 from kubetide.simulate.outcome.table import summary_table
 from kubetide.simulate.run import RunResult
 from kubetide.web.report import write_report
@@ -64,4 +64,4 @@ def tell_broken(result: RunResult) -> bool:
 
 
 def _write(path: Path, value: msgspec.Struct) -> None:
-    write_whole(path, lambda partial: partial.write_bytes(msgspec.json.encode(value) + b"\n"))
+    write_bytes_whole(path, msgspec.json.encode(value) + b"\n")

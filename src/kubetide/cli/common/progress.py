@@ -16,10 +16,11 @@ from kubetide.units.time import Instant, parse_duration
 def simulated(scenario: Scenario, *, base: Path, out: Path, seed: int, label: str) -> RunResult:
     """Run a scenario in virtual time, holding its folder; the bar shows how far it is. Raises as ``run_simulation``."""
     start, length = start_of(scenario), parse_duration(scenario.duration)
+    is_shown = sys.stderr.isatty()
     with (
         claimed(out),
         click.progressbar(
-            length=length // 1_000_000_000, label=label, file=sys.stderr, hidden=not sys.stderr.isatty()
+            length=length // 1_000_000_000, label=label, file=sys.stderr, hidden=not is_shown
         ) as bar,
     ):
 
@@ -32,5 +33,5 @@ def simulated(scenario: Scenario, *, base: Path, out: Path, seed: int, label: st
             out=out,
             seed=seed,
             warn=lambda text: click.echo(f"kubetide: {text}", err=True),
-            progress=progress,
+            progress=progress if is_shown else None,
         )

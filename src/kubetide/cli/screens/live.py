@@ -196,19 +196,21 @@ def table_of(*columns: tuple[str, int]) -> Table:
 
 def _services(timeline: Timeline, *, narrow: bool) -> Table:
     table = table_of(
-        ("", 0), ("load so far", 0), ("req/s", 6), ("ready of wanted", 0), ("", 7), ("SLO min", 7)
+        ("", 0), ("load so far", 0), ("req/s", 6), ("ready of desired", 0), ("", 7), ("SLO min", 7)
     )
     blocks, bar = (12, 14) if narrow else (24, 30)
-    most = max((max(*series.wanted, *series.existing, 1) for series in timeline.services.values()), default=1)
+    most = max(
+        (max(*series.desired, *series.existing, 1) for series in timeline.services.values()), default=1
+    )
     for name, series in sorted(timeline.services.items()):
-        ready, wanted, existing = series.ready[-1], series.wanted[-1], series.existing[-1]
+        ready, desired, existing = series.ready[-1], series.desired[-1], series.existing[-1]
         lost = minutes_lost(series.violated, timeline.step_s)
         table.add_row(
             Text(printable(name), style="bold"),
             Text(trend(series, blocks), style="red" if series.violated[-1] else "blue"),
             count(series.offered[-1]),
-            _pods_bar(ready, wanted, existing, most, bar),
-            Text(f"{ready}/{wanted}", style="" if ready == wanted else "yellow"),
+            _pods_bar(ready, desired, existing, most, bar),
+            Text(f"{ready}/{desired}", style="" if ready == desired else "yellow"),
             Text(count(lost), style="red" if lost else ""),
         )
     return table
@@ -223,12 +225,12 @@ def trend(series: ServiceSeries, blocks: int) -> str:
     return "".join(_BLOCKS[min(7, int(height * 8))] for height in heights).ljust(blocks)
 
 
-def _pods_bar(ready: int, wanted: int, existing: int, most: int, width: int) -> Text:
-    """Full for ready pods, shaded for those that exist, dotted for those only wanted."""
+def _pods_bar(ready: int, desired: int, existing: int, most: int, width: int) -> Text:
+    """Full for ready pods, shaded for those that exist, dotted for those only desired."""
     cells = min(1.0, width / most)
     first = round(ready * cells)
     second = max(0, round(existing * cells) - first)
-    third = max(0, round(wanted * cells) - first - second)
+    third = max(0, round(desired * cells) - first - second)
     return Text.assemble(("█" * first, "blue"), ("▒" * second, "yellow"), ("·" * third, "yellow"))
 
 

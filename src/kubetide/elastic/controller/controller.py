@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from kubetide.acting import EventWriter, in_parallel
-from kubetide.elastic.controller.withheld import StatusCluster, Workloads
+from kubetide.elastic.controller.advised import AdvisedCluster, AdvisedWorkloads
 from kubetide.elastic.core import ALGORITHM
 from kubetide.elastic.decide import Commands, Notice, Outcome, StatusWrite
 from kubetide.elastic.state import Delta, OtherKey, State
@@ -36,8 +36,8 @@ class ElasticController(OneStepLoop[State, Delta, Commands, list[Outcome], None]
 
     def __init__(self, parts: Parts, _settings: NoSettings) -> None:
         super().__init__(parts, ALGORITHM)
-        self.workloads = Workloads(parts.cluster, parts.clock, parts.caches.of(ELASTIC_WORKLOADS))
-        self.cluster = cast("Cluster", StatusCluster(parts.cluster, self.workloads))
+        self.workloads = AdvisedWorkloads(parts.cluster, parts.clock, parts.caches.of(ELASTIC_WORKLOADS))
+        self.cluster = cast("Cluster", AdvisedCluster(parts.cluster, self.workloads))
         self._others: dict[str, tuple[Informer[Any], Callable[[Any], Other]]] = {
             HPAS.kind: (parts.caches.of(HPAS, keep=other_hpa), other_hpa),
             VPAS.kind: (parts.caches.of(VPAS, keep=other_vpa), other_vpa),

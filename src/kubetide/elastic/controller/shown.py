@@ -7,7 +7,7 @@ takes it for an object of the cluster.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from kubetide.loop import Owners
 from kubetide.objects.base import Json
@@ -167,28 +167,12 @@ class ShownCluster:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    async def patch(
-        self,
-        kind: Kind[Any],
-        name: str,
-        patch: Json | Sequence[Json],
-        *,
-        namespace: str = "",
-        subresource: Literal["", "status", "resize"] = "",
-        **how: Any,
-    ) -> Any:
+    async def patch(self, kind: Kind[Any], name: str, patch: Json | Sequence[Json], **how: Any) -> Any:
         """Patch an object; the status of one that is shown is for its owner."""
-        known = self._shown.by_resource.get(kind.resource, {})
-        if subresource == "status" and (namespace, name) in known:
-            return await self._owner.put_status(kind, (namespace, name), patch)
-        return await self._inner.patch(
-            kind,
-            name,
-            patch,
-            namespace=namespace,
-            subresource=subresource,
-            **how,
-        )
+        key = (how.get("namespace", ""), name)
+        if how.get("subresource") == "status" and key in self._shown.by_resource.get(kind.resource, {}):
+            return await self._owner.put_status(kind, key, patch)
+        return await self._inner.patch(kind, name, patch, **how)
 
     async def create(self, kind: Kind[Any], body: Json, *, namespace: str = "") -> Any:
         """Create an object; an event about one that is shown is about its owner."""

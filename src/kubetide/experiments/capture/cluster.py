@@ -10,7 +10,7 @@ import msgspec
 
 from kubetide.experiments.capture.ends import Ends, ready_after
 from kubetide.nodes.core import decode_delta
-from kubetide.nodes.delta import Delta
+from kubetide.nodes.records.delta import Delta
 from kubetide.nodes.settings import Settings
 from kubetide.objects.meta import ApiObject, Key, controller_of
 from kubetide.objects.node import Node

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubetide.nodes.delta import Delta
+from kubetide.nodes.records.delta import Delta
 from kubetide.objects.node import Node, node_condition
 from kubetide.simulate.outcome.timeline import Mark
 from kubetide.units.time import Instant, parse_rfc3339

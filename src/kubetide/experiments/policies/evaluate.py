@@ -191,7 +191,7 @@ def _series(rule: During, timeline: Timeline) -> Iterator[float]:
 _of_service: dict[str, Callable[[ServiceSeries], Sequence[float]]] = {
     "replicas": lambda series: series.existing,
     "ready": lambda series: series.ready,
-    "wanted": lambda series: series.wanted,
+    "desired": lambda series: series.desired,
     "latency": lambda series: series.latency,
     "queue": lambda series: series.queue,
     "offered": lambda series: series.offered,

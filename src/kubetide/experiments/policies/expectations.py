@@ -54,7 +54,7 @@ SERIES: Final[dict[str, str]] = {
     "nodes": "group?",
     "replicas": "service",
     "ready": "service",
-    "wanted": "service",
+    "desired": "service",
     "latency": "service",
     "queue": "service",
     "offered": "service",

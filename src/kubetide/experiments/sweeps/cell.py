@@ -124,6 +124,7 @@ def _outcome(encoded: bytes) -> Outcome:
         finally:
             # A run freezes what is there when it begins; of many runs that would stay for ever.
             gc.unfreeze()
+            gc.collect()
     if result.interrupted:
         raise Interrupted
     if result.violations:

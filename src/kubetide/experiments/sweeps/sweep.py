@@ -12,7 +12,7 @@ import msgspec
 from kubetide.experiments.sweeps.cell import Outcome, Task, task_of
 from kubetide.experiments.sweeps.grid import Variant
 from kubetide.ports.errors import KubetideError
-from kubetide.runtime.recording.folder import write_whole
+from kubetide.runtime.recording.folder import write_bytes_whole
 from kubetide.simulate.scenarios.scenario import ScenarioError
 
 
@@ -55,7 +55,7 @@ class Store:
         """Keep what came of a cell. Raises SweepError."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            write_whole(self._folder / f"{key}.json", lambda path: path.write_bytes(outcome))
+            write_bytes_whole(self._folder / f"{key}.json", outcome)
         except OSError as error:
             raise SweepError(
                 f"cannot write under {self._folder}: {error.strerror}; free space there, and go on with --resume"

@@ -109,8 +109,8 @@ def _change(table: Table, rule: Rule, view: View) -> Change:
     """Return the change that brings the size within the rule's bounds."""
     if view.error:
         return Change(table.target, error=view.error, stage=view.stage)
-    wanted = size_within(Bounds(floor_of(rule), rule.maximum), table.limits, view.replicas)
-    return Change(table.target, replicas=wanted, current=view.replicas, scale_version=view.resource_version)
+    desired = size_within(Bounds(floor_of(rule), rule.maximum), table.limits, view.replicas)
+    return Change(table.target, replicas=desired, current=view.replicas, scale_version=view.resource_version)
 
 
 def _report(

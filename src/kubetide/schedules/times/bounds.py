@@ -79,15 +79,15 @@ def size_within(bounds: Bounds, limits: Limits | None, current: int) -> int | No
             replicas, and the way back from there, are left to the schedule. None where there is no such section.
     """
     if limits is None:
-        wanted = max(current, bounds.minimum or 0)
-        wanted = wanted if bounds.maximum is None else min(wanted, bounds.maximum)
+        desired = max(current, bounds.minimum or 0)
+        desired = desired if bounds.maximum is None else min(desired, bounds.maximum)
     elif bounds.maximum == 0:
-        wanted = 0
+        desired = 0
     elif current == 0:
-        wanted = max(limits.minimum if bounds.minimum is None else bounds.minimum, 1)
+        desired = max(limits.minimum if bounds.minimum is None else bounds.minimum, 1)
     else:
         return None
-    return None if wanted == current else wanted
+    return None if desired == current else desired
 
 
 def sizes(table: Table) -> bool:

@@ -19,7 +19,7 @@ from kubetide.experiments.tuning.answer import (
 from kubetide.experiments.tuning.goal import Constraint, TuneError
 from kubetide.experiments.tuning.knobs import Knob
 from kubetide.experiments.tuning.trying import Found
-from kubetide.runtime.recording.folder import write_whole
+from kubetide.runtime.recording.folder import write_bytes_whole
 from kubetide.simulate.outcome.table import aligned, decimal, printable
 from kubetide.simulate.scenarios.scenario import Scenario
 
@@ -57,7 +57,7 @@ def write(
         out.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
             if content:
-                write_whole(out / name, lambda partial, content=content: partial.write_bytes(content))  # type: ignore[misc]
+                write_bytes_whole(out / name, content)
     except OSError as error:
         raise TuneError(
             f"cannot write under {out}: {error.strerror}; free space there, and go on with --resume"

@@ -7,7 +7,7 @@ writes none, and decides from what it would have written, so that its advice say
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -22,7 +22,7 @@ from kubetide.units.patch import merge_patch
 from kubetide.watching import Feed, Informer, Store
 
 
-class Workloads(Informer[ElasticWorkload]):
+class AdvisedWorkloads(Informer[ElasticWorkload]):
     """The cache of ElasticWorkloads, each with the status that was withheld of it."""
 
     def __init__(self, cluster: Cluster, clock: Clock, inner: Informer[ElasticWorkload]) -> None:
@@ -74,36 +74,26 @@ class Workloads(Informer[ElasticWorkload]):
         self._shown.on_change(handler)
 
 
-class StatusCluster:
+class AdvisedCluster:
     """A cluster that holds the statuses of ElasticWorkloads which it may not write."""
 
-    def __init__(self, inner: Cluster, workloads: Workloads) -> None:
+    def __init__(self, inner: Cluster, workloads: AdvisedWorkloads) -> None:
         self._inner = inner
         self._workloads = workloads
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    async def patch(
-        self,
-        kind: Kind[Any],
-        name: str,
-        patch: Json | Sequence[Json],
-        *,
-        namespace: str = "",
-        subresource: Literal["", "status", "resize"] = "",
-        **how: Any,
-    ) -> Any:
+    async def patch(self, kind: Kind[Any], name: str, patch: Json | Sequence[Json], **how: Any) -> Any:
         """Patch an object. Raises Withheld, and all that a cluster raises."""
-        of_workload = kind.resource == ELASTIC_WORKLOADS.resource and isinstance(patch, dict)
+        key = (how.get("namespace", ""), name)
+        merged = patch if kind.resource == ELASTIC_WORKLOADS.resource and isinstance(patch, dict) else None
         try:
-            found = await self._inner.patch(
-                kind, name, patch, namespace=namespace, subresource=subresource, **how
-            )
+            found = await self._inner.patch(kind, name, patch, **how)
         except Withheld:
-            if of_workload and subresource == "status":
-                self._workloads.hold((namespace, name), patch["status"])  # type: ignore[call-overload]
+            if merged is not None and how.get("subresource") == "status":
+                self._workloads.hold(key, merged["status"])
             raise
-        if of_workload:
-            self._workloads.let_go((namespace, name))
+        if merged is not None:
+            self._workloads.let_go(key)
         return found

@@ -20,7 +20,7 @@ from kubetide.experiments.sweeps.tables import (
     settings_table,
     sweep_json,
 )
-from kubetide.runtime.recording.folder import write_whole
+from kubetide.runtime.recording.folder import write_bytes_whole, write_whole
 from kubetide.simulate.outcome.table import aligned, printable
 
 _PAGE: Final = "sweep.html"
@@ -29,7 +29,7 @@ _MOST_ROWS: Final = 40
 _MOST_FAILED: Final = 20
 
 
-class Swept(NamedTuple):
+class SweepResult(NamedTuple):
     """What came of a sweep."""
 
     name: str
@@ -44,9 +44,9 @@ class Swept(NamedTuple):
         return [cell for cell in self.cells if cell.outcome.error]
 
 
-def write(out: Path, swept: Swept, *, parquet: bool) -> list[Path]:
+def write(out: Path, result: SweepResult, *, parquet: bool) -> list[Path]:
     """Write tables and page, and return the paths of the tables. Raises SweepError where that fails."""
-    name, axes, cells, settings, effects = swept
+    name, axes, cells, settings, effects = result
     files = {
         "cells.csv": cells_csv(axes, cells),
         "settings.csv": settings_csv(axes, settings),
@@ -60,7 +60,7 @@ def write(out: Path, swept: Swept, *, parquet: bool) -> list[Path]:
     try:
         out.mkdir(parents=True, exist_ok=True)
         for file, content in files.items():
-            write_whole(out / file, lambda path, content=content: path.write_bytes(content))  # type: ignore[misc]
+            write_bytes_whole(out / file, content)
         write_whole(out / _PAGE, lambda path: write_sweep(path, name, axes, cells, settings, effects))
     except OSError as error:
         raise SweepError(
@@ -69,17 +69,17 @@ def write(out: Path, swept: Swept, *, parquet: bool) -> list[Path]:
     return [out / file for file in files]
 
 
-def show(swept: Swept, out: Path, tables: Sequence[Path], seeds: int, error_bar: str) -> None:
+def show(result: SweepResult, out: Path, tables: Sequence[Path], seeds: int, error_bar: str) -> None:
     """Print what came of each setting, and on standard error the cells that failed.
 
     Args:
-        swept: What came of the sweep.
+        result: What came of the sweep.
         out: Where its page is.
         tables: The paths of its tables.
         seeds: On how many seeds each setting was run.
         error_bar: How near the scenario comes to what happened; empty for one that was not captured.
     """
-    name, axes, _, settings, effects = swept
+    name, axes, _, settings, effects = result
     fixed = [f"{axis.name}={axis.values[0]}" for axis in axes if len(axis.values) == 1]
     heading = [f"{len(settings)} settings x {seeds} seeds", *fixed]
     click.echo(f"{printable(name)}   {printable(', '.join(heading))}\n")
@@ -94,15 +94,15 @@ def show(swept: Swept, out: Path, tables: Sequence[Path], seeds: int, error_bar:
         click.echo(f"{printable(error_bar)}\n")
     click.echo(f"page     {out / _PAGE}")
     click.echo(f"tables   {', '.join(map(str, tables))}")
-    if swept.failed:
-        _show_failed(swept)
+    if result.failed:
+        _show_failed(result)
 
 
-def _show_failed(swept: Swept) -> None:
-    failed = swept.failed
-    click.echo(f"{len(failed)} of {len(swept.cells)} cells failed:", err=True)
+def _show_failed(result: SweepResult) -> None:
+    failed = result.failed
+    click.echo(f"{len(failed)} of {len(result.cells)} cells failed:", err=True)
     for cell in failed[:_MOST_FAILED]:
-        named = " ".join(f"{axis.name}={value}" for axis, value in zip(swept.axes, cell.values, strict=True))
+        named = " ".join(f"{axis.name}={value}" for axis, value in zip(result.axes, cell.values, strict=True))
         click.echo(f"  {printable(named)} seed {cell.seed}: {printable(cell.outcome.error)}", err=True)
     if len(failed) > _MOST_FAILED:
         click.echo(f"  ... and {len(failed) - _MOST_FAILED} more, in cells.csv", err=True)
