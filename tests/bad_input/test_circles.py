@@ -9,8 +9,8 @@ from tests.bad_input.test_crowds import put
 from tests.embedded.controllers.live import play
 from tests.nodes.frozen import World, group, pod
 
-from kubetide.nodes.export import copy_state, export_state
 from kubetide.nodes.facts.volumes import VolumeChanges
+from kubetide.nodes.records.export import copy_state, export_state
 from kubetide.objects.kinds import CLAIMS, NODES, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES
 from kubetide.objects.pod import pod_condition
 from kubetide.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass

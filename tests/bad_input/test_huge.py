@@ -11,7 +11,7 @@ from tests.bad_input.test_crowds import UNSCHEDULED, calls_of, put
 from tests.embedded.controllers.live import play
 from tests.nodes.frozen import LONG_AGO, World, group, template
 
-from kubetide.nodes.export import copy_state, export_state
+from kubetide.nodes.records.export import copy_state, export_state
 from kubetide.objects.kinds import EVENTS, NODES, PODS
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod, pod_condition

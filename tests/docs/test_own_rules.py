@@ -82,7 +82,7 @@ def test_an_option_decides_and_replay_decides_it_again(packages, tmp_path):
     headers = []
     records = list(read_records(out, "horizontal", on_segment=headers.append))
     found = [reason for one in records for reason in one.reasons if reason.code == "AdjustedByOption"]
-    assert found[0].fields == {"option": "multiples", "desired": 6, "wanted": 4}
+    assert found[0].fields == {"option": "multiples", "desired": 6, "proposed": 4}
     assert {one.name: one.version for one in headers[0].plugins} == {"multiples": "1.0", "siesta": "1.0"}
     assert replay(out).differences == ()
 
