@@ -21,16 +21,14 @@ from kubetide.units.time import Duration, Instant
 from kubetide.units.vectors import BoolVector, Int64Vector
 
 
-@dataclass(frozen=True)
-class ResourceUsage:
+class ResourceUsage(msgspec.Struct, frozen=True, eq=False):
     """Usage of one resource by container: ``milli`` int64 and ``present`` bool, both (containers,)."""
 
     milli: Int64Vector
     present: BoolVector
 
 
-@dataclass(frozen=True)
-class PodSamples:
+class PodSamples(msgspec.Struct, frozen=True, eq=False):
     """One answer of the resource metrics API.
 
     Shapes: pods P, containers C. The containers of pod i are ``first[i]:first[i + 1]``.
