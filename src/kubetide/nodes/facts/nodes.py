@@ -84,6 +84,12 @@ def readiness(node: Node, settings: Settings) -> Readiness:
     return ""
 
 
+def is_suspended(node: Node) -> bool:
+    """Return whether the node says that it is suspended: its group counts it, but neither as ready nor as unready."""
+    first = next((one for one in node.status.conditions or () if one.type == "Suspended"), None)
+    return first is not None and first.status == "True"
+
+
 def allocatable_gpus(node: Node) -> int:
     """Return how many GPUs the node offers now."""
     allocatable = node.status.allocatable or {}

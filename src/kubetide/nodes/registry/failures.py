@@ -5,7 +5,7 @@ Source: Cluster Autoscaler's cluster state registry.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -24,6 +24,9 @@ from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import State
 from kubetide.ports.cloud import Instance, NodeGroup
 from kubetide.units.time import Duration, Instant, after, between, format_duration
+
+_MANY_MESSAGES = 3
+"""With more messages than this of one kind of failure their list ends in dots, though it is whole."""
 
 
 class Findings(msgspec.Struct):
@@ -106,37 +109,37 @@ def time_out(state: State, group_id: str, request: ScaleUpRequest, findings: Fin
 def note_failed(
     state: State,
     failed_of: Mapping[str, Sequence[Instance]],
-    scaling_up: Collection[str],
     findings: Findings,
     now: Instant,
 ) -> None:
-    """Count machines that could not be made, once each: event, backoff, a smaller request."""
+    """Count machines that could not be made, once each: event, backoff, a smaller request.
+
+    Only of groups whose request is open: one that a failure has brought to nothing counts no further ones.
+    """
     memory = state.memory
     seen: dict[str, str] = {}
     for group_id, failed in failed_of.items():
         by_error: dict[str, list[Instance]] = {}
         for instance in failed:
-            error = _error_of(instance)
-            seen[instance.provider_id] = error
-            if memory.seen_errors.get(instance.provider_id) != error:
-                by_error.setdefault(error, []).append(instance)
+            error = seen[instance.provider_id] = _error_of(instance)
+            by_error.setdefault(error, []).append(instance)
         for error in sorted(by_error):
-            if group_id in scaling_up:
-                _count_failure(state, group_id, error, by_error[error], findings, now)
+            new = [one for one in by_error[error] if one.provider_id not in memory.seen_errors]
+            if new and group_id in memory.scale_up_requests:
+                _count_failure(state, group_id, new, _messages(by_error[error]), findings, now)
     memory.seen_errors = seen
 
 
 def _count_failure(
     state: State,
     group_id: str,
-    error: str,
     failed: list[Instance],
+    messages: str,
     findings: Findings,
     now: Instant,
 ) -> None:
-    memory, first = state.memory, failed[0].error
+    memory, first, error = state.memory, failed[0].error, _error_of(failed[0])
     assert first is not None, "only machines with an error are counted"
-    messages = sorted({one.error.error_message: None for one in failed if one.error})
     findings.failures.append(MachineFailure(group_id, first.error_code, len(failed)))
     findings.events += instances_failed(state, group_id, len(failed), error, messages)
     note_request(state, state.groups[group_id], -len(failed), now)
@@ -146,7 +149,7 @@ def _count_failure(
         state.settings,
         error_class=first.error_class,
         error_code=first.error_code,
-        error_message=first.error_message,
+        error_message=messages,
     )
     memory.backoff[group_id] = replace(entry, cause=cause_of(first))
     error = with_cause(cause_of(first), error)
@@ -156,6 +159,12 @@ def _count_failure(
     findings.reasons.append(
         reason("BackoffStarted", group_id, duration=format_duration(entry.duration), error=error)
     )
+
+
+def _messages(failed: Sequence[Instance]) -> str:
+    """Return what the cloud says of all machines that failed alike, each message once."""
+    found = sorted({one.error.error_message: None for one in failed if one.error})
+    return ", ".join(found) + (", ..." if len(found) > _MANY_MESSAGES else "")
 
 
 def _error_of(instance: Instance) -> str:

@@ -18,7 +18,8 @@ from kubetide.nodes.state import State
 from kubetide.units.time import Instant, after, format_rfc3339, format_rfc3339_nano
 
 LAST_UPDATED_ANNOTATION = "cluster-autoscaler.kubernetes.io/last-updated"
-_MAX_ERROR = 500
+_MAX_ERROR = 500  # bytes
+_CUT = "<truncated>"
 _PROBES = re.compile(r"^ *(?:lastProbeTime|time): .*\n", re.MULTILINE)
 _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*")
 _RESERVED = {"true", "false", "null", "yes", "no", "on", "off", "y", "n", "~"}
@@ -156,7 +157,7 @@ def _group(state: State, view: GroupView, candidates: int, now: Instant) -> dict
         word = "Backoff"
     info: dict[str, Any] = {}
     if word == "Backoff" and backoff is not None:
-        words = {"errorCode": backoff.error_code, "errorMessage": backoff.error_message[:_MAX_ERROR]}
+        words = {"errorCode": backoff.error_code, "errorMessage": _shortened(backoff.error_message)}
         info = {name: text for name, text in words.items() if text}
     # Of a group of which nothing was ever seen upstream gives no times.
     probe = now if is_known(view.counts) else None
@@ -175,6 +176,13 @@ def _group(state: State, view: GroupView, candidates: int, now: Instant) -> dict
         "scaleUp": {"status": scale_up.pop("status"), "backoffInfo": info, **scale_up},
         "scaleDown": _scale_down(state, group.id, candidates, memory.scale_down.last_update),
     }
+
+
+def _shortened(message: str) -> str:
+    """Return the message; of one that is too long its beginning, and that it was cut."""
+    if len(message.encode()) <= _MAX_ERROR:
+        return message
+    return message.encode()[: _MAX_ERROR - len(_CUT)].decode(errors="ignore") + _CUT
 
 
 def _scale_down(state: State, group_id: str, candidates: int, probe: Instant | None) -> dict[str, Any]:
@@ -209,7 +217,7 @@ def _node_counts(counts: Counts) -> dict[str, Any]:
             "total": counts.registered,
             "ready": counts.ready,
             "notStarted": len(counts.not_started),
-            "suspended": 0,
+            "suspended": counts.suspended,
             **deleted,
             "unready": {"total": counts.unready, "resourceUnready": counts.resource_unready},
         },

@@ -21,7 +21,7 @@ from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.memory import Attempt, Useless
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.cluster_state import recalculate
-from kubetide.nodes.registry.failures import doomed_with, max_provision_time
+from kubetide.nodes.registry.failures import doomed_with, is_zero_or_max, max_provision_time
 from kubetide.nodes.registry.view import ClusterView
 from kubetide.nodes.scale_down.decide import forget_unneeded
 from kubetide.nodes.scale_down.soft_taints import cleanup_event, startup_cleanup
@@ -99,7 +99,7 @@ def absorb_update(
         elif isinstance(action, DeleteInstances):
             if outcome.status == "ok":
                 state.drop_instances(action.group, action.provider_ids)
-            if action.why == "failed" and state.view is not None:
+            if action.why == "failed" and outcome.status == "ok" and state.view is not None:
                 recalculate(state, state.view)
             if action.why == "unregistered":
                 events += unregistered_deleted(state, action, outcome)
@@ -148,7 +148,8 @@ def _wrong_sizes(state: State, view: ClusterView, now: Instant) -> list[Decrease
         overdue = after(wrong.first_observed, max_provision_time(group_view.group, state.settings)) < now
         waiting = len(group_view.counts.unregistered) + len(group_view.counts.long_unregistered)
         short = wrong.expected - waiting - wrong.current
-        if overdue and short > 0:
+        # Of a group that exists at zero or at its maximum a smaller target would be of no use.
+        if overdue and short > 0 and not is_zero_or_max(group_view.group):
             found.append(DecreaseTarget(group_id, wrong.expected - wrong.current, "size"))
     return found
 

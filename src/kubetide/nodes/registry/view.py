@@ -26,6 +26,7 @@ class Counts(msgspec.Struct):
     registered: int = 0
     ready: int = 0
     not_started: list[str] = msgspec.field(default_factory=list)
+    suspended: int = 0
     unready: int = 0
     resource_unready: int = 0
     being_deleted: int = 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from kubetide.nodes.decision import DecreaseTarget, DeleteInstances, EventRecord, IncreaseSize, Outcome
 from kubetide.nodes.state import State
 from kubetide.units.time import Duration, format_duration
@@ -63,12 +61,8 @@ def failed_to_revert(state: State, action: DecreaseTarget, error: str) -> list[E
     return on_status(state, "Warning", "FailedToRevertScaleUp", message)
 
 
-def instances_failed(
-    state: State, group: str, count: int, error: str, messages: Sequence[str]
-) -> list[EventRecord]:
-    message = (
-        f"Failed adding {count} nodes to group {group} due to {error}; source errors: {', '.join(messages)}"
-    )
+def instances_failed(state: State, group: str, count: int, error: str, messages: str) -> list[EventRecord]:
+    message = f"Failed adding {count} nodes to group {group} due to {error}; source errors: {messages}"
     return on_status(state, "Warning", "ScaleUpFailed", message)
 
 
