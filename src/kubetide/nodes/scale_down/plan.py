@@ -30,6 +30,8 @@ class Plan(msgspec.Struct):
     drain: list[Removable] = msgspec.field(default_factory=list)
     waiting: dict[str, tuple[str, str]] = msgspec.field(default_factory=dict)
     """Node -> (upstream's reason, one sentence)."""
+    held: list[Removable] = msgspec.field(default_factory=list)
+    """Nodes that could go but for pods that must end by themselves first."""
     over_limits: list[tuple[str, ...]] = msgspec.field(default_factory=list)
     """Of each node that a limit over the whole cluster keeps: the resources whose limits these are."""
 
@@ -43,6 +45,9 @@ def choose(
     """
     plan = _removable_now(state, removable, now, families)
     _whole_groups_only(state, plan)
+    _hold_back(state, plan)
+    if not families:
+        plan.empty, plan.drain = _group_by_group(plan.empty), _group_by_group(plan.drain)
     return within_budgets(state, plan, now)
 
 
@@ -69,7 +74,8 @@ def _removable_now(
             continue
         sizes[one.group] -= 1
         left.take(state.nodes[one.node])
-        (plan.drain if one.moves.pods else plan.empty).append(one)
+        into = plan.held if one.moves.waiting else plan.drain if one.moves.pods else plan.empty
+        into.append(one)
     plan.drain.sort(key=lambda one: one.risky)
     return plan
 
@@ -105,9 +111,6 @@ def _time_refuses(state: State, one: Removable, now: Instant) -> tuple[str, str]
     if needed > 0 and not after(since, needed) < now:
         seen = format_duration(whole_seconds(between(since, now)))
         return reason, f"unneeded for {seen}, must be more than {format_duration(needed)}"
-    if one.moves.waiting:
-        pod = "/".join(key_of(one.moves.waiting[0]))
-        return "BlockedByOnCompletionPod", f"pod {pod} must end by itself first"
     return None
 
 
@@ -166,12 +169,16 @@ def _is_atomic(state: State, group_id: str) -> bool:
 def _whole_groups_only(state: State, plan: Plan) -> None:
     """Keep nodes of groups that exist at zero or at their maximum only if the whole group goes."""
     chosen: dict[str, int] = {}
-    for one in (*plan.empty, *plan.drain):
+    for one in (*plan.empty, *plan.drain, *plan.held):
         if _is_atomic(state, one.group):
             chosen[one.group] = chosen.get(one.group, 0) + 1
-    partial = [group for group, count in chosen.items() if count < state.groups[group].target_size]
+    partial = [
+        group
+        for group, count in chosen.items()
+        if count not in {state.groups[group].target_size, _registered(state, group)}
+    ]
     for group in partial:
-        for one in (*plan.empty, *plan.drain):
+        for one in (*plan.empty, *plan.drain, *plan.held):
             if one.group == group:
                 plan.waiting[one.node] = (
                     "AtomicScaleDownFailed",
@@ -179,6 +186,31 @@ def _whole_groups_only(state: State, plan: Plan) -> None:
                 )
     plan.empty = [one for one in plan.empty if one.group not in partial]
     plan.drain = [one for one in plan.drain if one.group not in partial]
+    plan.held = [one for one in plan.held if one.group not in partial]
+
+
+def _registered(state: State, group_id: str) -> int:
+    """Return how many machines of the group have joined as nodes: the others nobody need wait for."""
+    names = state.nodes_by_group().get(group_id, ())
+    return sum(1 for name in names if name in state.snapshot and state.has_instance(name))
+
+
+def _hold_back(state: State, plan: Plan) -> None:
+    """Keep nodes with pods that must end by themselves; they have had their share of sizes and limits all the same."""
+    for one in plan.held:
+        pod = "/".join(key_of(one.moves.waiting[0]))
+        plan.waiting[one.node] = "BlockedByOnCompletionPod", f"pod {pod} must end by itself first"
+    broken = {one.group for one in plan.held if _is_atomic(state, one.group)}
+    plan.empty = [one for one in plan.empty if one.group not in broken]
+    plan.drain = [one for one in plan.drain if one.group not in broken]
+
+
+def _group_by_group(nodes: list[Removable]) -> list[Removable]:
+    """Return the nodes with those of one group behind one another, in the order in which the groups come up."""
+    found: dict[str, list[Removable]] = {}
+    for one in nodes:
+        found.setdefault(one.group, []).append(one)
+    return [one for group in found.values() for one in group]
 
 
 def within_budgets(state: State, plan: Plan, now: Instant) -> Plan:

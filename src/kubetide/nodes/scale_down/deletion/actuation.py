@@ -230,7 +230,7 @@ class _Machine:
             return self._fail(
                 deletion,
                 EVICTION_FAILED,
-                f"failed to drain node /{deletion.node}: pods remaining after timeout",
+                f"Failed to drain node /{deletion.node}: pods remaining after timeout",
             )
         return replace(deletion, due=after(self._now, POLL))
 

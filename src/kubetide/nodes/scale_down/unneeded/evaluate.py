@@ -178,7 +178,7 @@ def unneeded_limit(state: State) -> int:
     settings, memory = state.settings, state.memory.scale_down
     parallelism = settings.max_scale_down_parallelism
     shortest = memory.shortest_interval or settings.scale_down_unneeded_time or 1
-    loops = settings.scale_down_unneeded_time // shortest
+    loops = max(settings.scale_down_unneeded_time, shortest) // shortest
     return min(len(memory.unneeded) + 2 * parallelism, parallelism * loops + parallelism)
 
 
