@@ -251,6 +251,47 @@ def test_limits_cut_what_is_bought():
     assert small.increases() == {"g": 3}
 
 
+def test_a_group_that_grew_for_pods_still_comes_up_to_its_minimum():
+    """In the same tick, by what is still missing; --max-nodes-total counts what was asked for just before."""
+    enforced = {"enforce_node_group_min_size": True}
+    groups = [group("g", minimum=3)]
+    world = World(pods=[pod("a")], groups=groups, settings=enforced)
+    world.tick()
+    assert world.groups["g"].target_size == 3
+    world = World(pods=[pod("a")], groups=groups, settings={**enforced, "max_nodes_total": 2})
+    world.tick()
+    assert world.groups["g"].target_size == 2
+
+
+def test_errors_of_increases_that_run_together_are_told_together():
+    """With --parallel-scale-up the first by name and the others behind it; a group that grew has not failed with them."""
+    zone = "topology.kubernetes.io/zone"
+    groups = [group(name, made=template(labels={zone: name})) for name in "abc"]
+    together = {"balance_similar_node_groups": True, "parallel_scale_up": True}
+    world = World(pods=pods("p", 3, cpu="3"), groups=groups, settings=together)
+    world.refused.update(c="no c", a="no a")
+    world.tick()
+    said = world.state.tick.rounds[-1]
+    assert sorted(said.failed) == ["a", "c"]
+    start = "failed to increase node group size: no"
+    assert said.error == f'{start} a ...and other errors: ["{start} c"]'
+    assert said.remain == ()
+    for name in "abc":
+        world = World(pods=pods("p", 3, cpu="3"), groups=groups, settings=together)
+        world.refused[name] = "no"
+        world.tick()
+        assert world.state.tick.rounds[-1].remain == ()
+
+
+def test_an_error_at_the_minimum_is_its_own():
+    """Not that of the increase for pods before it."""
+    groups = [group("a"), group("b", minimum=1, made=template(cpu="1"))]
+    world = World(pods=[pod("p", cpu="3")], groups=groups, settings={"enforce_node_group_min_size": True})
+    world.refused.update(a="no a", b="no b")
+    world.tick()
+    assert [one.error[-4:] for one in world.state.tick.rounds] == ["no a", "no b"]
+
+
 def test_cap_per_hour_bounds_buying():
     """No more nodes are asked for within an hour than the cap says, whatever the demand."""
     cap = {"max_node_increases_per_hour": 3}

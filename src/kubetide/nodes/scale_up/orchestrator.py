@@ -53,7 +53,7 @@ from kubetide.nodes.scale_up.reporting.events import (
     scaling_up,
 )
 from kubetide.nodes.scale_up.reporting.pod_events import not_triggered, triggered
-from kubetide.nodes.scale_up.reporting.rounds import min_size_round, round_of
+from kubetide.nodes.scale_up.reporting.rounds import combined, min_size_round, round_of
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.build import all_templates
@@ -227,8 +227,10 @@ def absorb_scale_up(
         return [], []
     events: list[EventRecord] = []
     reasons: list[Reason] = []
-    refused, done = list(tick.uncreated), False
+    refused, errors, done = list(tick.uncreated), [], False
     failed = bool(refused)
+    if state.step == "min_size":
+        tick.error, tick.error_type = "", ""
     withheld = bool(results) and all(outcome.status == "withheld" for outcome in results)
     for action, outcome in zip(actions, results, strict=True):
         if outcome.tried:
@@ -244,12 +246,13 @@ def absorb_scale_up(
             reasons += note_shortage(state, action.group, outcome.cause, now)
             events += failed_to_scale_up(state, action, outcome)
             refused.append(action.group)
-            tick.error = tick.error or f"{_REFUSED}: {outcome.error}"
+            errors.append(f"{_REFUSED}: {outcome.error}")
             tick.error_type = tick.error_type or "cloudProviderError"
         elif outcome.status == "withheld":
             reasons.append(
                 reason("IncreaseAdvised", action.group, size=action.size, to=action.size + action.delta)
             )
+    tick.error = tick.error or combined(errors)
     tick.replan = failed and _may_plan_anew(state, actions, results, now)
     if done and not failed:
         # As upstream: an increase of which a part failed starts no delay and is not looked at again.
@@ -271,7 +274,7 @@ def absorb_scale_up(
     elif tick.result != "ScaleUpError":
         events += not_triggered(tick, pods_left(tick.verdicts))
         events += buffers_left(state, tick, pods_left(tick.verdicts))
-    tick.rounds.append(round_of(tick, refused))
+    tick.rounds.append(round_of(tick, refused, all_tried=any(action.parallel for action in actions)))
     tick.is_open = False
     return events, reasons
 
