@@ -30,7 +30,7 @@ from kubetide.nodes.state import Delta, Gone
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.node import Namespace
 from kubetide.plan.board import Capacity, Intent, Workload
-from kubetide.ports.cloud import Instance, InstanceError
+from kubetide.ports.cloud import GroupOptions, Instance, InstanceError
 from kubetide.units.time import after, format_rfc3339, minutes, seconds
 
 TAINTED = {
@@ -290,6 +290,16 @@ def test_an_error_at_the_minimum_is_its_own():
     world.refused.update(a="no a", b="no b")
     world.tick()
     assert [one.error[-4:] for one in world.state.tick.rounds] == ["no a", "no b"]
+
+
+def test_a_group_that_goes_to_its_maximum_counts_as_a_whole():
+    """The expander is told its maximum, as upstream tells it; what is missing is bought, also where limits leave just that."""
+    made = group("g", nodes=["n1"], maximum=3, options=GroupOptions(zero_or_max_node_scaling=True))
+    objects = {"nodes": [node("n1")], "pods": [pod("x", cpu="4", node="n1"), pod("p", cpu="3")]}
+    for limits in ({}, {"cores_total": "0:12"}, {"max_nodes_total": 3}):
+        world = World(**objects, groups=[made], settings=limits)
+        assert world.increases() == {"g": 2}
+        assert [(one.group.id, one.nodes) for one in world.state.tick.options] == [("g", 3)]
 
 
 def test_cap_per_hour_bounds_buying():

@@ -274,7 +274,7 @@ def _within_limits(
     if used + allowed > cap:
         reasons.append(reason("ScaleUpCapReached", used=used, limit=cap))
         allowed = max(0, cap - used)
-    if is_zero_or_max(chosen.group) and allowed < chosen.nodes:
+    if is_zero_or_max(chosen.group) and allowed < chosen.group.max_size - chosen.group.target_size:
         return 0
     return allowed
 

@@ -389,7 +389,8 @@ def _option(
     pods: tuple[Pod, ...] = tuple(pod for scheduled in packed.scheduled for pod in scheduled)
     if template is None or not packed.nodes or not pods:
         return None
-    count = group.max_size - group.target_size if is_zero_or_max(group) else packed.nodes
+    # Upstream's number of nodes is the whole group then, though some may be there already.
+    count = group.max_size if is_zero_or_max(group) else packed.nodes
     return Option(group, template, count, pods, similar)
 
 
