@@ -120,6 +120,22 @@ def test_daemon_set_pods_take_their_share_of_a_new_node():
     assert world.increases() == {"g": 2}
 
 
+@pytest.mark.parametrize(("priority", "bought"), [("", 2), ("system-node-critical", 4)])
+def test_daemon_set_pods_that_push_others_aside_count_where_a_live_node_lacks_them(priority, bought):
+    """A new node has them from the start; others are taken to be kept off it as they are off the live one."""
+    agent = daemon_set("agent", cpu="2")
+    spec = replace(agent.spec.template.spec, priority_class_name=priority)
+    agent = replace(agent, spec=replace(agent.spec, template=replace(agent.spec.template, spec=spec)))
+    full = pod("x", cpu="4", node="n1")
+    world = World(
+        nodes=[node("n1")],
+        pods=[full, *pods("a", 4, cpu="2")],
+        groups=[group("g", nodes=["n1"])],
+        daemon_sets=(agent,),
+    )
+    assert world.increases() == {"g": bought}
+
+
 def test_the_providers_own_pods_take_their_share_of_a_new_node():
     """What the provider itself runs on each new node (kube-proxy, agents) counts in the cloud's template."""
     made = replace(template(), pods=(kube_proxy("g"),))

@@ -284,10 +284,18 @@ def _template(
     source: str,
     state: State,
 ) -> Template:
-    if origin in {"group", "type", "cloud"} or state.settings.force_ds:
-        pods = pods + _daemon_pods(node, pods, state.daemon_sets)
+    sets: Mapping[tuple[str, str], DaemonSet] = state.daemon_sets
+    if origin not in {"group", "type", "cloud"} and not state.settings.force_ds:
+        # A live node may lack a pod that is still to push others aside there; a new node has it from the start.
+        sets = {key: one for key, one in sets.items() if _pushes_aside(one)}
+    pods = pods + _daemon_pods(node, pods, sets)
     fresh = fresh_node(node, pods, state.snapshot.facts)
     return Template(node, pods, origin, source, fresh, slices, state.settings.gpu_label)
+
+
+def _pushes_aside(daemon_set: DaemonSet) -> bool:
+    """Return whether other pods make room for the set's pods on every node."""
+    return daemon_set.spec.template.spec.priority_class_name == "system-node-critical"
 
 
 def _daemon_pods(
