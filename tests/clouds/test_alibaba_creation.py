@@ -326,6 +326,10 @@ def test_what_is_refused():
         ({"configuration": {"HostName": "node"}}, "names its machines' hosts"),
         ({"configuration": {"SpotStrategy": "SpotWithPriceLimit"}}, "price limit"),
         ({"configuration": {"DedicatedHostId": "dh-1"}}, "dedicated hosts"),
+        (
+            {"configuration": {"NetworkInterfaces": {"NetworkInterface": [{"InstanceType": "Primary"}]}}},
+            "network interfaces",
+        ),
     ],
 )
 def test_what_cannot_be_copied_is_an_obstacle(parts, words):

@@ -200,6 +200,28 @@ def test_a_later_process_finds_what_an_earlier_one_created():
     asyncio.run(main())
 
 
+@pytest.mark.parametrize(
+    ("login", "asked"),
+    [
+        ({"KeyIds": ["skey-1"], "Password": "", "KeepImageLogin": False}, {"KeyIds": ["skey-1"]}),
+        ({"KeyIds": [], "KeepImageLogin": True}, {"KeepImageLogin": True}),
+        ({"KeyIds": [], "KeepImageLogin": False}, None),
+        (None, None),
+    ],
+)
+def test_people_sign_in_as_to_the_patterns_machines(login, asked):
+    """Key pairs and the image's own settings are copied, each without the other, which Tencent refuses together."""
+
+    async def main():
+        async with world(configuration={"LoginSettings": login}) as (tencent, _, connect):
+            cloud = connect()
+            await cloud.create_group((await cloud.group_candidates())[0].new)
+            [asg] = tencent.groups.keys() - {PATTERN}
+            return tencent.configurations[tencent.groups[asg]["LaunchConfigurationId"]]
+
+    assert asyncio.run(main()).get("LoginSettings") == asked
+
+
 def test_a_group_that_a_person_names_is_no_longer_ours_to_delete():
     """With ``--nodes`` somebody has taken over a group that was created: it stays, however empty."""
 

@@ -65,6 +65,9 @@ def obstacle_of(group: ScalingGroup, configuration: ScalingConfiguration, max_si
         "its scaling configuration names its machines' hosts, and a second group would have the same names": bool(
             configuration.host_name
         ),
+        "its scaling configuration describes network interfaces, which are not copied; name security groups": bool(
+            (configuration.network_interfaces or {}).get("NetworkInterface")
+        ),
         "its spot machines have a price limit, which is for their type": (
             configuration.spot_strategy == "SpotWithPriceLimit"
         ),

@@ -210,8 +210,11 @@ def _configuration_body(configuration: Json, new: NewGroup, pattern: Group) -> J
             }
         ],
     }
-    if not (body.get("LoginSettings") or {}).get("KeyIds"):
-        body.pop("LoginSettings", None)
+    login = body.pop("LoginSettings", None) or {}
+    if login.get("KeyIds"):
+        body["LoginSettings"] = {"KeyIds": login["KeyIds"]}
+    elif login.get("KeepImageLogin"):
+        body["LoginSettings"] = {"KeepImageLogin": True}
     found: Json = _without_nulls(body)
     return found
 
