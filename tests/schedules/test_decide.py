@@ -9,6 +9,7 @@ from tests.schedules.worlds import START, Loop, cron, hpc, scaled_object, table
 
 from kubetide.schedules.core import ALGORITHM
 from kubetide.schedules.outlook import intents, lines
+from kubetide.schedules.tables import Delta
 from kubetide.units.time import Instant, hours, minutes, parse_rfc3339
 
 DAY = hours(24)
@@ -84,6 +85,39 @@ def test_two_tables_of_one_target_are_reported_on_both():
     assert "web/shop" in reported["second"]
 
 
+@pytest.mark.parametrize(
+    ("other", "together"),
+    [
+        ("0 0 * * * *", "2026-03-02T08:00:00Z"),
+        ("0 0 8 * * 3", "2026-03-04T08:00:00Z"),
+        ("0 30 8 * * *", None),
+        ("1 0 8 * * *", None),
+        ("0 0 8 30 2 *", None),
+        ("0 0 20 * * *", None),
+    ],
+)
+def test_two_rules_that_are_due_together_are_reported(other, together):
+    """The report says when that is first, and which of them holds; equal sizes contradict nothing."""
+    daily = cron("daily", "0 0 8 * * *", 10)
+    loop = Loop(hpc(daily, cron("other", other, 2)))
+    loop.look(START)
+    said = [one.message for one in loop.notices if "due together" in one.message]
+    words = f"daily and other are due together at {together}, and differ in size: the later listed holds"
+    assert said == ([words] if together else [])
+    same = Loop(hpc(daily, cron("other", other, 10)))
+    same.look(START)
+    assert not [one for one in same.notices if "due together" in one.message]
+
+
+def test_of_rules_due_together_the_first_is_said_to_hold_where_it_does():
+    """TKEStack's kind follows the first listed; the report says so."""
+    crons = [{"schedule": f"0 {hours} * * *", "targetReplicas": size} for hours, size in (("*", 2), ("8", 9))]
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "shop"}
+    loop = Loop(table("CronHPA", scaleTargetRef=reference, crons=crons))
+    loop.look(START)
+    assert "differ in size: the first listed holds" in loop.notices[0].message
+
+
 def test_a_skip_is_not_the_one_run():
     """A job that runs once and whose first date is left out runs on the next."""
     reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "shop"}
@@ -102,6 +136,134 @@ def test_windows_hold_their_size_and_rest_before_none():
     loop.run(START, Instant(START + DAY - 1))
     assert [size for _, size in loop.writes] == [0, 6, 9, 6, 0]
     assert loop.writes[-1][0] == "2026-03-02T18:05:00Z"
+
+
+KEDA = "autoscaling.keda.sh"
+WINDOW = ("0 8 * * *", "0 18 * * *", 6)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "sizes"),
+    [
+        ({"paused": "true"}, []),
+        ({"paused": ""}, []),
+        ({"paused": "yes"}, []),
+        ({"paused": "1"}, []),
+        ({"paused": "false"}, [0, 6, 0]),
+        ({"paused": "0"}, [0, 6, 0]),
+        ({"paused-replicas": "4"}, [4]),
+        ({"paused-replicas": "4", "paused": "false"}, [4]),
+        ({"paused-replicas": "many"}, []),
+        ({"paused-scale-in": "true"}, [6]),
+        ({"paused-scale-in": "false"}, [0, 6, 0]),
+        ({"paused-scale-out": "true"}, [0]),
+        ({"force-activation": "true"}, []),
+    ],
+)
+def test_annotations_pause_windows_as_kedas_do(annotations, sizes):
+    """Any value that does not say false pauses; a direction may be paused alone; what is not read is refused."""
+    named = {f"{KEDA}/{name}": value for name, value in annotations.items()}
+    loop = Loop(scaled_object(WINDOW, annotations=named))
+    loop.run(START, Instant(START + DAY - 1))
+    assert [size for _, size in loop.writes] == sizes
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"advanced": {"scalingModifiers": {"formula": "a + b"}}}, "advanced.scalingModifiers"),
+        ({"idleReplicaCount": 0}, "idleReplicaCount 0 must be below minReplicaCount 0"),
+        ({"idleReplicaCount": 3, "minReplicaCount": 3}, "idleReplicaCount 3 must be below minReplicaCount 3"),
+        ({"minReplicaCount": 5, "maxReplicaCount": 3}, "maxReplicaCount 3 is below minReplicaCount 5"),
+        ({"minReplicaCount": 0, "maxReplicaCount": 0}, "maxReplicaCount 0 is below minReplicaCount 1"),
+    ],
+)
+def test_counts_and_formulas_that_keda_or_the_loop_refuses(spec, words):
+    """The field is named, and the size stays."""
+    loop = Loop(scaled_object(WINDOW, **spec))
+    loop.run(START, Instant(START + DAY - 1))
+    assert loop.writes == []
+    assert words in loop.notices[0].message
+
+
+def test_fields_that_need_an_hpa_are_named_and_the_windows_followed():
+    """What only an HPA would read is reported once, and the sizes are written."""
+    advanced = {"horizontalPodAutoscalerConfig": {"name": "x"}, "restoreToOriginalReplicaCount": True}
+    loop = Loop(scaled_object(WINDOW, advanced=advanced, fallback={"replicas": 3}, minReplicaCount=0))
+    loop.run(START, Instant(START + DAY - 1))
+    assert [size for _, size in loop.writes] == [0, 6, 0]
+    assert [one.message.partition(":")[0] for one in loop.notices if one.reason == "InvalidTimeTable"] == [
+        "advanced.horizontalPodAutoscalerConfig",
+        "advanced.restoreToOriginalReplicaCount",
+        "fallback",
+    ]
+
+
+def test_a_new_object_rests_for_the_initial_cooldown():
+    """Before the first window since its creation the size stays for ``initialCooldownPeriod``, and not otherwise."""
+    for spec, first in (({}, "00:00:00"), ({"initialCooldownPeriod": 600}, "00:10:00")):
+        loop = Loop(scaled_object(WINDOW, **spec))
+        loop.run(START, Instant(START + DAY - 1))
+        assert loop.writes[0] == (f"2026-03-02T{first}Z", 0)
+        assert loop.writes[-1] == ("2026-03-02T18:05:00Z", 0)
+
+
+def test_idle_pods_come_after_the_cooldown():
+    """``idleReplicaCount`` holds outside of windows, and only once the cooldown has passed."""
+    loop = Loop(scaled_object(WINDOW, minReplicaCount=4, idleReplicaCount=1))
+    loop.run(START, Instant(START + DAY - 1))
+    assert loop.writes == [("2026-03-02T08:00:00Z", 6), ("2026-03-02T18:05:00Z", 1)]
+
+
+def test_negative_bounds_are_refused_with_their_rule():
+    """A bound below 0 is reported, and the object's other rules are followed."""
+    bad, good = {"minSize": -1, "maxSize": 3}, {"minSize": 2, "maxSize": 9}
+    crons = [
+        {"name": name, "schedule": f"0 0 {hour} * * *", **sizes}
+        for name, hour, sizes in (("a", 8, bad), ("b", 9, good))
+    ]
+    target = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "name": "shop"}
+    found = table("HorizontalPodCronscaler", scaleTarget=target, crons=crons)
+    loop = Loop(found)
+    loop.look(START)
+    assert "a ('0 0 8 * * *'): size -1 is negative" in loop.notices[0].message
+    assert [entry.calendar is None for entry in loop.state.plan(found.key).entries] == [True, False]
+
+
+def test_an_hpa_needs_room_for_one_pod():
+    """``maxSize: 0`` of an HPA, which no API server takes, is refused by name."""
+    target = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "name": "shop"}
+    crons = [{"name": "off", "schedule": "0 0 8 * * *", "minSize": 0, "maxSize": 0}]
+    found = table("HorizontalPodCronscaler", scaleTarget=target, crons=crons)
+    assert found.refused == ("off: maxSize 0: an HPA allows at least 1",)
+
+
+def test_the_order_of_excluded_dates_starts_no_job_anew():
+    """A job that ran once stays done when the same dates are written in another order. Source: kubernetes-cronhpa-controller."""
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "shop"}
+    job = {"name": "j", "schedule": "0 0 8 * * *", "targetSize": 5, "runOnce": True}
+    dates = ["* * * 25 12 *", "* * * 1 1 *"]
+    first, second = (
+        table("CronHorizontalPodAutoscaler", scaleTargetRef=reference, jobs=[job], excludeDates=one)
+        for one in (dates, dates[::-1])
+    )
+    loop = Loop(first)
+    loop.run(START, Instant(START + DAY))
+    loop.state.apply(Delta(tables=(second,)))
+    loop.run(Instant(START + DAY), Instant(START + 3 * DAY))
+    assert loop.writes == [("2026-03-02T08:00:00Z", 5)]
+
+
+def test_an_alibaba_target_is_read_up_to_its_version():
+    """Upstream takes the first two parts of an ``apiVersion`` for group and version, and looks at no more."""
+    job = {"name": "j", "schedule": "0 0 8 * * *", "targetSize": 5}
+    for written, read in (("apps/v1/x", "apps/v1"), ("apps/v1/", "apps/v1"), ("apps/v1", "apps/v1")):
+        reference = {"apiVersion": written, "kind": "Deployment", "name": "shop"}
+        found = table("CronHorizontalPodAutoscaler", scaleTargetRef=reference, jobs=[job])
+        assert found.target.api_version == read
+        loop = Loop(found)
+        loop.look(START)
+        assert [mark.state for mark in loop.state.progress[found.key].marks] == ["Submitted"]
 
 
 @pytest.mark.parametrize(

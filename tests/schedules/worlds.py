@@ -15,9 +15,10 @@ from kubetide.units.time import Instant, format_rfc3339, parse_rfc3339
 START = parse_rfc3339("2026-03-02T00:00:00Z")
 
 
-def table(kind, name="shop", created=START, status=None, **spec):
+def table(kind, name="shop", created=START, status=None, annotations=None, **spec):
     """Read an object of a kind, as the loop does."""
     meta = {"name": name, "namespace": "web", "uid": name, "creationTimestamp": format_rfc3339(created)}
+    meta["annotations"] = annotations or {}
     found = {"metadata": meta, "spec": spec, "status": status or {}}
     return MODES[kind].read(msgspec.convert(found, MODES[kind].kind.model))
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kubetide.schedules.kinds.registry import MODES
 from kubetide.schedules.settings import Settings
 from kubetide.schedules.tables import Delta, Key, Progress, Table, Target, View
-from kubetide.schedules.times.bounds import checked
+from kubetide.schedules.times.bounds import checked, with_meetings
 from kubetide.schedules.times.plans import Plan, plan_of
 from kubetide.schedules.times.windows import refused_windows
 from kubetide.units.time import Instant
@@ -70,8 +70,10 @@ class State:
             found = plan_of(read, mode.forms, self.settings.schedules_zone)
             if mode.bounds:
                 found = checked(found, table.created)
-            if mode.windows:
+            elif mode.windows:
                 found = refused_windows(found, table.created)
+            else:
+                found = with_meetings(found, table.created, first_only=mode.first_only)
             self._plans[key] = found
         return found
 

@@ -48,7 +48,12 @@ class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """What holds around the windows of a table: KEDA's fields of a ScaledObject."""
+    """What holds around the windows of a table: KEDA's fields of a ScaledObject.
+
+    Attributes:
+        created, initial_cooldown: Until no window has been open since it was created, the size stays so long.
+        only_up, only_down: Whether the size is not lowered, or not raised.
+    """
 
     minimum: int = 0
     maximum: int = 100
@@ -56,6 +61,10 @@ class Limits(msgspec.Struct, frozen=True):
     cooldown: Duration = Duration(300_000_000_000)
     paused: bool = False
     paused_at: int | None = None
+    created: Instant = Instant(0)
+    initial_cooldown: Duration = Duration(0)
+    only_up: bool = False
+    only_down: bool = False
 
 
 class Bounds(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -94,6 +103,7 @@ class Table(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
         created: What is due before is not of this table.
         refused: Why nothing of it can be followed.
+        notes: What else is wrong; the table is followed all the same.
         marks, last, basis: What its status says; see ``Progress``.
     """
 
@@ -106,6 +116,7 @@ class Table(msgspec.Struct, frozen=True, omit_defaults=True):
     created: Instant
     limits: Limits | None = None
     refused: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     marks: tuple[Mark, ...] = ()
     last: Instant | None = None
     basis: str = ""

@@ -14,7 +14,7 @@ INVALID: Final = "InvalidTimeTable"
 
 def warnings_of(state: State, table: Table, plan: Plan) -> tuple[str, ...]:
     """Return sentences about what is wrong with a table by itself and beside others of the same target."""
-    found = list(plan.warnings)
+    found = [*plan.warnings, *table.notes]
     names = [rule.name for rule in table.rules if rule.name]
     found += [
         f"{name}: the name stands {names.count(name)} times; the first one alone may be followed"

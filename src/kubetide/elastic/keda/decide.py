@@ -1,6 +1,7 @@
 """From none to some and back: while there is work, after the cooldown, and when servers do not answer.
 
-Source: KEDA 2.21, concepts/scaling-deployments: activation, cooldownPeriod, idleReplicaCount, minReplicaCount.
+Source: KEDA 2.21, concepts/scaling-deployments: activation, cooldownPeriod, initialCooldownPeriod, idleReplicaCount,
+minReplicaCount; its admission webhook: one ScaledObject a target.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def size_of(source: Source, answer: Answer, last: Instant | None, now: Instant) 
         return None
     if source.lowest > 0:
         return source.lowest if current < source.lowest else None
-    over = last is None or now >= after(last, source.cooldown)
+    over = now >= (source.rests_until if last is None else after(last, source.cooldown))
     return 0 if current > 0 and over else None
 
 
@@ -115,6 +116,10 @@ def problems_of(state: State, key: Key, answer: Answer | None) -> tuple[str, ...
         return source.refused
     if key in state.served:
         return (f"HorizontalPodAutoscaler {hpa_name(source.name)} is there: KEDA itself serves the object",)
+    first = state.first_of(source)
+    if first != key:
+        target = f"{source.target.kind} {source.target.name}"
+        return (f"ScaledObject {first[1]}, which is older, scales {target}: leave one of the two out",)
     return (answer.error,) if answer is not None and answer.error else ()
 
 

@@ -23,14 +23,22 @@ from kubetide.objects.hpa import (
 )
 from kubetide.objects.kinds import HPAS
 from kubetide.objects.meta import Key, LabelSelector, ObjectMeta
-from kubetide.objects.timetables import KedaTrigger, ScaledObject
-from kubetide.units.time import Duration, Instant, TimeFormatError, parse_rfc3339, seconds
+from kubetide.objects.timetables import (
+    FORCED,
+    PAUSED,
+    PAUSED_AT,
+    PAUSED_DOWN,
+    PAUSED_UP,
+    KedaTrigger,
+    ScaledObject,
+    is_annotated,
+    replica_problems,
+)
+from kubetide.units.time import Duration, Instant, TimeFormatError, after, parse_rfc3339, seconds
 
 EXTERNAL: Final = "external"
 PROMETHEUS: Final = "prometheus"
 LABEL: Final = "scaledobject.keda.sh/name"
-PAUSED: Final = "autoscaling.keda.sh/paused"
-_PAUSED_AT: Final = "autoscaling.keda.sh/paused-replicas"
 _PREFIX: Final = "keda-hpa-"
 _ADDRESSES: Final = {EXTERNAL: "scalerAddress", PROMETHEUS: "serverAddress"}
 _OF_PROMETHEUS: Final = ("serverAddress", "query", "threshold", "activationThreshold", "ignoreNullValues")
@@ -60,6 +68,7 @@ class Source(msgspec.Struct, frozen=True):
         lowest: Replicas while there is no work.
         least: Replicas while there is some.
         refused: What of it is not followed; nothing of it then is.
+        rests_until: Until then nothing is taken away where there has been no work yet.
     """
 
     namespace: str
@@ -75,6 +84,8 @@ class Source(msgspec.Struct, frozen=True):
     paused: bool
     refused: tuple[str, ...]
     last_active: Instant | None
+    created: Instant = Instant(0)
+    rests_until: Instant = Instant(0)
 
     @property
     def key(self) -> Key:
@@ -105,6 +116,7 @@ def read_source(found: ScaledObject) -> Source:
             )
     least = spec.min_replica_count or 0
     reference = spec.scale_target_ref
+    created = _instant(meta.creation_timestamp) or Instant(0)
     return Source(
         namespace=meta.namespace,
         name=meta.name,
@@ -120,30 +132,29 @@ def read_source(found: ScaledObject) -> Source:
         most=100 if spec.max_replica_count is None else spec.max_replica_count,
         cooldown=seconds(300 if spec.cooldown_period is None else spec.cooldown_period),
         polling=seconds(max(30 if spec.polling_interval is None else spec.polling_interval, 1)),
-        paused=(meta.annotations or {}).get(PAUSED, "").lower() == "true",
+        paused=is_annotated(found, PAUSED),
         refused=tuple(refused),
         last_active=_instant(found.status.last_active_time),
+        created=created,
+        rests_until=after(created, seconds(spec.initial_cooldown_period or 0)),
     )
 
 
 def _refusals(found: ScaledObject) -> Iterable[str]:
     spec = found.spec
-    least, most = spec.min_replica_count or 0, spec.max_replica_count
     if not spec.scale_target_ref.name:
         yield "scaleTargetRef.name: is missing"
-    if spec.idle_replica_count is not None and (spec.idle_replica_count != 0 or least == 0):
-        yield f"idleReplicaCount {spec.idle_replica_count}: only 0 below a minReplicaCount is meant for it"
-    if most is not None and max(least, 1) > most:
-        yield f"maxReplicaCount {most} is below minReplicaCount {max(least, 1)}"
-    for name, value in (
-        ("advanced", spec.advanced),
-        ("fallback", spec.fallback),
-        ("initialCooldownPeriod", spec.initial_cooldown_period),
-    ):
+    yield from replica_problems(spec)
+    if spec.idle_replica_count:
+        yield f"idleReplicaCount {spec.idle_replica_count}: only 0 is meant for it"
+    for name, value in (("advanced", spec.advanced), ("fallback", spec.fallback)):
         if value:
             yield f"{name}: is not read; leave it out"
-    if (found.metadata.annotations or {}).get(_PAUSED_AT):
-        yield f"annotation {_PAUSED_AT}: is not read; write {PAUSED}"
+    if PAUSED_AT in (found.metadata.annotations or {}):
+        yield f"annotation {PAUSED_AT}: is not read; write {PAUSED}"
+    for annotation in (PAUSED_DOWN, PAUSED_UP, FORCED):
+        if is_annotated(found, annotation):
+            yield f"annotation {annotation}: is not read; leave it out"
 
 
 def _trigger_refusals(place: int, one: KedaTrigger) -> Iterable[str]:

@@ -53,6 +53,7 @@ class State:
     Attributes:
         served: Those that KEDA itself serves, as its HPA is there.
         answers: Of this tick.
+        first: Of each target, the object that was created first; objects that are refused do not count.
     """
 
     def __init__(self) -> None:
@@ -60,6 +61,7 @@ class State:
         self.memory: dict[Key, Memory] = {}
         self.served: frozenset[Key] = frozenset()
         self.answers: dict[Key, Answer] = {}
+        self.first: dict[tuple[str, str, str], Key] = {}
 
     def apply(self, delta: Delta) -> None:
         """Take over what changed."""
@@ -72,7 +74,9 @@ class State:
             if known is None or known.uid != source.uid:
                 self.memory[source.key] = Memory(source.key, source.last_active)
             elif _spec(known) != _spec(source):
-                self.memory[source.key] = msgspec.structs.replace(self.memory[source.key], due=Instant(0))
+                self._look_now(source.key)
+        if delta.sources or delta.gone:
+            self._order()
         for one in delta.memory:
             self.memory[one.key] = one
         self.served = frozenset(delta.served)
@@ -85,7 +89,25 @@ class State:
     def follows(self, key: Key) -> bool:
         """Return whether an object is followed."""
         source = self.sources[key]
-        return not source.refused and not source.paused and key not in self.served
+        following = not source.refused and not source.paused and key not in self.served
+        return following and self.first_of(source) == key
+
+    def first_of(self, source: Source) -> Key:
+        """Return the object that scales the target of another, which may be that one itself."""
+        return self.first.get(_target(source), source.key)
+
+    def _order(self) -> None:
+        """Find the first object of each target anew; look now at those that have become the first."""
+        known, self.first = self.first, {}
+        for source in sorted(self.sources.values(), key=lambda one: (one.created, one.key)):
+            if not source.refused:
+                self.first.setdefault(_target(source), source.key)
+        for target, key in self.first.items():
+            if known.get(target, key) != key:
+                self._look_now(key)
+
+    def _look_now(self, key: Key) -> None:
+        self.memory[key] = msgspec.structs.replace(self.memory[key], due=Instant(0))
 
     def dump(self) -> Delta:
         """Return everything as a full delta, with the answers of this tick."""
@@ -95,6 +117,10 @@ class State:
             answers=tuple(self.answers[key] for key in sorted(self.answers)),
             memory=tuple(self.memory[key] for key in sorted(self.memory)),
         )
+
+
+def _target(source: Source) -> tuple[str, str, str]:
+    return source.namespace, source.target.kind, source.target.name
 
 
 def _spec(source: Source) -> Source:

@@ -39,7 +39,7 @@ def _read(found: CronHorizontalPodAutoscaler) -> Table:
         namespace=meta.namespace,
         name=meta.name,
         uid=meta.uid,
-        target=Target(reference.api_version, reference.kind, meta.namespace, reference.name),
+        target=Target(_version(reference.api_version), reference.kind, meta.namespace, reference.name),
         rules=tuple(
             Rule(job.name, job.schedule, size=job.target_size, once=job.run_once, exclude=exclude)
             for job in spec.jobs or ()
@@ -58,8 +58,14 @@ def _read(found: CronHorizontalPodAutoscaler) -> Table:
     )
 
 
+def _version(text: str) -> str:
+    """Return group and version of an ``apiVersion``: upstream does not look at what stands after them."""
+    return "/".join(text.split("/")[:2])
+
+
 def _basis(api_version: str, kind: str, name: str, exclude: Sequence[str]) -> str:
-    return "\n".join((api_version, kind, name, *exclude))
+    """Return what all jobs are made for; the order of the dates plays no part."""
+    return "\n".join((_version(api_version), kind, name, *sorted(set(exclude))))
 
 
 def _submit(table: Table, plan: Plan, progress: Progress, now: Instant) -> Progress:
@@ -135,8 +141,6 @@ def bounds_after(size: int, current: int, low: int, high: int) -> tuple[int, int
 
 def _unread(view: View) -> str:
     target = view.target
-    if view.stage == "version":
-        return f"unexpected GroupVersion string: {target.api_version}"
     if view.stage == "kind":
         return f"Failed to create create mapping,because of no matches for {group_of(target)}/, Resource={target.kind}"
     if view.stage == "hpa-version":

@@ -9,13 +9,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from kubetide.objects.base import Json
 from kubetide.objects.hpa import ExternalMetricSource, MetricIdentifier, MetricSpec, MetricTarget
 from kubetide.objects.kinds import SCALED_OBJECTS
-from kubetide.objects.timetables import KedaTrigger, ScaledObject
+from kubetide.objects.timetables import (
+    FORCED,
+    PAUSED,
+    PAUSED_AT,
+    PAUSED_DOWN,
+    PAUSED_UP,
+    KedaTrigger,
+    ScaledObject,
+    is_annotated,
+    replica_problems,
+)
 from kubetide.schedules.decision import Change, Notice, Run
 from kubetide.schedules.kinds.base import Mode, created_at, instant_of, to_size
 from kubetide.schedules.tables import Limits, Mark, Progress, Rule, Table, Target, View
@@ -26,8 +38,6 @@ from kubetide.units.time import Duration, Instant, format_rfc3339, seconds
 
 _PARAMETERS = ("start", "end", "timezone", "desiredReplicas")
 _INTEGER = re.compile(r"[ \t\r\n]*-?(0|[1-9][0-9]*)[ \t\r\n]*", re.ASCII)
-_PAUSED = "autoscaling.keda.sh/paused"
-_PAUSED_AT = "autoscaling.keda.sh/paused-replicas"
 _TARGET_TYPES = ("", "AverageValue")
 
 
@@ -129,18 +139,7 @@ def _read(found: ScaledObject) -> Table:
         refused.append(f"triggers of type {', '.join(others) or 'none'}: only cron triggers are followed")
     for index, one in enumerate(triggers if not others else ()):
         _take(one, index, rules, refused)
-    annotations = meta.annotations or {}
-    paused_at = annotations.get(_PAUSED_AT, "")
-    limits = Limits(
-        minimum=spec.min_replica_count or 0,
-        maximum=100 if spec.max_replica_count is None else spec.max_replica_count,
-        idle=spec.idle_replica_count,
-        cooldown=seconds(300 if spec.cooldown_period is None else spec.cooldown_period),
-        paused=annotations.get(_PAUSED, "").lower() == "true" or paused_at.isdecimal(),
-        paused_at=int(paused_at) if paused_at.isdecimal() else None,
-    )
-    if limits.minimum > limits.maximum:
-        refused.append(f"minReplicaCount {limits.minimum} is above maxReplicaCount {limits.maximum}")
+    refused += [*replica_problems(spec), *_refusals(found)]
     return Table(
         kind=SCALED_OBJECTS.kind,
         namespace=meta.namespace,
@@ -151,10 +150,52 @@ def _read(found: ScaledObject) -> Table:
         ),
         rules=() if refused else tuple(rules),
         created=created_at(meta.creation_timestamp),
-        limits=limits,
+        limits=_limits(found),
         refused=tuple(refused),
+        notes=tuple(_notes(found)),
         last=instant_of(found.status.last_active_time),
     )
+
+
+def _limits(found: ScaledObject) -> Limits:
+    spec = found.spec
+    paused_at = (found.metadata.annotations or {}).get(PAUSED_AT)
+    size = int(paused_at) if paused_at is not None and paused_at.isdecimal() else None
+    return Limits(
+        minimum=spec.min_replica_count or 0,
+        maximum=100 if spec.max_replica_count is None else spec.max_replica_count,
+        idle=spec.idle_replica_count,
+        cooldown=seconds(300 if spec.cooldown_period is None else spec.cooldown_period),
+        paused=paused_at is not None or is_annotated(found, PAUSED),
+        paused_at=size,
+        created=created_at(found.metadata.creation_timestamp),
+        initial_cooldown=seconds(spec.initial_cooldown_period or 0),
+        only_up=is_annotated(found, PAUSED_DOWN),
+        only_down=is_annotated(found, PAUSED_UP),
+    )
+
+
+def _refusals(found: ScaledObject) -> Iterator[str]:
+    """Yield what would change the sizes in a way that is not followed here."""
+    paused_at = (found.metadata.annotations or {}).get(PAUSED_AT)
+    if paused_at is not None and not paused_at.isdecimal():
+        yield f"annotation {PAUSED_AT} {paused_at!r}: write a number of replicas"
+    if is_annotated(found, FORCED):
+        yield f"annotation {FORCED}: is not read; leave it out"
+    if (found.spec.advanced or {}).get("scalingModifiers"):
+        yield "advanced.scalingModifiers: is not read; leave it out"
+
+
+def _notes(found: ScaledObject) -> Iterator[str]:
+    """Yield the fields that play no part where sizes are written without an HPA."""
+    advanced = found.spec.advanced or {}
+    for name, value in (
+        ("advanced.horizontalPodAutoscalerConfig", advanced.get("horizontalPodAutoscalerConfig")),
+        ("advanced.restoreToOriginalReplicaCount", advanced.get("restoreToOriginalReplicaCount")),
+        ("fallback", found.spec.fallback),
+    ):
+        if value:
+            yield f"{name}: is not read; the size of a window is written at once, without an HPA"
 
 
 def _is_ours(found: ScaledObject) -> bool:
@@ -170,6 +211,12 @@ def _take(one: KedaTrigger, index: int, rules: list[Rule], refused: list[str]) -
 
 
 def _change(table: Table, rule: Rule, view: View) -> Change:
+    limits = table.limits
+    if limits is not None and not limits.paused and rule.size is not None:
+        held = (limits.only_up and rule.size < view.replicas) or (
+            limits.only_down and rule.size > view.replicas
+        )
+        rule = replace(rule, size=view.replicas) if held else rule
     return to_size(table, rule, view, of_an_hpa="scaleTargetRef names an HPA; name its target")
 
 

@@ -9,10 +9,12 @@ from collections.abc import Callable, Sequence
 from itertools import combinations
 
 from kubetide.schedules.tables import Bounds, Limits, Rule, Table
-from kubetide.schedules.times.calendar import Once
+from kubetide.schedules.times.calendar import Days, Once
 from kubetide.schedules.times.plans import Entry, Plan
 from kubetide.units.time import Instant, format_rfc3339
 
+_CLOCK = (1 << 60) - 1
+"""The bits of a field that stand for minutes, seconds and hours."""
 _PROBES = 60
 """So many starts of a window are compared with other rules to see whether they overlap."""
 
@@ -109,6 +111,26 @@ def checked(plan: Plan, start: Instant) -> Plan:
     return Plan(tuple(entries), tuple(warnings))
 
 
+def with_meetings(plan: Plan, start: Instant, *, first_only: bool) -> Plan:
+    """Return a plan of points with a warning for each two that begin together and ask for different sizes.
+
+    Args:
+        first_only: Whether the first listed of them holds, and not the later one.
+    """
+    holds = "the first listed holds" if first_only else "the later listed holds"
+    followed = [entry for entry in plan.entries if entry.calendar is not None]
+    warnings = list(plan.warnings)
+    for first, second in combinations(followed, 2):
+        sizes = [(one.rule.size, one.rule.minimum, one.rule.maximum) for one in (first, second)]
+        when = first_meeting(first, second, start) if sizes[0] != sizes[1] else None
+        if when is not None:
+            names = f"{_named(first.rule)} and {_named(second.rule)}"
+            warnings.append(
+                f"{names} are due together at {format_rfc3339(when)}, and differ in size: {holds}"
+            )
+    return plan._replace(warnings=tuple(warnings))
+
+
 def _refusal(entry: Entry, now: Instant) -> str:
     """Return why a window cannot be; empty for none."""
     start, end = entry.calendar, entry.end
@@ -139,7 +161,7 @@ def _overlap(first: Entry, second: Entry, start: Instant) -> list[str]:
     ]
     if not sides or (first.end is None) != (second.end is None):
         return []
-    when = _first_meeting(first, second, start)
+    when = first_meeting(first, second, start)
     if when is None:
         return []
     holds = "the larger holds" if first.end is not None else "the later listed holds"
@@ -149,8 +171,10 @@ def _overlap(first: Entry, second: Entry, start: Instant) -> list[str]:
     ]
 
 
-def _first_meeting(first: Entry, second: Entry, start: Instant) -> Instant | None:
+def first_meeting(first: Entry, second: Entry, start: Instant) -> Instant | None:
     """Return when one begins while the other is open, or when two points begin together; None for not soon."""
+    if not _may_meet(first, second):
+        return None
     for one, other in ((first, second), (second, first)):
         at: Instant | None = start
         for _ in range(_PROBES):
@@ -161,6 +185,20 @@ def _first_meeting(first: Entry, second: Entry, start: Instant) -> Instant | Non
             if _is_open(other, at) if other.end is not None else _last(other, at) == at:
                 return at
     return None
+
+
+def _may_meet(first: Entry, second: Entry) -> bool:
+    """Return whether two points may begin together: those of one zone that share no time of day never do."""
+    one, other = first.calendar, second.calendar
+    if first.end is not None or not isinstance(one, Days) or not isinstance(other, Days):
+        return True
+    here, there = one.spec, other.spec
+    shared = (
+        here.seconds & there.seconds & _CLOCK,
+        here.minutes & there.minutes & _CLOCK,
+        here.hours & there.hours & _CLOCK,
+    )
+    return one.zone != other.zone or 0 not in shared
 
 
 def _is_open(entry: Entry, now: Instant) -> bool:

@@ -79,9 +79,10 @@ def plan_of(table: Table, forms: Forms, zone: str) -> Plan:
 
 def _entry(table: Table, rule: Rule, forms: Forms, zone: str, warnings: list[str]) -> Entry:
     named = f"{rule.name} ({rule.schedule!r})" if rule.name else repr(rule.schedule)
-    if rule.size is not None and rule.size < 0:
-        warnings.append(f"{named}: size {rule.size} is negative; it is not followed")
-        return Entry(rule, None, f"size {rule.size} must not be negative")
+    least = min(one for one in (rule.size, rule.minimum, rule.maximum, 0) if one is not None)
+    if least < 0:
+        warnings.append(f"{named}: size {least} is negative; it is not followed")
+        return Entry(rule, None, f"size {least} must not be negative")
     try:
         own = read_zone(rule.zone or zone, zone)
         calendar = _calendar(rule.schedule, forms, own, table)

@@ -75,7 +75,8 @@ def demand(plan: Plan, limits: Limits, now: Instant) -> Demand:
     """Return the size that the open windows ask for together: the largest, within the limits.
 
     Source: KEDA: the HPA takes the largest metric and keeps at least one pod; with no window open it is
-    ``idleReplicaCount`` or ``minReplicaCount``, and none only once the cooldown has passed.
+    ``idleReplicaCount`` or ``minReplicaCount``, and none or idle only once the cooldown has passed, which is
+    the initial one where no window has been open since the object was created.
     """
     found = [(entry, opening(entry, now)) for entry in plan.entries if entry.calendar and entry.end]
     changes = [one.until for _, one in found if one.until is not None]
@@ -89,7 +90,11 @@ def demand(plan: Plan, limits: Limits, now: Instant) -> Demand:
         return Demand(size, True, opened, following)
     ended = max((one.since for _, one in found if one.since is not None), default=None)
     size = limits.minimum if limits.idle is None else limits.idle
-    if size == 0 and ended is not None and now < after(ended, limits.cooldown):
-        due = after(ended, limits.cooldown)
-        return Demand(None, False, ended, due if following is None else min(due, following))
+    if size == 0 or limits.idle is not None:
+        if ended is not None and ended > limits.created:
+            rest = after(ended, limits.cooldown)
+        else:
+            rest = after(limits.created, limits.initial_cooldown)
+        if now < rest:
+            return Demand(None, False, ended, rest if following is None else min(rest, following))
     return Demand(size, False, ended, following)
