@@ -80,7 +80,7 @@ class Calendar:
         self.periods = periods
         self.period_steps: tuple[int, ...] = tuple(int(period // step) for period in periods)
         self.recent = n.base + n.lead + n.size + max(n.nodes_before, n.nodes_after) + 2 * n.near + 4
-        self.kept = LOOKED_BACK * max(self.period_steps) + self.recent + int(hours(3) // step)
+        self.history_steps = LOOKED_BACK * max(self.period_steps) + self.recent + int(hours(3) // step)
         self.index: int | None = None
         self.zones = Zones(step)
         self._decay = 0.5 ** (step / HALF_LIFE)
@@ -89,7 +89,7 @@ class Calendar:
         self.peaks = self._ring(self.recent, np.nan)
         self.forecast = self._ring(self.recent, 0.0)
         self.period_of = np.zeros((self.recent, self._size), np.int8)
-        self.onsets = np.zeros((self.kept, self._size), np.float16)
+        self.onsets = np.zeros((self.history_steps, self._size), np.float16)
         self.hits = np.zeros((len(periods), self._size), np.float32)
         self.trials = np.zeros((len(periods), self._size), np.float32)
         self.hour_peaks = self._ring(25, 0.0)
@@ -103,7 +103,7 @@ class Calendar:
         return np.full((rows, self._size), fill, np.float32)
 
     def grow(self, size: int) -> None:
-        """Make room for so many slots."""
+        """Grow to so many slots."""
         more = size - self._size
         if more <= 0:
             return
@@ -137,7 +137,7 @@ class Calendar:
             unknown = np.full(self._size, np.nan, np.float32)
             never = np.zeros(self._size, np.bool_)
             # After a longer time nothing of the recent past is left, and the steps between make no difference.
-            first = max(last + 1, index - self.kept)
+            first = max(last + 1, index - self.history_steps)
             for missed in range(first, index):
                 self._take(missed, unknown, unknown, never)
         self._take(index, mean, peak, learns)
@@ -165,7 +165,7 @@ class Calendar:
         near = self.highest(at - n.near, at + n.near)
         before = self.highest(at - n.lead - n.base + 1, at - n.lead)
         came = learns & (near >= RISE * level) & (near > 0) & (near >= before)
-        self.onsets[at % self.kept] = np.where(came, np.minimum(size, 60000.0), 0.0)
+        self.onsets[at % self.history_steps] = np.where(came, np.minimum(size, 60000.0), 0.0)
         self.hits *= self._decay
         self.trials *= self._decay
         known = ~np.isnan(level) & learns
@@ -197,14 +197,14 @@ class Calendar:
         return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
 
     def _onset(self, at: int, back: int, number: int) -> Float32Vector:
-        row = self.onsets[(at - back) % self.kept]
+        row = self.onsets[(at - back) % self.history_steps]
         if self.periods[number] >= hours(24) and self.zones.any:
             # Days and weeks are those of the workload's own clock.
             shift = self.zones.shift(at, back)
             moved = np.flatnonzero(shift)
             if len(moved):
                 row = row.copy()
-                row[moved] = self.onsets[(at - back + shift[moved]) % self.kept, moved]
+                row[moved] = self.onsets[(at - back + shift[moved]) % self.history_steps, moved]
         found: Float32Vector = row.astype(np.float32)
         return found
 

@@ -185,12 +185,12 @@ class Forecasts(Generic[K]):
         slot = self._slots.get(key)
         return slot is None or bool(self.long_window.pays[slot])
 
-    def room(self, key: K) -> float | None:
+    def capacity(self, key: K) -> float | None:
         """Return the load that pods are to be there for by the learned headroom; None where that is not used."""
         slot = self._slots.get(key)
         if self.headroom is None or slot is None or slot >= len(self._cap) or not self.headroom.used[slot]:
             return None
-        return min(float(self.headroom.room[slot]), self._cap[slot]) or None
+        return min(float(self.headroom.capacity[slot]), self._cap[slot]) or None
 
     def headroom_score(self, key: K) -> HeadroomScore | None:
         """Return the back-test of the learned headroom; None where none is learned."""

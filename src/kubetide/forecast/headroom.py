@@ -108,32 +108,32 @@ class Headroom:
         self.lines: Float32Matrix = np.zeros((_HORIZON + 1, size), np.float32)
         self.asked: NDArray[np.float32] = np.zeros((2 * _WINDOW, size), np.float32)
         """Of each of the last ten steps what this and what the plain target asks for, in turn."""
-        self.wanted: Float32Matrix = np.zeros((2 * (_HORIZON + 1), size), np.float32)
+        self.most_asked: Float32Matrix = np.zeros((2 * (_HORIZON + 1), size), np.float32)
         self.pods: Float32Matrix = np.zeros((2, size), np.float32)
         self.short: Float32Matrix = np.zeros((2, size), np.float32)
         self.steps: NDArray[np.int32] = np.zeros((2, size), np.int32)
         """Steps that are known without a gap, and steps that were scored."""
         self.factor: Float32Matrix = np.zeros((1, size), np.float32)
-        self.room: Float32Vector = np.zeros(size, np.float32)
+        self.capacity: Float32Vector = np.zeros(size, np.float32)
         self.used: BoolVector = np.zeros(size, np.bool_)
 
     def _columns(self) -> tuple[NDArray[np.generic], ...]:
         return (
-            self.errors, self.means, self.lines, self.asked, self.wanted, self.pods, self.short, self.steps,
-            self.factor, self.room[None], self.used[None],
+            self.errors, self.means, self.lines, self.asked, self.most_asked, self.pods, self.short, self.steps,
+            self.factor, self.capacity[None], self.used[None],
         )  # fmt: skip
 
     def grow(self, size: int) -> None:
-        """Make room for so many slots."""
+        """Grow to so many slots."""
         more = size - len(self.used)
         if more <= 0:
             return
         wider = [np.pad(one, ((0, 0), (0, more))) for one in self._columns()]
         (
-            self.errors, self.means, self.lines, self.asked, self.wanted, self.pods, self.short, self.steps,
+            self.errors, self.means, self.lines, self.asked, self.most_asked, self.pods, self.short, self.steps,
             self.factor,
         ) = wider[:9]  # fmt: skip
-        self.room, self.used = wider[9][0], wider[10][0]
+        self.capacity, self.used = wider[9][0], wider[10][0]
 
     def clear(self, slot: int) -> None:
         """Forget a workload."""
@@ -167,8 +167,8 @@ class Headroom:
         self.lines[now] = line
         if index % _REFRESHED == 0:
             self._refresh()
-        self.room = np.where(run >= _LINE, np.maximum((line + _SMOOTH) * self.factor[0] - _SMOOTH, 0), 0)
-        self._note_wanted(index, now, peak, np.where(share > 0, share, 1).astype(np.float32))
+        self.capacity = np.where(run >= _LINE, np.maximum((line + _SMOOTH) * self.factor[0] - _SMOOTH, 0), 0)
+        self._note_asked(index, now, peak, np.where(share > 0, share, 1).astype(np.float32))
 
     def _note_error(self, slots: NDArray[np.intp], peak: Float32Vector, was: int) -> None:
         above = (peak[slots] + _SMOOTH) / (self.lines[was, slots] + _SMOOTH)
@@ -176,9 +176,9 @@ class Headroom:
         self.errors[bins, slots] += 1
 
     def _score(self, scored: BoolVector, peak: Float32Vector, was: int) -> None:
-        wanted = self.wanted[2 * was : 2 * was + 2]
-        self.pods = np.where(scored, self.pods * self._score_weight + wanted, self.pods)
-        short = self.short * self._score_weight + (peak > wanted)
+        most_asked = self.most_asked[2 * was : 2 * was + 2]
+        self.pods = np.where(scored, self.pods * self._score_weight + most_asked, self.pods)
+        short = self.short * self._score_weight + (peak > most_asked)
         self.short = np.where(scored, short, self.short).astype(np.float32)
         self.steps[1] += scored
         (own, plain), (bad, plain_bad) = self.pods, self.short
@@ -193,13 +193,13 @@ class Headroom:
         enough = summed[-1] >= _LEAST_ERRORS
         self.factor[0] = np.where(enough, np.exp((bins - _MIDDLE + 1) * _WIDTH), 0)
 
-    def _note_wanted(self, index: int, now: int, peak: Float32Vector, share: Float32Vector) -> None:
+    def _note_asked(self, index: int, now: int, peak: Float32Vector, share: Float32Vector) -> None:
         at = 2 * (index % _WINDOW)
         plain = np.maximum(np.ceil(peak / share - 1e-4), 1)
-        own = np.maximum(np.ceil(within(self.room, peak, share) - 1e-4), 1)
-        self.asked[at], self.asked[at + 1] = np.where(self.room > 0, own, plain), plain
-        self.wanted[2 * now] = self.asked[::2].max(axis=0)
-        self.wanted[2 * now + 1] = self.asked[1::2].max(axis=0)
+        own = np.maximum(np.ceil(within(self.capacity, peak, share) - 1e-4), 1)
+        self.asked[at], self.asked[at + 1] = np.where(self.capacity > 0, own, plain), plain
+        self.most_asked[2 * now] = self.asked[::2].max(axis=0)
+        self.most_asked[2 * now + 1] = self.asked[1::2].max(axis=0)
 
     # ── reading ──
 

@@ -50,7 +50,7 @@ class LongWindow:
         self._weight = 0.5 ** (step / HALF_LIFE)
 
     def grow(self, size: int) -> None:
-        """Make room for so many slots."""
+        """Grow to so many slots."""
         self.score = np.pad(self.score, ((0, 0), (0, size - self.score.shape[1])))
 
     def advance(self, calendar: Calendar, share: Float32Vector) -> None:
@@ -63,14 +63,19 @@ class LongWindow:
         now, then = calendar.index, calendar.index - self._short
         learns = share > 0
         full = np.where(learns, share, 1)
-        kept = np.ceil(calendar.highest(then - self._short, then) / full - 1e-4)
+        short_hold = np.ceil(calendar.highest(then - self._short, then) / full - 1e-4)
         again = calendar.highest(then - self._long, then) * np.minimum(MARGIN, 1 / full)
-        held = np.maximum(kept, np.ceil(again - 1e-4))
-        more = np.where(learns, held - kept, 0)
-        needed = np.clip(calendar.highest(then + 1, now) - kept, 0, more)
+        held = np.maximum(short_hold, np.ceil(again - 1e-4))
+        more = np.where(learns, held - short_hold, 0)
+        needed = np.clip(calendar.highest(then + 1, now) - short_hold, 0, more)
         step = self._step / minutes(1)
         known = step / np.maximum(held, 1)
-        found = [needed * known, more * known, more * step * self.used, np.where(learns, kept, 0) * step]
+        found = [
+            needed * known,
+            more * known,
+            more * step * self.used,
+            np.where(learns, short_hold, 0) * step,
+        ]
         self.score *= self._weight
         self.score += np.nan_to_num(np.stack(found)).astype(np.float32)
 

@@ -56,7 +56,7 @@ class SecondStage:
         self.used: BoolVector = np.zeros(size, np.bool_)
 
     def grow(self, size: int) -> None:
-        """Make room for so many slots."""
+        """Grow to so many slots."""
         more = size - len(self.used)
         if more > 0:
             self.history = np.pad(self.history, ((0, 0), (0, more)), constant_values=np.nan)

@@ -137,8 +137,8 @@ class Verdict(msgspec.Struct, eq=False):
     @property
     def limited(self) -> int:
         """What policies and bounds let through, before holds and pauses."""
-        kept = (self.held_back, self.reactive, self.unready, self.unadjusted, self.unpaused)
-        return next((number for number in kept if number is not None), self.desired)
+        proposals = (self.held_back, self.reactive, self.unready, self.unadjusted, self.unpaused)
+        return next((number for number in proposals if number is not None), self.desired)
 
 
 class Commands(msgspec.Struct, frozen=True, eq=False):
@@ -160,7 +160,7 @@ class Settlement(msgspec.Struct, eq=False):
             None when the tick did not come to its end.
         held: Whether a change of nothing but measured values waits for its time to be written; ``status`` is
             the one that is there.
-        kept: Whether the conditions are the very ones of before.
+        kept: Whether the conditions are unchanged.
         normal_end: Whether a failing status write becomes the error of the tick.
     """
 

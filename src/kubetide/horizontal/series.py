@@ -49,7 +49,7 @@ class HorizontalSeries:
         )
         self._desired_replicas = registry.gauge(
             f"{PREFIX}desired_replicas",
-            "Replicas that an HPA last wanted.",
+            "Replicas that an HPA last asked for.",
             ("hpa_name", "namespace"),
         )
         self._ticks = registry.histogram(

@@ -234,7 +234,7 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     useless: dict[str, Useless] = {}
     """By ``<group> <kind of pods>``."""
     missing_since: dict[str, Instant] = {}
-    """By workload: since when replicas are wanted that do not exist."""
+    """By workload: since when requested replicas do not exist."""
     increases: tuple[tuple[Instant, int], ...] = ()
     """Nodes asked for within the last hour."""
     planned: dict[str, tuple[tuple[str, ...], ...]] = {}
@@ -242,7 +242,7 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     hints: dict[str, str] = {}
     """The node that each pod without one fitted on in the last tick, by ``hint_key``: it is tried first."""
     rotation: int = 1
-    """Where the next search for room starts; the scheduler's rotating index."""
+    """Where the next search for a node starts; the scheduler's rotating index."""
     health_status: dict[str, StatusTimes] = {}
     scale_up_status: dict[str, StatusTimes] = {}
     scale_down_status: dict[str, StatusTimes] = {}

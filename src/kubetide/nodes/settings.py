@@ -244,9 +244,9 @@ class Settings(ConsolidationSettings, frozen=True, kw_only=True, omit_defaults=T
     relist_hold: Duration = minutes(10)
     """How long such a relist holds scale-down."""
     least_cost_rounds: int = 40
-    """Most rounds in which ``least-cost`` betters its greedy choice; 0 for none."""
+    """Most rounds of column generation in which ``least-cost`` improves its greedy choice; 0 for none."""
     intent_patience: Duration = minutes(10)
-    """Replicas that are wanted but do not come into being for so long buy no more nodes."""
+    """Requested replicas that do not exist after so long buy no more nodes."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for a limit that is not ``<min>:<max>``, and for a negative number of rounds."""

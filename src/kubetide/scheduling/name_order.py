@@ -45,7 +45,7 @@ class NameOrder:
     def first_fit(self, pod_class: PodClass, start: int, open_places: BoolVector) -> int:
         """Return the first open place, going round once from ``start``, whose node takes the class, or -1."""
         count = len(self.names)
-        # A few single looks first: most pods find room at once, and a look is cheaper than a vector.
+        # A few single looks first: most pods fit on the first nodes, and a look is cheaper than a vector.
         for place in range(start, min(start + _SINGLE_LOOKS, count)):
             if open_places[place] and self._snapshot.fits(pod_class, self.names[place]):
                 return place

@@ -167,8 +167,8 @@ def _left(names: tuple[str, ...], given: _PluginSet) -> tuple[str, ...]:
     """Return those of ``names`` that are enabled once a plugin set has been applied."""
     enabled = [one.name for one in given.enabled]
     disabled = [one.name for one in given.disabled]
-    kept = () if _ALL in disabled else tuple(name for name in names if name not in disabled)
-    return (*kept, *enabled)
+    enabled_defaults = () if _ALL in disabled else tuple(name for name in names if name not in disabled)
+    return (*enabled_defaults, *enabled)
 
 
 def _argument_problems(given: _PluginConfig) -> Iterator[tuple[str, str]]:

@@ -211,19 +211,19 @@ class Gatherer:
                 key: spec for key, spec in sorted(specs.items()) if any(m.resource for m in spec.metrics)
             }
             self._sampling = asking, _sample_keys(asking.values())
-        wanted, keys = self._sampling
-        if not wanted:
+        specs, keys = self._sampling
+        if not specs:
             return []
         try:
             return [await self._guard.ask(lambda: self._all_samples(keys))]
         except MetricsError:
             self._sampled = None
-        return await self._read_samples_by_namespace(wanted, scales, state.settings.concurrent_syncs)
+        return await self._read_samples_by_namespace(specs, scales, state.settings.concurrent_syncs)
 
     async def _measure(
         self, state: State, specs: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView]
     ) -> tuple[list[Answer], list[Reply]]:
-        """Ask for samples and values at the same time, where both are wanted."""
+        """Ask for samples and values at the same time, where both are needed."""
         questions = questions_of(specs, scales)
         samples = self._read_samples(state, specs, scales)
         if not questions:
@@ -240,7 +240,7 @@ class Gatherer:
         return answer
 
     async def _read_samples_by_namespace(
-        self, wanted: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView], limit: int
+        self, specs: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView], limit: int
     ) -> list[Answer]:
         """Ask for each namespace; one that fails harms only its own HPAs.
 
@@ -248,7 +248,7 @@ class Gatherer:
         the smaller answer.
         """
         by_namespace: dict[str, list[Autoscaler]] = {}
-        for key, spec in wanted.items():
+        for key, spec in specs.items():
             if scales[key].selector and not scales[key].error:
                 by_namespace.setdefault(key[0], []).append(spec)
 

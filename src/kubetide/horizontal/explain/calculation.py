@@ -1,4 +1,4 @@
-"""How a metric comes to its number: the reason with every number on the way, no text among them."""
+"""How a metric's proposal is computed: the reason with every intermediate number, without text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a tick's reasons is news: those of verdicts that differ from the last tick's."""
+"""The new reasons of a tick: those of verdicts that differ from the last tick's."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ChangedReasons:
 
         Args:
             holds: Why nothing may be scaled down.
-            full: Whether all reasons are wanted.
+            full: Whether to return all reasons.
         """
         reasons: list[Reason] = []
         settled = result.settlements

@@ -43,6 +43,6 @@ class OneHpaCore(HorizontalCore):
 def _shares(spec: Autoscaler) -> bool:
     """Return whether a decision may depend on those about other HPAs.
 
-    Forecasts of all are kept together; what options of other packages remember is theirs to know.
+    Forecasts of all HPAs share one memory; options of other packages own what they remember.
     """
     return spec.options.forecasts or bool(spec.options.named)

@@ -1,4 +1,4 @@
-"""The pods in columns: one row a pod, kept in place as pods change.
+"""The pods in columns: one row per pod, updated in place as pods change.
 
 Rows are handed out from a free list and mean nothing outside the state; whatever a decision or a
 text depends on goes by name.
@@ -33,8 +33,8 @@ _FIRST_SIZE = 64
 _set = msgspec.structs.force_setattr
 
 
-def standing(pod: PodView) -> int:
-    """Return whether the pod is being deleted or has failed (ignored), is pending, or is ordinary."""
+def pod_state(pod: PodView) -> int:
+    """Return IGNORED for a pod that is being deleted or has failed, PENDING, or ORDINARY."""
     if pod.deleting or pod.phase == "Failed":
         return IGNORED
     return PENDING if pod.phase == "Pending" else ORDINARY
@@ -145,7 +145,7 @@ class PodTable:
         self.changes = 0
         """Counts the pods that came, changed or went."""
         self._free: list[int] = []
-        self.standing: Int8Vector = np.zeros(_FIRST_SIZE, np.int8)
+        self.pod_state: Int8Vector = np.zeros(_FIRST_SIZE, np.int8)
         self.readiness: Int8Vector = np.zeros(_FIRST_SIZE, np.int8)
         self.ready_since: Int64Vector = np.zeros(_FIRST_SIZE, np.int64)
         self.started: Int64Vector = np.zeros(_FIRST_SIZE, np.int64)
@@ -156,7 +156,7 @@ class PodTable:
     @property
     def capacity(self) -> int:
         """Length of the columns."""
-        return len(self.standing)
+        return len(self.pod_state)
 
     def put(self, pod: PodView) -> None:
         """Take in a new or changed pod."""
@@ -177,7 +177,7 @@ class PodTable:
         if labels is not pod.labels and list(labels) == list(pod.labels):
             _set(pod, "labels", labels)
         self.views[row] = pod
-        self.standing[row] = standing(pod)
+        self.pod_state[row] = pod_state(pod)
         self.readiness[row] = readiness(pod)
         self.ready_since[row] = pod.ready_since
         self.started[row] = NO_START if pod.started is None else pod.started
@@ -227,7 +227,7 @@ class PodTable:
 
     def _grow(self) -> None:
         size = 2 * self.capacity
-        self.standing = np.resize(self.standing, size)
+        self.pod_state = np.resize(self.pod_state, size)
         self.readiness = np.resize(self.readiness, size)
         self.ready_since = np.resize(self.ready_since, size)
         self.started = np.resize(self.started, size)

@@ -112,16 +112,16 @@ def _column(samples: PodSamples, key: SampleKey) -> SampleColumn:
     if usage is None:
         return SampleColumn(resource, container, np.zeros(pods, np.int64), list(range(pods)))
     milli, present = usage.milli, usage.present
-    wanted: BoolVector | None = None
+    selected: BoolVector | None = None
     if container:
-        wanted = np.fromiter(
+        selected = np.fromiter(
             (name == container for name in samples.containers), np.bool_, len(samples.containers)
         )
-        milli = np.where(wanted, milli, 0)
-    if wanted is None and len(milli) == pods == np.count_nonzero(present) and _one_each(samples.first):
+        milli = np.where(selected, milli, 0)
+    if selected is None and len(milli) == pods == np.count_nonzero(present) and _one_each(samples.first):
         return SampleColumn(resource, container, milli)
     total = _segment_sums(milli, samples.first)
-    relevant = np.ones(len(present), np.bool_) if wanted is None else wanted
+    relevant = np.ones(len(present), np.bool_) if selected is None else selected
     counted = _segment_sums(relevant, samples.first)
     absent = _segment_sums(relevant & ~present, samples.first)
     lacking = (counted == 0) | (absent > 0)
@@ -305,10 +305,10 @@ def _last_of_each(rows: Int64Vector) -> Int64Vector:
     if not len(known) or np.bincount(known).max() == 1:
         return rows
     last = {row: index for index, row in enumerate(rows.tolist())}
-    kept = np.full(len(rows), -1, np.int64)
+    row_of = np.full(len(rows), -1, np.int64)
     for row, index in last.items():
-        kept[index] = row
-    return kept
+        row_of[index] = row
+    return row_of
 
 
 def _samples_at(answer: Answer, index: int) -> dict[SampleKey, Sample]:

@@ -19,7 +19,7 @@ class FlapReport(NamedTuple):
     reversals: int
 
 
-def kept(changes: Sequence[Change], new: Change | None, now: Instant) -> tuple[Change, ...]:
+def recent_changes(changes: Sequence[Change], new: Change | None, now: Instant) -> tuple[Change, ...]:
     """Return the changes that are still to be remembered, oldest first."""
     recent = tuple(change for change in changes if change.at > now - HOUR)
     return recent if new is None else (*recent, new)
@@ -27,6 +27,6 @@ def kept(changes: Sequence[Change], new: Change | None, now: Instant) -> tuple[C
 
 def flap_report(changes: Sequence[Change], now: Instant) -> FlapReport:
     """Count the changes of the last hour."""
-    recent = kept(changes, None, now)
+    recent = recent_changes(changes, None, now)
     reversals = sum((a.change > 0) != (b.change > 0) for a, b in pairwise(recent))
     return FlapReport(len(recent), reversals)

@@ -116,10 +116,10 @@ def beyond_saturation(state: State, spec: Autoscaler, load: Load, best: int) -> 
         return best
     most = state.forecasts.most_of_day(spec.key)
     share = load.pods / load.proposed if load.proposed > 0 else FULL
-    wanted = load.proposed * BEYOND
+    target = load.proposed * BEYOND
     if most > 0:
-        wanted = min(wanted, most / share)
-    return max(best, ceil(wanted - 1e-6))
+        target = min(target, most / share)
+    return max(best, ceil(target - 1e-6))
 
 
 def with_headroom(state: State, spec: Autoscaler, load: Load, proposed: int, current: int) -> int | None:
@@ -128,13 +128,13 @@ def with_headroom(state: State, spec: Autoscaler, load: Load, proposed: int, cur
     At the CPU limit the load is not known, with several metrics another one may ask for more, and few pods are left to
     the target: all of these are up to the HPA's own formula.
     """
-    room = state.forecasts.room(spec.key)
-    if room is None or spec.options.forecast != CALENDAR or len(spec.metrics) != 1:
+    capacity = state.forecasts.capacity(spec.key)
+    if capacity is None or spec.options.forecast != CALENDAR or len(spec.metrics) != 1:
         return None
     if load.saturated or load.proposed <= 0 or load.pods < LEAST_PODS * (share := load.pods / load.proposed):
         return None
-    pods = ceil(float(within(room, load.pods, share)) - 1e-6)
-    # Upwards half of the tolerance, as all of it would use up the room that was learned.
+    pods = ceil(float(within(capacity, load.pods, share)) - 1e-6)
+    # Upwards half of the tolerance, as all of it would use up the learned headroom.
     if current and 1.0 - spec.tolerance.down <= pods / current <= 1.0 + spec.tolerance.up / 2:
         pods = current
     return None if pods == proposed else pods

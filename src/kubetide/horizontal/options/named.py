@@ -81,8 +81,8 @@ def adjusted(
     changes: list[tuple[str, int]] = []
     for name, value in options:
         _, option = installed[name]
-        wanted = option.adjust(value, situation)
-        number = max(min(wanted, situation.maximum), situation.minimum)
+        adjusted = option.adjust(value, situation)
+        number = max(min(adjusted, situation.maximum), situation.minimum)
         if number != situation.desired:
             changes.append((name, number))
             situation = situation._replace(desired=number)

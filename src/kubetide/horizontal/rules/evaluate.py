@@ -294,7 +294,12 @@ def _with_load(
 def _look_ahead(number: Number, state: State, spec: Autoscaler, current: int, now: Instant) -> Number:
     """Return the number raised to what is forecast."""
     desired, ahead = raised(
-        state, spec, number.desired, current, now, lambda wanted: limit_of(spec, state, wanted, current, now)
+        state,
+        spec,
+        number.desired,
+        current,
+        now,
+        lambda desired: limit_of(spec, state, desired, current, now),
     )
     why = why_forecast(ahead) if desired > max(number.desired, current) else number.why
     return number._replace(reactive=number.desired, desired=desired, ahead=ahead, why=why)

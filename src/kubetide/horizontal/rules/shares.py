@@ -69,8 +69,8 @@ def proposal_by_share(
     ratio = quotient(float(value), float(target_milli) * there)
     replicas = reading.replicas
     if not tolerance.holds(ratio):
-        wanted = ceiling(quotient(float(value), float(target_milli)))
-        replicas = _saturated(wanted) if saturating else to_int32(wanted)
+        exact = ceiling(quotient(float(value), float(target_milli)))
+        replicas = _saturated(exact) if saturating else to_int32(exact)
     share = value if saturating and value == INT64_MAX else _to_int64(ceiling(quotient(float(value), there)))
     return Arithmetic(replicas, ratio, None, None, share, value)
 

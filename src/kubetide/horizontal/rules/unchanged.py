@@ -1,7 +1,7 @@
 """The verdict of the last tick again, where it would come out the same.
 
 An HPA whose target is to stay as it is, and of which neither the spec, the scale, the pods nor a sample has changed,
-comes to the same verdict whatever the time is, as long as no pod is young: recommendations of the past only expire, and
+has the same verdict whatever the time is, as long as no pod is young: recommendations of the past only expire, and
 none of them held the proposal back. Where the new one is remembered is asked each time.
 """
 

@@ -103,7 +103,7 @@ def is_open(state: State, name: str, now: Instant) -> bool:
 def candidate_of(
     state: State, name: str, group: NodeGroup, context: DrainContext, age: Duration
 ) -> Candidate | None:
-    """Return what a node comes to as a candidate, or None where a pod keeps it."""
+    """Return a node as a candidate, or None where a pod blocks its removal."""
     settings: ConsolidationSettings = state.settings
     stay = min(age, settings.consolidation_expected_stay) / hours(1)
     price = group.price_per_hour or 0.0

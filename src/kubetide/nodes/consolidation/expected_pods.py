@@ -147,7 +147,7 @@ def _counts(pod: Pod) -> bool:
 
 def _kind(pod: Pod) -> Hashable:
     found = classify_unbound(pod)
-    return tuple(found.requests.items()), found.standing or found.key
+    return tuple(found.requests.items()), found.node_key or found.key
 
 
 def _groups_for(pod_class: PodClass, templates: Mapping[str, Template | None]) -> Hashable:

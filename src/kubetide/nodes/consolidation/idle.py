@@ -102,7 +102,7 @@ def _needed(state: State, tick: Tick, now: Instant) -> dict[str, None]:
 
 
 def _within_limits(state: State, some: Sequence[Removable], now: Instant) -> list[Removable]:
-    """Return the nodes without which no group and no total falls below its minimum; dear ones are taken first."""
+    """Return the nodes without which no group and no total falls below its minimum; expensive ones first."""
     totals = TotalsAboveMinimum(state, now)
     sizes = {group.id: group.target_size for group in state.groups.values()}
     leaving = [one.group for one in state.memory.scale_down.deletions.values()]

@@ -44,7 +44,7 @@ def note_uses(state: State, now: Instant) -> None:
     memory.bought = {group: uses for group, uses in sorted(bought.items()) if uses}
 
 
-def kept_of(state: State, group: str) -> int:
+def kept_nodes(state: State, group: str) -> int:
     """Return how many unneeded nodes of a group are kept for demand to come."""
     settings = state.settings
     if settings.remember_demand <= 0:
@@ -105,7 +105,7 @@ def _keep_for_demand(state: State, plan: Plan) -> None:
     kept: dict[str, str] = {}
     # Drained nodes are kept first: to keep them disturbs nobody.
     for one in (*plan.empty, *plan.drain):
-        keep = kept_of(state, one.group)
+        keep = kept_nodes(state, one.group)
         if spare.get(one.group, 0) > keep:
             spare[one.group] -= 1
             continue

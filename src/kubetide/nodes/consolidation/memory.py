@@ -14,7 +14,7 @@ class Move(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         nodes: Those that have not begun to go.
-        buy: The group of the new node; empty where the pods have room on the nodes that are there.
+        buy: The group of the new node; empty where the pods fit on existing nodes.
         since: When it was decided.
         arrived: Whether the new node is ready.
         saving: Currency an hour.

@@ -45,10 +45,10 @@ def keep_spares(state: State, plan: Plan, now: Instant) -> None:
             continue
         left -= price
         plan.empty.remove(one)
-        kept_for = format_duration(state.settings.buy_back_price)
+        hold = format_duration(state.settings.buy_back_price)
         detail = (
             "as many pods as came within the last half hour would need it: it is kept for "
-            f"{kept_for} more (--buy-back-price), until {format_rfc3339(until)}"
+            f"{hold} more (--buy-back-price), until {format_rfc3339(until)}"
         )
         plan.waiting[one.node] = EXPECTED, detail
 

@@ -90,7 +90,7 @@ class Gatherer:
         self._known = known
         self._caches = caches
         self._pods = PodSlimmer()
-        self._kept: dict[str, Callable[[Any], Any]] = {"pods": self._pods.keep, "nodes": keep_node}
+        self._trims: dict[str, Callable[[Any], Any]] = {"pods": self._pods.keep, "nodes": keep_node}
         self._pod_keys: tuple[Key, ...] = ()
         self._sources: dict[str, _Source] = {}
         self._reads_volumes = False
@@ -263,7 +263,7 @@ class Gatherer:
         )
 
     def _open(self, kind: Kind[Any]) -> None:
-        keep = self._kept.get(kind.plural)
+        keep = self._trims.get(kind.plural)
         informer = self._caches.of(kind) if keep is None else self._caches.of(kind, keep=keep)
         self._sources[kind.plural] = _Source(informer, informer.feed())
 

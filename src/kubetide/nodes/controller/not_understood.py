@@ -61,5 +61,5 @@ def _problem(budget: PodDisruptionBudget) -> str:
     try:
         Selector.from_object(budget.spec.selector)
     except SelectorError as error:
-        return f"spec.selector: {error}; until it is mended the budget holds for all pods of its namespace"
+        return f"spec.selector: {error}; until it is fixed the budget holds for all pods of its namespace"
     return ""

@@ -22,12 +22,12 @@ class StatusMap:
         self._name = settings.status_config_map_name
         self._namespace = settings.namespace
         self.failures = 0
-        self._unkept: str | None = None
+        self._unsaved: str | None = None
 
     @property
     def is_settled(self) -> bool:
         """Whether nothing waits to be written again."""
-        return self._unkept is None
+        return self._unsaved is None
 
     async def write(self, document: str, now: Instant) -> None:
         """Put up the document, in a new object when there is none."""
@@ -49,10 +49,10 @@ class StatusMap:
 
         ``now``: whether it may be written at once.
         """
-        self._unkept = document or self._unkept
-        if self._unkept is None or not now:
+        self._unsaved = document or self._unsaved
+        if self._unsaved is None or not now:
             return
-        body: Json = {"data": {DATA_KEY: self._unkept}}
+        body: Json = {"data": {DATA_KEY: self._unsaved}}
         try:
             try:
                 await self._cluster.patch(CONFIG_MAPS, CONFIG_MAP, body, namespace=self._namespace)
@@ -64,7 +64,7 @@ class StatusMap:
         except ApiError:
             self.failures += 1
             return
-        self._unkept = None
+        self._unsaved = None
 
     async def remove(self) -> None:
         """Take the object away, if it can."""

@@ -37,9 +37,9 @@ class UnchangedTicks:
     def take(
         self, delta: Delta, now: Instant, recorder: Recorder, tick: int, *, has_memory: bool
     ) -> Result | None:
-        """Record the tick that begins with this delta where it comes to what the last one came to, and return its result.
+        """Record the tick that begins with this delta where its result equals the last one, and return that result.
 
-        None where it may not: then what it comes to is to be ``noted``, and the tick to be ``ended``. ``has_memory``:
+        None where it may differ: then the caller must call ``noted`` with the result, and ``ended``. ``has_memory``:
         whether its first record is to have the memory.
         """
         state = self._state

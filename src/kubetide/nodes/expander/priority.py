@@ -146,10 +146,10 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _mistyped(value: Any, wanted: str) -> PrioritiesError:
+def _mistyped(value: Any, go_type: str) -> PrioritiesError:
     kinds = {dict: "object", list: "array", bool: "bool", int: "number", float: "number"}
     kind = kinds.get(type(value), "string")
-    return _wrong(f"{_DECODING}json: cannot unmarshal {kind} into Go value of type {wanted}")
+    return _wrong(f"{_DECODING}json: cannot unmarshal {kind} into Go value of type {go_type}")
 
 
 def _wrong(detail: str) -> PrioritiesError:

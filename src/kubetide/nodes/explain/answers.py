@@ -130,7 +130,7 @@ def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
                 namespace=namespace,
                 name=name,
                 status="fits" if upcoming is None else "waits",
-                sentence=f"There is room for it {where}.",
+                sentence=f"It fits {where}.",
                 result=tick.result,
             )
     verdict = next((one for one in tick.verdicts if _holds(one, key)), None)
@@ -303,7 +303,7 @@ def _cost_text(tick: Tick, key: Key) -> str:
         f"For all waiting pods together {nodes} {'node' if nodes == 1 else 'nodes'} of "
         f"{len(tick.chosen)} {'group' if len(tick.chosen) == 1 else 'groups'} are bought for {cost_summary.price:.4f} an hour"
         f"{f', its own of group {own[0]}' if own else ', none of them for it'}. The same pods cost at least "
-        f"{cost_summary.bound:.4f} ({cost_summary.bound_by}), so this is at most {cost_summary.gap:.2%} too dear."
+        f"{cost_summary.bound:.4f} ({cost_summary.bound_by}), so this costs at most {cost_summary.gap:.2%} too much."
     )
 
 

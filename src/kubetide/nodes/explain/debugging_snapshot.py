@@ -19,7 +19,7 @@ _encoder: Final = msgspec.json.Encoder()
 
 
 def debugging_snapshot(state: State, now: Instant) -> bytes:
-    """Return the snapshot as JSON: nodes on their way and pods that were given room in simulation are among them."""
+    """Return the snapshot as JSON: it includes nodes on their way and pods placed in simulation."""
     snapshot, tick = state.snapshot, state.tick
     nodes = [_info(snapshot.node(name), snapshot.pods_on(name)) for name in snapshot.node_names]
     placed = [] if tick is None else [pod for pod, _ in tick.demand.placed]

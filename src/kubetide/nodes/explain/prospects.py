@@ -62,7 +62,7 @@ def goes(state: State, node_name: str, reason: str, blocking_pod: str) -> str:
 
 
 def filled(node: Node) -> str:
-    """Say how far the scheduler is kept from the node for fuller ones; empty where it is not."""
+    """Return how strongly the scheduler prefers fuller nodes to this one; empty where it does not."""
     below = [share for key, share in SHARES.items() if has_taint(node, key)]
     if not below:
         return ""

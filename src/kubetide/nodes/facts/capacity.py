@@ -96,7 +96,7 @@ def kinds_read(settings: Settings) -> tuple[Kind[Any], ...]:
 def slim_capacity(item: Any) -> Any:
     """Return the object with the metadata that is read; of a PodTemplate what is read of a pod."""
     meta = item.metadata
-    kept = ObjectMeta(
+    slim = ObjectMeta(
         name=meta.name,
         namespace=meta.namespace,
         uid=meta.uid,
@@ -106,9 +106,9 @@ def slim_capacity(item: Any) -> Any:
     )
     if isinstance(item, PodTemplateObject):
         return PodTemplateObject(
-            metadata=replace(kept, resource_version=""), template=slim_template(item.template)
+            metadata=replace(slim, resource_version=""), template=slim_template(item.template)
         )
-    return replace(item, metadata=kept)
+    return replace(item, metadata=slim)
 
 
 def slim_template(template: PodTemplate) -> PodTemplate:

@@ -65,16 +65,16 @@ def slim_device_object(kind: Kind[Any], item: Any) -> Any:
     meta = item.metadata
     if kind is RESOURCE_CLAIMS:
         return _slim_claim(item)
-    kept = ObjectMeta(name=meta.name, uid=meta.uid)
+    slim = ObjectMeta(name=meta.name, uid=meta.uid)
     if kind is DEVICE_CLASSES:
-        kept = replace(kept, creation_timestamp=meta.creation_timestamp)
-    return replace(item, metadata=kept)
+        slim = replace(slim, creation_timestamp=meta.creation_timestamp)
+    return replace(item, metadata=slim)
 
 
 def _slim_claim(item: ResourceClaim) -> ResourceClaim:
     meta, status = item.metadata, item.status
     notes = {key: value for key, value in (meta.annotations or {}).items() if key == EXTENDED_CLAIM}
-    kept = ObjectMeta(
+    slim = ObjectMeta(
         name=meta.name,
         namespace=meta.namespace,
         uid=meta.uid,
@@ -85,4 +85,4 @@ def _slim_claim(item: ResourceClaim) -> ResourceClaim:
     given = status.allocation
     if given is not None:
         given = AllocationResult(devices=given.devices, node_selector=given.node_selector)
-    return replace(item, metadata=kept, status=replace(status, allocation=given))
+    return replace(item, metadata=slim, status=replace(status, allocation=given))

@@ -71,7 +71,7 @@ def consumes_request(pod: Pod) -> bool:
 
 
 def consumed_request(pod: Pod) -> str | None:
-    """Return the name of the ProvisioningRequest whose room the pod uses, None for none."""
+    """Return the name of the ProvisioningRequest whose capacity the pod uses, None for none."""
     annotations = pod.metadata.annotations
     if not annotations:
         return None

@@ -122,17 +122,17 @@ def slim_pod(pod: Pod, *, like: Pod | None = None) -> Pod:
 
 def _spec(spec: PodSpec, like: PodSpec | None) -> PodSpec:
     dropped: list[str] = []
-    kept: list[Volume] = []
+    slim: list[Volume] = []
     for volume in spec.volumes or ():
         if volume.projected is None:
-            kept.append(volume)
+            slim.append(volume)
         else:
             dropped.append(volume.name)
     if not dropped:
         return spec
     made = replace(
         spec,
-        volumes=tuple(kept) or None,
+        volumes=tuple(slim) or None,
         containers=_unmounted(spec.containers, dropped),
         init_containers=_unmounted(spec.init_containers, dropped),
     )
@@ -198,9 +198,9 @@ def _plain_status(phase: str, conditions: tuple[tuple[str, str, str], ...], nomi
 def _resized(statuses: tuple[ContainerStatus, ...] | None) -> tuple[ContainerStatus, ...] | None:
     if not statuses:
         return None
-    kept = [
+    slim = [
         ContainerStatus(name=one.name, resources=one.resources, allocated_resources=one.allocated_resources)
         for one in statuses
         if one.resources is not None or one.allocated_resources is not None
     ]
-    return tuple(kept) or None
+    return tuple(slim) or None

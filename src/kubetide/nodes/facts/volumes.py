@@ -94,14 +94,14 @@ def _named(item: Any) -> Any:
 
 def _slim_volume(item: PersistentVolume) -> PersistentVolume:
     meta = item.metadata
-    kept = ObjectMeta(name=meta.name, labels=meta.labels, deletion_timestamp=meta.deletion_timestamp)
-    return replace(item, metadata=kept)
+    slim = ObjectMeta(name=meta.name, labels=meta.labels, deletion_timestamp=meta.deletion_timestamp)
+    return replace(item, metadata=slim)
 
 
 def _slim_claim(item: PersistentVolumeClaim) -> PersistentVolumeClaim:
     meta = item.metadata
     notes = {key: value for key, value in (meta.annotations or {}).items() if key in _READ_ANNOTATIONS}
-    kept = ObjectMeta(
+    slim = ObjectMeta(
         name=meta.name,
         namespace=meta.namespace,
         uid=meta.uid,
@@ -109,7 +109,7 @@ def _slim_claim(item: PersistentVolumeClaim) -> PersistentVolumeClaim:
         owner_references=meta.owner_references,
         deletion_timestamp=meta.deletion_timestamp,
     )
-    return replace(item, metadata=kept, status=PersistentVolumeClaimStatus(phase=item.status.phase))
+    return replace(item, metadata=slim, status=PersistentVolumeClaimStatus(phase=item.status.phase))
 
 
 _SLIM: Final[dict[str, Callable[[Any], Any]]] = {

@@ -7,7 +7,7 @@ A tick goes through steps; each is apply, decide, act, absorb:
 
 * ``update``: failed and unregistered instances, wrong sizes; goes on to scale-up in the same
   decision when there is nothing of this to do;
-* ``scale_up``: demand against room, options, expander, increases;
+* ``scale_up``: demand against free capacity, options, expander, increases;
 * ``place``: places for the next pods, where they are looked at part by part (graceful degradation);
 * ``pack``: options of the next groups, where there are many;
 * ``choose``: which option it is, once the expander in a process of its own has answered;

@@ -1,4 +1,4 @@
-"""Quiet ticks: nothing was wanted, wrong or on its way at the last look, and nothing has changed since.
+"""Quiet ticks: the last full tick found no demand, fault or pending change, and nothing has changed since.
 
 Then the update and scale-up steps come to what they came to before, whatever the time is, and the
 last view holds. Only what depends on the passing of time alone could differ, so a state that has

@@ -1,6 +1,6 @@
 """Ticks at rest: quiet ones that find nothing to take away either, and no timer runs that could change that soon.
 
-Such a tick comes to what the one before came to. ``unchanged_until`` says up to when that is certain while nothing
+Such a tick has the same result as the one before. ``unchanged_until`` says up to when that is certain while nothing
 changes; who leaves such a tick out has ``note_unchanged`` keep the memory as the tick would have left it, and makes the
 documents that are due (``decide.with_documents``).
 """

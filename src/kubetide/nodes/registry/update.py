@@ -35,7 +35,7 @@ from kubetide.nodes.state import State
 from kubetide.units.time import Duration, Instant, after, minutes, parse_rfc3339
 
 _STARTING = minutes(10)
-"""For how long it is no news that no node is ready."""
+"""How long no warning is given while no node is ready."""
 _SETTLING = minutes(1)
 """How long the scheduler may take to use nodes that have joined."""
 
@@ -156,15 +156,15 @@ def _wrong_sizes(state: State, view: ClusterView, now: Instant) -> list[Decrease
 def _evaluate_attempts(state: State, reasons: list[Reason], now: Instant) -> None:
     """Back a group off from a kind of pods when its new nodes have joined, empty, and left all of them pending."""
     memory = state.memory
-    kept: list[Attempt] = []
+    attempts: list[Attempt] = []
     for attempt in memory.attempts:
         if attempt.group in memory.scale_up_requests or attempt.group not in state.groups:
             if attempt.group in state.groups:
-                kept.append(attempt)
+                attempts.append(attempt)
             continue
         joined = attempt.joined if attempt.joined is not None else now
         if after(joined, _SETTLING) > now:
-            kept.append(
+            attempts.append(
                 Attempt(attempt.group, attempt.nodes, attempt.time, attempt.kind, attempt.pods, joined)
             )
             continue
@@ -182,7 +182,7 @@ def _evaluate_attempts(state: State, reasons: list[Reason], now: Instant) -> Non
             reasons.append(reason("LeftPending", attempt.group, nodes=attempt.nodes, pods=len(attempt.pods)))
         else:
             memory.useless.pop(key, None)
-    memory.attempts = tuple(kept)
+    memory.attempts = tuple(attempts)
 
 
 def _are_unused(state: State, attempt: Attempt) -> bool:

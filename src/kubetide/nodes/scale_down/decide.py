@@ -3,7 +3,7 @@
     decide: restore times -> evaluate candidates -> note since when -> cooldown? -> choose -> taint
     absorb: tainted nodes are deletions in flight from here on (``actuation``); failures are taken back
 
-Both change ``state.memory.scale_down``, and ``memory.rotation``, which all searches for room share.
+Both change ``state.memory.scale_down``, and ``memory.rotation``, which all searches for free capacity share.
 """
 
 from __future__ import annotations
@@ -200,12 +200,12 @@ def _note_unneeded(state: State, found: Evaluation, now: Instant) -> None:
     names = sorted(one.node for one in found.removable)
     memory.unneeded = {name: memory.unneeded.get(name, now) for name in names}
     until = after(now, state.settings.unremovable_node_recheck_timeout)
-    kept = {
+    remembered = {
         name: held for name, held in memory.unremovable.items() if held.until > now and name in state.nodes
     }
     for name in found.failed:
-        kept[name] = Remembered(until, found.unremovable[name])
-    memory.unremovable = dict(sorted(kept.items()))
+        remembered[name] = Remembered(until, found.unremovable[name])
+    memory.unremovable = dict(sorted(remembered.items()))
     memory.hints = found.hints
     state.memory.rotation = found.rotation
 

@@ -1,7 +1,7 @@
 """Taints that say what scale-down thinks: soft ones on unneeded nodes, and what earlier processes left.
 
 Source: Cluster Autoscaler, soft deletion taints; a soft taint keeps the scheduler from filling a node
-that is about to go, as long as there is room elsewhere.
+that is about to go, as long as other nodes have free capacity.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def plan_salvo(state: State, tick: Tick, now: Instant) -> Commands:
 
 
 def _join(state: State, tick: Tick, pods: list[Pod]) -> bool:
-    """Put the nodes of the last increase into the snapshot, and on them their pods; return whether all found room."""
+    """Put the nodes of the last increase into the snapshot, and on them their pods; return whether all fit."""
     last, number = tick.rounds[-1], len(tick.rounds) - 1
     names: list[str] = []
     for increase in last.increases:

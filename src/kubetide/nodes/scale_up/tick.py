@@ -49,7 +49,7 @@ class Demand(msgspec.Struct):
     """Pods without a place, after filtering.
 
     Attributes:
-        pods: What new nodes are wanted for.
+        pods: The pods that need new nodes.
         placed: Pods that fit on existing or upcoming nodes, with the node's name.
         virtual: Pods that do not exist yet, and who wants them; they get no events.
         too_new: Pods that are not old enough to be looked at.

@@ -1,7 +1,7 @@
 """``kubetide_nodes_cost_total`` and its bound: what the nodes of groups cost, and what their pods cost at least.
 
-Both are integrals from the process's beginning; the rise of one over that of the other is how dear a stretch of time was.
-The bound is that of a run's summary: of what the pods on the nodes ask for, the dearest resource at its cheapest price.
+Both are integrals from the process's beginning; the rise of one divided by that of the other is the cost ratio of a stretch of time.
+The bound is that of a run's summary: of what the pods on the nodes ask for, the most expensive resource at its cheapest price.
 """
 
 from __future__ import annotations

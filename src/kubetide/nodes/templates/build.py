@@ -263,11 +263,11 @@ def _sanitised(node: Node, group_id: str, settings: Settings) -> Node:
 def _readable(status: NodeStatus) -> NodeStatus:
     """Return the status without amounts that cannot be read: a new node promises none of these."""
     sizes = {"capacity": status.capacity or {}, "allocatable": status.allocatable or {}}
-    kept = {
+    known = {
         part: {name: value for name, value in given.items() if quantity_error(value) is None}
         for part, given in sizes.items()
     }
-    return status if kept == sizes else replace(status, **kept)
+    return status if known == sizes else replace(status, **known)
 
 
 def _labelled(node: Node) -> Node:
@@ -305,7 +305,7 @@ def _daemon_pods(
             continue
         pod = _daemon_pod(daemon_set)
         refusal = bare.first_refusal(classify(pod), node.metadata.name)
-        # The DaemonSet controller does not look at room: its pod is made, and then waits.
+        # The DaemonSet controller ignores free capacity: it creates the pod, which then waits.
         if refusal is None or refusal.plugin == "NodeResourcesFit":
             made.append(pod)
     return tuple(made)

@@ -55,13 +55,13 @@ def compare(
     _compare(_likes(expected), tuple(there), into)
 
 
-def _compare(wanted: _Likes, there: tuple[ResourceSlice, ...], into: dict[str, Mismatch]) -> None:
+def _compare(expected: _Likes, there: tuple[ResourceSlice, ...], into: dict[str, Mismatch]) -> None:
     found = _likes(there)
-    if found == wanted:
+    if found == expected:
         return
-    for driver in sorted({*wanted, *found} - _in_flux(there)):
-        missing = wanted.get(driver, _NONE) - found.get(driver, _NONE)
-        extra = found.get(driver, _NONE) - wanted.get(driver, _NONE)
+    for driver in sorted({*expected, *found} - _in_flux(there)):
+        missing = expected.get(driver, _NONE) - found.get(driver, _NONE)
+        extra = found.get(driver, _NONE) - expected.get(driver, _NONE)
         if not missing and not extra:
             continue
         # Whatever of a driver is left on both sides is taken for the same devices, changed.

@@ -111,8 +111,8 @@ def _note_join(state: State, node: Node, group_id: str, joining: Joining, now: I
         real=real,
         errors={name: _error(promised[name], real.get(name, "0")) for name in promised},
     )
-    kept = {taint.key for taint in node.spec.taints or ()}
-    begun = {key for key in joining.taints if key not in kept and key not in _PASSING}
+    present = {taint.key for taint in node.spec.taints or ()}
+    begun = {key for key in joining.taints if key not in present and key not in _PASSING}
     taught = replace(
         former,
         startup_taints=tuple(sorted({*former.startup_taints, *begun})),

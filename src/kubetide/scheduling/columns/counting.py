@@ -137,8 +137,8 @@ class Domains:
         if takes_part is not None:
             self._codes[:n][~takes_part] = 0
         # Each node that comes brings one value more at the most.
-        room = len(label.code_of) + 1 + capacity - n
-        self._nodes: Int64Vector = np.bincount(self.codes, minlength=room)
+        size = len(label.code_of) + 1 + capacity - n
+        self._nodes: Int64Vector = np.bincount(self.codes, minlength=size)
         self._number = self._size = -1  # to be counted when asked for
 
     @property
@@ -160,7 +160,7 @@ class Domains:
 
     @property
     def capacity(self) -> int:
-        """How many codes there is room for."""
+        """How many codes the array can hold."""
         return len(self._nodes)
 
     @property
@@ -334,6 +334,6 @@ class CountColumn(Counts):
             table.add_many(rows, amounts)
 
     def resize(self, capacity: int) -> None:
-        """Make room for more rows; tables are dropped."""
+        """Grow to more rows; tables are dropped."""
         self.set_length(capacity)
         self.tables = {}

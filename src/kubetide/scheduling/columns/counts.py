@@ -24,7 +24,7 @@ class Counts:
     __slots__ = ("_length", "_vector", "cells", "few")
 
     def __init__(self, length: int) -> None:
-        """Make room for so many places, all of them zero."""
+        """Allocate so many places, all of them zero."""
         self._length = length
         self._vector: Int64Vector | None = None
         self.few: dict[int, int] | None = {}
@@ -78,7 +78,7 @@ class Counts:
             self.few = dict(zip(places.tolist(), numbers[places].tolist(), strict=True))
 
     def set_length(self, length: int) -> None:
-        """Make room for more places."""
+        """Grow to more places."""
         self._length = length
         if self._vector is not None:
             longer = np.zeros(length, np.int64)

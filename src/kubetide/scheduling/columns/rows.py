@@ -311,30 +311,30 @@ class Rows(NodeRows):
         """Return a copy without some rows, in the same order; this one is left as it is."""
         keep = np.ones(self.n, np.bool_)
         keep[list(dead)] = False
-        kept = Rows(capacity=max(16, self.capacity), facts=self.facts, pods=self.pods)
-        kept.devices = self.devices
-        kept.n = self.n - len(dead)
-        kept.names = [name for row, name in enumerate(self.names) if row not in dead]
-        kept.nodes = [node for row, node in enumerate(self.nodes) if row not in dead]
-        kept.row_of = {name: row for row, name in enumerate(kept.names)}
-        kept.ports = {key: list(ports) for key, ports in self.ports.items()}
-        kept._unschedulable[: kept.n] = self.unschedulable[keep]
+        compacted = Rows(capacity=max(16, self.capacity), facts=self.facts, pods=self.pods)
+        compacted.devices = self.devices
+        compacted.n = self.n - len(dead)
+        compacted.names = [name for row, name in enumerate(self.names) if row not in dead]
+        compacted.nodes = [node for row, node in enumerate(self.nodes) if row not in dead]
+        compacted.row_of = {name: row for row, name in enumerate(compacted.names)}
+        compacted.ports = {key: list(ports) for key, ports in self.ports.items()}
+        compacted._unschedulable[: compacted.n] = self.unschedulable[keep]
         # Made anew: sets that only removed nodes had would pile up, as some taints carry a time.
-        for row, node in enumerate(kept.nodes):
-            kept._taint_codes[row] = kept._taint_code(node)
+        for row, node in enumerate(compacted.nodes):
+            compacted._taint_codes[row] = compacted._taint_code(node)
         for name, column in self.columns.items():
-            kept.add_column_of(name, column.allocatable[: self.n][keep], column.free[: self.n][keep])
+            compacted.add_column_of(name, column.allocatable[: self.n][keep], column.free[: self.n][keep])
         for key, counted in self.counts.items():
-            counts = np.zeros(kept.capacity, np.int64)
-            counts[: kept.n] = counted.vector(self.n)[keep]
-            kept.counts[key] = CountColumn(kept.capacity, counts)
-        kept.guards, kept.asks = list(self.guards), list(self.asks)
-        kept._find_by_mark()
-        kept._reads_more = self._reads_more
+            counts = np.zeros(compacted.capacity, np.int64)
+            counts[: compacted.n] = counted.vector(self.n)[keep]
+            compacted.counts[key] = CountColumn(compacted.capacity, counts)
+        compacted.guards, compacted.asks = list(self.guards), list(self.asks)
+        compacted._find_by_mark()
+        compacted._reads_more = self._reads_more
         if self._kinds is not None:
             row_of = np.where(keep, np.cumsum(keep) - 1, -1)
-            kept._kinds = self._kinds.renumbered(row_of)
-        return kept
+            compacted._kinds = self._kinds.renumbered(row_of)
+        return compacted
 
     def _grow(self) -> None:
         super()._grow()

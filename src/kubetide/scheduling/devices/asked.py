@@ -129,10 +129,10 @@ def _requests(use: DeviceUse, resource: str, class_name: str) -> Iterator[Device
         more = asked[at][0] - sum(lasting[at:])
         if not one.lasting and more > most:
             most, of = more, at
-    wanted = {at: count for at, count in enumerate(lasting) if count}
+    requested = {at: count for at, count in enumerate(lasting) if count}
     if of >= 0:
-        wanted[of] = most
-    for at, count in wanted.items():
+        requested[of] = most
+    for at, count in requested.items():
         yield DeviceRequest(
             name=f"container-{at}-request-{asked[at][1]}",
             exactly=ExactDeviceRequest(

@@ -1,7 +1,7 @@
 """Counters that the devices of a pool share: partitions of one piece of hardware.
 
 Amounts are in billionths. Source: dynamic-resource-allocation v1.36, KEP-4815. As upstream's, the
-books are kept by the name of the pool alone, also where two drivers have pools of one name.
+counters are kept by the name of the pool alone, also where two drivers have pools of one name.
 """
 
 from __future__ import annotations

@@ -211,15 +211,15 @@ def gather_pools(reached: Iterable[Slice], every: Sequence[Slice]) -> list[Pool]
 
 def _pool(pool_id: PoolId, pieces: list[Slice], every: Sequence[Slice]) -> Pool | None:
     """Put a pool together; None when a newer generation replaces it that has nothing for the node."""
-    wanted = pieces[0].spec.pool.resource_slice_count
+    expected = pieces[0].spec.pool.resource_slice_count
     whole = pieces
-    if len(pieces) != wanted:
+    if len(pieces) != expected:
         same = [one for one in every if one.pool_id == pool_id]
         generation = pieces[0].spec.pool.generation
         if any(one.spec.pool.generation > generation for one in same):
             return None
         whole = [one for one in same if one.spec.pool.generation == generation]
-        if len(whole) != wanted:
+        if len(whole) != expected:
             return Pool(pool_id, incomplete=True)
     pieces = sorted(pieces, key=lambda one: one.name)
     names = {one.name for one in pieces}

@@ -35,7 +35,7 @@ class Want:
     Attributes:
         request: Name of the request.
         alternative: Name within ``firstAvailable``; empty for ``exactly``.
-        every: Whether all devices that match are wanted.
+        every: Whether all devices that match are requested.
         count: How many devices; of ``every`` known once pools are.
         admin: Whether devices in use may be had as well.
         capacity: Amounts asked for, in billionths.

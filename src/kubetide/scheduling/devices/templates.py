@@ -65,5 +65,5 @@ def without_devices(
 def _left(given: ResourceSlice, taken: Collection[DeviceId]) -> ResourceSlice:
     spec = given.spec
     devices = spec.devices or ()
-    kept = tuple(one for one in devices if (spec.driver, spec.pool.name, one.name) not in taken)
-    return given if len(kept) == len(devices) else replace(given, spec=replace(spec, devices=kept))
+    free = tuple(one for one in devices if (spec.driver, spec.pool.name, one.name) not in taken)
+    return given if len(free) == len(devices) else replace(given, spec=replace(spec, devices=free))

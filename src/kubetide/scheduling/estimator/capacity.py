@@ -53,7 +53,7 @@ def lowest_of(table: DomainTable, first: int, last: int | None = None) -> BoolVe
 
 
 def capacity_by_amounts(known: Known, pod_class: PodClass, first: int, last: int) -> Int64Vector:
-    """Return how many pods the rows from first to last have room for."""
+    """Return how many pods fit on the rows from first to last."""
     capacity = np.full(last - first, UNLIMITED, np.int64)
     if known.impossible:
         capacity[:] = 0

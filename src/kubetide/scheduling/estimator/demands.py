@@ -69,7 +69,7 @@ class Demands:
         self._standing: dict[Hashable, tuple[PodClass, list[int]]] = {}
         for at, group in enumerate(groups):
             if at not in self._left_out:
-                alike = group.pod_class if group.pod_class.standing is None else group.pod_class.standing
+                alike = group.pod_class if group.pod_class.node_key is None else group.pod_class.node_key
                 self._standing.setdefault(alike, (group.pod_class, []))[1].append(at)
         self._ports = [at for at, group in enumerate(groups) if group.pod_class.ports]
         volumes = snapshot.facts.volumes

@@ -121,10 +121,10 @@ class ForkedPacking:
         work.put_on(row, each)
         if not each:
             return work.placed, 0
-        wanted = -(-left // each) - 1
+        needed = -(-left // each) - 1
         capacity = self._nodes_left()
-        self.divided = wanted if capacity is None else min(wanted, capacity)
-        self.may_add = self.divided == wanted
+        self.divided = needed if capacity is None else min(needed, capacity)
+        self.may_add = self.divided == needed
         return work.placed, min(work.left, self.divided * each)
 
     def _nodes_left(self) -> int | None:
@@ -183,7 +183,7 @@ class ForkedPacking:
         self._snapshot.add_templates(self._template, self._daemon_pods, names)
 
     def _fall_back(self, work: _Group, last: int) -> bool:
-        """Place one pod or more anywhere but on the last node, where spreading by hostname kept it off that."""
+        """Place one pod or more anywhere but on the last node, where spreading by hostname rejects it."""
         if not work.pod_class.spreads_by_hostname:
             return False
         refusal = self._snapshot.first_refusal(work.pod_class, self._snapshot.node_names[last])

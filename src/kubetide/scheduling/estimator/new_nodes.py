@@ -58,7 +58,7 @@ class NewNodes:
         return self._capacity(pod_class, 0)
 
     def add(self, pod_class: PodClass, count: int) -> Int64Vector:
-        """Add nodes and return the room of each for the class."""
+        """Add nodes and return how many pods of the class fit on each."""
         before = self._count
         self._count += count
         if self._count > len(self._used):

@@ -24,7 +24,7 @@ from kubetide.scheduling.estimator.demands import Demands
 from kubetide.scheduling.estimator.fast_path import fast_path_group
 from kubetide.scheduling.estimator.forked import ForkedPacking
 from kubetide.scheduling.estimator.order import Orders
-from kubetide.scheduling.estimator.single import ExistingNodeWanted, SinglePacking
+from kubetide.scheduling.estimator.single import NeedsExistingNode, SinglePacking
 from kubetide.scheduling.pods.classes import classify_unbound
 from kubetide.scheduling.pods.grouping import PodGroup
 from kubetide.scheduling.snapshot.snapshot import Snapshot
@@ -57,12 +57,12 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 def similar_groups_threshold(sizes: Sequence[tuple[int, int]]) -> int:
-    """The room in a node group and its similar ones, given as (maximum, target) sizes."""
+    """Return how many nodes a node group and its similar ones may still add, given their (maximum, target) sizes."""
     return sum(max(0, maximum - target) for maximum, target in sizes) or NO_NODE
 
 
 def cluster_threshold(max_nodes_total: int, current_nodes: int) -> int:
-    """The room under ``--max-nodes-total``, where 0 means no bound."""
+    """Return how many nodes ``--max-nodes-total`` still allows, where 0 means no bound."""
     if max_nodes_total == 0:
         return 0
     return max_nodes_total - current_nodes if current_nodes < max_nodes_total else NO_NODE
@@ -77,7 +77,7 @@ class Estimate:
         scheduled: Per group, in the order given: the pods that find a place.
         order: The groups' indexes in the order in which they were packed.
         added: Names of the nodes added, with those that stayed empty.
-        borrowed: Existing nodes that took pods where spreading by hostname kept them off the last new
+        borrowed: Existing nodes that took pods where spreading by hostname rejected them on the last new
             one; upstream counts them as new.
         divided: Nodes of the fast path that were only counted, not named.
         placed: Per group: how many of its pods are on which of the added and then borrowed nodes.
@@ -192,7 +192,7 @@ class Estimator:
                 if parts.end_before(len(given[at].pods)) and (yield):
                     packing.may_add = False
                 placed[at] = packing.pack(kinds[at], len(given[at].pods))
-        except ExistingNodeWanted:
+        except NeedsExistingNode:
             return None
         number = {at: position for position, at in enumerate(groups)}
         return Estimate(
@@ -220,7 +220,7 @@ class _Parts:
 
 
 def whole(parts: EstimateInParts) -> Estimate:
-    """Return what an estimate comes to that is made without a pause."""
+    """Return the result of an estimate that is made without a pause."""
     while True:
         try:
             next(parts)

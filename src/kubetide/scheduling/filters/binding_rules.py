@@ -161,10 +161,10 @@ def _suits(
     volumes: Volumes,
     labels: Mapping[str, str] | None,
 ) -> bool:
-    spec, wanted = volume.spec, claim.spec
+    spec, request = volume.spec, claim.spec
     if spec.claim_ref is not None and not is_claimed_by(volume, claim):
         return False
-    if (spec.volume_mode or _FILESYSTEM) != (wanted.volume_mode or _FILESYSTEM):
+    if (spec.volume_mode or _FILESYSTEM) != (request.volume_mode or _FILESYSTEM):
         return False
     if volume.metadata.deletion_timestamp is not None or spec.storage_class_name != volumes.class_of(claim):
         return False
@@ -172,21 +172,21 @@ def _suits(
         return False
     if is_claimed_by(volume, claim):
         return True
-    if volume.status.phase != "Available" or not _contains(spec.access_modes, wanted.access_modes):
+    if volume.status.phase != "Available" or not _contains(spec.access_modes, request.access_modes):
         return False
-    return wanted.selector is None or _selector(wanted.selector).matches(volume.metadata.labels)
+    return request.selector is None or _selector(request.selector).matches(volume.metadata.labels)
 
 
 def is_claimed_by(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Return whether the volume is kept for the claim, or is its own already."""
+    """Return whether the volume is reserved for the claim, or bound to it already."""
     ref, meta = volume.spec.claim_ref, claim.metadata
     if ref is None or (ref.namespace, ref.name) != (meta.namespace, meta.name):
         return False
     return not ref.uid or ref.uid == meta.uid
 
 
-def _contains(offered: Iterable[str] | None, wanted: Iterable[str] | None) -> bool:
-    return set(wanted or ()) <= set(offered or ())
+def _contains(offered: Iterable[str] | None, requested: Iterable[str] | None) -> bool:
+    return set(requested or ()) <= set(offered or ())
 
 
 def _allows(found: StorageClass, labels: Mapping[str, str]) -> bool:

@@ -34,7 +34,7 @@ class FilterSet(msgspec.Struct, frozen=True):
             on that.
         moving: These read where other pods are.
         plugins: Which of them are other packages'.
-        shares_verdicts: Whether classes of equal ``PodClass.standing`` and ``inter_pod_key`` get one verdict; plug-ins
+        shares_verdicts: Whether classes of equal ``PodClass.node_key`` and ``inter_pod_key`` get one verdict; plug-ins
             of other packages may read more of a pod.
     """
 

@@ -38,12 +38,12 @@ class VolumeLimitsJudge:
     only_tightens = True
     terms = None
 
-    def __init__(self, wanted: Attached, volumes: Volumes, rows: Rows) -> None:
-        self._wanted = wanted
+    def __init__(self, requested: Attached, volumes: Volumes, rows: Rows) -> None:
+        self._requested = requested
         self._volumes = volumes
         self._rows = rows
         self._with_claims = rows.count_column(PodsWithClaims())
-        drivers = dict.fromkeys(driver for driver, _ in wanted)
+        drivers = dict.fromkeys(driver for driver, _ in requested)
         self._limits: dict[int, dict[str, int]] = {}
         for name, csi_node in volumes.csi_nodes.items():
             limits = {
@@ -82,7 +82,7 @@ class VolumeLimitsJudge:
         for driver, most in limits.items():
             # A volume that is attached while no pod there uses it counts as attached and as new, as upstream
             # takes it for one that is being detached.
-            new = sum(one[0] == driver and one not in in_use for one in self._wanted)
+            new = sum(one[0] == driver and one not in in_use for one in self._requested)
             if new and sum(one[0] == driver for one in there) + new > most:
                 return driver
         return None
@@ -113,8 +113,8 @@ class NodeVolumeLimits:
         volumes = rows.facts.volumes
         if not pod.claims or volumes is None or not volumes.csi_nodes or self.problem(pod, rows):
             return None
-        wanted = _volumes_of(pod, volumes)
-        return VolumeLimitsJudge(wanted, volumes, rows) if wanted else None
+        requested = _volumes_of(pod, volumes)
+        return VolumeLimitsJudge(requested, volumes, rows) if requested else None
 
     def refuse(self, pod: PodClass, rows: Rows, row: int) -> Refusal | None:
         problem = self.problem(pod, rows)

@@ -90,11 +90,11 @@ class PodClass:
         disks_at: The disks by what those share that may exclude each other.
         features: What a node must have declared.
         devices: What it asks for of devices; None for most pods.
-        standing: Equal for classes of which the same node objects pass; None where more than selection,
+        node_key: Equal for classes that pass the same node objects; None where more than selection,
             tolerations and the like play a part (volumes, claims, what cannot be read).
         use: What columns hold of a pod of the class; not of one that is resized or being deleted.
         preferences: What it would rather have, for scoring.
-        inter_pod_key: Equal for classes whose inter-pod rules are the same, and that those of other pods treat alike; None as with ``standing``.
+        inter_pod_key: Equal for classes whose inter-pod rules are the same, and that those of other pods treat alike; None as with ``node_key``.
     """
 
     __slots__ = (
@@ -115,6 +115,7 @@ class PodClass:
         "names_nodes",
         "namespace",
         "needs",
+        "node_key",
         "node_name",
         "ports",
         "preferences",
@@ -123,7 +124,6 @@ class PodClass:
         "spread",
         "spread_error",
         "spreads_by_hostname",
-        "standing",
         "terms_error",
         "tolerations",
         "use",
@@ -164,7 +164,7 @@ class PodClass:
         self.disks_at = _by_place(self.disks)
         self.features = _features(pod)
         self.devices = None if self.error else device_use(pod, requests)
-        self.standing, self.inter_pod_key = self._parts(pod)
+        self.node_key, self.inter_pod_key = self._parts(pod)
         self.preferences = preferences_of(pod, requests, terms)
 
     def _parts(self, pod: Pod) -> tuple[bytes | None, bytes | None]:

@@ -27,7 +27,7 @@ SCORED = ("cpu", "memory")
 _UNASKED: Mapping[str, Quantity] = {"cpu": Quantity.parse("100m"), "memory": Quantity.parse("200Mi")}
 """What scoring takes a container to need of a resource that it does not name."""
 _Amounts = dict[str, Quantity]
-_KEPT = 512
+_LONGEST_CACHED = 512
 """Characters of name and amount; longer ones are read each time."""
 
 
@@ -193,8 +193,8 @@ def node_allocatable(node: Node) -> dict[str, int]:
     for name, text in (node.status.allocatable or {}).items():
         if name == PODS or is_checked(name):
             # What is too long to be an amount may be megabytes: it is not cached.
-            kept = len(name) + len(str(text)) <= _KEPT
-            offered[name] = _offered(name, text) if kept else _offered.__wrapped__(name, text)
+            is_cached = len(name) + len(str(text)) <= _LONGEST_CACHED
+            offered[name] = _offered(name, text) if is_cached else _offered.__wrapped__(name, text)
     return offered
 
 

@@ -31,7 +31,7 @@ _MAX_TEMPLATES = 64
 
 
 class Passing:
-    """Which node objects pass, by row. One object for all classes of the same ``PodClass.standing``.
+    """Which node objects pass, by row. One object for all classes of the same ``PodClass.node_key``.
 
     Attributes:
         static: Per row, whether the node object passes.
@@ -48,7 +48,7 @@ class Passing:
         self.cells: memoryview = memoryview(b"")
 
     def update(self, pod_class: PodClass, rows: Rows, lineage: Lineage) -> None:
-        """Bring it up to date, for any class of the same standing."""
+        """Bring it up to date, for any class of the same key."""
         before, self._lineage = self._lineage, lineage
         if before is lineage:
             return
@@ -203,7 +203,7 @@ class Shared:
 
     def passing(self, pod_class: PodClass) -> Passing:
         """Return what says which node objects pass."""
-        key = pod_class.standing if filters_in_use().shares_verdicts else None
+        key = pod_class.node_key if filters_in_use().shares_verdicts else None
         if key is None:
             return Passing()
         found = self._passing.get(key)

@@ -48,7 +48,7 @@ def add_candidates(state: State, tick: Tick) -> list[Reason]:
                 _add(state, tick, candidate, labels)
         if tick.would_be:
             return [reason("CandidateGroups", groups=len(tick.would_be))]
-        tick.no_candidates = "each is like a group that has room, or has devices that no pod asks for"
+        tick.no_candidates = "each is like a group that may still grow, or has devices that no pod asks for"
     return [reason("NoCandidateGroups", why=tick.no_candidates)]
 
 
@@ -61,7 +61,7 @@ def _why_none(state: State) -> str:
 
 
 def _has_nothing_idle(candidate: GroupCandidate, tick: Tick) -> bool:
-    """Return whether some pod asks for each kind of device that the candidate's machines have: GPUs are dear."""
+    """Return whether some pod asks for each kind of device that the candidate's machines have: GPUs are expensive."""
     template = candidate.group.template
     if template is None:
         return True
@@ -88,8 +88,8 @@ def leave_out_surplus(state: State, tick: Tick, options: Sequence[Option]) -> bo
     left = groups_left(state)
     if len(new) <= left:
         return False
-    kept = {one.group.id: None for one in new[:left]}
-    dropped = {name: None for name in tick.would_be if name not in kept}
+    chosen = {one.group.id: None for one in new[:left]}
+    dropped = {name: None for name in tick.would_be if name not in chosen}
     tick.skipped.update({name: (TOO_MANY_GROUPS,) for name in dropped if name not in tick.skipped})
     for verdict in tick.verdicts:
         verdict.accepted = {name: None for name in verdict.accepted if name not in dropped}

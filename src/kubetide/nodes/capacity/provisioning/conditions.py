@@ -26,7 +26,7 @@ from kubetide.units.time import Instant, format_rfc3339, parse_rfc3339
 
 
 def is_check_capacity(request: ProvisioningRequest, instance: str) -> bool:
-    """Return whether the request only asks whether there is room, and asks this processor.
+    """Return whether the request only checks capacity, and names this processor.
 
     Args:
         request: The request.
@@ -54,7 +54,7 @@ def has_ended(request: ProvisioningRequest) -> bool:
 
 
 def is_booked(request: ProvisioningRequest, settings: Settings) -> bool:
-    """Return whether room is booked for the request."""
+    """Return whether capacity is booked for the request."""
     served = is_served(request, settings) and not has_ended(request)
     return served and is_true(request.status.conditions, PROVISIONED)
 

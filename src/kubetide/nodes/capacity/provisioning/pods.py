@@ -1,4 +1,4 @@
-"""The pods that a ProvisioningRequest asks room for."""
+"""The pods that a ProvisioningRequest asks capacity for."""
 
 from __future__ import annotations
 

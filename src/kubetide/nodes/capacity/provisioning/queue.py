@@ -89,19 +89,19 @@ def end_what_is_over(state: State, tick: RequestsTick, now: Instant) -> None:
 
 
 def book(state: State, tick: RequestsTick, placed: Iterable[tuple[Pod, str]], now: Instant) -> None:
-    """Put the pods of all booked requests on the snapshot, where nothing else will take their room in this tick.
+    """Put the pods of all booked requests on the snapshot, where nothing else takes their capacity in this tick.
 
     Args:
         state: The snapshot is added to.
         tick: Takes the number of pods that are booked for.
-        placed: Pods that were given room in this tick, with the node's name.
+        placed: Pods that were placed in this tick, with the node's name.
         now: The time.
     """
     booked = [one for one in current(state, tick) if is_booked(one, state.settings)]
     if not booked:
         return
     there = _consumers(state, placed)
-    wanted: list[Pod] = []
+    pods_to_place: list[Pod] = []
     for request in booked:
         key = key_of(request)
         asked = sum(one.count for one in request.spec.pod_sets or ())
@@ -117,8 +117,8 @@ def book(state: State, tick: RequestsTick, placed: Iterable[tuple[Pod, str]], no
             tick.changed[key] = with_condition(request, FAILED, "True", NOT_BOOKED_REASON, message, now)
             continue
         tick.booked[key] = len(pods)
-        wanted += pods
-    place(state.snapshot, wanted, start=state.memory.rotation)
+        pods_to_place += pods
+    place(state.snapshot, pods_to_place, start=state.memory.rotation)
 
 
 def pick(state: State, tick: RequestsTick, now: Instant) -> None:
@@ -162,7 +162,7 @@ def note_try(state: State, request: ProvisioningRequest) -> None:
 
 
 def retry_time(state: State, request: ProvisioningRequest) -> Duration:
-    """Return how long the request waits after it found no room."""
+    """Return how long the request waits after it found no capacity."""
     initial = state.settings.provisioning_request_initial_backoff_time
     return state.memory.requests.retry.get(request.metadata.uid, initial)
 
@@ -200,7 +200,7 @@ def _is_due(state: State, request: ProvisioningRequest, now: Instant) -> bool:
 
 
 def _consumers(state: State, placed: Iterable[tuple[Pod, str]]) -> dict[Key, int]:
-    """Return how many pods of each request have a node, or were given room in this tick."""
+    """Return how many pods of each request have a node, or were placed in this tick."""
     found: dict[Key, int] = {}
     bound = (pod for pod in state.pods.values() if pod.spec.node_name)
     for pod in (*bound, *(pod for pod, _ in placed)):

@@ -1,6 +1,6 @@
 """ProvisioningRequests in a tick: what is booked, what is asked for, what came of it.
 
-Requests and pods take turns where both wait. A request of class check-capacity is answered from the room that
+Requests and pods take turns where both wait. A request of class check-capacity is answered from the capacity that
 there is; for one of best-effort-atomic all the nodes that it lacks are bought at once, or none.
 
 Source: Cluster Autoscaler, the wrapper orchestrator and provisioningrequest/besteffortatomic.
@@ -78,7 +78,7 @@ def takes_turn(state: State, tick: RequestsTick | None, *, pods_wait: bool) -> b
 
 
 def serve(state: State, tick: RequestsTick, now: Instant) -> tuple[str, list[Pod]]:
-    """Answer the picked request; return upstream's result, and the pods that room must be bought for."""
+    """Answer the picked request; return upstream's result, and the pods that need new nodes."""
     assert tick.picked is not None, "there is a request to serve"
     note_try(state, tick.picked)
     accepted = with_condition(tick.picked, ACCEPTED, "True", ACCEPTED, ACCEPTED_MESSAGE, now)
@@ -105,7 +105,7 @@ def serve(state: State, tick: RequestsTick, now: Instant) -> tuple[str, list[Pod
 
 
 def note_purchase(state: State, tick: RequestsTick, *, bought: bool, withheld: bool, now: Instant) -> None:
-    """Note whether room could be bought for the picked request."""
+    """Note whether nodes could be bought for the picked request."""
     del state
     request = tick.picked
     if not tick.buying or request is None:
@@ -143,7 +143,7 @@ def writes_of(state: State, tick: RequestsTick) -> tuple[Write, ...]:
 
 
 def consumer_events(pods: Iterable[Pod]) -> list[EventRecord]:
-    """Return upstream's event for pods that wait for a request's room; its reason is empty."""
+    """Return upstream's event for pods that wait for a request's capacity; its reason is empty."""
     found = []
     for pod in list(pods)[:MOST_EVENTS]:
         meta = pod.metadata

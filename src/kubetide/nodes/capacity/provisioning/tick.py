@@ -20,7 +20,7 @@ class RequestsTick(msgspec.Struct):
         pods: The pods that it asks for, by pod set.
         batch: Further requests that are looked at together with it.
         serving: Whether this tick serves requests, rather than pods.
-        buying: Whether room is to be bought for the picked request.
+        buying: Whether to buy nodes for the picked request.
     """
 
     changed: dict[Key, ProvisioningRequest] = msgspec.field(default_factory=dict)

@@ -14,7 +14,7 @@ LEAST_COST = "least-cost"
 
 
 def least_cost(options: Sequence[Option], context: Context) -> list[Option]:
-    """Keep the options with the lowest price for each pod; a group without a price counts as dearest."""
+    """Keep the options with the lowest price for each pod; a group without a price counts as the most expensive."""
     del context
     least = min(_price_of_a_pod(option) for option in options)
     return [option for option in options if _price_of_a_pod(option) == least]

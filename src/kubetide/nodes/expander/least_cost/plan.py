@@ -84,9 +84,9 @@ def plan_nodes(
     domain_counts = DomainCounts(snapshot, list(classes.values()), templates)
     allowed, patterns = _patterns(items, offers)
     problem = _problem(items, offers, allowed[patterns], most=most, left=left, most_nodes=most_nodes)
-    kept = _useful(problem, allowed, domain_counts)
-    domain_counts.narrow(kept)
-    problem = _narrowed(problem, kept)
+    useful = _useful(problem, allowed, domain_counts)
+    domain_counts.narrow(useful)
+    problem = _narrowed(problem, useful)
     rates = rates_of(problem, patterns, may_leave_out=True)
     _share_out(problem, domain_counts, rules_of, rates.promise)
     choice = Diverse(problem, rates, domain_counts, rules_of)
@@ -100,7 +100,7 @@ def plan_nodes(
             planned = other
     levels = domain_counts.levels((node.offer, [rules_of[item] for item in node.pods]) for node in planned)
     nodes = [
-        PlannedNode(int(kept[node.offer]), node.pods, level)
+        PlannedNode(int(useful[node.offer]), node.pods, level)
         for node, level in zip(planned, levels, strict=True)
     ]
     return Plan(sorted(nodes, key=lambda node: node.offer), rates.price)
@@ -169,19 +169,19 @@ def _useful(problem: FleetProblem, allowed: BoolMatrix, domain_counts: DomainCou
         uses=problem.uses,
         left=problem.left,
     )
-    kept: Int64Vector = np.flatnonzero(useful_offers(by_pattern) & (problem.most > 0))
-    return kept
+    useful: Int64Vector = np.flatnonzero(useful_offers(by_pattern) & (problem.most > 0))
+    return useful
 
 
-def _narrowed(problem: FleetProblem, kept: Int64Vector) -> FleetProblem:
+def _narrowed(problem: FleetProblem, useful: Int64Vector) -> FleetProblem:
     return FleetProblem(
         demand=problem.demand,
         requests=problem.requests,
-        stock=problem.stock[kept],
-        prices=problem.prices[kept],
-        most=problem.most[kept],
-        allowed=problem.allowed[:, kept],
-        uses=problem.uses[:, kept],
+        stock=problem.stock[useful],
+        prices=problem.prices[useful],
+        most=problem.most[useful],
+        allowed=problem.allowed[:, useful],
+        uses=problem.uses[:, useful],
         left=problem.left,
     )
 

@@ -159,7 +159,7 @@ class Supposing:
             return self._put_skip_right(skipped[0], group, template, tick, supposed)
         rejection = _rejection(tick, group_id, self._key)
         if rejection is None:
-            # The group would take it, but the limit on all nodes leaves no room to add one.
+            # The group would take it, but the limit on all nodes allows no further one.
             return _raise_total(supposed, tick) if supposed.settings.max_nodes_total else None
         if rejection.reasons == (USELESS,):
             name = f"{group_id} {kind_of(supposed.pod)}"
@@ -257,16 +257,16 @@ def _raise_limits(state: State, template: Template, tick: Tick, supposed: _Suppo
         field_name = flag.replace("-", "_")
         text = str(getattr(supposed.settings, field_name))
         low, _, high = text.partition(":")
-        wanted = -(-(used[name] + need[name]) // unit)
-        if wanted > int(high):
-            supposed.settings = replace(supposed.settings, **{field_name: f"{low}:{wanted}"})
-            parts.append(f"raise --{flag} from {text} to {low}:{wanted}")
+        needed = -(-(used[name] + need[name]) // unit)
+        if needed > int(high):
+            supposed.settings = replace(supposed.settings, **{field_name: f"{low}:{needed}"})
+            parts.append(f"raise --{flag} from {text} to {low}:{needed}")
     raised = []
     for given in supposed.settings.gpu_total:
         gpu, limit = parse_gpu_total(given)
-        wanted = used.get(gpu, 0) + need.get(gpu, 0)
-        if need.get(gpu) and wanted > limit.maximum:
-            raised.append(f"{gpu}:{limit.minimum}:{wanted}")
+        needed = used.get(gpu, 0) + need.get(gpu, 0)
+        if need.get(gpu) and needed > limit.maximum:
+            raised.append(f"{gpu}:{limit.minimum}:{needed}")
             parts.append(f"raise --gpu-total from {given} to {raised[-1]}")
         else:
             raised.append(given)
@@ -306,5 +306,5 @@ def _change_template(state: State, group_id: str, change: Callable[[Node], Node]
 
 
 def _labelled(node: Node, labels: dict[str, str]) -> Node:
-    kept = {name: value for name, value in (node.metadata.labels or {}).items() if name != TEMPLATE_LABEL}
-    return replace(node, metadata=replace(node.metadata, labels={**kept, **labels}))
+    others = {name: value for name, value in (node.metadata.labels or {}).items() if name != TEMPLATE_LABEL}
+    return replace(node, metadata=replace(node.metadata, labels={**others, **labels}))

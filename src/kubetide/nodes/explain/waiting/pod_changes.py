@@ -64,7 +64,7 @@ def tolerate(pod: Pod, taints: Iterable[Taint]) -> Changed | None:
 
 def labels_missing(pod: Pod, labels: Mapping[str, str]) -> dict[str, str]:
     """Return the labels that a node lacks for the pod's nodeSelector and its first required affinity term."""
-    wanted = dict(pod.spec.node_selector or {})
+    needed = dict(pod.spec.node_selector or {})
     affinity = pod.spec.affinity
     required = (
         affinity.node_affinity.required_during_scheduling_ignored_during_execution
@@ -75,10 +75,10 @@ def labels_missing(pod: Pod, labels: Mapping[str, str]) -> dict[str, str]:
         for requirement in term.match_expressions or ():
             if requirement.operator == "In" and requirement.values:
                 if labels.get(requirement.key) not in requirement.values:
-                    wanted[requirement.key] = requirement.values[0]
+                    needed[requirement.key] = requirement.values[0]
             elif requirement.operator == "Exists" and requirement.key not in labels:
-                wanted[requirement.key] = ""
-    return {name: value for name, value in sorted(wanted.items()) if labels.get(name) != value}
+                needed[requirement.key] = ""
+    return {name: value for name, value in sorted(needed.items()) if labels.get(name) != value}
 
 
 def labels_text(labels: Mapping[str, str]) -> str:

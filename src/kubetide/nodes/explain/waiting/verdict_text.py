@@ -33,9 +33,7 @@ def verdict_text(tick: Tick, group: str) -> str:
             refusal = rejection.refusal
             return f"no, {', '.join(rejection.reasons) if refusal is None else refusal_text(refusal)}"
     taken = next((len(one.pods) for one in tick.options if one.group.id == group), 0)
-    wanted = len(tick.demand.pods)
+    total = len(tick.demand.pods)
     return (
-        "takes them"
-        if taken >= wanted
-        else f"no, its limits leave new nodes for {taken} of the {wanted} pods"
+        "takes them" if taken >= total else f"no, its limits leave new nodes for {taken} of the {total} pods"
     )

@@ -175,7 +175,7 @@ class _Machine:
         for eviction in in_turn:
             if eviction.evicted or eviction.next_try > self._now:
                 continue
-            # The first try is made even with no time at all; one that a cap kept back is not made late.
+            # The first try is made even with no time at all; one that a cap held back is not made late.
             if self._now < deletion.until or (eviction.tries == 0 and self._now == deletion.until):
                 open_pods.append(eviction)
             elif eviction.needed:

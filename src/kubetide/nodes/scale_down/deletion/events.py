@@ -31,7 +31,7 @@ def on_pod(namespace: str, name: str, uid: str, message: str, *, failed: bool = 
 
 
 def on_status(settings: Settings, reason: str, message: str) -> tuple[EventRecord, ...]:
-    """Make an event on the status object; none when no such object is kept."""
+    """Return an event on the status object; None when the status object is not written."""
     if not settings.write_status_configmap:
         return ()
     return (

@@ -43,9 +43,9 @@ def evictions_of(moves: Moves, settings: Settings, now: Instant, *, drain: bool)
         if drain
         else settings.daemonset_eviction_for_empty_nodes
     )
-    wanted = {"true": True, "false": False}
+    values = {"true": True, "false": False}
     daemon_pods = [
-        pod for pod in moves.daemon_pods if wanted.get(annotation(pod, ENABLE_DS_EVICTION), by_default)
+        pod for pod in moves.daemon_pods if values.get(annotation(pod, ENABLE_DS_EVICTION), by_default)
     ]
     in_turn = drain and bool(settings.drain_priority_config)
     return (

@@ -33,9 +33,9 @@ def fullest_pool(slices: Sequence[ResourceSlice], held: Collection[DeviceId]) ->
         pools.setdefault((one.spec.driver, one.spec.pool.name), []).append(one)
     shares: list[tuple[float, str]] = []
     for (driver, pool), pieces in sorted(pools.items()):
-        wanted = pieces[0].spec.pool
-        if len(pieces) != wanted.resource_slice_count:
-            said = f"newest generation: {wanted.generation}, slice count: {wanted.resource_slice_count}"
+        declared = pieces[0].spec.pool
+        if len(pieces) != declared.resource_slice_count:
+            said = f"newest generation: {declared.generation}, slice count: {declared.resource_slice_count}"
             raise UtilizationError(f'pool "{pool}" error: {said} - found only {len(pieces)} slices')
         names = {name for of, where, name in held if (of, where) == (driver, pool)}
         try:

@@ -17,7 +17,7 @@ from kubetide.nodes.scale_down.memory import UnremovableNode
 from kubetide.nodes.scale_down.pods import in_order, key_of
 from kubetide.nodes.scale_down.unneeded.candidates import known_candidates, unremovable
 from kubetide.nodes.scale_down.unneeded.eligibility import local_delay_ends
-from kubetide.nodes.scale_down.unneeded.removal import NoRoom, Simulation
+from kubetide.nodes.scale_down.unneeded.removal import DoesNotFit, Simulation
 from kubetide.nodes.scale_down.unneeded.utilization import Utilization
 from kubetide.nodes.state import State
 from kubetide.ports.cloud import NodeGroup
@@ -106,7 +106,7 @@ class OpenEvaluation:
 
     def _try_some(self, most_pods: int | None) -> bool:
         run, looked_at = self._run, 0
-        while self._left and run.has_room_for_more():
+        while self._left and run.is_below_limit():
             if most_pods is not None and looked_at >= most_pods:
                 return False
             name = self._left.popleft()
@@ -117,7 +117,7 @@ class OpenEvaluation:
 
     def end(self) -> Evaluation:
         """Return what was found; nodes whose removal was not tried are in ``not_simulated``."""
-        run, cut = self._run, bool(self._left) and self._run.has_room_for_more()
+        run, cut = self._run, bool(self._left) and self._run.is_below_limit()
         run.end()
         found = Evaluation(
             candidates=len(self._known.facts),
@@ -254,7 +254,7 @@ class _Run:
     def end(self) -> None:
         self._snapshot.revert()
 
-    def has_room_for_more(self) -> bool:
+    def is_below_limit(self) -> bool:
         return self._counted < self._limit
 
     def refuse(
@@ -274,7 +274,7 @@ class _Run:
         return prepare(in_order(name, pods), self._context)
 
     def simulate(self, name: str, facts: NodeFacts) -> None:
-        """Try to remove the node: its pods must be drainable and find room; then they stay moved."""
+        """Try to remove the node: its pods must be drainable and fit elsewhere; then they stay moved."""
         assert facts.utilization is not None
         moves = settle(self._prepared(name, facts), self._context)
         blocked = moves.blocked
@@ -294,9 +294,9 @@ class _Run:
         if moves.pods:
             try:
                 self.simulation.move(name, moves.pods)
-            except NoRoom as no_room:
+            except DoesNotFit as error:
                 self.failed.append(name)
-                self.refuse(name, facts, "NoPlaceToMovePods", no_room.detail)
+                self.refuse(name, facts, "NoPlaceToMovePods", error.detail)
                 return
         allowances = self._context.allowances
         risky = not allowances.allow_together(moves.pods)

@@ -85,13 +85,13 @@ def utilization_of(
     gpu_node = _has_gpu(node, gpu_label, offered)
     ignores = (ignore_daemon_sets or ignore_mirror_pods) and not gpu_node
     asked = map(requests_of, pods) if requests is None else requests
-    for pod, wanted in zip(pods, asked, strict=True):
+    for pod, request in zip(pods, asked, strict=True):
         if ignores and (
             (ignore_daemon_sets and is_daemon_set_pod(pod)) or (ignore_mirror_pods and is_mirror_pod(pod))
         ):
-            left_out.append(wanted)
+            left_out.append(request)
         elif pod.metadata.deletion_timestamp is None or not is_long_terminating(pod, now):
-            used.append(wanted)
+            used.append(request)
     if gpu_node:
         # A GPU that cannot be allocated yet is not in use.
         gpu = _share(GPU_RESOURCE, offered, used, []) if offered.get(GPU_RESOURCE, 0) else 0.0

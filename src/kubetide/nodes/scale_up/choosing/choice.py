@@ -192,16 +192,16 @@ def _choose_together(
     there = len(state.snapshot)
     bought_lately = _increases_within_an_hour(state, now)
     hourly = max(0, settings.max_node_increases_per_hour - bought_lately)
-    room = [hourly]
+    limits = [hourly]
     if settings.max_nodes_per_scaleup > 0:
-        room.append(settings.max_nodes_per_scaleup)
+        limits.append(settings.max_nodes_per_scaleup)
     if settings.max_nodes_total:
-        room.append(max(0, settings.max_nodes_total - there))
+        limits.append(max(0, settings.max_nodes_total - there))
     from kubetide.nodes.expander.least_cost.buy import choose_fleet  # noqa: PLC0415  answers without it come sooner
 
-    options, cost_summary = choose_fleet(state, tick, headroom, most_nodes=min(room), now=now)
+    options, cost_summary = choose_fleet(state, tick, headroom, most_nodes=min(limits), now=now)
     if leave_out_surplus(state, tick, options):
-        options, cost_summary = choose_fleet(state, tick, headroom, most_nodes=min(room), now=now)
+        options, cost_summary = choose_fleet(state, tick, headroom, most_nodes=min(limits), now=now)
     tick.options, tick.chosen, tick.cost_summary = list(options), options, cost_summary
     reasons += _cost_reasons(options, cost_summary)
     nodes = sum(option.nodes for option in options)

@@ -136,9 +136,9 @@ class _Together:
         """Return what holds for all classes that differ from this one in amounts alone."""
         if not filters_in_use().shares_verdicts:
             return self._family(pod_class, by_amounts=False)
-        if pod_class.ports or pod_class.inter_pod_key is None or pod_class.standing is None:
+        if pod_class.ports or pod_class.inter_pod_key is None or pod_class.node_key is None:
             return self._family(pod_class, by_amounts=False)
-        name = (pod_class.standing, pod_class.inter_pod_key)
+        name = (pod_class.node_key, pod_class.inter_pod_key)
         family = self._families.get(name)
         if family is None:
             family = self._families[name] = self._family(pod_class, by_amounts=True)

@@ -234,13 +234,13 @@ def _continue_estimate(
 def keep_whole_options(tick: Tick) -> None:
     """Keep the options that give all pods a place; the verdicts of the other groups get that as their reason."""
     whole = [one for one in tick.options if len(one.pods) == len(tick.demand.pods)]
-    kept = {one.group.id: None for one in whole}
+    whole_groups = {one.group.id: None for one in whole}
     for option in tick.options:
-        if option.group.id not in kept:
+        if option.group.id not in whole_groups:
             for verdict in tick.verdicts:
                 verdict.rejected.setdefault(option.group.id, Rejection((ALL_OR_NOTHING,)))
     for verdict in tick.verdicts:
-        verdict.accepted = {name: None for name in verdict.accepted if name in kept}
+        verdict.accepted = {name: None for name in verdict.accepted if name in whole_groups}
     tick.options = whole
 
 

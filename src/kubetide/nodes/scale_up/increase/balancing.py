@@ -79,7 +79,7 @@ def _rules(settings: Settings) -> _Rules:
 
 
 class Difference(NamedTuple):
-    """What keeps two groups from standing in for one another: which amount or label, here and there."""
+    """What makes two groups dissimilar: the amount or label, and its value in each."""
 
     what: str
     name: str
@@ -98,7 +98,7 @@ def are_similar(one: Template, other: Template, settings: Settings) -> bool:
 
 
 def difference(one: Template, other: Template, settings: Settings) -> Difference | None:
-    """Return the first thing that keeps nodes of the two groups from standing in for one another; None for nothing."""
+    """Return the first difference that makes the two groups dissimilar; None for similar groups."""
     if settings.provider == "azure" and _same_pool(one, other):
         return None
     rules = _rules(settings)
@@ -168,7 +168,7 @@ def families(templates: Mapping[str, Template | None], settings: Settings) -> di
 def balance(groups: Sequence[NodeGroup], new_nodes: int) -> list[tuple[NodeGroup, int]]:
     """Spread new nodes: always to the smallest group that is not full; return (group, new size) of those that grow.
 
-    What no group has room for is dropped. Source: BalanceScaleUpBetweenGroups.
+    Nodes beyond the maxima of all groups are dropped. Source: BalanceScaleUpBetweenGroups.
     """
     open_groups = [group for group in groups if group.target_size < group.max_size]
     open_groups.sort(key=lambda group: group.target_size)

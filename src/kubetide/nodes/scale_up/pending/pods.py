@@ -92,7 +92,7 @@ def _hints_of(
 ) -> dict[str, str]:
     """Return where each of the pods fitted now, or else the last time; nodes on their way have other names next time.
 
-    Source: Cluster Autoscaler, the hints of its scheduling simulator, kept from loop to loop.
+    Source: Cluster Autoscaler, the hints of its scheduling simulator, which outlive a loop.
     """
     found = {key: known[key] for key in map(hint_key, pods) if key in known} if known else {}
     found.update((key, name) for key, name in placed.items() if name in state.nodes)

@@ -1,4 +1,4 @@
-"""The answer on the board: of the replicas wanted, how many have no place yet, and when one is expected."""
+"""The answer on the board: how many requested replicas have no node yet, and when one is expected."""
 
 from __future__ import annotations
 

@@ -144,32 +144,32 @@ class Columns:
         mix = self._master.solve().values[len(self._problem.demand) :]
         whole = np.floor(mix + 1e-6).astype(np.int64)
         found: list[tuple[Purchase, ...]] = []
-        for kept in dict.fromkeys((tuple(whole.tolist()), tuple(np.maximum(whole - 1, 0).tolist()))):
+        for base in dict.fromkeys((tuple(whole.tolist()), tuple(np.maximum(whole - 1, 0).tolist()))):
             if not self._meter.allows():
                 break
-            numbers = self._completed(patterns, np.array(kept, np.int64), budget)
+            numbers = self._completed(patterns, np.array(base, np.int64), budget)
             found.append(tuple(Purchase(one, int(n)) for one, n in zip(patterns, numbers, strict=True) if n))
         return found
 
-    def _completed(self, patterns: list[Pattern], kept: Int64Vector, budget: Budget) -> Int64Vector:
-        """Return numbers of nodes by pattern: those kept, and what an integer program adds to them."""
+    def _completed(self, patterns: list[Pattern], base: Int64Vector, budget: Budget) -> Int64Vector:
+        """Return numbers of nodes by pattern: those base, and what an integer program adds to them."""
         problem = self._problem
         most, left = problem.most.copy(), problem.left.copy()
         covered = np.zeros(len(problem.demand), np.int64)
-        for pattern, number in zip(patterns, kept, strict=True):
+        for pattern, number in zip(patterns, base, strict=True):
             most[pattern.offer] -= number
             left -= problem.uses[:, pattern.offer] * number
             covered += np.array(pattern.pods, np.int64) * number
         rest = np.maximum(problem.demand - covered, 0)
         if not rest.any():
-            return kept
+            return base
         program = _master(problem, rest, most, left)
         _add_patterns(program, problem, patterns)
         program.make_integer(np.arange(len(problem.demand), len(program)))
         solution: Solution = program.solve(nodes=budget.nodes, meter=self._meter)
         if not solution.found:
-            return kept
-        return kept + np.round(solution.values[len(problem.demand) :]).astype(np.int64)
+            return base
+        return base + np.round(solution.values[len(problem.demand) :]).astype(np.int64)
 
 
 def _master(problem: FleetProblem, demand: Int64Vector, most: Int64Vector, left: Int64Vector) -> Program:

@@ -6,7 +6,7 @@ when it was last tried, which mostly can only have fallen since, so that few are
 
 A node is filled with the pods that lie best along what is left of it, large ones first, so that no
 resource is left over on the node or in what waits; pods of which a node takes few come before others.
-While pods that keep apart call for many nodes, the offers are not much dearer than the rest shared out
+While pods that keep apart call for many nodes, the offers do not cost much more than the rest shared out
 over those nodes: large nodes would soon hold all other pods, and leave these a node each to themselves.
 """
 
@@ -31,7 +31,7 @@ from kubetide.units.vectors import BoolVector, Int64Vector
 _CLOSE = 0.01
 """An offer is not tried for less than this part more than the best so far."""
 _LARGER = 0.02
-"""How much dearer amounts may be on a node as large as the share is, compared with a very small one."""
+"""How much more amounts may cost on a node as large as the share, compared with a very small one."""
 _SHARES = 1.5
 """How many shares of the price a node may cost while pods that keep apart wait."""
 _FIRST = 4.0
@@ -168,7 +168,7 @@ class Diverse:
         return float(self.rest @ self._worth) / nodes
 
     def _best(self, share: float) -> _Trial | None:
-        """Return the best node to buy next, of those about as dear as the share if any of these takes a pod."""
+        """Return the best node to buy next, of those that cost about the share if any of these takes a pod."""
         problem = self._problem
         within = self._within()
         liking = 1.0 + _LARGER * np.minimum(1.0, problem.prices / max(share, 1e-9))
@@ -210,20 +210,20 @@ class Diverse:
         domain_counts, problem = self._domain_counts, self._problem
         domain_counts.open(offer)
         takes = self._taken_in(offer).copy()
-        kept = np.flatnonzero(takes[self._rules] & self._capacity[:, offer] & (self.rest > 0))
-        rules_at, rest = self._rules[kept], self.rest[kept]
-        free = _Free(self._requests[:, kept], problem.stock[offer])
-        along = _Along(self._amounts[:, kept], [at for at in free.used if at])
+        candidates = np.flatnonzero(takes[self._rules] & self._capacity[:, offer] & (self.rest > 0))
+        rules_at, rest = self._rules[candidates], self.rest[candidates]
+        free = _Free(self._requests[:, candidates], problem.stock[offer])
+        along = _Along(self._amounts[:, candidates], [at for at in free.used if at])
         weight = self._first()[rules_at]
         factor = weight.copy()
         taken: list[int] = []
-        while len(kept):
+        while len(candidates):
             score = along.score(free.left)
             score *= factor
             at = int(score.argmax())
             if not score[at] > 0.0:
                 break
-            taken.append(int(kept[at]))
+            taken.append(int(candidates[at]))
             rules = int(rules_at[at])
             domain_counts.put(rules)
             changed = free.take(at)

@@ -1,4 +1,4 @@
-"""Inter-pod rules on nodes that do not exist yet: counts by domain, kept up pod by pod.
+"""Inter-pod rules on nodes that do not exist yet: counts by domain, updated pod by pod.
 
 The counts begin with those of the snapshot. A new node has a hostname of its own, so for terms about
 the hostname only the node that is being filled counts; other labels come from the offer's template.
@@ -70,11 +70,11 @@ class DomainCounts:
             for domains, daemons in zip(self.domains, self._daemons, strict=True)
         ]
 
-    def narrow(self, kept: Iterable[int]) -> None:
+    def narrow(self, offers: Iterable[int]) -> None:
         """Keep some of the offers, which are numbered anew in the order given."""
-        kept = [int(one) for one in kept]
-        self.domains = [self.domains[one] for one in kept]
-        self._daemons = [self._daemons[one] for one in kept]
+        offers = [int(one) for one in offers]
+        self.domains = [self.domains[one] for one in offers]
+        self._daemons = [self._daemons[one] for one in offers]
 
     # ── Sharing out ──
 

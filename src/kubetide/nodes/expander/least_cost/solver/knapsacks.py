@@ -38,7 +38,7 @@ class Knapsack:
         self._whole: Program | None = None
 
     def estimate(self, worth: FloatVector) -> Filling:
-        """Return what the linear relaxation comes to, and patterns that are rounded from it.
+        """Return the value of the linear relaxation, and patterns that are rounded from it.
 
         Args:
             worth: (classes,) what a pod of each class is worth.

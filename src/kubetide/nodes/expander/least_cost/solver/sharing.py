@@ -1,4 +1,4 @@
-"""How many pods of a spread constraint each domain comes to have, when as many as can be are placed."""
+"""How many pods of a spread constraint each domain gets, when as many as possible are placed."""
 
 from __future__ import annotations
 
