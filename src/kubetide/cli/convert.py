@@ -37,8 +37,8 @@ def command(files: tuple[str, ...], back: bool, output: str) -> None:
     from kubetide.objects.kinds import ELASTIC_WORKLOADS
 
     objects = [one for file in files for one in _read(file)]
-    wanted = {ELASTIC_WORKLOADS.kind} if back else KINDS
-    chosen = [one for one in objects if one["kind"] in wanted]
+    kinds = {ELASTIC_WORKLOADS.kind} if back else KINDS
+    chosen = [one for one in objects if one["kind"] in kinds]
     if not chosen:
         what = ELASTIC_WORKLOADS.kind if back else "HPA, VPA or time table"
         raise click.ClickException(

@@ -125,7 +125,7 @@ def command(
     days = read_axes(train), read_axes(judge or train)
     store = cells_in(out, resume=resume)
     with resumable(), workers_for(dask, jobs, 1024) as workers, cells_bar(loaded.name, 1) as bar:
-        training, judging = (
+        training, evaluation = (
             Conditions(
                 scenario,
                 loaded,
@@ -137,11 +137,11 @@ def command(
             )
             for axes, first in zip(days, (1, seeds + 1), strict=True)
         )
-        bar.length = (trials + 1) * len(training) + 2 * len(judging)
+        bar.length = (trials + 1) * len(training) + 2 * len(evaluation)
         found = tune(
-            training, judging, turned, minimize=minimize, constraints=constraints, trials=trials, seed=seed
+            training, evaluation, turned, minimize=minimize, constraints=constraints, trials=trials, seed=seed
         )
-    write(out, found, turned, minimize, constraints, scenario, judging.scenarios[0], seeds + 1)
+    write(out, found, turned, minimize, constraints, scenario, evaluation.scenarios[0], seeds + 1)
     show(loaded.name, found, turned, minimize, constraints, out)
     if measured_error := error_bar(scenario):
         click.echo(f"\n{measured_error}")

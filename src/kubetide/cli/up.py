@@ -177,7 +177,7 @@ def command(
     address = None if serve is None else _address(serve)
     with claimed(out):
         with (
-            _kept(state, loaded, end) as persisted,
+            _persisted(state, loaded, end) as persisted,
             _view()(loaded, chosen, end) as view,
             ExitStack() as beside,
         ):
@@ -203,7 +203,7 @@ def command(
         finish(result, out, strict=strict)
 
 
-def _kept(
+def _persisted(
     folder: Path | None, scenario: Scenario, end: Instant
 ) -> AbstractContextManager[PersistedRun | None]:
     """Open the folder of --state. Raises JournalError, ScenarioError."""

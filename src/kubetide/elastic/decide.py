@@ -54,7 +54,7 @@ def decide(state: State, now: Instant) -> Commands:
     for key in sorted(state.due):
         found = state.scene.workloads[key]
         before = {one.type: one for one in found.status.conditions or ()}
-        conditions = [_kept(one, before.get(one.type), now) for one in _conditions(state, key)]
+        conditions = [_with_transition(one, before.get(one.type), now) for one in _conditions(state, key)]
         if (
             tuple(conditions) == (found.status.conditions or ())
             and found.status.observed_generation == found.metadata.generation
@@ -115,7 +115,7 @@ def _sections(found: ElasticWorkload) -> str:
     return ", ".join(name for name, section in named.items() if section is not None)
 
 
-def _kept(new: Condition, known: Condition | None, now: Instant) -> Condition:
+def _with_transition(new: Condition, known: Condition | None, now: Instant) -> Condition:
     """Return a condition with the time of its last change of status."""
     since = known.last_transition_time if known is not None and known.status == new.status else None
     return msgspec.structs.replace(new, last_transition_time=since or format_rfc3339(now))

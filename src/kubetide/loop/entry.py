@@ -43,8 +43,8 @@ class Explainer(NamedTuple):
         views: Other answers about the same object, by the option that asks for them; ``lines`` gets its name.
         after_decision: Whether the answer is made of the core as it is after the decision of that time.
         targets: Returns, by subject, the workload that it scales, ``KIND/NAMESPACE/NAME``; None for kinds that scale none.
-        alone: Makes a core that follows one subject alone and comes to the same sooner; None where there is none.
-        targets_alone: Makes a core of which ``targets`` is all that can be asked, and comes to the same sooner.
+        alone: Makes a core that follows one subject alone, with the same results in less time; None where there is none.
+        targets_alone: Makes a core that answers ``targets`` only, with the same results in less time.
     """
 
     kind: str

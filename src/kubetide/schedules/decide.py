@@ -180,7 +180,7 @@ class _Commands:
     def follow_points(self, state: State, table: Table, progress: Progress, due: Due) -> Progress:
         """Run what is due; return the progress that is made without a change of the target."""
         mode = MODES[table.kind]
-        progress = replace(progress, attempts=due.kept)
+        progress = replace(progress, attempts=due.waiting)
         for place, missed in due.superseded:
             rule = table.rules[place]
             self._say("Superseded", table, rule, missed)

@@ -70,8 +70,8 @@ class ControlPlane:
         self.services = Informer(cluster, SERVICES, clock)
         self.namespaces = Informer(cluster, NAMESPACES, clock)
         self._volumes, self._devices = VolumeCache(cluster, clock), DeviceCache(cluster, clock)
-        self._volumes.want_when_used(store)
-        self._devices.want_when_used(store)
+        self._volumes.start_when_stored(store)
+        self._devices.start_when_stored(store)
 
     @property
     def informers(self) -> tuple[Informer[Any], ...]:

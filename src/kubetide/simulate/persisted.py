@@ -40,10 +40,10 @@ class PersistedRun:
             self._journal.forget()
             return
         restored = self._journal.restored
-        kept = restored.parts[_RUN].get("scenario")
-        if kept != scenario:
+        stored = restored.parts[_RUN].get("scenario")
+        if stored != scenario:
             self._journal.close()
-            raise ScenarioError(f"{folder}: holds scenario {kept}, not {scenario}; use another folder")
+            raise ScenarioError(f"{folder}: holds scenario {stored}, not {scenario}; use another folder")
         if restored.now is not None and restored.now >= end:
             self._journal.close()
             raise ScenarioError(

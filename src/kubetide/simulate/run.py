@@ -194,7 +194,7 @@ def run_simulation(
     Args:
         base: The folder that the scenario's files lie beside.
         out: Where the records go; None keeps none.
-        warn: Called with a sentence for what the run leaves out, and when records cannot be kept.
+        warn: Called with a sentence for what the run leaves out, and when records cannot be written.
         progress: Called with the virtual time after each sampling step.
     Raises: ScenarioError, FlagError, TraceError, RecordError; KeyboardInterrupt before it began.
     """
@@ -213,7 +213,7 @@ class LiveRun:
 
     Time never runs ahead of the work: where the work cannot keep up with the speed, the run is slower.
 
-    ``beside`` is open while the world runs; ``persisted`` is where its state is kept and comes from;
+    ``beside`` is open while the world runs; ``persisted`` is where its state is stored and loaded from;
     ``webhooks`` calls admission webhooks.
     """
 

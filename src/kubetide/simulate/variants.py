@@ -22,11 +22,11 @@ def variant_of(scenario: Scenario, name: str) -> Scenario:
     one = scenario.variants[name]
     loops = scenario.loops if one.loops is None else one.loops
     entries = loop_entries(loops)
-    kept = {flag: value for flag, value in scenario.flags.items() if _is_read(flag, value, entries)}
+    flags = {flag: value for flag, value in scenario.flags.items() if _is_read(flag, value, entries)}
     return msgspec.structs.replace(
         scenario,
         loops=loops,
-        flags={**kept, **one.flags},
+        flags={**flags, **one.flags},
         manifests=(*scenario.manifests, *one.manifests),
         variants={},
     )

@@ -88,13 +88,13 @@ class _Merged(Informer[Any]):
 
     def _put_object(self, key: Key, new: Any) -> None:
         shown = self._shown.get(key) if new is None else None
-        self._merged.put(key, new if shown is None else self._kept(shown))
+        self._merged.put(key, new if shown is None else self._trimmed(shown))
 
     def _put_shown(self, key: Key, new: Any) -> None:
         if key not in self._inner.objects:
-            self._merged.put(key, None if new is None else self._kept(new))
+            self._merged.put(key, None if new is None else self._trimmed(new))
 
-    def _kept(self, found: Any) -> Any:
+    def _trimmed(self, found: Any) -> Any:
         keep = self._inner.keep
         return found if keep is None else keep(found)
 

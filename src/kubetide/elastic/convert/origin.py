@@ -119,10 +119,10 @@ def metadata_back(obj: Json, origin: Origin | None, others: Iterable[Origin], *,
         merged = {key: value for key, value in (meta.get(field) or {}).items() if key != ORIGIN}
         old = {key for one in known for key in getattr(one, field)}
         own: dict[str, str | None] = {} if origin is None else getattr(origin, field)
-        kept = {key: merged.get(key) if value is None else value for key, value in own.items()}
+        result = {key: merged.get(key) if value is None else value for key, value in own.items()}
         if takes_new:
-            kept |= {key: value for key, value in merged.items() if key not in old}
-        said = {key: value for key, value in kept.items() if value is not None}
+            result |= {key: value for key, value in merged.items() if key not in old}
+        said = {key: value for key, value in result.items() if value is not None}
         if said:
             found[field] = said
     return found

@@ -220,19 +220,19 @@ def _check_flag(where: str, name: str, value: Value, entries: Sequence[LoopEntry
 
 
 def _read(where: str, name: str, value: Value) -> Any:
-    wanted = next(field.type for field in msgspec.structs.fields(RunSettings) if field.name == OWN[name])
+    field_type = next(field.type for field in msgspec.structs.fields(RunSettings) if field.name == OWN[name])
     try:
-        if wanted is Duration:
+        if field_type is Duration:
             return parse_duration(str(value))
-        if wanted is Bytes:
+        if field_type is Bytes:
             return Bytes(whole(str(value)))
         if name in REPEATED:
             return tuple(line.strip() for line in str(value).splitlines() if line.strip())
-        if get_origin(wanted) is tuple:
+        if get_origin(field_type) is tuple:
             return spelled_out(_names(value)) if name == _CONTROLLERS else _names(value)
-        if wanted is bool and isinstance(value, str):
+        if field_type is bool and isinstance(value, str):
             return {"true": True, "false": False}[value.lower()]
-        return msgspec.convert(str(value) if wanted is str else value, wanted, strict=False)
+        return msgspec.convert(str(value) if field_type is str else value, field_type, strict=False)
     except (ValueError, KeyError, msgspec.ValidationError) as error:
         words = {
             Duration: "a duration such as 15s",
@@ -241,7 +241,7 @@ def _read(where: str, name: str, value: Value) -> Any:
             int: "a whole number",
             float: "a number",
         }
-        takes = words.get(wanted, " or ".join(get_args(wanted)) or "a text")
+        takes = words.get(field_type, " or ".join(get_args(field_type)) or "a text")
         raise ConfigError(f"{where}: {value!r} cannot be read; it takes {takes}") from error
 
 

@@ -98,8 +98,8 @@ def _without_repeats(times: Int64Vector, values: Float64Vector) -> Column:
     last = np.append(times[1:] != times[:-1], True)
     times, values = times[last], values[last]
     same = (values[1:] == values[:-1]) | (np.isnan(values[1:]) & np.isnan(values[:-1]))
-    kept = np.insert(~same, 0, True)
-    return Column(times[kept], values[kept])
+    changed = np.insert(~same, 0, True)
+    return Column(times[changed], values[changed])
 
 
 class _Segment:

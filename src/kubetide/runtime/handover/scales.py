@@ -38,22 +38,22 @@ def managed(kind: Kind[Any]) -> Kind[ManagedWorkload]:
     return Kind(kind.group, kind.version, kind.kind, kind.plural, ManagedWorkload, namespaced=kind.namespaced)
 
 
-async def found_kinds(cluster: Cluster, wanted: Iterable[TargetKind]) -> dict[TargetKind, Kind[Any]]:
+async def found_kinds(cluster: Cluster, requested: Iterable[TargetKind]) -> dict[TargetKind, Kind[Any]]:
     """Return those of the kinds that there are. Raises ApiError when the cluster does not say what it serves."""
-    wanted = set(wanted)
-    found = {one: _BUILT_IN[one] for one in wanted & _BUILT_IN.keys()}
-    if wanted - found.keys():
+    requested = set(requested)
+    found = {one: _BUILT_IN[one] for one in requested & _BUILT_IN.keys()}
+    if requested - found.keys():
         served = {(kind.group, kind.kind.lower()): kind for kind in await cluster.kinds()}
-        found |= {one: served[one] for one in (wanted - found.keys()) & served.keys()}
+        found |= {one: served[one] for one in (requested - found.keys()) & served.keys()}
     return found
 
 
-async def scale_views(cluster: Cluster, wanted: Iterable[TargetKind], own: str) -> dict[Target, ScaleView]:
+async def scale_views(cluster: Cluster, requested: Iterable[TargetKind], own: str) -> dict[Target, ScaleView]:
     """Return who else has scaled each object of the kinds; a kind that may not be listed counts as scaled by nobody else.
 
     Raises: ApiError where not even Deployments can be listed.
     """
-    kinds = await found_kinds(cluster, {DEPLOYMENT, *wanted})
+    kinds = await found_kinds(cluster, {DEPLOYMENT, *requested})
     views: dict[Target, ScaleView] = {}
     for target, kind in kinds.items():
         try:
@@ -68,7 +68,7 @@ async def scale_views(cluster: Cluster, wanted: Iterable[TargetKind], own: str) 
 
 
 class ScaleWatch:
-    """Watches Deployments, and each kind from when it is wanted.
+    """Watches Deployments, and each kind from when it is requested.
 
     Args:
         own: The manager that this process's writes are noted under.
@@ -88,15 +88,15 @@ class ScaleWatch:
         self._own = own
         self._changed = changed
         self._informers: dict[TargetKind, Informer[Any]] = {}
-        self._wanted: set[TargetKind] = set()
+        self._requested: set[TargetKind] = set()
         self._stirred = asyncio.Event()
         self._problem = ""
         self._begin(DEPLOYMENT, DEPLOYMENTS)
 
     def want(self, kind: TargetKind) -> None:
         """Watch a kind from now on."""
-        if kind not in self._informers and kind not in self._wanted:
-            self._wanted.add(kind)
+        if kind not in self._informers and kind not in self._requested:
+            self._requested.add(kind)
             self._stirred.set()
 
     @property
@@ -124,23 +124,23 @@ class ScaleWatch:
             tasks.create_task(self._informers[DEPLOYMENT].run())
             while True:
                 await self._find(tasks)
-                if not self._wanted:
+                if not self._requested:
                     await self._stirred.wait()
                 else:
                     await self._clock.sleep(_ASK_AGAIN)
                 self._stirred.clear()
 
     async def _find(self, tasks: asyncio.TaskGroup) -> None:
-        if not self._wanted:
+        if not self._requested:
             return
         try:
-            found = await found_kinds(self._cluster, self._wanted)
+            found = await found_kinds(self._cluster, self._requested)
             self._problem = ""
         except ApiError as error:
             self._problem = str(error)
             return
         for target, kind in found.items():
-            self._wanted.discard(target)
+            self._requested.discard(target)
             tasks.create_task(self._begin(target, kind).run())
 
     def _begin(self, target: TargetKind, kind: Kind[Any]) -> Informer[Any]:

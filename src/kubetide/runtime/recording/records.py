@@ -220,7 +220,7 @@ class _Segment:
         self.close()
         there = _files(self._folder, self._loop)
         number = _number_of(there[-1]) + 1 if there else 1
-        _make_room(there, most_before)
+        _delete_oldest(there, most_before)
         path = self._folder / f"{self._loop}-{number:04d}.jsonl"
         self.file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
         self.bytes = self.records = 0
@@ -262,7 +262,7 @@ class _Segment:
             self.index.close()
 
 
-def _make_room(there: Sequence[Path], most: int) -> None:
+def _delete_oldest(there: Sequence[Path], most: int) -> None:
     """Delete the oldest of these files, until those that stay have so many bytes at most."""
     sizes = [path.stat().st_size for path in there]
     total = sum(sizes)

@@ -101,7 +101,7 @@ def run_virtual(main: Main[T], *, start: Instant) -> T:
 
 
 def _run_apart(run: Callable[[], Coroutine[Any, Any, T]], make_loop: Callable[[], _Loop]) -> T:
-    """Return what ``run`` returns on a loop of its own; a thread has room for one running loop only."""
+    """Return what ``run`` returns on a loop of its own; a thread can run one loop only."""
 
     def whole(made: Callable[[_Loop], None] = lambda _: None) -> T:
         with asyncio.Runner(loop_factory=make_loop) as runner:

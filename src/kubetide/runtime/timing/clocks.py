@@ -33,6 +33,6 @@ class SkewReport:
         way, looks = ("ahead of", "older") if self._told > 0 else ("behind", "younger")
         return (
             f"the clock of this process is {format_duration(far)} {way} the API server's: pods, nodes and samples "
-            f"look {looks} than they are; set this machine's clock right and start the process again, or mend the "
+            f"look {looks} than they are; set this machine's clock right and start the process again, or fix the "
             "API server's"
         )

@@ -154,11 +154,11 @@ def _converted(
         if name in readers:
             found[field.name] = readers[name](",".join(value) if isinstance(value, tuple) else str(value))
             continue
-        wanted = getattr(field.type, "__supertype__", field.type)
+        field_type = getattr(field.type, "__supertype__", field.type)
         try:
-            found[field.name] = msgspec.convert(value, wanted)
+            found[field.name] = msgspec.convert(value, field_type)
         except msgspec.ValidationError as error:
-            choices = get_args(wanted)
+            choices = get_args(field_type)
             takes = f"; give {' or '.join(map(str, choices))}" if choices else ""
             raise ValueError(f"--{name}={value}: cannot be used: {error}{takes}") from error
     return found

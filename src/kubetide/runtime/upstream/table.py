@@ -159,6 +159,6 @@ def _setting(target: str) -> tuple[str, str]:
 
 
 def _own(part: str, model: type[msgspec.Struct], field: str) -> Flag:
-    wanted = typing.get_type_hints(model)[field]
-    kind = "comma list" if get_origin(wanted) is tuple else _KINDS.get(wanted, "string")
+    field_type = typing.get_type_hints(model)[field]
+    kind = "comma list" if get_origin(field_type) is tuple else _KINDS.get(field_type, "string")
     return Flag(field.replace("_", "-"), kind, "", Status.OWN, part, field)

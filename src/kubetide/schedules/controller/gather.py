@@ -61,14 +61,14 @@ class Gatherer:
 
     async def kind_of(self, target: Target) -> Kind[Any] | None:
         """Return the kind of a target; the cluster is asked for its kinds at most each half minute."""
-        wanted = (group_of(target), target.kind.lower())
+        group_kind = (group_of(target), target.kind.lower())
         now = self._clock.now()
-        if wanted not in self._kinds and (
+        if group_kind not in self._kinds and (
             self._asked is None or between(self._asked, now) >= _DISCOVERED_EVERY
         ):
             self._asked = now
             self._kinds = _by_name(await self._cluster.kinds()) | self._kinds
-        return self._kinds.get(wanted)
+        return self._kinds.get(group_kind)
 
     async def _view(self, target: Target) -> View:
         if target.api_version.count("/") > 1:

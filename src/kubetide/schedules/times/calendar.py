@@ -255,14 +255,14 @@ class _Times:
 
 
 def _last_of(times: _Times, at: int) -> int | None:
-    clocks, wanted = times.clocks, at - times.shift
-    index = bisect_right(clocks, wanted)
+    clocks, local = times.clocks, at - times.shift
+    index = bisect_right(clocks, local)
     return clocks[index - 1] + times.shift if index else None
 
 
 def _first_after(times: _Times, at: int) -> int | None:
-    clocks, wanted = times.clocks, at - times.shift
-    index = bisect_right(clocks, wanted)
+    clocks, local = times.clocks, at - times.shift
+    index = bisect_right(clocks, local)
     return clocks[index] + times.shift if index < len(clocks) else None
 
 

@@ -25,14 +25,14 @@ class Due(NamedTuple):
     Attributes:
         tries: In the order of the table.
         lost: Attempts that are given up.
-        kept: Attempts that wait.
+        waiting: Attempts that wait.
         skipped: Activations on dates that are left out, with the expression.
         superseded: Rules whose missed activation another one has taken the place of.
     """
 
     tries: tuple[Try, ...] = ()
     lost: tuple[Attempt, ...] = ()
-    kept: tuple[Attempt, ...] = ()
+    waiting: tuple[Attempt, ...] = ()
     skipped: tuple[tuple[int, Instant, str], ...] = ()
     superseded: tuple[tuple[int, Instant], ...] = ()
 
@@ -67,7 +67,7 @@ def look(table: Table, mode: Mode, plan: Plan, progress: Progress, now: Instant)
     return Due(
         tries=tuple(sorted(tries)),
         lost=lost,
-        kept=tuple(one for one in attempts if one.again > now),
+        waiting=tuple(one for one in attempts if one.again > now),
         skipped=tuple(one for one in skipped if counted.get(one[0]) is None),
         superseded=tuple((index, due) for index, due in counted.items() if due != latest),
     )

@@ -118,13 +118,13 @@ def position_of(error: CronError) -> str:
 @lru_cache(maxsize=256)
 def read_zone(name: str, local: str = "UTC") -> tzinfo:
     """Return the zone of that name, ``Local`` meaning ``local``. Raises CronError."""
-    wanted = local if name == "Local" else name
-    if wanted.startswith(("/", "\\")) or ".." in wanted or "\\" in wanted:
+    zone_name = local if name == "Local" else name
+    if zone_name.startswith(("/", "\\")) or ".." in zone_name or "\\" in zone_name:
         raise CronError(f"unknown time zone {name}")
-    if wanted.upper() == "UTC" and wanted != "UTC":
+    if zone_name.upper() == "UTC" and zone_name != "UTC":
         raise CronError(f"unknown time zone {name}")
-    found = zone_of(wanted)
-    key = getattr(found, "key", wanted)
+    found = zone_of(zone_name)
+    key = getattr(found, "key", zone_name)
     return UTC if key == "UTC" else found
 
 

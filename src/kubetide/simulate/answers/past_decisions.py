@@ -93,8 +93,8 @@ def _names(reason: Reason, subject: str) -> bool:
 
 def _without_repeats(decided: Sequence[PastDecision]) -> tuple[PastDecision, ...]:
     """Leave out what only says again what was said before."""
-    kept: list[PastDecision] = []
+    distinct: list[PastDecision] = []
     for one in decided:
-        if not kept or kept[-1].text != one.text:
-            kept.append(one)
-    return tuple(kept)
+        if not distinct or distinct[-1].text != one.text:
+            distinct.append(one)
+    return tuple(distinct)

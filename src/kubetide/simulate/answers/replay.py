@@ -1,4 +1,4 @@
-"""Decides a recorded run again: the standing proof that the cores are pure.
+"""Replays a recorded run: the check that the cores are pure.
 
 Every record says what a tick was given, what it decided and what came of it. Replay gives the same
 to a fresh core and compares the bytes.

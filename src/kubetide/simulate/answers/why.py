@@ -113,7 +113,7 @@ def answer_about(
     moments = Moments.of(run)
     loop, explainer = _explainer_of(kind, moments.folder)
     subject = f"{namespace}/{name}" if explainer.namespaced else name
-    # Moments that are kept answer the next question too, and follow all objects.
+    # Cached moments answer the next question too, and follow all objects.
     alone = None if explainer.alone is None or moments is run else partial(explainer.alone, subject)
     with moments.state(loop.name, at, decided=explainer.after_decision, alone=alone) as state:
         decided = decided_until(loop.name, state, subject, None if whole else _HISTORY)

@@ -16,7 +16,7 @@ from kubetide.simulate.outcome.timeline import Mark
 class MarkingRecorder:
     """Hands records on and tells of each decision that did something, with its why.
 
-    ``figures`` returns what is kept in the history of figures with the records of a loop, by its name.
+    ``figures`` returns the history of figures beside the records of a loop, by its name.
     """
 
     def __init__(

@@ -115,8 +115,8 @@ class Observer:
             series.violated.append(violated)
             series.violated_own_step.append(own_step)
             deployment = deployments.get(key)
-            wanted = existing if deployment is None else deployment.spec.replicas
-            series.desired.append(1 if wanted is None else wanted)
+            desired = existing if deployment is None else deployment.spec.replicas
+            series.desired.append(1 if desired is None else desired)
         if step.resources is not None:
             _add([series.resources for _, series in self._series], step.resources)
         line.pending.append(len(counts.pending))
@@ -181,8 +181,8 @@ def _add(totals: Sequence[ResourceTotals], step: ServiceResources) -> None:
     )
     rows = zip(*(column.tolist() for column in columns), strict=True)
     for total, row in zip(totals, rows, strict=True):
-        wanted, withheld, requested, unused, requested_memory, unused_memory = row
-        total.demanded_cpu += wanted
+        demanded, withheld, requested, unused, requested_memory, unused_memory = row
+        total.demanded_cpu += demanded
         total.withheld_cpu += withheld
         total.requested_cpu += requested
         total.unused_cpu += unused

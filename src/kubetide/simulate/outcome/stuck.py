@@ -1,4 +1,4 @@
-"""What could not scale, at the end of a run: the set-up is at fault, and no time would mend it.
+"""What could not scale, at the end of a run: the configuration is at fault, and waiting would not help.
 
 Each is a notice of the summary and the report, and with ``--strict`` the run's exit status.
 """

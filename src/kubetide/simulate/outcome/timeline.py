@@ -12,7 +12,7 @@ Definitions (one sampling step is ``step_s`` seconds):
 - throttled share: CPU that containers had work for and that their limits withheld, over all that they had work for.
 - cost without scaling: every node group at the largest size that it had, from the beginning to the end.
 - lower bound of the cost: step by step, for each resource what pods on nodes asked for at the cheapest price per unit of
-  all groups (CPU, memory, GPUs, places for pods), and of these the dearest; no packing of the same pods can cost less.
+  all groups (CPU, memory, GPUs, places for pods), and of these the most expensive; no packing of the same pods can cost less.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
     """One change.
 
     Attributes:
-        do: What is done; ``restore`` changes nothing, as the state is what was kept of an earlier start.
+        do: What is done; ``restore`` changes nothing: the state is the persisted one of an earlier start.
         by: Who did it; empty for a fault that ended by itself.
         service: Of a load: the service, ``namespace/name``.
         requests: Of a load that is set: requests/s.

@@ -23,11 +23,9 @@ def with_catalog_types(base: Path, scenario: Scenario) -> Scenario:
     if not scenario.catalog:
         return scenario
     catalog = read_catalog(base / scenario.catalog)
-    wanted = {group.instance_type for group in scenario.node_groups}
+    used = {group.instance_type for group in scenario.node_groups}
     found = {
-        name: _spec(catalog, name)
-        for name in catalog.types
-        if name in wanted - scenario.instance_types.keys()
+        name: _spec(catalog, name) for name in catalog.types if name in used - scenario.instance_types.keys()
     }
     return replace(scenario, instance_types={**found, **scenario.instance_types})
 

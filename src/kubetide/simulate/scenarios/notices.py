@@ -204,10 +204,10 @@ def targets_missing(manifests: Manifests) -> Iterator[tuple[str, str]]:
         if kind.kind != HPAS.kind:
             continue
         ref: dict[str, Any] = (json.get("spec") or {}).get("scaleTargetRef") or {}
-        wanted = (ref.get("apiVersion"), ref.get("kind"), _namespace(json), ref.get("name"))
-        if wanted not in there:
+        referenced = (ref.get("apiVersion"), ref.get("kind"), _namespace(json), ref.get("name"))
+        if referenced not in there:
             known = ", ".join(sorted(f"{one[1]} {one[2]}/{one[3]}" for one in there)) or "none"
-            missing = f"{ref.get('apiVersion')} {ref.get('kind')} {wanted[2]}/{ref.get('name')}"
+            missing = f"{ref.get('apiVersion')} {ref.get('kind')} {referenced[2]}/{ref.get('name')}"
             problem = f"no {missing} in manifests, so it would scale nothing; there are: {known}"
             yield _name(json), f"spec.scaleTargetRef: {problem}"
 

@@ -1,4 +1,4 @@
-"""Collects what is wrong with the content of a scenario, so that one look mends all."""
+"""Problems in the content of a scenario, all reported together."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kubetide.units.quantity import Quantity, QuantityError
 
 
 class Checker:
-    """Collects what is wrong, so that one look mends all."""
+    """Collects problems, so that one run reports all of them."""
 
     def __init__(self, path: Path, document: Document) -> None:
         self._path = path

@@ -173,12 +173,12 @@ def _of_resource(state: State, vpa: Vpa, container: str, usage: Usage, resource:
         if fit is not None and share < 1.0:
             most = int(np.floor(amount * share)) if bound == TARGET else most
             if amount > most:
-                room = {
+                size = {
                     "cpu": milli_to_text(fit.size.cpu_milli),
                     "memory": bytes_to_text(fit.size.memory_bytes),
                 }
                 reasons.append(
-                    say("FittedToNodes", subject, **about, before=text(amount), after=text(most), **room)
+                    say("FittedToNodes", subject, **about, before=text(amount), after=text(most), **size)
                 )
                 amount = most
         printed = text(amount)

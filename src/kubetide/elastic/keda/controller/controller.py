@@ -138,13 +138,13 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
 
     async def _kind_of(self, source: Source) -> Kind[Any]:
         """Return the kind of a target. Raises NotFound."""
-        wanted = source.target.api_version.rpartition("/")[0], source.target.kind
-        if wanted not in self._kinds:
+        group_kind = source.target.api_version.rpartition("/")[0], source.target.kind
+        if group_kind not in self._kinds:
             found = {(kind.group, kind.kind): kind for kind in await self.parts.cluster.kinds()}
             self._kinds = found | self._kinds
-        if wanted not in self._kinds:
-            raise NotFound(f'no matches for kind "{wanted[1]}" in group "{wanted[0]}"')
-        return self._kinds[wanted]
+        if group_kind not in self._kinds:
+            raise NotFound(f'no matches for kind "{group_kind[1]}" in group "{group_kind[0]}"')
+        return self._kinds[group_kind]
 
     # ── act ──
 

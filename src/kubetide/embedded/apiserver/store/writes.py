@@ -26,11 +26,11 @@ from kubetide.embedded.apiserver.store.deletion import (
 )
 from kubetide.embedded.apiserver.store.errors import already_exists, conflict, forbidden, not_found
 from kubetide.embedded.apiserver.store.garbage import Garbage
+from kubetide.embedded.apiserver.store.node_capacity import check_node_capacity
 from kubetide.embedded.apiserver.store.request import NO_OPTIONS, Options
 from kubetide.embedded.apiserver.store.review import Review, unsettled
 from kubetide.embedded.apiserver.store.reviewed import mutated_new, mutated_update
 from kubetide.embedded.apiserver.store.revision import Revision
-from kubetide.embedded.apiserver.store.room import check_node_capacity
 from kubetide.embedded.apiserver.store.selection import Selection
 from kubetide.embedded.apiserver.store.store import Store
 from kubetide.objects.base import Json
