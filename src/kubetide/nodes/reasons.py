@@ -24,7 +24,7 @@ USELESS: Final = "in backoff: nodes of the group joined and left these pods pend
 
 
 def quota_exceeded(quota: str, resources: tuple[str, ...]) -> str:
-    """Return upstream's text for a limit that would be passed."""
+    """Return upstream's text for a limit that an increase would exceed."""
     return f'exceeded quota: "{quota}", resources: {", ".join(resources)}'
 
 
@@ -157,7 +157,7 @@ reason = VOCABULARY.reason
 
 
 def worded_as_advice(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
-    """Leave out that a node goes where the same step says that it would go."""
+    """Drop the reason that a node is removed if the same step only advises its removal."""
     given = tuple(reasons)
     advised = {one.subject for one in given if one.code == "RemovalAdvised"}
     return tuple(

@@ -1,4 +1,4 @@
-"""Moves under way: whether the new node is there, whose pods are awaited, and which nodes may be drained now."""
+"""Moves under way: whether the new node has joined, which pods must still move, and which nodes may be drained now."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ AGAIN: Duration = minutes(30)
 
 @dataclass(slots=True)
 class Progress:
-    """What is to be done about the moves: nodes that go now, and nodes that take no new pods from now on."""
+    """Actions for the moves: nodes to drain now, and nodes to close for new pods."""
 
     plan: Plan = field(default_factory=Plan)
     close: list[str] = field(default_factory=list)
@@ -37,7 +37,7 @@ class Progress:
 
 
 def advance(state: State, now: Instant, most_nodes: int | None) -> Progress:
-    """Move all moves on, and drop those that are over or given up. Changes what is remembered of them."""
+    """Advance all moves, and drop those that are done or given up. Changes their memory."""
     memory = state.memory.consolidation
     found = Progress()
     going: list[Move] = []
@@ -176,7 +176,7 @@ def _note(state: State, move: Move, what: str) -> None:
 
 
 def reason_of(move: Move) -> str:
-    """Say what a move is, for explanations."""
+    """Return a description of a move, for explanations."""
     others = f", together with {len(move.nodes) - 1} more" if len(move.nodes) > 1 else ""
     way = f"a node of group {move.buy} replaces it{others}" if move.buy else "its pods fit on other nodes"
     return f"{way}: saves {move.saving:.4g} an hour for {move.evictions} evictions"

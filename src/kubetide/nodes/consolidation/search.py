@@ -1,4 +1,4 @@
-"""Which nodes are to go: removals that need no new node, and sets of nodes that one cheaper new node replaces.
+"""Which nodes to remove: removals without a new node, and sets of nodes that one cheaper new node replaces.
 
 All of it is tried on a fork of the tick's snapshot, one after another, so that later moves know of earlier ones, and
 the filters have the last word. Work is counted and not timed, so that a replay finds the same.
@@ -56,14 +56,14 @@ class Target:
 
 @dataclass(slots=True)
 class Search:
-    """What one search has found; ``tried`` counts the simulations."""
+    """Results of one search; ``tried`` counts the simulations."""
 
     moves: list[Move] = field(default_factory=list)
     tried: int = 0
 
 
 def find_moves(state: State, tick: Tick, now: Instant, most_nodes: int) -> Search:
-    """Return the moves worth their disruption, of at most so many nodes. The snapshot is left as found."""
+    """Return the moves worth their disruption, over at most ``most_nodes``. Leaves the snapshot unchanged."""
     found = Search()
     if most_nodes <= 0:
         return found

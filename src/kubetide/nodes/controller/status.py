@@ -1,4 +1,4 @@
-"""Writes the status ConfigMap, and the one of what was learned of machines."""
+"""Writes the status ConfigMap, and the ConfigMap of learned machine facts."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class StatusMap:
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing waits to be written again."""
+        """Whether no write is pending."""
         return self._unsaved is None
 
     async def write(self, document: str, now: Instant) -> None:
-        """Put up the document, in a new object when there is none."""
+        """Write the document; create the object if it is missing."""
         body: Json = {
             "metadata": {"annotations": {LAST_UPDATED_ANNOTATION: status_time(now)}},
             "data": {"status": document},
@@ -45,7 +45,7 @@ class StatusMap:
             self.failures += 1
 
     async def keep_learned(self, document: str | None, *, now: bool) -> None:
-        """Keep what was learned of machines in an object of its own; what cannot be written is tried again next time.
+        """Write the learned machine facts to their own object; a failed write is tried again next time.
 
         ``now``: whether it may be written at once.
         """
@@ -67,6 +67,6 @@ class StatusMap:
         self._unsaved = None
 
     async def remove(self) -> None:
-        """Take the object away, if it can."""
+        """Delete the object; a failure is ignored."""
         with suppress(ApiError):
             await self._cluster.delete(CONFIG_MAPS, self._name, namespace=self._namespace)

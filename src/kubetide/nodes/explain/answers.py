@@ -1,4 +1,4 @@
-"""Explanations on demand: why a pod waits, why a node stays or goes, what a group is good for.
+"""Answers on demand: why a pod waits, why a node stays or goes, what a group can do.
 
 Everything is decided again on a copy of the state; the state that is asked about is only read.
 """
@@ -27,7 +27,7 @@ from kubetide.units.time import Instant, format_rfc3339
 
 
 class GroupVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What one group says to a pod.
+    """The verdict of one group on a pod.
 
     Attributes:
         takes: Whether a new node of the group would take it.
@@ -52,7 +52,7 @@ class GroupVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PodExplanation(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a pod is where it is.
+    """Why a pod runs or waits where it does.
 
     Attributes:
         remedy: The smallest verified change over all groups; of equal ones that with the cheaper node.
@@ -102,7 +102,7 @@ class NodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
-    """Explain one pod. Raises KeyError for a pod that is not there."""
+    """Explain one pod. Raises KeyError for an unknown pod."""
     pod = state.pods[key]
     namespace, name = key
     if pod.spec.node_name:

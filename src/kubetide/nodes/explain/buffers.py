@@ -18,7 +18,7 @@ from kubetide.units.time import Instant
 
 
 def explain_buffer(state: State, key: Key, now: Instant) -> list[str]:
-    """Return where the buffer stands, as lines. Raises KeyError for one that is not there."""
+    """Return the state of the buffer as lines. Raises KeyError for an unknown buffer."""
     buffer: CapacityBuffer = state.capacity.of(CAPACITY_BUFFERS)[key]
     settings = state.settings
     lines = []

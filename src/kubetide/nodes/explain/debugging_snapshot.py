@@ -1,4 +1,4 @@
-"""What the last tick was decided on, as ``/snapshotz`` shows it: nodes with their pods, pods that fit, templates.
+"""The input of the last tick as ``/snapshotz`` shows it: nodes with their pods, pods that fit, templates.
 
 Source: Cluster Autoscaler, debuggingsnapshot. Objects have the fields that the loop reads.
 """
@@ -39,7 +39,7 @@ def debugging_snapshot(state: State, now: Instant) -> bytes:
 
 
 def failed_snapshot(why: str, now: Instant) -> bytes:
-    """Return the answer where there is nothing to show yet."""
+    """Return the answer when there is nothing to show yet."""
     at = format_rfc3339_nano(now)
     return _encoder.encode(
         {

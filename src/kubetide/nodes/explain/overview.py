@@ -1,4 +1,4 @@
-"""Node groups, waiting pods, and nodes that go or are blocked, on the page of ``kubetide status``."""
+"""Node groups, pending pods, and leaving or blocked nodes, for the page of ``kubetide status``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a ProvisioningRequest stands, and what keeps it from being served."""
+"""The state of a ProvisioningRequest, and what blocks it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SWITCHED_OFF = "this run serves no ProvisioningRequests: --enable-provisioning-
 
 
 def explain_request(state: State, key: Key, now: Instant) -> list[str]:
-    """Return where the request stands, as lines. Raises KeyError for one that is not there."""
+    """Return the state of the request as lines. Raises KeyError for an unknown request."""
     request: ProvisioningRequest = state.capacity.of(PROVISIONING_REQUESTS)[key]
     lines = [_state_sentence(state, request)]
     lines += [

@@ -1,4 +1,4 @@
-"""What the loop keeps of claims for devices, device classes and slices: the fields that the filter reads."""
+"""Device claims, device classes and slices, reduced to the fields that the filter reads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEVICE_KIND_OF: Final[dict[str, Kind[Any]]] = {kind.plural: kind for kind in DEV
 
 
 class DeviceChanges(Changes, frozen=True, kw_only=True, omit_defaults=True):
-    """Claims for devices, device classes and slices that are new or have changed, see ``Changes``."""
+    """New or changed device claims, device classes and slices, see ``Changes``."""
 
     kinds: ClassVar[Mapping[str, Kind[Any]]] = {
         "slices": RESOURCE_SLICES,
@@ -34,28 +34,28 @@ class DeviceChanges(Changes, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class KnownDevices(KnownObjects[DeviceObjects]):
-    """The objects of resource.k8s.io that the loop knows of."""
+    """The objects of resource.k8s.io that the loop knows."""
 
     def __init__(self) -> None:
         super().__init__(DeviceObjects(), DEVICE_KIND_OF)
 
     def for_filters(self) -> Devices | None:
-        """Return what the filter reads, None where claims cannot be evaluated."""
+        """Return what the filter reads, None if claims cannot be evaluated."""
         return None if self.unread or not self._begun else self._objects.devices()
 
     def export(self) -> DeviceChanges | None:
-        """Return all objects, None when they were never read."""
+        """Return all objects, None if they were never read."""
         found = self.in_order()
         return None if found is None else DeviceChanges.from_kinds(found)
 
 
 def asks_for_claims(pod: Pod) -> bool:
-    """Return whether the pod names claims for devices."""
+    """Return whether the pod names device claims."""
     return bool(pod.spec.resource_claims)
 
 
 def asks_for_extended(pod: Pod) -> bool:
-    """Return whether the pod asks for a resource that a device class may stand for."""
+    """Return whether the pod requests a resource that a device class may provide."""
     containers = (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))
     return any(is_extended(name) for one in containers for name in one.resources.requests or ())
 

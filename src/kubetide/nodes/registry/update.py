@@ -1,4 +1,4 @@
-"""The update step: what must be put right before anything is planned.
+"""The update step: repairs that come before any planning.
 
 Requests that timed out, machines that could not be made, machines that never registered, targets
 that no nodes ever came for. Source: Cluster Autoscaler, RunOnce steps 8 to 13.
@@ -41,7 +41,7 @@ _SETTLING = minutes(1)
 
 
 def plan_update(state: State, view: ClusterView, now: Instant) -> Commands | None:
-    """Return what must be done first, or None when there is nothing and the tick can go on at once."""
+    """Return the repairs to make first, or None if the tick can go on at once."""
     events = list(view.events)
     reasons = list(view.reasons)
     actions: list[Action] = []
@@ -85,7 +85,7 @@ def plan_update(state: State, view: ClusterView, now: Instant) -> Commands | Non
 def absorb_update(
     state: State, actions: tuple[Action, ...], results: tuple[Outcome, ...]
 ) -> list[EventRecord]:
-    """Take in what the cloud said: targets and machines as they are now."""
+    """Apply the outcomes: present targets and machines."""
     events: list[EventRecord] = []
     for action, outcome in zip(actions, results, strict=True):
         if isinstance(action, RemoveTaint):
@@ -107,7 +107,7 @@ def absorb_update(
 
 
 def not_begun(state: State) -> str:
-    """Return why nothing may be done with --scale-up-from-zero=false; empty when there is a ready node."""
+    """Return why --scale-up-from-zero=false blocks the tick; empty if there is a ready node."""
     if not state.nodes:
         return "Cluster has no nodes."
     for node in state.nodes.values():

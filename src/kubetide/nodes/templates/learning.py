@@ -1,4 +1,4 @@
-"""What each new node teaches: what its machine has, how long it took, which taints it lost, how right its template was.
+"""What each new node teaches: its machine's amounts, its startup time, the taints it lost, the template's accuracy.
 
 Looking at the same node again changes nothing, so that a replay that begins anywhere learns the same.
 """
@@ -35,7 +35,7 @@ _PASSING = CONDITION_TAINTS | OWN_TAINTS
 
 
 def learn(state: State, now: Instant) -> tuple[Reason, ...]:
-    """Learn from nodes that are new, have changed or have become well; return what is to be said of it."""
+    """Learn from nodes that are new, changed or became ready; return the reasons to record."""
     return (*_look_at_nodes(state, now), *learn_templates(state, now))
 
 

@@ -1,4 +1,4 @@
-"""The contract of CapacityBuffers: strategies, conditions, reasons and messages, to the letter."""
+"""The contract of CapacityBuffers: strategies, conditions, reasons and messages, spelled exactly."""
 
 from __future__ import annotations
 

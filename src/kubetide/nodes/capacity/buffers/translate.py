@@ -45,14 +45,14 @@ from kubetide.units.time import Instant, format_rfc3339
 
 
 def is_managed(buffer: CapacityBuffer) -> bool:
-    """Return whether the buffer is of the strategy that is served; none means that one."""
+    """Return whether the buffer has the strategy that this program serves; no strategy means that one."""
     return buffer.spec.provisioning_strategy in {None, "", ACTIVE}
 
 
 def translate(
     state: State, buffer: CapacityBuffer, now: Instant
 ) -> tuple[CapacityBuffer, CopyTemplate | None]:
-    """Return the buffer with the status that its spec means, and what must be copied for it.
+    """Return the buffer with the status for its spec, and the template to copy for it.
 
     A template that is to be copied is held from here on as it will be.
     """
@@ -81,7 +81,7 @@ def translate(
 
 
 def replicas_of(buffer: CapacityBuffer, template: PodTemplateObject, current: int | None) -> int:
-    """Return the least of what the spec says: replicas, a share of the workload's, as many as fit into limits.
+    """Return the smallest of: replicas, a share of the workload's replicas, and what fits into the limits.
 
     Raises: NotResolved where it says nothing that can be counted.
     """

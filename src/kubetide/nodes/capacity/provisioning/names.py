@@ -1,4 +1,4 @@
-"""The contract of ProvisioningRequests: classes, conditions, reasons, messages and times, to the letter."""
+"""The contract of ProvisioningRequests: classes, conditions, reasons, messages and times, spelled exactly."""
 
 from __future__ import annotations
 

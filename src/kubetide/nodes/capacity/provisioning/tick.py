@@ -1,4 +1,4 @@
-"""What a tick finds out about ProvisioningRequests."""
+"""Results of a tick about ProvisioningRequests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubetide.objects.pod import Pod
 
 
 class RequestsTick(msgspec.Struct):
-    """What is done about ProvisioningRequests in one tick.
+    """The work on ProvisioningRequests in one tick.
 
     Attributes:
         changed: Requests whose conditions change, as they will be; by (namespace, name).

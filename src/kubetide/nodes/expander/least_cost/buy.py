@@ -51,7 +51,7 @@ Bought = tuple[tuple[Option, ...], CostSummary]
 
 
 def choose_fleet(state: State, tick: Tick, headroom: Headroom, *, most_nodes: int, now: Instant) -> Bought:
-    """Return what to buy of each group, in order of group id, and how good that is.
+    """Return the purchases per group, in order of group id, and how far they are from the optimum.
 
     Groups without a price must be among the skipped ones. The snapshot is left as found.
 

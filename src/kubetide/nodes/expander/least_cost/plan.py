@@ -1,4 +1,4 @@
-"""Least cost for pods with inter-pod rules: one plan over all offers, played on the snapshot before it counts."""
+"""Least cost for pods with inter-pod rules: one plan over all offers, checked on the snapshot before it is used."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kubetide.units.vectors import Int64Vector
 
 
 class Item(NamedTuple):
-    """Pods that are alike, and the groups that take them."""
+    """Equal pods, and the groups that take them."""
 
     pods: Sequence[Pod]
     pod_class: PodClass
@@ -30,7 +30,7 @@ class Item(NamedTuple):
 
 
 class PlannedNode(NamedTuple):
-    """A node to be bought, and what is to be on it.
+    """A node to buy, and the pods on it.
 
     Attributes:
         offer: The number of its offer.
@@ -44,7 +44,7 @@ class PlannedNode(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What is to be bought.
+    """The nodes to buy.
 
     Attributes:
         nodes: In order of their offers.
@@ -64,7 +64,7 @@ def plan_nodes(
     left: Mapping[str, int],
     most_nodes: int,
 ) -> Plan:
-    """Return nodes for as many of the pods as the limits let in.
+    """Return nodes for as many of the pods as the limits allow.
 
     Args:
         snapshot: The cluster; ``inter_pod.is_plain`` holds for each class.
@@ -201,7 +201,7 @@ def _share_out(
 def play(
     snapshot: Snapshot, nodes: Sequence[PlannedNode], names: Sequence[str], items: Sequence[Item]
 ) -> list[list[tuple[int, Pod]]]:
-    """Put the pods onto their nodes one by one, as far as the filters let, and leaves them there.
+    """Place the pods on their nodes one by one, as far as the filters allow; they stay placed.
 
     Args:
         snapshot: Has the nodes already.

@@ -1,4 +1,4 @@
-"""What would have to be different for a group to take a pod: the smallest change, verified.
+"""The smallest change with which a group would take a pod, verified by deciding again.
 
 For one group, the first thing that keeps the pod off is put right, and all is decided again; so on
 until the group takes the pod or nothing that can be put right is left. So every change that is
@@ -41,7 +41,7 @@ _MOST_CHANGES = 5
 
 
 class Remedy(msgspec.Struct, frozen=True):
-    """Changes that together make a group take a pod; ``verified`` when deciding again with them did so."""
+    """Changes that together make a group take a pod; ``verified`` if deciding again with them confirmed it."""
 
     group: str
     changes: tuple[Change, ...]
@@ -54,12 +54,12 @@ class Remedy(msgspec.Struct, frozen=True):
 
     @property
     def needs_delivery(self) -> bool:
-        """Whether it waits for a backoff: then it helps only if the cloud gives nodes again."""
+        """Whether the remedy waits for a backoff: it helps only if the cloud delivers nodes again."""
         return any(change.kind == "backoff" for change in self.changes)
 
     @property
     def effort(self) -> tuple[int, bool, Instant]:
-        """How much is asked for; the least is the smallest: few changes and no new group, rather waiting, not for long."""
+        """A sort key; the smallest effort is least: few changes, no new group, waiting over changing, a short wait."""
         waits = [change.until for change in self.changes if change.until is not None]
         groups = sum(change.kind == "group" for change in self.changes)
         return len(self.changes) + groups, len(waits) < len(self.changes), max(waits, default=Instant(0))
@@ -78,7 +78,7 @@ class _Supposed:
 
 
 class Supposing:
-    """A copy of a state in which one pod, the groups and the settings can be supposed to be different."""
+    """A copy of a state in which one pod, the groups and the settings can be changed hypothetically."""
 
     def __init__(self, state: State, key: Key, now: Instant) -> None:
         self._key = key
@@ -90,11 +90,11 @@ class Supposing:
         self._settings = self._state.settings
 
     def as_it_is(self) -> Tick:
-        """Decide with nothing changed. What it gives holds until the next call."""
+        """Decide with nothing changed. The result holds until the next call."""
         return self._decide(self._unchanged(), "", choose=True)
 
     def remedy(self, group_id: str) -> Remedy | None:
-        """Return what would make the group take the pod; None when it takes it already or nothing is known to help."""
+        """Return what would make the group take the pod; None if it takes the pod already or no remedy is known."""
         supposed = self._unchanged()
         changes: list[Change] = []
         for _ in range(_MOST_CHANGES):

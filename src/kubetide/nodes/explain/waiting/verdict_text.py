@@ -1,4 +1,4 @@
-"""What a group says to the pods of a tick, in a few words."""
+"""The verdict of a group on the pods of a tick, in a few words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kubetide.units.time import Instant
 
 
 def group_lines(state: State, tick: Tick, now: Instant) -> list[str]:
-    """Ask all groups about the tick's pods, those too that could be created, and return a line for each."""
+    """Return a line with the verdict of each group on the tick's pods, also of groups that could be created."""
     group_pods(state, tick)
     add_candidates(state, tick)
     evaluate_groups(state, tick, headroom_of(state, tick), now)

@@ -1,4 +1,4 @@
-"""What came of the calls of an ``actuate`` step."""
+"""Outcomes of the calls of an ``actuate`` step."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kubetide.units.time import Instant, after, before, hours
 
 
 def absorb_actuation(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -> Result:
-    """Take in evictions, taints taken off and machines deleted."""
+    """Apply the outcomes of evictions, removed taints and deleted machines."""
     memory = state.memory.scale_down
     emitted: list[EventRecord] = []
     because: list[Reason] = []

@@ -1,4 +1,4 @@
-"""Deletions in flight: one step of each, whenever one is due.
+"""Deletions in flight: advances each by one step when it is due.
 
     waiting -> [read pods] -> evicting -> terminating -> delaying -> ready -> [read pods] -> deleting
                    |             |             |                       |                        |
@@ -68,7 +68,7 @@ _MAX_LANDINGS = 3
 
 
 def actuate(state: State, now: Instant) -> Commands:
-    """Move each deletion on, and return the evictions, calls and readings that are due."""
+    """Advance each deletion, and return the evictions, calls and readings that are due."""
     memory = state.memory.scale_down
     machine = _Machine(state, now)
     for name in sorted(memory.deletions):

@@ -68,19 +68,19 @@ class Simulation:
         self.rotation = rotation
 
     def close(self, name: str) -> None:
-        """Take the node off the destinations: it is being deleted, but counts as a node."""
+        """Exclude the node from the destinations: it is being deleted, but still counts as a node."""
         if name in self._index:
             self._closed[name] = None
             self._open[self._index[name]] = False
 
     def open_rows(self) -> BoolVector:
-        """Return which rows of the snapshot are destinations."""
+        """Return (rows,): whether a row of the snapshot is a destination."""
         found: BoolVector = np.zeros(len(self._snapshot.node_names), np.bool_)
         found[self._order.rows] = self._open & ~self._cordoned
         return found
 
     def remove(self, name: str) -> None:
-        """Take the node away: for the removals that follow it is not there."""
+        """Remove the node from the snapshot: later removals do not see it."""
         self.close(name)
         if name in self._index:
             insort(self._gone, self._index[name])

@@ -1,4 +1,4 @@
-"""How much of a node its pods ask for.
+"""How much of a node its pods request.
 
 Source: Cluster Autoscaler, simulator/utilization: the larger of CPU and memory requests over
 allocatable, in doubles; on GPU nodes the GPU alone; on nodes with devices of their own the fullest pool.
@@ -28,7 +28,7 @@ _Requests = list[Mapping[str, int]]
 
 
 class Utilization(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Shares of what the node offers; ``value`` is that of ``resource``, the one that counts."""
+    """Requested shares of what the node offers; ``value`` is that of ``resource``, which decides."""
 
     cpu: float = 0.0
     memory: float = 0.0
@@ -54,7 +54,7 @@ def _has_gpu(node: Node, gpu_label: str, offered: Mapping[str, int]) -> bool:
 
 
 def requests_of(pod: Pod) -> Mapping[str, int]:
-    """Return what the pod asks for."""
+    """Return the pod's requests."""
     return classify_unbound(pod).requests
 
 
@@ -124,7 +124,7 @@ def _share(resource: str, offered: Mapping[str, int], used: _Requests, left_out:
 
 
 def go_float(number: float) -> str:
-    """Print a double as Go's ``%v``: the shortest text that reads back the same, ``1e-05`` below 1e-4."""
+    """Return a double as Go's ``%v`` prints it: the shortest text that reads back the same, ``1e-05`` below 1e-4."""
     if math.isinf(number):
         return "+Inf" if number > 0 else "-Inf"
     if number == int(number) and abs(number) < 1e21:

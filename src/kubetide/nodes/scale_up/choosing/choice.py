@@ -1,4 +1,4 @@
-"""The choice: which groups grow, cut to the limits, and shared between similar groups."""
+"""The choice: which groups grow, capped at the limits, and balanced between similar groups."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def choose_groups(
     choosing: bool = True,
     all_or_nothing: bool = False,
 ) -> list[EventRecord]:
-    """Find options, chooses and cuts to the limits: fills in the tick; return the events before the act.
+    """Find options, choose and cap at the limits; stores the choice in the tick and returns the events before the act.
 
     With ``all_or_nothing`` nothing is bought unless one purchase gives all pods a place.
     """
@@ -133,7 +133,7 @@ def choose_among(
     *,
     all_or_nothing: bool = False,
 ) -> list[EventRecord]:
-    """Choose among what the expander in a process of its own has left; return the events before the act."""
+    """Choose among the options that the external expander left; return the events before the act."""
     tick.asking = None
     events = _take_best(state, tick, left, headroom_of(state, tick), reasons, now)
     if all_or_nothing:

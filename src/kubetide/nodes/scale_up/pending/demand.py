@@ -1,4 +1,4 @@
-"""Where demand comes from: one function a source, all asked in the order of ``SOURCES``.
+"""Sources of demand: one function each, called in the order of ``SOURCES``.
 
 A source gives pods that want a place. Pods that do not exist yet are made from their workload's pod
 template; they are counted like pods, but get no events. A new source is one function and one line in
@@ -40,7 +40,7 @@ _WITH_SETS = ("Deployment", "ReplicaSet")
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A pod that wants a place; ``source`` names who asks, ``virtual`` that it does not exist yet."""
+    """A pod that needs a node; ``source`` names who asks, ``virtual`` means that it does not exist yet."""
 
     pod: Pod
     source: str
@@ -61,7 +61,7 @@ def pending_pods(state: State, now: Instant) -> list[Asked]:
 
 
 def drained_pods(state: State, now: Instant) -> list[Asked]:
-    """Return the pods of nodes that are being drained: their controllers will make them anew.
+    """Return the pods of nodes that are being drained: their controllers will recreate them.
 
     Source: Cluster Autoscaler, currently drained nodes: pods that a controller makes again, and that are not being
     deleted yet: of those the new ones are there, and count by themselves.
@@ -80,7 +80,7 @@ def drained_pods(state: State, now: Instant) -> list[Asked]:
 
 
 def proactive_pods(state: State, now: Instant) -> list[Asked]:
-    """Return the pods that controllers are still to make, with ``--enable-proactive-scaleup``."""
+    """Return the pods that controllers have yet to create, with ``--enable-proactive-scaleup``."""
     del now
     return [Asked(pod, INJECTED, virtual=True) for pod in injected_pods(state)]
 
@@ -207,7 +207,7 @@ def every_demand(state: State, now: Instant) -> list[Asked]:
 
 
 def workload_of(state: State, pod: Pod) -> Workload | None:
-    """Return the scalable object that a pod belongs to: its Deployment, or else its controller."""
+    """Return the scalable object of a pod: its Deployment, or else its controller."""
     owner = controller_of(pod.metadata)
     if owner is None or owner.kind == "DaemonSet":
         return None
@@ -251,7 +251,7 @@ def _first(item: tuple[Key, ReplicaSet]) -> Key:
 
 
 def without_node(pod: Pod) -> Pod:
-    """Return the pod as it was before it had a node."""
+    """Return the pod as if it had no node."""
     return replace(pod, spec=replace(pod.spec, node_name=""), status=PodStatus(phase="Pending"))
 
 

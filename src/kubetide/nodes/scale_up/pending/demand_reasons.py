@@ -12,7 +12,7 @@ from kubetide.plan.board import Workload
 
 
 def intent_reasons(demand: Demand) -> list[Reason]:
-    """Say what other loops want that does not exist yet, by workload."""
+    """Return, per workload, the replicas that other loops ask for and that do not exist yet, as reasons."""
     missing: dict[tuple[Workload, str], int] = {}
     for key, source in demand.virtual.items():
         workload = demand.workloads.get(key)

@@ -9,7 +9,7 @@ from kubetide.units.time import Instant, after
 
 
 def board_answers(state: State, tick: Tick) -> tuple[Capacity, ...]:
-    """Return one answer for each workload with pods that no node takes today, in order of workload.
+    """Return one answer per workload with pods that no present node accepts, in order of workload.
 
     Pods that fit on nodes that are there already are not missing. For pods that wait for nodes on
     their way the expected time is that of the request plus the longest joining seen of the group;

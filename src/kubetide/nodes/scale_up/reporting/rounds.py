@@ -1,4 +1,4 @@
-"""How an attempt at a scale-up went, put together once its increases are answered.
+"""The report of an attempt at a scale-up, built once its increases are answered.
 
 Source: Cluster Autoscaler, scale-up status.
 """
@@ -23,7 +23,7 @@ _BEFORE_ANY_GROUP = (
 
 
 def round_of(tick: Tick, refused: Sequence[str]) -> Round:
-    """Return what came of the tick's attempt; ``refused``: groups whose increase the cloud refused."""
+    """Return the report of the tick's attempt; ``refused``: groups whose increase the cloud refused."""
     considered = () if tick.result in (*_BEFORE_ANY_GROUP, "ScaleUpError") else tuple(tick.views)
     triggered: tuple[Pod, ...] = ()
     remain: list[Verdict] = []
@@ -62,7 +62,7 @@ def round_of(tick: Tick, refused: Sequence[str]) -> Round:
 def min_size_round(
     tick: Tick, actions: Sequence[IncreaseSize], groups: Mapping[str, NodeGroup], refused: Sequence[str]
 ) -> Round:
-    """Return what came of bringing groups up to their minimum."""
+    """Return the report of raising groups to their minimum."""
     if not actions:
         return Round("ScaleUpNotNeeded")
     if refused:

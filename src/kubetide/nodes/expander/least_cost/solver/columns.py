@@ -1,4 +1,4 @@
-"""Column generation: patterns are made while one is worth more than it costs, and the best mix of them is sought.
+"""Column generation: adds patterns while one is worth more than it costs, and finds the best mix of them.
 
 The restricted master chooses numbers of nodes by pattern; its duals say what a pod is worth; the
 knapsacks of the offers look for patterns that are worth more than their node. What they prove about
@@ -34,7 +34,7 @@ _CLOSE_ENOUGH = 5e-4
 
 
 class Columns:
-    """The patterns known so far, and the program that mixes them.
+    """The known patterns, and the program that mixes them.
 
     Attributes:
         bound: The best bound proved on the price, with left-out pods at their penalty.
@@ -53,14 +53,14 @@ class Columns:
         self.rounds = 0
 
     def add(self, patterns: Iterable[Pattern]) -> int:
-        """Add those patterns that are new and return their number."""
+        """Add the new ones among these patterns and return their number."""
         new = [one for one in dict.fromkeys(patterns) if one not in self._patterns and any(one.pods)]
         self._patterns.update(dict.fromkeys(new))
         _add_patterns(self._master, self._problem, new)
         return len(new)
 
     def generate(self, budget: Budget) -> None:
-        """Make rounds until no pattern is worth more than its price, or the budget is used up.
+        """Run rounds until no pattern is worth more than its price, or the budget is used up.
 
         A part of the work is left for ``round_off``, without which the patterns are of no use.
         """
@@ -139,7 +139,7 @@ class Columns:
             self.bound, self._centre = bound, worth
 
     def round_off(self, budget: Budget) -> list[tuple[Purchase, ...]]:
-        """Return choices of whole nodes: the whole part of the best mix, or a part of it, and for the rest the best of known patterns."""
+        """Return choices of whole nodes: the mix rounded down or a part of it, and known patterns for the rest."""
         patterns = list(self._patterns)
         mix = self._master.solve().values[len(self._problem.demand) :]
         whole = np.floor(mix + 1e-6).astype(np.int64)

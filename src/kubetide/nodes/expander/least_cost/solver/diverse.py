@@ -1,4 +1,4 @@
-"""New nodes for diverse pods, many of which have inter-pod rules: node after node, filled pod by pod.
+"""New nodes for diverse pods, many of which have inter-pod rules: node by node, filled pod by pod.
 
 A node is tried of the offers that promise most, and the best is kept: worth of its pods for its price,
 where worth is what the linear relaxation says of each resource. An offer's promise is what it came to
@@ -44,7 +44,7 @@ Measured over 400 groups and 100 to 2,000 diverse pods: with 1 to 3 prices are u
 
 
 class Planned(NamedTuple):
-    """A node to be bought: its offer, and the classes of its pods in the order in which they were put there."""
+    """A node to buy: its offer, and the classes of its pods in placement order."""
 
     offer: int
     pods: tuple[int, ...]
@@ -107,7 +107,7 @@ class Diverse:
         self._weights: FloatVector | None = None
 
     def choose(self) -> list[Planned]:
-        """Choose until nothing that waits can be placed within the limits."""
+        """Choose nodes until no pending pod can be placed within the limits."""
         found: list[Planned] = []
         while self.rest.any():
             best = self._best(self._share_of_price())
@@ -119,7 +119,7 @@ class Diverse:
 
     @property
     def limited(self) -> bool:
-        """Whether anything is left of which a node could be had but for the limits."""
+        """Whether pods are left that only the limits keep from a node."""
         within = self._within()
         left = self._capacity[self.rest > 0]
         return bool((left.any(axis=1) & ~left[:, within].any(axis=1)).any())

@@ -1,4 +1,4 @@
-"""Offers that no best choice needs: another does as much, for no more."""
+"""Dominated offers: another offer does the same for no higher price."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubetide.units.vectors import BoolVector, Int64Vector
 
 
 def useful_offers(problem: FleetProblem, nodes: int | None = None) -> BoolVector:
-    """Say for each offer whether it is worth looking at: (offers,) bool.
+    """Return (offers,): whether an offer is not dominated.
 
     An offer is of no use when another has no less of everything, takes every class that it takes, costs
     no more and uses no more of any limit, and there are as many nodes of that as there can be need for; or of
@@ -71,7 +71,7 @@ def _compared(problem: FleetProblem, needed: Int64Vector, total: int, most_neede
 
 
 def narrowed(problem: FleetProblem, nodes: int | None = None) -> tuple[FleetProblem, Int64Vector]:
-    """Return the problem with useful offers alone, and for each of these its number in the whole problem."""
+    """Return the problem with useful offers only, and the number of each in the full problem."""
     useful = useful_offers(problem, nodes)
     offers: Int64Vector = np.flatnonzero(useful)
     if useful.all():

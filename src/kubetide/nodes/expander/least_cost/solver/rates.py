@@ -1,4 +1,4 @@
-"""What amounts are worth, for any number of classes: the linear relaxation by resource and not by pod.
+"""Worth per amount for any number of classes: the linear relaxation by resource, not by pod.
 
 Pods that the same offers take are one heap of each resource, which is shared out over those offers by
 itself. That leaves out more than ``relax`` does, so the price is a bound too, a lower one; how large the program is

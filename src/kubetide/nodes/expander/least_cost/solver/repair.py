@@ -1,4 +1,4 @@
-"""Small repairs of a choice: pods that stand twice, nodes that are larger than needed, pods that were left out."""
+"""Small repairs of a choice: pods placed twice, nodes larger than needed, pods left out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubetide.units.vectors import Int64Vector
 
 
 def repair(problem: FleetProblem, purchases: tuple[Purchase, ...]) -> tuple[Purchase, ...]:
-    """Return a choice that places each pod once, and at least the same pods, for no higher price."""
+    """Return a choice that places each pod once, at least the same pods, and costs no more."""
     return _merged(_topped_up(problem, _cheaper(problem, _trimmed(problem, purchases))))
 
 

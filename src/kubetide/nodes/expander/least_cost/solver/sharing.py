@@ -15,7 +15,7 @@ def share_out(
     pods: int,
     rule: SpreadConstraint,
 ) -> list[int]:
-    """Return by domain how many pods it has in the end: the emptiest gets the next, as long as the skew allows.
+    """Return the final number of pods per domain: the emptiest gets the next one, as long as the skew allows.
 
     Args:
         counts: How many there are now, by domain.

@@ -31,7 +31,7 @@ def solve(
     budget: Budget = Budget(),  # noqa: B008  immutable
     meter: Meter | None = None,
 ) -> Fleet:
-    """Choose nodes for as many pods as the limits let in, at the least price that is found, with a bound on it.
+    """Choose nodes for as many pods as the limits allow, at the least price found, with a lower bound.
 
     Needs HiGHS. The same problem, budget and work done before give the same fleet.
 
