@@ -1,4 +1,4 @@
-"""A calendar of onsets: when the load of a workload has jumped, and whether it does so again after a fixed time.
+"""A calendar of onsets: when a workload's load has jumped, and whether it does so again after a fixed time.
 
 Levels seldom repeat well enough to be worth anything; onsets do (jobs on the hour, shifts, matches, batch imports).
 An onset at s is a load within half a minute of s of at least 1.25 times the mean of the ten minutes before, and not
@@ -48,7 +48,7 @@ _NOTHING = np.float32(0.0)
 
 
 class Episode(NamedTuple):
-    """A forecast onset whose time is over.
+    """A forecast onset that is over.
 
     Attributes:
         at: The step that it was forecast for.
@@ -63,7 +63,7 @@ class Episode(NamedTuple):
 
 
 class Calendar:
-    """Onsets of many workloads; one slot each. Slots are the caller's to give and to clear.
+    """Onsets of many workloads; one slot each. The caller assigns and clears slots.
 
     Attributes:
         index: The last step that was taken in, counted from 1970; None before the first.
@@ -103,7 +103,7 @@ class Calendar:
         return np.full((rows, self._size), fill, np.float32)
 
     def grow(self, size: int) -> None:
-        """Grow to so many slots."""
+        """Grow to ``size`` slots."""
         more = size - self._size
         if more <= 0:
             return
@@ -123,7 +123,7 @@ class Calendar:
     # ── a step ──
 
     def advance(self, index: int, mean: Float32Vector, peak: Float32Vector, learns: BoolVector) -> None:
-        """Take in the next step of all slots.
+        """Apply the next step of all slots.
 
         Args:
             index: Of the step; those that were left out since the last one count as not known.
@@ -187,7 +187,7 @@ class Calendar:
         self.forecast[at % self.recent], self.period_of[at % self.recent] = best, by
 
     def believed(self, number: int) -> BoolVector:
-        """Return (slots,) whether what a period forecasts is believed."""
+        """Return (slots,): whether a period's forecasts are used."""
         found: BoolVector = (self.hits[number] + 1.0) / (self.trials[number] + 2.0) > BELIEVED
         return found
 
@@ -212,13 +212,13 @@ class Calendar:
         return np.arange(first, last + 1) % self.recent
 
     def highest(self, first: int, last: int) -> Float32Vector:
-        """Return (slots,) the highest load of some recent steps; NaN where none of them is known."""
+        """Return (slots,): the highest load of some recent steps; NaN if none of them is known."""
         found: Float32Vector = self.peaks[self._rows(first, last)]
         most: Float32Vector = np.asarray(np.fmax.reduce(found, axis=0), np.float32)
         return most
 
     def level(self, until: int) -> Float32Vector:
-        """Return (slots,) the mean of the ten minutes up to a step; NaN where less than half of it is known."""
+        """Return (slots,): the mean of the ten minutes up to a step; NaN if less than half of it is known."""
         rows = self.means[self._rows(until - self.lengths.base + 1, until)]
         known = np.count_nonzero(~np.isnan(rows), axis=0)
         total = np.nansum(rows, axis=0)
@@ -230,12 +230,12 @@ class Calendar:
     # ── reading ──
 
     def pods_ahead(self) -> tuple[Float32Vector, Int64Vector]:
-        """Return (slots,) the load that pods are to be ready for now, and the step that it is forecast for."""
+        """Return (slots,): the load that pods must be ready for now, and its forecast step."""
         n = self.lengths
         return self._most(-n.pods_after, n.pods_before)
 
     def nodes_ahead(self) -> tuple[Float32Vector, Int64Vector]:
-        """Return (slots,) the same for nodes, which take longer to come and are held longer."""
+        """Return (slots,): the same for nodes, which take longer to start and are held longer."""
         n = self.lengths
         return self._most(-n.nodes_after, n.nodes_before - 1)
 
@@ -250,16 +250,16 @@ class Calendar:
         return np.where(quiet & (place + begin > self.index), _NOTHING, most), begin + place
 
     def day_peak(self) -> Float32Vector:
-        """Return (slots,) the highest load of the last day."""
+        """Return (slots,): the highest load of the last day."""
         found: Float32Vector = self.hour_peaks.max(axis=0)
         return found
 
     def period_at(self, at: int, slot: int) -> Duration:
-        """Return the period by which something is forecast for a step."""
+        """Return the period that forecasts an onset at a step."""
         return self.periods[int(self.period_of[at % self.recent, slot])]
 
     def ended(self) -> list[tuple[int, Episode]]:
-        """Return the forecast onsets whose time is over since the last step, by slot: what was forecast and what came."""
+        """Return the forecast onsets that ended since the last step, by slot: the forecast and the actual load."""
         if self.index is None:
             return []
         n, at = self.lengths, self.index - self.lengths.size - self.lengths.near
@@ -278,7 +278,7 @@ class Calendar:
         ]
 
     def coming(self, slot: int, steps: int) -> list[Episode]:
-        """Return the onsets that are forecast of a slot for the next steps; what came of them is 0 so far."""
+        """Return the forecast onsets of a slot for the next steps; their actual load is 0 so far."""
         if self.index is None:
             return []
         level = float(self.level(self.index)[slot])
@@ -300,7 +300,7 @@ class Calendar:
         return found
 
     def forecast_next(self, steps: int) -> Float32Matrix:
-        """Return (steps, slots) the onsets that the believed periods forecast for the next steps, 0 for none."""
+        """Return (steps, slots): the onsets that the used periods forecast for the next steps, 0 for none."""
         found = np.zeros((steps, self._size), np.float32)
         if self.index is None:
             return found
@@ -315,7 +315,7 @@ class Calendar:
         return found
 
     def instant_of(self, at: int) -> Instant:
-        """Return when a step begins."""
+        """Return the start time of a step."""
         return Instant(at * self.step)
 
 

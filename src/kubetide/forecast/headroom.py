@@ -1,4 +1,4 @@
-"""Headroom learned from one's own errors: how far above its own line a load has been by the time that new pods serve.
+"""Headroom learned from forecast errors: how far the load exceeded its trend line by the time that new pods serve.
 
 The HPA's target is a fixed headroom: 70 % leaves the same room to a load that never moves as to one that doubles in a
 minute. Here a line through the last five minutes forecasts each step; how far the peak five steps later was above it goes
@@ -73,7 +73,7 @@ _ALONG: Final[Float32Vector] = (
 
 
 class HeadroomScore(NamedTuple):
-    """The back-test of one workload: pods that would have been asked for, steps short of pods, and how many were scored."""
+    """The back-test of one workload: pods asked for, steps short of pods, and the number of scored steps."""
 
     pods: float
     plain_pods: float
@@ -84,14 +84,14 @@ class HeadroomScore(NamedTuple):
 
 
 class HeadroomMemory(msgspec.Struct, frozen=True):
-    """One slot: its columns as they lie in memory, which hold for the same ``index``."""
+    """One slot: its columns as bytes, valid for the same ``index``."""
 
     index: int
     columns: tuple[bytes, ...]
 
 
 class Headroom:
-    """What is learned of all slots.
+    """The learned headroom of all slots.
 
     Attributes:
         index: The last step that was taken in.
@@ -124,7 +124,7 @@ class Headroom:
         )  # fmt: skip
 
     def grow(self, size: int) -> None:
-        """Grow to so many slots."""
+        """Grow to ``size`` slots."""
         more = size - len(self.used)
         if more <= 0:
             return
@@ -143,7 +143,7 @@ class Headroom:
     # ── a step ──
 
     def advance(self, index: int, mean: Float32Vector, peak: Float32Vector, share: Float32Vector) -> None:
-        """Take in the next step of all slots.
+        """Apply the next step of all slots.
 
         Args:
             index: Of the step; where some were left out, all begin anew with their lines.
@@ -209,11 +209,11 @@ class Headroom:
         return HeadroomScore(pods, plain, short, plain_short, int(self.steps[1, slot]), bool(self.used[slot]))
 
     def dump(self, slot: int) -> HeadroomMemory:
-        """Return what is remembered of a slot."""
+        """Return the memory of a slot."""
         return HeadroomMemory(self.index, tuple(one[:, slot].tobytes() for one in self._columns()))
 
     def restore(self, slot: int, memory: HeadroomMemory) -> None:
-        """Take over what was dumped; what does not fit is left out."""
+        """Restore the memory of a slot; one that does not fit is ignored."""
         columns = self._columns()
         sizes = [len(one) * one.dtype.itemsize for one in columns]
         if [len(data) for data in memory.columns] != sizes or self.index not in {-1, memory.index}:
@@ -226,7 +226,7 @@ class Headroom:
 def within(
     room: Float32Vector | float, load: Float32Vector | float, share: Float32Vector | float
 ) -> Float32Vector:
-    """Return the pods for a room, within the bounds around a target: its share of full use."""
+    """Return the pods for a load with headroom, within the bounds around a target: its share of full use."""
     fewest = load / np.minimum(share * HIGHEST, FULLEST)
     found: Float32Vector = np.clip(room, fewest, np.maximum(load / (share * LOWEST), fewest))
     return found

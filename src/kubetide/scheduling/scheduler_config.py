@@ -1,4 +1,4 @@
-"""The scheduler's configuration file: read and checked as upstream does, for what it would change in a simulation.
+"""The scheduler's configuration file, parsed and checked as upstream does, for its effect on a simulation.
 
 Simulations ask the filters alone, so scores, weights, backoffs and extenders change nothing. The filters here are those
 of the default profile; a file that would add, drop or configure one is refused, and what it would change is named.
@@ -111,7 +111,7 @@ class _Configuration(msgspec.Struct, frozen=True, rename="camel", forbid_unknown
 
 
 def scheduler_config_problems(path: str) -> Iterator[str]:
-    """Yield a sentence for all in the file that cannot be honoured; nothing for an empty path."""
+    """Yield a sentence for every setting in the file that cannot be honoured; nothing for an empty path."""
     if not path:
         return
     try:

@@ -1,4 +1,4 @@
-"""The ordinary case for all HPAs at once: proposals and stabilization in columns.
+"""Proposals and stabilization of all ordinary HPAs at once, in columns.
 
 An HPA is ordinary when its scale is readable and within bounds, its pods are its own, all its
 metrics ask for resources, and each of them has a proposal. Every other HPA is decided about
@@ -26,7 +26,7 @@ _LARGEST_PERCENT = 1 << 30
 
 
 def ordinary(state: State, now: Instant, last: Ordinary | None = None) -> Ordinary:
-    """Return proposals and stabilized numbers of all ordinary HPAs.
+    """Return proposals and stabilized replicas of all ordinary HPAs.
 
     Args:
         last: The last pass over the same HPAs: what it walked over and has not changed is not walked over again.

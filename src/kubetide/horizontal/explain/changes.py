@@ -15,7 +15,7 @@ _Signature = tuple[object, ...]
 
 
 class ChangedReasons:
-    """Remembers what was said of each HPA last."""
+    """Remembers the last reasons of each HPA."""
 
     def __init__(self) -> None:
         self._settled: tuple[Settlement, ...] = ()
@@ -25,7 +25,7 @@ class ChangedReasons:
     def of(
         self, result: Result, specs: Mapping[Key, Autoscaler], holds: Sequence[str], *, full: bool
     ) -> Steps[tuple[tuple[Reason, ...], int]]:
-        """Return the reasons that are new, and the number of HPAs of which there is nothing new.
+        """Return the new reasons, and the number of HPAs without new ones.
 
         Args:
             holds: Why nothing may be scaled down.

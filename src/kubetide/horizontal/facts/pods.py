@@ -77,7 +77,7 @@ class Shapes:
     def column(
         self, key: SampleKey, *, pod_level: bool, request: Callable[[PodView, SampleKey, bool], int | str]
     ) -> Int64Vector:
-        """Return (shapes,) requests in thousandths; ``NO_REQUEST`` where ``request`` answers with a problem."""
+        """Return (shapes,) requests in thousandths; ``NO_REQUEST`` where ``request`` returns a problem."""
         column = self._columns.get((key, pod_level))
         if column is None or len(column) != len(self._pods):
             values = (request(pod, key, pod_level) for pod in self._pods)
@@ -87,7 +87,7 @@ class Shapes:
 
 
 class Rows(Mapping[Key, int]):
-    """The row of each pod, by namespace and name, so that no pod takes a pair of them."""
+    """The row of each pod by namespace and name, without a tuple per pod."""
 
     def __init__(self) -> None:
         self._spaces: dict[str, dict[str, int]] = {}
@@ -133,7 +133,7 @@ class Rows(Mapping[Key, int]):
 
 
 class PodTable:
-    """Pods by row. ``members`` says which pods each HPA's selector takes in."""
+    """Pods by row. ``members`` holds the pods that each HPA's selector matches."""
 
     def __init__(self) -> None:
         self.members = Membership()
@@ -159,7 +159,7 @@ class PodTable:
         return len(self.pod_state)
 
     def put(self, pod: PodView) -> None:
-        """Take in a new or changed pod."""
+        """Add or update a pod."""
         self.changes += 1
         key = pod.namespace, pod.name
         row = self.rows.get(key)
@@ -185,7 +185,7 @@ class PodTable:
         self.serving[row] = pod.phase == "Running" and pod.ready == "True"
 
     def remove(self, key: Key) -> None:
-        """Forget a pod, if it is known."""
+        """Remove a pod, if it is known."""
         row = self.rows.remove(key)
         if row is None:
             return
@@ -201,11 +201,11 @@ class PodTable:
         return pod
 
     def members_of(self, hpa: Key) -> Int64Vector:
-        """Return the rows of the pods that the HPA's selector takes in, ordered by pod name."""
+        """Return the rows of the pods that the HPA's selector matches, ordered by pod name."""
         return self.members.rows_of(hpa, lambda row: self.view(row).name)
 
     def rows_in(self, hpa: Key, namespaces: Sequence[str], names: Sequence[str]) -> Int64Vector:
-        """Return (pods,) rows of those pods that the HPA's selector takes in, -1 for the others."""
+        """Return (pods,) rows of the pods that the HPA's selector matches, -1 for the others."""
         members = {self.view(row).name: row for row in self.members_of(hpa).tolist()}
         rows = np.full(len(names), -1, np.int64)
         for place, name in enumerate(names):

@@ -1,4 +1,4 @@
-"""Samples of the resource metrics API, laid over the rows of the pods.
+"""Samples of the resource metrics API, aligned with the rows of the pods.
 
 An answer covers the whole cluster, or one HPA's namespace and selector (as upstream asks). Samples
 of pods that are not in the cache are *strays*: upstream counts them where they come in the answer
@@ -39,7 +39,7 @@ class SampleColumn(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One answer of the resource metrics API, reduced to what deciding reads.
+    """One answer of the resource metrics API, reduced to what decisions read.
 
     Attributes:
         hpa: Whose question it answers; None for the whole cluster or a whole namespace.
@@ -67,7 +67,7 @@ class Sample(NamedTuple):
 
 
 def checked(samples: PodSamples) -> PodSamples:
-    """Return the samples back if their columns fit together. Raises: MetricsError."""
+    """Return the samples if their columns are consistent. Raises: MetricsError."""
     pods, containers = len(samples.names), len(samples.containers)
     lengths = (
         len(samples.namespaces),
@@ -140,7 +140,7 @@ def _segment_sums(values: Int64Vector | BoolVector, first: Int64Vector) -> Int64
 
 
 class SampleTable:
-    """The samples of this tick by pod row, and the strays and errors by HPA.
+    """The samples of this tick by pod row; samples without a pod row and errors by HPA.
 
     ``only``: of answers for the whole cluster just the samples of this HPA's pods are taken, where no other is read.
     """
@@ -167,7 +167,7 @@ class SampleTable:
         self._rows_version: tuple[int, int] | None = None
 
     def take(self, answers: Sequence[Answer], table: PodTable) -> None:
-        """Put this tick's answers in place of the last tick's."""
+        """Replace the last tick's answers with this tick's."""
         size = table.capacity
         if len(self.seen) == size and self._are_as_before(answers, table):
             self._lay_times(answers[0], self._rows, self._known)
@@ -233,7 +233,7 @@ class SampleTable:
         return self._pods
 
     def remember_pods(self, pods: tuple[Sequence[str], Sequence[str]]) -> None:
-        """Note the order of the samples, for answers that do not repeat it."""
+        """Store the order of the samples, for answers that do not repeat it."""
         self._pods = pods
         self._rows_version = None
 

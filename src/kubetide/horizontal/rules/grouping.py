@@ -1,4 +1,4 @@
-"""Pods by class: which of an HPA's pods count, and as what.
+"""Pod classes: which of an HPA's pods count, and how.
 
 In this order: being deleted or failed is *ignored*; pending is *unready*; without a sample is
 *missing*; for CPU only, a pod without Ready condition or start time, one that is still starting,

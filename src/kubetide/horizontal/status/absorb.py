@@ -1,4 +1,4 @@
-"""After the writes: what their outcome makes of the verdicts, and what is remembered."""
+"""After the writes: applies their outcomes to the verdicts and the memory."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from kubetide.units.vectors import Int64Vector
 
 
 def absorb(state: State, commands: Commands, outcomes: Sequence[ScaleOutcome]) -> Result:
-    """Do ``absorbing`` at one go."""
+    """Run ``absorbing`` to its end and return its result."""
     return finish(absorbing(state, commands, outcomes))
 
 
 def absorbing(state: State, commands: Commands, outcomes: Sequence[ScaleOutcome]) -> Steps[Result]:
-    """Take in what came of the writes: remember, and return statuses, events and labels."""
+    """Apply the outcomes of the writes: update the memory; return statuses, events and labels."""
     found = {(outcome.namespace, outcome.name): outcome for outcome in outcomes}
     stamp = format_rfc3339(commands.at)
     _remember_proposals(state, commands)

@@ -1,4 +1,4 @@
-"""The search for devices: the first way in which all requests of all claims can be met on one node.
+"""The search for devices: the first allocation that meets all requests of all claims on one node.
 
 Claims, requests, alternatives and devices are tried in the order given; what was taken is given back
 when the rest cannot be had. The search is a stack of generators, one for each alternative and each
@@ -66,7 +66,7 @@ def allocate(
     classes: Mapping[str, DeviceClass],
     in_use: InUse,
 ) -> list[tuple[Given, ...]] | None:
-    """Find the devices of each claim on a node; None when there are not enough.
+    """Return the devices of each claim on a node; None if there are not enough.
 
     Raises:
         ClaimError: The claim cannot be allocated on any node.

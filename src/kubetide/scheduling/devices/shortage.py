@@ -19,7 +19,7 @@ def shortage_text(
     classes: Mapping[str, DeviceClass],
     in_use: InUse,
 ) -> str:
-    """Say of each request that is short by itself how many devices it wants, and how many there are and are free.
+    """Return, per request that is short by itself, how many devices it needs, exist and are free.
 
     Args:
         node: The node that was searched in vain.

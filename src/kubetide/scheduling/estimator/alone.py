@@ -21,7 +21,7 @@ from kubetide.units.vectors import Int64Vector
 
 
 class AlonePacking:
-    """One estimate: the nodes added, the position of the scan, and whether more may be added."""
+    """One estimate: the added nodes, the scan position, and whether more may be added."""
 
     def __init__(
         self,

@@ -44,13 +44,13 @@ NO_NODE = -1
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """How many nodes may be added: 0 sets no bound, a negative threshold forbids any node."""
+    """How many nodes may be added: 0 means no limit, a negative threshold forbids any node."""
 
     thresholds: tuple[int, ...] = ()
 
     @property
     def max_nodes(self) -> int | None:
-        """The bound, or None when there is none."""
+        """The limit, or None if there is none."""
         if any(threshold < 0 for threshold in self.thresholds):
             return 0
         return min((threshold for threshold in self.thresholds if threshold > 0), default=None)
@@ -70,7 +70,7 @@ def cluster_threshold(max_nodes_total: int, current_nodes: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """What a scale-up with one template would give.
+    """The result of a scale-up with one template.
 
     Attributes:
         nodes: New nodes that take at least one pod, and ``borrowed`` ones.
@@ -113,7 +113,7 @@ class Estimator:
     """Estimates for the same groups, with one template after another."""
 
     def __init__(self, snapshot: Snapshot, groups: Sequence[PodGroup]) -> None:
-        """Take the cluster, which is only read, and what is to be placed, as ``equivalence_groups`` gives it."""
+        """Args: the cluster, which is only read, and the groups of ``equivalence_groups``."""
         self._snapshot = snapshot
         self._groups = groups
         self._orders = Orders(groups)
@@ -129,7 +129,7 @@ class Estimator:
         start: int = 1,
         fast_path: bool = False,
     ) -> EstimateInParts:
-        """Say in parts how many nodes of a template some of the groups need.
+        """Estimate in parts how many nodes of a template some of the groups need.
 
         While it goes on the snapshot may be forked, and must not be changed by others.
 
@@ -239,7 +239,7 @@ def estimate(
     start: int = 1,
     fast_path: bool = False,
 ) -> Estimate:
-    """Say how many nodes of a template the groups need; for several templates see ``Estimator``."""
+    """Return how many nodes of a template the groups need; for several templates see ``Estimator``."""
     estimator = Estimator(snapshot, groups)
     every = range(len(groups))
     return whole(estimator.estimate(template, daemon_pods, every, limits, start=start, fast_path=fast_path))

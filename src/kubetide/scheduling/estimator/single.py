@@ -25,7 +25,7 @@ _FIRST_SIZE = 16
 
 
 class Kind(NamedTuple):
-    """What pods of one kind ask of the new nodes of an estimate, and what they take.
+    """The requirements of one pod kind on the new nodes of an estimate, and the amounts that it takes.
 
     Attributes:
         gates: Columns, and how much must be left in them.
@@ -89,7 +89,7 @@ class SinglePacking:
         self._full: dict[int, int] = {}
 
     def pack(self, kind: Kind, pods: int) -> dict[int, int]:
-        """Pack the pods of one kind and return how many are on which of the new nodes."""
+        """Pack the pods of one kind and return their numbers by new node."""
         placed: dict[int, int] = {}
         left = pods
         # The scan passes over cordoned nodes even where pods tolerate them; naming the node does not.

@@ -1,4 +1,4 @@
-"""NodeVolumeLimits: a node attaches only so many volumes of a CSI driver."""
+"""NodeVolumeLimits: a node attaches a limited number of volumes of a CSI driver."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class PodsWithClaims(msgspec.Struct, frozen=True):
     """The pods that use any claim."""
 
     def counts(self, pod: PodClass, facts: ClusterFacts, *, terminating: bool) -> bool:  # noqa: ARG002
-        """Return whether a pod of the class is one of them."""
+        """Return whether a pod of the class is counted."""
         return bool(pod.claims)
 
     def choices(self) -> tuple[Choice, ...]:
-        """Nothing that pods are found by."""
+        """Empty: the index cannot find these pods."""
         return ()
 
 
 class VolumeLimitsJudge:
-    """Looks into nodes that have a limit for one of the pod's drivers; the others pass."""
+    """Checks nodes that have a limit for one of the pod's drivers; the others pass."""
 
     only_tightens = True
     terms = None
@@ -70,7 +70,7 @@ class VolumeLimitsJudge:
         return self.exceeded(row) is None
 
     def exceeded(self, row: int) -> str | None:
-        """Return the driver of which the node would have too many volumes, or None."""
+        """Return the driver whose limit the node would exceed, or None."""
         limits = self._limits.get(row)
         if limits is None:
             return None
@@ -94,7 +94,7 @@ class NodeVolumeLimits:
     name = "NodeVolumeLimits"
 
     def problem(self, pod: PodClass, rows: Rows) -> str:
-        """Return why the pod's claims cannot be counted, which refuses every node; empty when they can."""
+        """Return why the pod's claims cannot be counted, which rejects every node; empty if they can."""
         volumes = rows.facts.volumes
         for use in pod.claims if volumes is not None else ():
             where = f"looking up PVC {use.namespace}/{use.name}: "

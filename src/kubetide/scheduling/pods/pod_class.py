@@ -41,7 +41,7 @@ class Port(NamedTuple):
 
 
 class Unasked(NamedTuple):
-    """What scoring adds to the requests of pods on a node for containers that do not name a resource."""
+    """Scoring's default requests of pods on a node for containers that do not name a resource."""
 
     resource: str
 
@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 
 class Need(NamedTuple):
-    """At least ``minimum`` of a column must be left on the node."""
+    """At least ``minimum`` of a column must be free on the node."""
 
     key: ColumnKey
     minimum: int
@@ -64,7 +64,7 @@ Charges = tuple[tuple[ColumnKey, int], ...]
 
 
 class Use(msgspec.Struct, frozen=True):
-    """What columns hold of a pod on a node, whichever it is."""
+    """What columns hold of a pod, on any node."""
 
     pod_class: PodClass
     charges: Charges
@@ -72,7 +72,7 @@ class Use(msgspec.Struct, frozen=True):
 
 
 class PodClass:
-    """What the filters read of a pod; equal for pods that are the same to them.
+    """What the filters read of a pod; equal for pods that the filters treat alike.
 
     Attributes:
         key: Exact content; two classes are equal when their keys are.
@@ -256,7 +256,7 @@ def _spread(pod: Pod) -> tuple[tuple[SpreadConstraint, ...], str]:
 
 
 def charges_of(requests: Mapping[str, int], ports: tuple[Port, ...]) -> Charges:
-    """Return what is taken from a node: amounts, a place among its pods, host ports."""
+    """Return what a pod takes from a node: amounts, a pod slot, host ports."""
     taken: list[tuple[ColumnKey, int]] = [(name, amount) for name, amount in requests.items() if amount]
     return (*taken, (PODS, 1), *((port, 1) for port in ports))
 
