@@ -1,4 +1,4 @@
-"""A loop's entry: the one place that says all that the rest of the program knows of it."""
+"""A loop's entry: everything that the rest of the program knows about the loop."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Explainer(NamedTuple):
 
 
 class Explaining(NamedTuple):
-    """What of a loop answers from records: all that ``explain`` needs, and no controller.
+    """The part of a loop that answers from records: all that ``explain`` needs, without a controller.
 
     Attributes:
         name: Of the loop.
@@ -120,5 +120,5 @@ class LoopEntry(Generic[S]):
 
     @property
     def explaining(self) -> Explaining:
-        """What of the loop answers from records."""
+        """The part that answers from records."""
         return Explaining(self.name, self.core, self.vocabulary, self.explainers)

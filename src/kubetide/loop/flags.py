@@ -22,7 +22,7 @@ _SHARES = ("-threshold", "-ratio", "-loss")
 
 
 class FlagError(KubetideError):
-    """A flag that does not exist or whose value cannot be read; the text names it and the fix."""
+    """An unknown flag, or a value that cannot be read; the text names it and the fix."""
 
 
 def flags_of(model: type[msgspec.Struct], *, without: frozenset[str] = frozenset()) -> dict[str, str]:
@@ -49,12 +49,12 @@ class FlagTable(Generic[S]):
     numbers: frozenset[str] = frozenset()
 
     def is_switch(self, name: str) -> bool:
-        """Return whether the flag is true or false, so that its name alone means true."""
+        """Return whether the flag is boolean, so that its name alone means true."""
         field_type = self.fields.get(name)
         return field_type is not None and typing.get_type_hints(self.model)[field_type] is bool
 
     def is_list(self, name: str) -> bool:
-        """Return whether the flag takes several values, so that giving it again appends.
+        """Return whether the flag takes several values, so that repeating it appends.
 
         Source: pflag's StringSlice and MapStringBool, which upstream's flags are made of.
         """
@@ -66,7 +66,7 @@ class FlagTable(Generic[S]):
         )
 
     def parse(self, flags: Mapping[str, Value]) -> S:
-        """Return the settings that the flags state; flags of others are passed over. Raises FlagError."""
+        """Return the settings of the flags; other loops' flags are ignored. Raises FlagError."""
         values = {
             self.fields[name]: self._read(name, value) for name, value in flags.items() if name in self.fields
         }

@@ -54,7 +54,7 @@ _REFUSED = re.compile(r'cannot (?P<verb>\S+) resource "(?P<resource>[^"]*)" in A
 
 
 def with_hint(message: str, controllers: Iterable[str]) -> str:
-    """Return an error's text, and where it is a refusal that a role of ``deploy/`` would fix, that role's name.
+    """Return an error's text; for a refusal that a role of ``deploy/`` would fix, with that role's name.
 
     Args:
         controllers: The loops that run: the roles of others are not offered.

@@ -1,4 +1,4 @@
-"""Runs a scenario: as fast as it goes in virtual time, or live at a speed."""
+"""Runs a scenario: as fast as possible in virtual time, or live at a speed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NEW_OBJECTS: Final = 1_000_000
 
 
 class RunResult(msgspec.Struct, frozen=True):
-    """What came of a run.
+    """The result of a run.
 
     Attributes:
         violations: Invariants that were broken, a sentence each.

@@ -55,11 +55,11 @@ _SLIP = 0.9
 
 
 class ConfigError(KubetideError):
-    """A setting that does not exist or cannot be read; the text names where it stands, it, and the fix."""
+    """An unknown or unreadable setting; the text names its place, its name, and the fix."""
 
 
 class RunConfig(msgspec.Struct, frozen=True):
-    """A whole configuration; ``sources`` says where each value that is not a default stands."""
+    """A complete configuration; ``sources`` holds the place of each value that is not a default."""
 
     run: RunSettings
     loops: LoopSettings
@@ -68,7 +68,7 @@ class RunConfig(msgspec.Struct, frozen=True):
 
 
 def read_file(path: Path) -> dict[str, Value]:
-    """Read a configuration file: a YAML mapping of names to values. Raises ConfigError."""
+    """Return the settings of a configuration file: a YAML mapping of names to values. Raises ConfigError."""
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -93,7 +93,7 @@ def read_file(path: Path) -> dict[str, Value]:
 
 
 def environment_values(environment: Mapping[str, str]) -> dict[str, Value]:
-    """Return the settings that stand in ``KUBETIDE_...`` variables.
+    """Return the settings in ``KUBETIDE_...`` variables.
 
     Variables of that prefix that name no setting are passed over, as others set such too: Kubernetes
     itself for a Service that is called kubetide. One that looks like a slip of the pen is kept, and so
@@ -109,7 +109,7 @@ def environment_values(environment: Mapping[str, str]) -> dict[str, Value]:
 
 
 def flag_values(arguments: Iterable[str]) -> dict[str, Value]:
-    """Read ``--name=value``, ``--name value`` and, for what is true or false, ``--name``.
+    """Return the settings of ``--name=value``, ``--name value`` and, for booleans, ``--name``.
 
     A list that is given again grows, as upstream's; of any other flag the last one holds. Raises: ConfigError.
     """
@@ -148,7 +148,7 @@ def _is_list(name: str) -> bool:
 
 
 def make_config(layers: Iterable[tuple[str, Mapping[str, Value]]]) -> RunConfig:
-    """Put layers of settings together, the later over the earlier.
+    """Return the configuration of layers of settings; later layers override earlier ones.
 
     Args:
         layers: The name of a source (``--``, a file's path, ``environment``), and its settings.
@@ -265,7 +265,7 @@ def _check_cloud(run: RunSettings) -> None:
 
 
 def check_run(run: RunSettings) -> None:
-    """Raise ConfigError for settings that do not go together."""
+    """Raise ConfigError for settings that contradict each other."""
     if not run.controllers:
         raise ConfigError(f"controllers: names none; there are {', '.join(loop_names())}")
     _check_cloud(run)

@@ -1,4 +1,4 @@
-"""Who scales what HPAs are about: a watch of each kind that an HPA names, begun with the first of it.
+"""Who scales the targets of HPAs: one watch per kind that an HPA names, started with the first of it.
 
 Deployments are always watched. Other kinds are found as the HPA loop finds them: the version of a reference plays no
 part, and what is not built in is asked of the cluster.
@@ -34,12 +34,12 @@ _BUILT_IN = {(kind.group, kind.kind.lower()): kind for kind in (*STORED_KINDS, R
 
 
 def managed(kind: Kind[Any]) -> Kind[ManagedWorkload]:
-    """Return a kind of whose objects only what shows who scales them is read."""
+    """Return a kind that reads only the fields that show who scales its objects."""
     return Kind(kind.group, kind.version, kind.kind, kind.plural, ManagedWorkload, namespaced=kind.namespaced)
 
 
 async def found_kinds(cluster: Cluster, requested: Iterable[TargetKind]) -> dict[TargetKind, Kind[Any]]:
-    """Return those of the kinds that there are. Raises ApiError when the cluster does not say what it serves."""
+    """Return the kinds that exist. Raises ApiError if discovery fails."""
     requested = set(requested)
     found = {one: _BUILT_IN[one] for one in requested & _BUILT_IN.keys()}
     if requested - found.keys():
@@ -49,7 +49,7 @@ async def found_kinds(cluster: Cluster, requested: Iterable[TargetKind]) -> dict
 
 
 async def scale_views(cluster: Cluster, requested: Iterable[TargetKind], own: str) -> dict[Target, ScaleView]:
-    """Return who else has scaled each object of the kinds; a kind that may not be listed counts as scaled by nobody else.
+    """Return which others have scaled each object of the kinds; kinds that may not be listed count as not scaled by others.
 
     Raises: ApiError where not even Deployments can be listed.
     """
@@ -68,7 +68,7 @@ async def scale_views(cluster: Cluster, requested: Iterable[TargetKind], own: st
 
 
 class ScaleWatch:
-    """Watches Deployments, and each kind from when it is requested.
+    """Watches Deployments, and each other kind once it is requested.
 
     Args:
         own: The manager that this process's writes are noted under.
@@ -101,19 +101,19 @@ class ScaleWatch:
 
     @property
     def has_synced(self) -> bool:
-        """Whether Deployments have been listed; other kinds can be done without."""
+        """Whether Deployments are synced; other kinds are optional."""
         return self._informers[DEPLOYMENT].has_synced
 
     @property
     def problems(self) -> dict[str, str]:
-        """What cannot be watched, and why."""
+        """The kinds that cannot be watched, and why."""
         found = {
             one.kind.resource: one.last_error if one.failures else "" for one in self._informers.values()
         }
         return {**found, "what HPAs scale": self._problem}
 
     async def answered(self) -> None:
-        """Return when Deployments have been listed, and the other kinds in use have been listed or refused."""
+        """Return once Deployments are synced, and the other kinds in use are synced or refused."""
         await self._informers[DEPLOYMENT].synced()
         for informer in tuple(self._informers.values()):
             await informer.answered()

@@ -1,4 +1,4 @@
-"""The state of a loop at a moment: the one place that decides recorded ticks again, for every answer about that moment.
+"""The state of a loop at a moment: the only place that replays recorded ticks, for every answer about that moment.
 
 A core begins with the last whole state before the moment and decides the records behind it again. What it came to is
 cached, so that the next question about the moment finds it there, and one about a later moment goes on from it.
@@ -29,7 +29,7 @@ _MOST_CACHED = 2
 
 
 class WhyError(KubetideError):
-    """Nothing of that name was there at that time, or the run was not; the text names what was."""
+    """An unknown object or a time outside the run; the text names what exists."""
 
 
 class NotBegun(WhyError):
@@ -37,7 +37,7 @@ class NotBegun(WhyError):
 
 
 class StateAt(msgspec.Struct):
-    """A loop as it was at a moment.
+    """A loop's state at a moment.
 
     Attributes:
         core: Read only: others ask it too, and later moments go on from it.
@@ -69,7 +69,7 @@ class _Cached(msgspec.Struct):
 
 
 class Moments:
-    """The loops of a records folder, also of a run that goes on, at the moments that are asked about. One caller at a time."""
+    """The loops of a records folder at chosen moments, also while the run goes on. One caller at a time."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -79,11 +79,11 @@ class Moments:
 
     @classmethod
     def of(cls, run: Path | Moments) -> Moments:
-        """Return the moments of a folder, or those that are given."""
+        """Return the moments of a folder; ``run`` itself if it already is one."""
         return run if isinstance(run, Moments) else cls(run)
 
     def entries(self, loop: str) -> Entries:
-        """Return where the records of a loop are, in order. Raises RecordError."""
+        """Return the positions of a loop's records, in order. Raises RecordError."""
         index = self._indexes.get(loop)
         if index is None:
             index = self._indexes[loop] = LoopIndex(self.folder, loop)
@@ -98,7 +98,7 @@ class Moments:
         decided: bool = True,
         alone: Callable[[], OneObjectCore] | None = None,
     ) -> Iterator[StateAt]:
-        """Return a loop as it was at a moment; inside, the plug-ins are in use that its records were decided with.
+        """Yield a loop's state at a moment; inside the block, the plug-ins of its records are in use.
 
         Args:
             at: The moment; None is the end of the records. After that end the state is that of the end.

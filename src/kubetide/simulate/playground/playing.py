@@ -1,4 +1,4 @@
-"""A running embedded cluster whose load and faults can be changed over its own API server."""
+"""A running embedded cluster with an API to change its load and faults."""
 
 from __future__ import annotations
 

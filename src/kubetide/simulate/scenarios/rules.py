@@ -1,4 +1,4 @@
-"""What is wrong with the content of a scenario whose form is right."""
+"""Checks the content of a scenario whose structure is valid."""
 
 from __future__ import annotations
 
