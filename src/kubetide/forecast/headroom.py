@@ -1,13 +1,14 @@
 """Headroom learned from forecast errors: how far the load exceeded its trend line by the time that new pods serve.
 
-The HPA's target is a fixed headroom: 70 % leaves the same room to a load that never moves as to one that doubles in a
-minute. Here a line through the last five minutes forecasts each step; how far the peak five steps later was above it goes
-into a histogram, and what 98 % of these errors did not exceed is the room that is left. The share of full use that pods
-end at stays within bounds around the HPA's target.
+The HPA's target is a fixed headroom: 70 % gives a steady load the same headroom as one that doubles in a minute. Here a
+line through the last five minutes forecasts each step. A histogram counts how far the peak five steps later exceeded the
+line; its 98th percentile is the learned headroom. The share of full use of the pods stays within bounds around the HPA's
+target.
 
-It is chosen by a back-test that runs along: at each step both what this and what the plain target would have asked for
-(the most of ten minutes, as scale-downs wait) is held against the peak five steps later. It is used for a workload where,
-over its last days, it would have had fewer minutes short of pods at no more pods, or fewer pods at no more such minutes.
+A running back-test decides whether to use it: at each step it compares the pods that this and the plain target would have
+asked for (the maximum of ten minutes, because scale-downs wait) with the peak five steps later. The learned headroom is
+used for a workload if, over the last days, it would have had fewer minutes short of pods with no more pods, or fewer pods
+with no more such minutes.
 
 All workloads are columns; a step is one pass over them.
 """
@@ -29,28 +30,28 @@ NAME: Final = "headroom"
 """As a second stage is named."""
 
 LEAST_PODS: Final = 30
-"""Below so many pods at full use single requests make a second bad that the mean of a tick does not show."""
+"""With fewer pods at full use, single requests overload a second unseen in the mean of a tick."""
 
 HIGHEST: Final = 8 / 7
-"""The share of full use that pods end at is at most so many times the target (80 % for 70 %), ..."""
+"""The share of full use of the pods is at most this multiple of the target (80 % for 70 %), ..."""
 
 LOWEST: Final = 5 / 7
-"""... and at least so many times (50 %)."""
+"""... and at least this multiple (50 %)."""
 
 FULLEST: Final = 0.95
 """No target makes pods fuller than this."""
 
-KEPT: Final = 0.98
-"""Share of the errors that the room is enough for."""
+COVERED: Final = 0.98
+"""Share of the errors that the headroom covers."""
 
 FEWER: Final = 0.9
-"""It is better where it has less than this share of the plain target's bad minutes at no more pods, ..."""
+"""It is better if it has less than this share of the plain target's bad minutes with no more pods, ..."""
 
 CHEAPER: Final = 0.97
-"""... or less than this share of its pods at no more bad minutes."""
+"""... or less than this share of its pods with no more bad minutes."""
 
 LEAST_STEPS: Final = 24 * 60
-"""So many steps must have been scored: a whole day."""
+"""The number of steps that must have been scored: a whole day."""
 
 _ERRORS_HALF_LIFE: Final = hours(24)
 _SCORE_HALF_LIFE: Final = hours(48)
@@ -94,9 +95,9 @@ class Headroom:
     """The learned headroom of all slots.
 
     Attributes:
-        index: The last step that was taken in.
-        room: (slots,) the load that pods are to be there for five steps on; 0 where it is not known.
-        used: (slots,) whether the back-test is better than the plain target's.
+        index: The last applied step.
+        capacity: (slots,) the load to provide pods for five steps ahead; 0 where it is not known.
+        used: (slots,) whether the back-test beats the plain target's.
     """
 
     def __init__(self, size: int, step: Duration = STEP) -> None:
@@ -107,7 +108,7 @@ class Headroom:
         self.means: Float32Matrix = np.zeros((_LINE, size), np.float32)
         self.lines: Float32Matrix = np.zeros((_HORIZON + 1, size), np.float32)
         self.asked: NDArray[np.float32] = np.zeros((2 * _WINDOW, size), np.float32)
-        """Of each of the last ten steps what this and what the plain target asks for, in turn."""
+        """Pods that this and the plain target ask for, alternating, for each of the last ten steps."""
         self.most_asked: Float32Matrix = np.zeros((2 * (_HORIZON + 1), size), np.float32)
         self.pods: Float32Matrix = np.zeros((2, size), np.float32)
         self.short: Float32Matrix = np.zeros((2, size), np.float32)
@@ -186,10 +187,10 @@ class Headroom:
         self.used = better & (self.steps[1] >= LEAST_STEPS)
 
     def _refresh(self) -> None:
-        """Let what was seen weigh less, and read the room from it."""
+        """Decay the histograms, and read the factors from them."""
         self.errors *= self._error_weight
         summed = self.errors.cumsum(axis=0)
-        bins = (summed < KEPT * summed[-1]).sum(axis=0)
+        bins = (summed < COVERED * summed[-1]).sum(axis=0)
         enough = summed[-1] >= _LEAST_ERRORS
         self.factor[0] = np.where(enough, np.exp((bins - _MIDDLE + 1) * _WIDTH), 0)
 
@@ -224,9 +225,9 @@ class Headroom:
 
 
 def within(
-    room: Float32Vector | float, load: Float32Vector | float, share: Float32Vector | float
+    capacity: Float32Vector | float, load: Float32Vector | float, share: Float32Vector | float
 ) -> Float32Vector:
     """Return the pods for a load with headroom, within the bounds around a target: its share of full use."""
     fewest = load / np.minimum(share * HIGHEST, FULLEST)
-    found: Float32Vector = np.clip(room, fewest, np.maximum(load / (share * LOWEST), fewest))
+    found: Float32Vector = np.clip(capacity, fewest, np.maximum(load / (share * LOWEST), fewest))
     return found

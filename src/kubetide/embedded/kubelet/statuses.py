@@ -217,7 +217,7 @@ def node_ready_conditions(conditions: tuple[Condition, ...], status: str, now: I
 
 
 def node_taints(taints: list[Json], status: str, now: Instant) -> list[Json]:
-    """The node's taints for that Ready status; those of others are kept.
+    """Return the node's taints for that Ready status; unrelated taints stay.
 
     Source: node lifecycle controller v1.36: not-ready for False, unreachable for Unknown, both
     NoSchedule. The NoExecute pair, which evicts pods after their toleration, is not set.

@@ -248,7 +248,7 @@ def settle(
     """
     served = np.minimum(granted, offered + queue / step_s)
     # A request that would wait longer than allowed is dropped; without capacity all that is
-    # younger than the longest wait is kept.
+    # younger than the longest wait stays.
     most = np.where(ability.able, ability.capacity, offered) * facts.max_queue
     waiting = np.maximum(queue + (offered - served) * step_s, 0.0)
     # What rounding leaves over of a step that was served is not a queue.

@@ -78,7 +78,7 @@ class HorizontalController(BaseLoop):
         """Prepare the controller; it sends no request before the first tick.
 
         Args:
-            caches: Shared with other loops, and kept up to date by whoever made them.
+            caches: Shared with other loops; the process updates them.
             kinds: What a ``scaleTargetRef`` may mean without asking the cluster what it serves.
             custom: For metrics of type Pods and Object; without it they fail as where the API is not served.
             external: For metrics of type External, likewise.

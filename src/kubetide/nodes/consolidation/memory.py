@@ -69,8 +69,8 @@ class ConsolidationMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
         failed: Node -> until when it is not tried again, as its move was given up.
         removed_at: Group -> when consolidation last removed a node of it.
         undone: By group.
-        bought: Group -> (when, how many) nodes were bought or kept nodes got pods, within the time that is remembered.
-        kept: Node -> its group, of nodes that are kept for expected demand.
+        bought: Group -> (when, number) of nodes that were bought, or kept and used, within the remembered time.
+        kept: Node -> group, of nodes kept for expected demand.
         needed: Unneeded nodes that expected pods would need, as the last search found.
         reasons: Node -> the sentence that ``explain node`` shows.
         gone_since: Pods that have gone since the last decision.

@@ -85,7 +85,7 @@ class NodesController(BaseLoop):
         Args:
             board: Where intents are read and capacity is answered; None in strict drop-in modes.
             seed: For picks among equals.
-            caches: Shared with other loops, and kept up to date by whoever made them.
+            caches: Shared with other loops; the process updates them.
             offload: Runs a decision that may take long where it holds nobody up, such as ``asyncio.to_thread``; None
                 where there is only one thread, as in virtual time.
             expander: The expander in a process of its own, which the expander ``grpc`` asks; None where there is none.

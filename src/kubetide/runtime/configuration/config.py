@@ -96,7 +96,7 @@ def environment_values(environment: Mapping[str, str]) -> dict[str, Value]:
     """Return the settings in ``KUBETIDE_...`` variables.
 
     Variables of that prefix that name no setting are passed over, as others set such too: Kubernetes
-    itself for a Service that is called kubetide. One that looks like a slip of the pen is kept, and so
+    itself for a Service that is called kubetide. One that looks like a typo is kept, and so
     becomes an error.
     """
     names = setting_names()

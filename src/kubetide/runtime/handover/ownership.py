@@ -1,6 +1,6 @@
 """Who serves an HPA, by its metadata: pure rules, the same before and after a restart.
 
-Cluster Autoscaler is kept out by its Lease. Upstream's HPA controller has none of its own: its process holds the one
+The Lease excludes Cluster Autoscaler. Upstream's HPA controller has none of its own: its process holds the one
 of kube-controller-manager whether that controller is on or off. What it does leave is its name in the
 ``managedFields`` of each status and scale it writes. It writes a status only when that changes, so that the age of
 the last write does not show whether it is alive: an HPA whose status another manager has written stays its own

@@ -151,13 +151,13 @@ class RecordWriter:
             if not self._broken:
                 self._broken = True
                 self._warn(
-                    f"decision records are not being kept: {self._folder}: {error.strerror}; "
+                    f"decision records cannot be written: {self._folder}: {error.strerror}; "
                     "free space there or choose another folder with --out"
                 )
         else:
             if self._broken and record.full:
                 self._broken = False
-                self._warn(f"decision records are kept again ({self.dropped} lost)")
+                self._warn(f"decision records are written again ({self.dropped} lost)")
 
     def close(self) -> None:
         """End the records of each loop and close the files; never raises."""

@@ -151,7 +151,7 @@ class Writer:
     ) -> Revision:
         """Make ``new`` of the object, as far as the subresource lets it; a change of nothing writes nothing.
 
-        ``new`` may share structure with the old JSON and is kept; ``manage`` notes whose the fields
+        ``new`` may share structure with the old JSON and is stored as it is; ``manage`` notes whose the fields
         are, ``review`` what webhooks say of it. Raises Invalid, Forbidden.
         """
         before = old.json

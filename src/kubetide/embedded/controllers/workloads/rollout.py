@@ -1,7 +1,7 @@
 """How a Deployment's rollout goes on: pure rules over the Deployment and its ReplicaSets.
 
 Source: kube-controller-manager 1.36, pkg/controller/deployment (rolling.go, recreate.go, sync.go)
-and its util; the names of its steps are kept where they help to compare.
+and its util; its steps have the same names where that helps to compare.
 """
 
 from __future__ import annotations

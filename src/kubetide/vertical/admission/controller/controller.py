@@ -61,7 +61,7 @@ class AdmissionController(BaseLoop):
         """Prepare the controller; it sends no request before the first tick.
 
         Args:
-            caches: Shared with other loops, and kept up to date by whoever made them.
+            caches: Shared with other loops; the process updates them.
             certificates: None for the files of the flags, or, where these are missing, for certificates made here.
             host: Address to listen on; None for all of the machine.
             identity: Who holds the lease.

@@ -84,7 +84,7 @@ class RecommenderController(BaseLoop):
         """Prepare the controller; it sends no request before the first tick.
 
         Args:
-            caches: Shared with other loops, and kept up to date by whoever made them.
+            caches: Shared with other loops; the process updates them.
             board: Where the node loop says what new nodes have left.
             history: Asks for what containers have used before, once at the start; with it no checkpoints are read.
             external: Where usage comes from, in place of ``metrics``, if the settings say so.

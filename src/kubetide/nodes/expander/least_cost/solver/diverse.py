@@ -102,7 +102,7 @@ class Diverse:
         places = [numbers.setdefault(place, len(numbers)) for place in domain_counts.places]
         self._places = np.array(places, np.int64)
         self._a_node = np.array([rules.a_node for rules in domain_counts.rules], np.int64)
-        # Good until a node is kept.
+        # Valid until a node is chosen.
         self._taken_in_at: dict[int, BoolVector] = {}
         self._weights: FloatVector | None = None
 
