@@ -70,7 +70,7 @@ def test_a_buffer_that_fits_nowhere_says_why():
         "capacity buffer 2 fake pods didn't trigger scale-up: 1 Insufficient cpu,1 Insufficient cpu"
     )
     lines = explain_buffer(held.state, ("default", "room"), START)
-    assert lines[0] == "Room for 0 of the 2 pods that are asked for is there."
+    assert lines[0] == "0 of the 2 requested pods have capacity."
     assert any(line.startswith("group g: no, ") for line in lines)
 
 

@@ -231,7 +231,7 @@ def test_the_explanation_of_a_pod_has_the_bound():
     assert found.status == "helped"
     assert found.cost_summary == (
         "For all waiting pods together 2 nodes of 1 group are bought for 0.5000 an hour, its own of group g. "
-        "The same pods cost at least 0.5000 (column generation), so this is at most 0.00% too dear."
+        "The same pods cost at least 0.5000 (column generation), so this costs at most 0.00% too much."
     )
 
 

@@ -274,8 +274,8 @@ def test_explain_says_where_a_request_stands():
     held.state.end_tick()
     lines = explain_request(held.state, ("default", "gang"), after(START, seconds(5)))
     assert lines[0] == (
-        "The request found no room at 2026-03-02T08:00:00Z; it is tried again from 2026-03-02T08:01:00Z on."
+        "The request found no capacity at 2026-03-02T08:00:00Z; it is tried again from 2026-03-02T08:01:00Z on."
     )
-    assert "pods of big: 30, room for 1 of them now" in lines
+    assert "pods of big: 30, 1 of them fit now" in lines
     assert "  group g: no, its limits leave new nodes for 9 of the 29 pods" in lines
     assert retry_time(held.state, held.state.capacity.requests[0]) == minutes(1)

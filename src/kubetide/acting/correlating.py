@@ -9,7 +9,7 @@ Source: client-go v1.36 (tools/record, EventCorrelator). In turn, for each event
 3. An object gets 25 events at once and then one every five minutes; what is more is dropped. It has been
    counted by then, so that the next one that is written includes it.
 
-Not as upstream: which of the ten messages is forgotten to make room is left to Go's map order there; here
+Not as upstream: which of the ten messages is evicted depends on Go's map order there; here
 it is the newest, so that the first nine go on being counted one by one. All that is known of is held for
 the newest 4,096 keys.
 """

@@ -1,4 +1,4 @@
-"""Objects that a loop cannot understand: each is reported once, with the reason and what would mend it."""
+"""Objects that a loop cannot understand: each is reported once, with the reason and how to fix it."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class UnreadObjects:
 
     def keep(self, kind: Kind[Any], names: Iterable[tuple[str, str]]) -> None:
         """Forget objects of a kind that are not among these (namespace, name)."""
-        kept = {(kind.resource, *name) for name in names}
-        for place in [one for one in self._found if one[0] == kind.resource and one not in kept]:
+        still_read = {(kind.resource, *name) for name in names}
+        for place in [one for one in self._found if one[0] == kind.resource and one not in still_read]:
             self._found.pop(place)
             self._untold.pop(place, None)
 

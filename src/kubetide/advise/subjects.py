@@ -52,7 +52,7 @@ _OWNERS: Final[tuple[Kind[Any], ...]] = (
     *(DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS, CRON_JOBS, REPLICATION_CONTROLLERS),
 )
 _STEP: Final = seconds(15)
-"""Between two questions to the metrics API of a real cluster: as often as metrics-server has news."""
+"""Between two questions to the metrics API of a real cluster: as often as metrics-server scrapes."""
 
 _SCENARIO_STEP: Final = seconds(60)
 

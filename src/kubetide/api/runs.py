@@ -87,8 +87,8 @@ def run_scenario(
     loaded = load_scenario(path)
     if changes or patches:
         loaded = with_changes(path, loaded, sets=changes, patches=[Path(one) for one in patches])
-    with tempfile.TemporaryDirectory() as unkept:
-        folder = Path(unkept if out is None else out)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary if out is None else out)
         result = run_simulation(loaded, base=path.parent, out=folder, seed=seed, warn=warn)
     return Run(result.summary, result.timeline)
 

@@ -18,7 +18,7 @@ from kubetide.cli.run import OPEN
     show_default=True,
 )
 @click.option(
-    "--file", type=click.Path(path_type=Path, dir_okay=False), help="Write there, not to the terminal."
+    "--file", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file, not to the terminal."
 )
 @click.option("--namespace", "-n", default="", help="Only this namespace.  [default: all]")
 @click.option(
@@ -27,7 +27,7 @@ from kubetide.cli.run import OPEN
     default="2m",
     show_default=True,
     metavar="DURATION",
-    help="How long the metrics API is asked; Prometheus has history, and a scenario its own duration.",
+    help="How long to query the metrics API; Prometheus has history, and a scenario its own duration.",
 )
 @click.option(
     "--prices",
@@ -36,9 +36,9 @@ from kubetide.cli.run import OPEN
 )
 @click.option("--top", default=0, metavar="N", help="Rows of the table.  [default: all]")
 @click.option(
-    "--config", type=click.Path(path_type=Path, dir_okay=False), help="File of settings, as of `run`."
+    "--config", type=click.Path(path_type=Path, dir_okay=False), help="File of settings, as for `run`."
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="Of a scenario.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the scenario.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[SCENARIO] [--name=value]...")
 def command(
     output: str,
@@ -51,9 +51,9 @@ def command(
     seed: int,
     arguments: tuple[str, ...],
 ) -> None:
-    """Report per container what it asks for, uses and should ask for, what that costs a month, and the risk.
+    """Report per container its requests, usage and recommended requests, their monthly cost, and the risk.
 
-    Looks at the cluster of your kubeconfig, whatever controllers run there, and only reads: pods, their controllers,
+    Reads the cluster of your kubeconfig, whatever controllers run there, and writes nothing: pods, their controllers,
     HPAs, and usage from the metrics API or from Prometheus. With SCENARIO, a file or the name of a shipped example,
     it plays that scenario in virtual time.
 

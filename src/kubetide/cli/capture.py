@@ -21,37 +21,37 @@ from kubetide.cli.common.exits import FAILED
     show_default=True,
     help="Folder for the scenario and its traces.",
 )
-@click.option("--name", default="captured", show_default=True, help="What the scenario is called.")
+@click.option("--name", default="captured", show_default=True, help="Name of the scenario.")
 @click.option(
     "--set",
     "sets",
     multiple=True,
     metavar="NAME=VALUE",
-    help="What is known and was not seen, as for `what-if`: a flag, group/NAME.FIELD, KIND/NAME.FIELD.",
+    help="A setting that the records cannot show, as for `what-if`: a flag, group/NAME.FIELD, KIND/NAME.FIELD.",
 )
-@click.option("--no-score", is_flag=True, help="Do not simulate the scenario to see how near it comes.")
-@click.option("--seed", type=int, default=1, show_default=True, help="What that simulation is drawn from.")
-@click.option("--prometheus-url", default="", metavar="URL", help="Where Prometheus is.")
+@click.option("--no-score", is_flag=True, help="Do not simulate the scenario for the score card.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of that simulation.")
+@click.option("--prometheus-url", default="", metavar="URL", help="Address of Prometheus.")
 @click.option(
     "--since",
     default="24h",
     show_default=True,
     metavar="TIME",
-    help="From when Prometheus is asked: RFC 3339, or a duration before the records, else before --until.",
+    help="Start of the Prometheus data: RFC 3339, or a duration before the records, else before --until.",
 )
 @click.option(
-    "--until", default="", metavar="TIME", help="Up to when, without records; RFC 3339.  [default: now]"
+    "--until", default="", metavar="TIME", help="End of the data without records; RFC 3339.  [default: now]"
 )
 @click.option(
     "--step",
     default="",
     metavar="DURATION",
-    help="Between two numbers of Prometheus.  [default: that of its samples, 15s or more]",
+    help="Step between two samples of Prometheus.  [default: its scrape interval, 15s or more]",
 )
-@click.option("--prometheus-token-file", default="", metavar="FILE", help="A bearer token to show it.")
-@click.option("--prometheus-user", default="", metavar="NAME", help="A user to be there.")
-@click.option("--prometheus-password-file", default="", metavar="FILE", help="The user's password.")
-@click.option("--prometheus-ca-file", default="", metavar="FILE", help="Authorities to trust, PEM.")
+@click.option("--prometheus-token-file", default="", metavar="FILE", help="File with a bearer token for it.")
+@click.option("--prometheus-user", default="", metavar="NAME", help="User for basic authentication.")
+@click.option("--prometheus-password-file", default="", metavar="FILE", help="File with the user's password.")
+@click.option("--prometheus-ca-file", default="", metavar="FILE", help="CA certificates to trust, PEM.")
 @click.option("--prometheus-insecure", is_flag=True, help="Trust any certificate.")
 def command(
     folder: Path | None,
@@ -65,13 +65,13 @@ def command(
     step: str,
     **prometheus: str | bool,
 ) -> None:
-    """Make a scenario of the records in FOLDER: what was there, its load, its node groups.
+    """Make a scenario from the records in FOLDER: workloads, their load, node groups.
 
     FOLDER is what `kubetide run`, also in advice mode, `up` or `simulate` wrote. The scenario has the workloads, HPAs,
     VPAs, time tables and disruption budgets of the beginning, node groups with prices and measured boot times, and for each HPA's target a
     load from the CPU usage of its pods. With --prometheus-url, Prometheus covers the time before the records, or without
-    FOLDER everything: by the series of kube-state-metrics and cAdvisor. What was assumed, and what cannot be seen, is
-    printed and stands in the scenario. Then the scenario is simulated and set beside what happened: a score card. Writes
+    FOLDER everything: by the series of kube-state-metrics and cAdvisor. Assumptions and
+    gaps are printed and written to the scenario. Then the scenario is simulated and compared with the real run: the score card. Writes
     into --out:
 
     \b

@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 @click.command("fault")
 @click.argument("words", nargs=-1, metavar="[KIND [GROUP]] | clear [KIND [GROUP]]")
 @click.option(
-    "--for", "length", metavar="DURATION", help="End it by itself after 90s or 10m of the cluster's time."
+    "--for", "length", metavar="DURATION", help="End the fault after 90s or 10m of the cluster's time."
 )
 @click.option(
-    "--probability", type=float, default=1.0, show_default=True, help="Of hitting what it is about."
+    "--probability", type=float, default=1.0, show_default=True, help="Probability that the fault hits."
 )
 @kubeconfig_option()
 @output_option()
 def command(
     words: tuple[str, ...], length: str | None, probability: float, kubeconfig: Path, output: str
 ) -> None:
-    """Show what can go wrong in a run that `kubetide up --serve` serves, inject a fault, or clear faults.
+    """List the possible faults of a run that `kubetide up --serve` serves, inject a fault, or clear faults.
 
-    KIND is one of those that `kubetide fault` lists; GROUP is a node group, all of them without it. A fault stays
-    until it is cleared or --for is over, and both stand among the decisions of the run.
+    KIND is one of those that `kubetide fault` lists; GROUP is a node group, by default all of them. A fault stays
+    until it is cleared or --for is over; the decisions of the run list both.
 
     \b
     Examples:

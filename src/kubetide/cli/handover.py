@@ -10,24 +10,32 @@ from kubetide.cli.common.structured import TABLE, output_option, structured
 @click.command("handover")
 @click.argument("names", nargs=-1, metavar="[NAMESPACE/NAME]...")
 @click.option(
-    "--to", type=click.Choice(["kubetide", "others"]), help="Move the HPAs; without it they are shown."
+    "--to",
+    type=click.Choice(["kubetide", "others"]),
+    help="Controller that shall serve the HPAs; without it they are only shown.",
 )
 @click.option(
-    "--wait", default="0s", metavar="DURATION", help="Go on until the other controller is gone, or has come."
+    "--wait",
+    default="0s",
+    metavar="DURATION",
+    help="How long to wait for the other controller to stop, or to start.",
 )
-@click.option("--probe", is_flag=True, help="Ask whether the controllers that are shown run.")
-@click.option("--force", is_flag=True, help="Move to kubetide without asking, and though no run acts.")
-@click.option("--kubeconfig", default="", metavar="PATH", help="As of kubectl.")
-@click.option("--context", "context_name", default="", metavar="NAME", help="Of the kubeconfig.")
+@click.option("--probe", is_flag=True, help="Check whether the shown controllers run.")
+@click.option("--force", is_flag=True, help="Move to kubetide without a check, even if no run acts.")
+@click.option("--kubeconfig", default="", metavar="PATH", help="Kubeconfig, as for kubectl.")
+@click.option("--context", "context_name", default="", metavar="NAME", help="Context of the kubeconfig.")
 @click.option(
-    "--namespace", default="kube-system", show_default=True, help="Of the Lease of `kubetide run --act`."
+    "--namespace",
+    default="kube-system",
+    show_default=True,
+    help="Namespace of the Lease of `kubetide run --act`.",
 )
 @click.option(
     "--sync-period",
     default="15s",
     show_default=True,
     metavar="DURATION",
-    help="Of the controllers; two are waited for.",
+    help="Sync period of the controllers; the check waits for two.",
 )
 @output_option()
 def command(
@@ -46,11 +54,11 @@ def command(
 
     An HPA whose status another controller has written is left alone by `kubetide run --act` until it is
     handed over. The annotation kubetide.dev/handover of the HPA records that, so it survives a restart.
-    Whether the other controller still runs is found out by changing a condition of up to three HPAs:
-    whoever serves them puts it right within two sync periods. Any write of another controller takes
+    To find out whether the other controller still runs, the command changes a condition of up to three
+    HPAs: a running controller restores it within two sync periods. Any write of another controller takes
     an HPA away from kubetide at once.
 
-    NAMES are HPAs; without any, all are meant. Needs the rights to patch HPAs and their status.
+    NAMES are HPAs; the default is all of them. Needs the rights to patch HPAs and their status.
 
     \b
     Examples:

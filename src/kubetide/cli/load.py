@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 @click.command("load")
 @click.argument("service", required=False)
 @click.argument("requests", type=float, required=False, metavar="[REQUESTS_PER_SECOND]")
-@click.option("--reset", is_flag=True, help="Give SERVICE the scenario's load again.")
+@click.option("--reset", is_flag=True, help="Restore the scenario's load of SERVICE.")
 @kubeconfig_option()
 @output_option()
 def command(service: str | None, requests: float | None, reset: bool, kubeconfig: Path, output: str) -> None:
     """Show the load of a run that `kubetide up --serve` serves, or set that of SERVICE.
 
-    SERVICE is the name of a service of the scenario, or namespace/name. The load holds from now on, without an
-    end and without noise, and the change stands among the decisions of the run.
+    SERVICE is the name of a service of the scenario, or namespace/name. The load applies from now on, without an
+    end and without noise; the decisions of the run list the change.
 
     \b
     Examples:

@@ -16,7 +16,7 @@ from kubetide.cli.common.exits import FAILED, INTERRUPTED
 @click.option(
     "--trace", type=click.Path(path_type=Path, dir_okay=False), help="Drive the first service with this file."
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="What everything random is drawn from.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of everything random.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -26,7 +26,7 @@ from kubetide.cli.common.exits import FAILED, INTERRUPTED
 )
 @click.option("--strict", is_flag=True, help="Exit with 3 if something could not scale (see the notices).")
 @click.option(
-    "--variants", is_flag=True, help="Play each of the scenario's variants, and print a line for each."
+    "--variants", is_flag=True, help="Play each of the scenario's variants, and print one line per variant."
 )
 def command(scenario: Path, trace: Path | None, seed: int, out: Path, strict: bool, variants: bool) -> None:
     """Run SCENARIO, a file or the name of a shipped example, in virtual time: a day takes seconds.

@@ -23,7 +23,7 @@ _SECONDS = 5
 
 @click.command("status")
 @output_option(wide="all rows, and texts in full length")
-@click.option("--watch", "-w", is_flag=True, help=f"Show it anew every {_SECONDS} seconds, until Ctrl-C.")
+@click.option("--watch", "-w", is_flag=True, help=f"Refresh every {_SECONDS} seconds, until Ctrl-C.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -32,9 +32,9 @@ _SECONDS = 5
     help="Folder that the run writes to.",
 )
 def command(output: str, watch: bool, out: Path) -> None:
-    """Show loops, node groups, HPAs, what waits or is blocked, and the last decisions on one page.
+    """Show loops, node groups, HPAs, pending and blocked objects, and the last decisions on one page.
 
-    Reads the decision records of a run, also of one that is running, and shows the state at their end.
+    Reads the decision records of a run, also of a running one, and shows the state at their end.
 
     \b
     Examples:

@@ -115,7 +115,7 @@ class ClusterTop:
                     _limited_by(hpa),
                 )
             )
-        columns = ("hpa", "target", "current", "wanted", "min", "max", "limited by")
+        columns = ("hpa", "target", "current", "desired", "min", "max", "limited by")
         return Table("hpas", columns, tuple(rows))
 
     def _groups(self) -> Table:

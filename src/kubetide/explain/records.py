@@ -39,7 +39,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
         result: What ``absorb`` answered (statuses, events), as JSON.
         reasons: Why; a verdict that has not changed since the last tick is left out here.
         repeated: How many unchanged verdicts were left out.
-        figures: What a history is kept of. They stand in a file beside the line and not in it.
+        figures: Figures that have a history. A file beside the records holds them, not the line.
     """
 
     loop: str

@@ -1,4 +1,4 @@
-"""The shell that all loops share: one protocol, one runner, one entry a loop.
+"""The shell that all loops share: one protocol, one runner, one entry per loop.
 
 What runs loops is in ``loop.runner`` and ``loop.wiring``: answers from records do without an event loop.
 """

@@ -23,12 +23,12 @@ class Workload(msgspec.Struct, frozen=True, order=True):
 
 
 class Intent(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The replicas that ``source`` wants of a workload from ``due`` on.
+    """The replicas of a workload that ``source`` asks for from ``due`` on.
 
     Attributes:
-        until: When nothing is wanted any longer of what has not come by then; None for no end.
-        start: How long a new pod takes until it serves; None where nobody knows.
-        why: What the number rests on, for people.
+        until: When the request ends for replicas that do not exist by then; None for no end.
+        start: How long a new pod takes until it serves; None where that is unknown.
+        why: Where the number comes from, for people.
     """
 
     workload: Workload
@@ -41,7 +41,7 @@ class Intent(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Capacity(msgspec.Struct, frozen=True):
-    """The answer: of the replicas wanted, how many have no place yet and when nodes for them are expected."""
+    """The answer: how many requested replicas have no node yet, and when nodes for them are expected."""
 
     workload: Workload
     missing: int

@@ -64,22 +64,22 @@ _LOOK = seconds(1)
 
 
 class Log(Protocol):
-    """Where the process says what it does."""
+    """The output of the process about its actions."""
 
     def begin(self, clock: Clock) -> None:
-        """Take the clock of the run."""
+        """Set the clock of the run."""
         ...
 
     def recording(self, inner: Recorder) -> Recorder:
-        """Return a recorder that prints each decision and hands all records on."""
+        """Return a recorder that prints each decision and passes all records on."""
         ...
 
     def tell(self, text: str) -> None:
-        """Say what a person may want to know."""
+        """Print information for a person."""
         ...
 
     def warn(self, text: str) -> None:
-        """Say what a person must see."""
+        """Print a warning for a person."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Which rules are due, what they make of their targets, and what is said of it.
+"""Which rules are due, their changes of targets, and the events about them.
 
 What a table asks for is a function of time: the last activation of any of its rules. An activation that was
 missed is made up for as soon as the loop looks, unless a later one has taken its place; so after any outage the
@@ -30,7 +30,7 @@ WINDOWS = -1
 
 
 def targets_due(state: State, now: Instant) -> list[Target]:
-    """Return the targets that ``decide`` needs to know at that time, sorted."""
+    """Return the targets that ``decide`` needs at that time, sorted."""
     found = set()
     for key in keys_due(state, now):
         table, mode, plan = state.tables[key], MODES[key[0]], state.plan(key)
@@ -49,12 +49,12 @@ def targets_due(state: State, now: Instant) -> list[Target]:
 
 
 def keys_due(state: State, now: Instant) -> list[Key]:
-    """Return the tables that are to be looked at, sorted."""
+    """Return the tables to evaluate, sorted."""
     return sorted(key for key, due in state.due.items() if due <= now)
 
 
 def next_due(state: State) -> Instant | None:
-    """Return when a table is to be looked at next; None for never."""
+    """Return when to evaluate a table next; None for never."""
     return min(state.due.values(), default=None)
 
 
@@ -79,7 +79,7 @@ def decide(state: State, now: Instant) -> Commands:
 
 
 def absorb(state: State, commands: Commands, outcomes: Sequence[Outcome], now: Instant) -> Result:
-    """Take in what came of the runs; return the statuses to write, the events, and why."""
+    """Apply the outcomes of the runs; return the statuses to write, the events, and the reasons."""
     progress = dict(commands.progress)
     notices, reasons = list(commands.notices), list(commands.reasons)
     for run, outcome in zip(commands.runs, outcomes, strict=True):
@@ -180,7 +180,7 @@ class _Commands:
     def follow_points(self, state: State, table: Table, progress: Progress, due: Due) -> Progress:
         """Run what is due; return the progress that is made without a change of the target."""
         mode = MODES[table.kind]
-        progress = replace(progress, attempts=due.kept)
+        progress = replace(progress, attempts=due.waiting)
         for place, missed in due.superseded:
             rule = table.rules[place]
             self._say("Superseded", table, rule, missed)

@@ -1,4 +1,4 @@
-"""What the time-table loop decides, and what comes of it."""
+"""Decisions of the time-table loop, and their outcomes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Level = Literal["Normal", "Warning"]
 
 
 class Change(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a rule makes of a target, bounds first.
+    """A rule's change of a target, bounds first.
 
     Attributes:
         minimum, maximum: New bounds of the HPA that is the target; None leaves a bound as it is.
@@ -60,7 +60,7 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What came of a run.
+    """The outcome of a run.
 
     Attributes:
         withheld: Whether the write was not sent, as the program only advises.
@@ -80,7 +80,7 @@ class Notice(msgspec.Struct, frozen=True):
 
 
 class Commands(msgspec.Struct, frozen=True):
-    """What a tick does: runs in order, tables whose progress changes without one, and what is reported."""
+    """The actions of a tick: runs in order, tables whose progress changes without one, and events."""
 
     now: Instant
     runs: tuple[Run, ...] = ()
@@ -90,7 +90,7 @@ class Commands(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What is written about it: statuses by table as JSON, events, and why."""
+    """The writes: statuses by table as JSON, events, and reasons."""
 
     statuses: tuple[tuple[Key, msgspec.Raw], ...] = ()
     notices: tuple[Notice, ...] = ()

@@ -1,4 +1,4 @@
-"""What comes next: intents for the board, and the answer of ``kubetide explain schedule``."""
+"""Coming changes: intents for the board, and the answer of ``kubetide explain schedule``."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ SOURCE: Final = "schedules"
 
 
 class Turn(NamedTuple):
-    """A rule and when it begins, or has begun."""
+    """A rule and when it begins or began."""
 
     rule: Rule
     at: Instant
 
 
 def holding(state: State, key: Key, now: Instant) -> Turn | None:
-    """Return the rule of a table that began last; None where none has begun since the table was created."""
+    """Return the rule of a table that began last; None if none has begun since the table was created."""
     table, found = state.tables[key], []
     for place, entry in enumerate(state.plan(key).entries):
         if entry.calendar is None:
@@ -42,7 +42,7 @@ def holding(state: State, key: Key, now: Instant) -> Turn | None:
 
 
 def coming(state: State, key: Key, now: Instant, *, with_floor: bool = False) -> Turn | None:
-    """Return the rule of a table that begins next; ``with_floor`` looks at those only that have one. None for none."""
+    """Return the rule of a table that begins next; ``with_floor``: only rules with a floor. None for none."""
     found = []
     for place, entry in enumerate(state.plan(key).entries):
         if with_floor and floor_of(entry.rule) is None:
@@ -61,7 +61,7 @@ _MOST_TURNS: Final = 200
 
 
 def turns(state: State, now: Instant, until: Instant) -> list[tuple[Key, Turn, str]]:
-    """Return all that tables begin between two times, each with what it does to its target."""
+    """Return all activations of tables between two times, each with its effect on the target."""
     found: list[tuple[Key, Turn, str]] = []
     for key in sorted(state.tables):
         target = state.tables[key].target
@@ -107,7 +107,7 @@ def intents(state: State, now: Instant) -> list[Intent]:
 
 
 def lines(core: StepCore[State], subject: str, now: Instant, view: str) -> list[str]:
-    """Return what holds of the tables of that name, since when, and what comes next. Raises KeyError for none."""
+    """Return which rules apply in the tables of that name, since when, and the next change. Raises KeyError if unknown."""
     del view
     state = core.state
     namespace, _, name = subject.partition("/")

@@ -1,4 +1,4 @@
-"""What the time-table loop decides from."""
+"""The state of the time-table loop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kubetide.units.time import Instant
 
 
 class State:
-    """All time tables, what happened to them, and when each is to be looked at next."""
+    """All time tables, their progress, and when each is evaluated next."""
 
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
@@ -42,7 +42,7 @@ class State:
         return state
 
     def apply(self, delta: Delta) -> None:
-        """Take over what changed."""
+        """Apply the changes."""
         if delta.settings is not None:
             self.settings = delta.settings
         self._forget(delta.gone)
@@ -61,7 +61,7 @@ class State:
         self.views = {view.target: view for view in delta.views}
 
     def plan(self, key: Key) -> Plan:
-        """Return a table with its texts read."""
+        """Return a table with its texts parsed."""
         found = self._plans.get(key)
         if found is None:
             table, mode = self.tables[key], MODES[key[0]]

@@ -1,4 +1,4 @@
-"""Time tables and what has happened to them: the values of the state, and the format of the records.
+"""Time tables and their progress: the values of the state, and the format of the records.
 
 A time table is an object of any kind that changes a target by the clock, read into one shape. What has
 happened to it so far (``Progress``) is read from its status when it is first seen and is part of the state from then on.
@@ -16,7 +16,7 @@ Key = tuple[str, str, str]
 
 
 class Target(msgspec.Struct, frozen=True, order=True):
-    """What a time table changes."""
+    """The target of a time table."""
 
     api_version: str
     kind: str
@@ -48,7 +48,7 @@ class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """What holds around the windows of a table: KEDA's fields of a ScaledObject.
+    """KEDA's limits around the windows of a table: fields of a ScaledObject.
 
     Attributes:
         created, initial_cooldown: Until no window has been open since it was created, the size stays so long.
@@ -68,7 +68,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Bounds(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the rules of a table ask for together.
+    """The combined bounds of a table's rules.
 
     Attributes:
         minimum, maximum: Floor and ceiling; None where no rule says anything of it.
@@ -83,7 +83,7 @@ class Bounds(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """What became of a rule last: the state and the message that the object's status shows.
+    """The last outcome of a rule: the state and the message that the object's status shows.
 
     Attributes:
         at: When that was; activations up to then have been dealt with.
@@ -146,7 +146,7 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What has happened to a table.
+    """The progress of a table.
 
     Attributes:
         last: Activations up to then have been dealt with, for kinds that count by object.
@@ -175,7 +175,7 @@ class HpaView(msgspec.Struct, frozen=True):
 
 
 class View(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A target as it is now.
+    """The present state of a target.
 
     Attributes:
         replicas: What its scale asks for; of an HPA, the scale of the HPA's own target.
@@ -194,7 +194,7 @@ class View(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What was gathered: everything, or what changed.
+    """The gathered input: everything, or the changes.
 
     Attributes:
         views: The targets that this tick needs.

@@ -1,4 +1,4 @@
-"""What is wrong with a table, for its events: it is reported, and the rest is followed."""
+"""Warnings about a table, for its events; the rest of the table is followed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ INVALID: Final = "InvalidTimeTable"
 
 
 def warnings_of(state: State, table: Table, plan: Plan) -> tuple[str, ...]:
-    """Return sentences about what is wrong with a table by itself and beside others of the same target."""
+    """Return warnings about a table by itself and together with others of the same target."""
     found = [*plan.warnings, *table.notes]
     names = [rule.name for rule in table.rules if rule.name]
     found += [

@@ -1,4 +1,4 @@
-"""Runs a scenario: as fast as it goes in virtual time, or live at a speed."""
+"""Runs a scenario: as fast as possible in virtual time, or live at a speed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NEW_OBJECTS: Final = 1_000_000
 
 
 class RunResult(msgspec.Struct, frozen=True):
-    """What came of a run.
+    """The result of a run.
 
     Attributes:
         violations: Invariants that were broken, a sentence each.
@@ -194,7 +194,7 @@ def run_simulation(
     Args:
         base: The folder that the scenario's files lie beside.
         out: Where the records go; None keeps none.
-        warn: Called with a sentence for what the run leaves out, and when records cannot be kept.
+        warn: Called with a sentence for what the run leaves out, and when records cannot be written.
         progress: Called with the virtual time after each sampling step.
     Raises: ScenarioError, FlagError, TraceError, RecordError; KeyboardInterrupt before it began.
     """
@@ -213,7 +213,7 @@ class LiveRun:
 
     Time never runs ahead of the work: where the work cannot keep up with the speed, the run is slower.
 
-    ``beside`` is open while the world runs; ``persisted`` is where its state is kept and comes from;
+    ``beside`` is open while the world runs; ``persisted`` is where its state is stored and loaded from;
     ``webhooks`` calls admission webhooks.
     """
 

@@ -1,4 +1,4 @@
-"""One scenario played several times with other loops, flags and manifests: the checks, and the table of what came of it."""
+"""One scenario played several times with other loops, flags and manifests: the checks, and the table of results."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from kubetide.units.names import dns1123_subdomain_errors
 
 
 def variant_of(scenario: Scenario, name: str) -> Scenario:
-    """Return the scenario as the variant has it, without flags of the scenario that its loops do not have."""
+    """Return the scenario of the variant, without flags of the scenario that its loops do not have."""
     one = scenario.variants[name]
     loops = scenario.loops if one.loops is None else one.loops
     entries = loop_entries(loops)
-    kept = {flag: value for flag, value in scenario.flags.items() if _is_read(flag, value, entries)}
+    flags = {flag: value for flag, value in scenario.flags.items() if _is_read(flag, value, entries)}
     return msgspec.structs.replace(
         scenario,
         loops=loops,
-        flags={**kept, **one.flags},
+        flags={**flags, **one.flags},
         manifests=(*scenario.manifests, *one.manifests),
         variants={},
     )
@@ -41,7 +41,7 @@ def _is_read(flag: str, value: str | float | bool, entries: Sequence[LoopEntry[A
 
 
 def check_variants(check: Checker, scenario: Scenario, base: Path) -> None:
-    """Find what is wrong with the variants: names, loops, flags and manifests."""
+    """Check the variants: names, loops, flags and manifests."""
     names = loop_names()
     for name, variant in scenario.variants.items():
         where = f"variants[{name}]"
@@ -64,7 +64,7 @@ def check_variants(check: Checker, scenario: Scenario, base: Path) -> None:
 
 
 def variants_table(summaries: Mapping[str, Summary]) -> str:
-    """Return a line for each variant, in their order, as aligned text."""
+    """Return one line per variant, in order, as aligned text."""
     return aligned(
         Table(
             columns=(

@@ -201,7 +201,7 @@ class Reflector:
 
     def _take(self, batch: Sequence[WatchEvent[Any]]) -> None:
         if not batch:
-            # Taken on, nothing said yet: not a failure, and not news either.
+            # The server accepted the watch and sent nothing yet: neither a failure nor a success.
             self._well()
             return
         stores, in_parts = self._stores, self._in_parts()

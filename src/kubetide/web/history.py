@@ -1,4 +1,4 @@
-"""What the dashboard knows: answers of a records folder, kept for as long as nothing is added to it."""
+"""The dashboard's answers from a records folder, cached until something is added to the folder."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class History:
 
     def status(self, at: str) -> Status:
         """Return the page of ``kubetide status`` at a time; empty is the end."""
-        return self._kept(("status", at), lambda: status_of(self._moments, self._moment(at))[0])
+        return self._cached(("status", at), lambda: status_of(self._moments, self._moment(at))[0])
 
     def summary(self) -> Outcome:
         """Return what the run came to."""
@@ -149,7 +149,7 @@ class History:
 
     def objects(self, at: str) -> dict[str, list[str]]:
         """Return the names of all that can be explained at a time, by kind."""
-        return self._kept(("objects", at), lambda: objects_of(self._moments, self._moment(at)))
+        return self._cached(("objects", at), lambda: objects_of(self._moments, self._moment(at)))
 
     def explain(self, kind: str, name: str, at: str, view: str) -> Explanation:
         """Return why an object is as it is. Raises WhyError where there is none."""
@@ -166,14 +166,16 @@ class History:
             )
             return Explanation(kind=kind, name=name, lines=tuple(text.splitlines()))
 
-        return self._kept(("explain", kind, name, at, view), answer)
+        return self._cached(("explain", kind, name, at, view), answer)
 
     def ahead(self, at: str, ahead: str) -> PlanAhead:
         """Return what is to come from a time on, for so long: ``kubetide plan``. Raises ValueError for no duration."""
         length = parse_duration(ahead)
         if length <= 0:
             raise ValueError(f"ahead={ahead}: not above 0")
-        return self._kept(("ahead", at, length), lambda: plan_ahead(self._moments, length, self._moment(at)))
+        return self._cached(
+            ("ahead", at, length), lambda: plan_ahead(self._moments, length, self._moment(at))
+        )
 
     def past(self, *, kind: str, name: str, figure: str, at: str, window: str, points: int) -> Past:
         """Return the figures that fit, for so long until a time; no window is all that came before it."""
@@ -190,7 +192,7 @@ class History:
             since = Instant(max(since, before(until, length)))
         if not 1 <= points <= MOST_POINTS:
             raise ValueError(f"points={points}: not from 1 to {MOST_POINTS}")
-        return self._kept(
+        return self._cached(
             ("past", kind, name, figure, since, until, points),
             lambda: self._figures.past(
                 kind=kind, name=name, figure=figure, since=since, until=until, points=points
@@ -259,7 +261,7 @@ class History:
             yield from read_reasons(loop, [there[index] for index in sorted(chosen)])
         yield from tail.read()
 
-    def _kept(self, key: tuple[Any, ...], answer: Callable[[], T]) -> T:
+    def _cached(self, key: tuple[Any, ...], answer: Callable[[], T]) -> T:
         """Return an answer that was given before, as long as nothing was recorded since."""
         version = self.version()
         if version != self._version or len(self._answers) > _MOST_ANSWERS:

@@ -52,7 +52,7 @@ class Past(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
     """Figures of the time between ``since`` and ``until`` (RFC 3339).
 
     Attributes:
-        kept: Whether the records hold figures at all; those of older versions do not.
+        kept: Whether the records hold figures; those of older versions do not.
         found: How many lines fit; ``lines`` has those with the greatest values, by kind, name and figure.
     """
 

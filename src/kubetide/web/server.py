@@ -33,7 +33,7 @@ MOST_WAITING: Final = 32
 """Questions that wait for the one that is being answered; more are sent away."""
 
 MOST_STREAMS: Final = 1000
-"""Browsers that listen for news at once."""
+"""Most browsers that listen for changes at the same time."""
 
 _SLOW_S = 10.0
 """How long a listener may leave an event unread, and between two signs of life."""

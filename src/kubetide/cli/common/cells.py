@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 def worker_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options ``--jobs``, ``--dask`` and ``--resume`` to a command."""
     options = (
-        click.option("--resume", is_flag=True, help="Take over the cells that --out has."),
+        click.option("--resume", is_flag=True, help="Reuse the cells in --out."),
         click.option(
             "--dask", metavar="ADDRESS", help="Run on this Dask scheduler instead, tcp://HOST:8786."
         ),
         click.option(
             "--jobs",
             type=click.IntRange(1, 1024),
-            help="Processes on this machine. [default: one for each core]",
+            help="Processes on this machine. [default: one per core]",
         ),
     )
     for option in options:

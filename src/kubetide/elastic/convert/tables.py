@@ -1,4 +1,4 @@
-"""Time tables as schedule sections, and back. What a form cannot express is refused, never left out."""
+"""Converts time tables to schedule sections and back. What a form cannot express is refused, never left out."""
 
 from __future__ import annotations
 

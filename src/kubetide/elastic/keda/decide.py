@@ -1,4 +1,4 @@
-"""From none to some and back: while there is work, after the cooldown, and when servers do not answer.
+"""Scaling from and to zero: while there is work, after the cooldown, and when servers do not answer.
 
 Source: KEDA 2.21, concepts/scaling-deployments: activation, cooldownPeriod, initialCooldownPeriod, idleReplicaCount,
 minReplicaCount; its admission webhook: one ScaledObject a target.
@@ -43,7 +43,7 @@ class Write(msgspec.Struct, frozen=True):
 
 
 class Commands(msgspec.Struct, frozen=True):
-    """What a tick does."""
+    """The actions of a tick."""
 
     now: Instant
     writes: tuple[Write, ...] = ()
@@ -54,7 +54,7 @@ class Commands(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What came of a write; ``withheld`` says that the program only advises."""
+    """The outcome of a write; ``withheld`` means that the program only advises."""
 
     error: str = ""
     withheld: bool = False
@@ -68,7 +68,7 @@ class Result(msgspec.Struct, frozen=True):
 
 
 def decide(state: State, now: Instant) -> Commands:
-    """Return the sizes to write, the statuses that differ, and what is reported."""
+    """Return the sizes to write, the statuses that differ, and the events."""
     writes, statuses, notices, reasons, memories = [], [], [], [], []
     for key in state.due(now):
         source, memory = state.sources[key], state.memory[key]
@@ -94,7 +94,7 @@ def decide(state: State, now: Instant) -> Commands:
 
 
 def size_of(source: Source, answer: Answer, last: Instant | None, now: Instant) -> int | None:
-    """Return the size to write, None for none: what is between is for the autoscaler.
+    """Return the size to write, None for none: sizes above zero are left to the autoscaler.
 
     A server that does not answer takes nothing away, and none is started without work.
     """
@@ -110,7 +110,7 @@ def size_of(source: Source, answer: Answer, last: Instant | None, now: Instant) 
 
 
 def problems_of(state: State, key: Key, answer: Answer | None) -> tuple[str, ...]:
-    """Return what keeps an object from being followed, or from being followed well."""
+    """Return the reasons why an object is not followed, or not fully."""
     source = state.sources[key]
     if source.refused:
         return source.refused
@@ -124,7 +124,7 @@ def problems_of(state: State, key: Key, answer: Answer | None) -> tuple[str, ...
 
 
 def absorb(state: State, commands: Commands, outcomes: Sequence[Outcome], now: Instant) -> Result:
-    """Take in what came of the writes; return what is said of it."""
+    """Apply the outcomes of the writes; return the events and reasons."""
     for one in commands.memory:
         state.memory[one.key] = one
     notices, reasons = [], []

@@ -1,4 +1,4 @@
-"""ScaledObjects with external and Prometheus triggers: what is read of one, and why one is refused.
+"""ScaledObjects with external and Prometheus triggers: how one is parsed, and why one is refused.
 
 Source: KEDA 2.21, concepts/scaling-deployments: fields and defaults; scalers/external and scalers/prometheus: metadata.
 """
@@ -62,7 +62,7 @@ class Trigger(msgspec.Struct, frozen=True):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """A ScaledObject as far as it is read.
+    """The parsed parts of a ScaledObject.
 
     Attributes:
         lowest: Replicas while there is no work.
@@ -94,12 +94,12 @@ class Source(msgspec.Struct, frozen=True):
 
 
 def is_ours(found: ScaledObject) -> bool:
-    """Return whether any trigger is of a type that is read here: all other objects are for the time-table loop."""
+    """Return whether any trigger has a supported type; all other objects belong to the time-table loop."""
     return any(one.type in _ADDRESSES for one in found.spec.triggers or ())
 
 
 def read_source(found: ScaledObject) -> Source:
-    """Return what is read of a ScaledObject; raises nothing."""
+    """Return the parsed parts of a ScaledObject; never raises."""
     meta, spec = found.metadata, found.spec
     refused = list(_refusals(found))
     triggers = []
@@ -205,7 +205,7 @@ def _instant(text: str | None) -> Instant | None:
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A metric that a trigger's server offers: its name without the index, and its target in thousandths."""
+    """A metric of a trigger's server: its name without the index, and its target in thousandths."""
 
     place: int
     name: str
@@ -228,7 +228,7 @@ def owner_name(hpa: str) -> str:
 
 
 def hpa_of(source: Source, asked: Iterable[Asked], status: HpaStatus) -> HorizontalPodAutoscaler:
-    """Return the HPA that KEDA would make, with the metrics that the servers offer."""
+    """Return the HPA that KEDA would create, with the metrics of the servers."""
     average = {one.place: one.average for one in source.triggers}
     return HorizontalPodAutoscaler(
         api_version=HPAS.api_version,

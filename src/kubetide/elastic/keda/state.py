@@ -1,4 +1,4 @@
-"""What is decided from: ScaledObjects, what their servers answered, and when there was work last."""
+"""The loop's state: ScaledObjects, their servers' answers, and when there was work last."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubetide.units.time import Instant
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the servers and the target of one object answered.
+    """The answers of one object's servers and target.
 
     Attributes:
         active: Whether any server says that there is work.
@@ -28,7 +28,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is remembered of one object: when there was work last, when it is asked again, what was written last."""
+    """The memory of one object: time of the last work, next query, last write."""
 
     key: Key
     last_active: Instant | None = None
@@ -38,7 +38,7 @@ class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What was gathered: everything, or what changed."""
+    """The gathered input: everything, or the changes."""
 
     sources: tuple[Source, ...] = ()
     gone: tuple[Key, ...] = ()
@@ -64,7 +64,7 @@ class State:
         self.first: dict[tuple[str, str, str], Key] = {}
 
     def apply(self, delta: Delta) -> None:
-        """Take over what changed."""
+        """Apply the changes."""
         for key in delta.gone:
             self.sources.pop(key, None)
             self.memory.pop(key, None)
@@ -83,7 +83,7 @@ class State:
         self.answers = {one.key: one for one in delta.answers}
 
     def due(self, now: Instant) -> list[Key]:
-        """Return the objects that are to be looked at, sorted."""
+        """Return the objects to evaluate, sorted."""
         return sorted(key for key, one in self.memory.items() if one.due <= now)
 
     def follows(self, key: Key) -> bool:

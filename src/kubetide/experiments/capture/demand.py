@@ -49,7 +49,7 @@ class _Serving(NamedTuple):
         serves = table.serving[rows]
         rows, owner = rows[serves], owner[serves]
         counts = np.bincount(owner, minlength=len(hpas))
-        stays = table.standing[rows] != IGNORED
+        stays = table.pod_state[rows] != IGNORED
         return cls(_made_of(state), hpas, rows, owner, counts, table.ready_since[rows], stays)
 
     def chosen_of(self, chosen: BoolVector) -> Int64Vector:

@@ -137,14 +137,14 @@ def _type_spec(node: Node, price: float | None) -> Json:
     capacity: dict[str, Any] = dict(node.status.capacity or {})
     free: dict[str, Any] = dict(node.status.allocatable or {})
     cpu, memory = milli(str(capacity["cpu"])), whole(str(capacity["memory"]))
-    kept_cpu = cpu - milli(str(free.get("cpu", capacity["cpu"])))
-    kept_memory = memory - whole(str(free.get("memory", capacity["memory"])))
+    reserved_cpu = cpu - milli(str(free.get("cpu", capacity["cpu"])))
+    reserved_memory = memory - whole(str(free.get("memory", capacity["memory"])))
     return {
         "cpu": milli_to_text(cpu),
         "memory": bytes_to_text(memory),
         "pods": int(whole(str(capacity.get("pods", 110)))),
-        "reservedCpu": milli_to_text(kept_cpu),
-        "reservedMemory": bytes_to_text(kept_memory),
+        "reservedCpu": milli_to_text(reserved_cpu),
+        "reservedMemory": bytes_to_text(reserved_memory),
         **({"gpu": int(whole(str(capacity["nvidia.com/gpu"])))} if "nvidia.com/gpu" in capacity else {}),
         **({} if price is None else {"pricePerHour": price}),
     }

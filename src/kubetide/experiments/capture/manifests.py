@@ -46,13 +46,13 @@ _MADE_BY_THE_RUN = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 def manifest_of(field: str, item: ApiObject) -> Json | None:
     """Return one object as a manifest; None for one that every cluster has."""
-    api_version, kind, kept = _KINDS[field]
+    api_version, kind, fields = _KINDS[field]
     if field == "namespaces" and item.metadata.name in _MADE_BY_THE_RUN:
         return None
     found: Json = {"apiVersion": api_version, "kind": kind, "metadata": _meta(item.metadata)}
-    if kept:
+    if fields:
         spec = msgspec.to_builtins(item)["spec"]
-        found["spec"] = _some(spec, kept)
+        found["spec"] = _some(spec, fields)
         if "template" in spec:
             found["spec"]["template"] = _template(spec["template"])
     return found

@@ -1,4 +1,4 @@
-"""How close a captured scenario, simulated, comes to what happened."""
+"""How close the simulation of a captured scenario is to the real run."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ QUANTITIES: Final[dict[str, str]] = {
     "nodeHours": "group?",
     "decisions": "",
 }
-"""What a whole run comes to, and what each is asked of: a service, a group, with ``?`` also of the whole."""
+"""Figures of a whole run, and the subject of each: a service, a group, with ``?`` also the whole."""
 
 SERIES: Final[dict[str, str]] = {
     "pending": "",

@@ -80,7 +80,7 @@ def trials_csv(
     for trial in trials:
         over = [f"{one:.6f}" for one in trial.excess] if trial.excess else [""] * len(excess)
         score = "" if trial.error else f"{trial.score:.6f}"
-        writer.writerow([*trial.values, score, *over, int(trial.kept), trial.error])
+        writer.writerow([*trial.values, score, *over, int(trial.feasible), trial.error])
     return text.getvalue().encode()
 
 

@@ -21,7 +21,7 @@ class Trial(msgspec.Struct, frozen=True):
 
     Attributes:
         score: What is to be small; infinite where a run failed.
-        excess: By how much each constraint is passed; at most 0 where it is kept.
+        excess: By how much each constraint is passed; at most 0 where it is met.
         error: Why a run failed.
     """
 
@@ -31,8 +31,8 @@ class Trial(msgspec.Struct, frozen=True):
     error: str = ""
 
     @property
-    def kept(self) -> bool:
-        """Whether it ran and kept every constraint."""
+    def feasible(self) -> bool:
+        """Whether it ran and met every constraint."""
         return not self.error and all(over <= 0 for over in self.excess)
 
 
@@ -99,5 +99,5 @@ def best_of(trials: Sequence[Trial], *, below: float) -> Trial | None:
 
     None where no such score is lower than ``below``.
     """
-    kept = (trial for trial in trials if trial.kept and trial.score < below)
-    return min(kept, key=lambda trial: trial.score, default=None)
+    feasible = (trial for trial in trials if trial.feasible and trial.score < below)
+    return min(feasible, key=lambda trial: trial.score, default=None)

@@ -140,13 +140,13 @@ class Found(msgspec.Struct, frozen=True):
     error: str = ""
 
     def broken(self, constraints: Sequence[Constraint]) -> list[Constraint]:
-        """Return the constraints that the result does not keep on the runs that it is judged on."""
+        """Return the constraints that the result violates on the runs that it is judged on."""
         return [one for one in constraints if one.excess(self.after, self.before) > 0]
 
 
 def tune(
     training: Conditions,
-    judging: Conditions,
+    evaluation: Conditions,
     knobs: Sequence[Knob],
     *,
     minimize: str,
@@ -165,10 +165,10 @@ def tune(
     made = search(knobs, evaluate, trials=trials, seed=seed)
     score = spread([total_of(run, minimize, "") for run in baseline]).mean
     best = best_of(made, below=score)
-    before = as_it_is(judging)
+    before = as_it_is(evaluation)
     if best is None:
         return Found(made, None, baseline, score, before, [])
-    [after] = judging.runs(knobs, [best.values])
+    [after] = evaluation.runs(knobs, [best.values])
     if isinstance(after, str):
         return Found(made, best, baseline, score, before, [], error=after)
     return Found(made, best, baseline, score, before, after)

@@ -1,4 +1,4 @@
-"""Deciding about all HPAs at once: ordinary ones from columns, the others one by one.
+"""Decisions about all HPAs at once: ordinary ones from columns, the others one by one.
 
 Whatever an ordinary HPA's verdict is made from stands in columns. Where none of it differs from the last
 tick, nothing was to be done then and its status has stayed as it was left, the verdict of that tick is

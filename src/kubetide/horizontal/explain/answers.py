@@ -1,4 +1,4 @@
-"""Explains one HPA at a time: from the pods to the number, with every number on the way.
+"""Explains one HPA at a time: from the pods to the number, with every intermediate number.
 
 The HPA is decided about again, from the same state and by the same functions; nothing is stored for
 the purpose. To explain a tick of a record, apply its state and ask before ``absorb``.
@@ -49,7 +49,7 @@ _SHOWN_BEFORE = PROPOSALS | {
 
 
 class MetricExplanation(msgspec.Struct, frozen=True):
-    """One metric: what it saw and what it asks for.
+    """One metric: its value and its proposal.
 
     Attributes:
         target: As in the spec, ``80%`` or ``250m``.

@@ -1,4 +1,4 @@
-"""Samples of the resource metrics API, laid over the rows of the pods.
+"""Samples of the resource metrics API, aligned with the rows of the pods.
 
 An answer covers the whole cluster, or one HPA's namespace and selector (as upstream asks). Samples
 of pods that are not in the cache are *strays*: upstream counts them where they come in the answer
@@ -39,7 +39,7 @@ class SampleColumn(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One answer of the resource metrics API, reduced to what deciding reads.
+    """One answer of the resource metrics API, reduced to what decisions read.
 
     Attributes:
         hpa: Whose question it answers; None for the whole cluster or a whole namespace.
@@ -67,7 +67,7 @@ class Sample(NamedTuple):
 
 
 def checked(samples: PodSamples) -> PodSamples:
-    """Return the samples back if their columns fit together. Raises: MetricsError."""
+    """Return the samples if their columns are consistent. Raises: MetricsError."""
     pods, containers = len(samples.names), len(samples.containers)
     lengths = (
         len(samples.namespaces),
@@ -112,16 +112,16 @@ def _column(samples: PodSamples, key: SampleKey) -> SampleColumn:
     if usage is None:
         return SampleColumn(resource, container, np.zeros(pods, np.int64), list(range(pods)))
     milli, present = usage.milli, usage.present
-    wanted: BoolVector | None = None
+    selected: BoolVector | None = None
     if container:
-        wanted = np.fromiter(
+        selected = np.fromiter(
             (name == container for name in samples.containers), np.bool_, len(samples.containers)
         )
-        milli = np.where(wanted, milli, 0)
-    if wanted is None and len(milli) == pods == np.count_nonzero(present) and _one_each(samples.first):
+        milli = np.where(selected, milli, 0)
+    if selected is None and len(milli) == pods == np.count_nonzero(present) and _one_each(samples.first):
         return SampleColumn(resource, container, milli)
     total = _segment_sums(milli, samples.first)
-    relevant = np.ones(len(present), np.bool_) if wanted is None else wanted
+    relevant = np.ones(len(present), np.bool_) if selected is None else selected
     counted = _segment_sums(relevant, samples.first)
     absent = _segment_sums(relevant & ~present, samples.first)
     lacking = (counted == 0) | (absent > 0)
@@ -140,7 +140,7 @@ def _segment_sums(values: Int64Vector | BoolVector, first: Int64Vector) -> Int64
 
 
 class SampleTable:
-    """The samples of this tick by pod row, and the strays and errors by HPA.
+    """The samples of this tick by pod row; samples without a pod row and errors by HPA.
 
     ``only``: of answers for the whole cluster just the samples of this HPA's pods are taken, where no other is read.
     """
@@ -167,7 +167,7 @@ class SampleTable:
         self._rows_version: tuple[int, int] | None = None
 
     def take(self, answers: Sequence[Answer], table: PodTable) -> None:
-        """Put this tick's answers in place of the last tick's."""
+        """Replace the last tick's answers with this tick's."""
         size = table.capacity
         if len(self.seen) == size and self._are_as_before(answers, table):
             self._lay_times(answers[0], self._rows, self._known)
@@ -233,7 +233,7 @@ class SampleTable:
         return self._pods
 
     def remember_pods(self, pods: tuple[Sequence[str], Sequence[str]]) -> None:
-        """Note the order of the samples, for answers that do not repeat it."""
+        """Store the order of the samples, for answers that do not repeat it."""
         self._pods = pods
         self._rows_version = None
 
@@ -305,10 +305,10 @@ def _last_of_each(rows: Int64Vector) -> Int64Vector:
     if not len(known) or np.bincount(known).max() == 1:
         return rows
     last = {row: index for index, row in enumerate(rows.tolist())}
-    kept = np.full(len(rows), -1, np.int64)
+    row_of = np.full(len(rows), -1, np.int64)
     for row, index in last.items():
-        kept[index] = row
-    return kept
+        row_of[index] = row
+    return row_of
 
 
 def _samples_at(answer: Answer, index: int) -> dict[SampleKey, Sample]:

@@ -1,4 +1,4 @@
-"""What the pods of one HPA add up to for one resource: all that the proposal is computed from.
+"""The tally of one HPA's pods for one resource: all input of the proposal.
 
 ``tally`` walks over pods; ``tally_columns`` does the same for all HPAs at once with running sums.
 Sums are int64 as upstream's; Python's ints are brought back to it where upstream would wrap.
@@ -32,7 +32,7 @@ from kubetide.units.vectors import BoolVector, Int64Vector
 
 
 def pod_request(pod: PodView, key: SampleKey, pod_level: bool) -> int | str:
-    """Return the pod's request in thousandths, or why there is none.
+    """Return the pod's request in thousandths, or the error.
 
     Sidecars count. Pod-level requests stand for the sum over the pod if the gate is on; a metric
     of one container does not look at them.
@@ -66,7 +66,7 @@ def tally(
     now: Instant,
     settings: Settings,
 ) -> Tally:
-    """Add up one HPA's pods, ordered by name, with their samples by pod name."""
+    """Return the tally of one HPA's pods, ordered by name, with their samples by pod name."""
     counts = [0, 0, 0, 0]
     usage = requests = missing_requests = unready_requests = fill = 0
     problem = ""
@@ -109,7 +109,7 @@ def tally(
 
 
 def tally_of(state: State, spec_key: tuple[str, str], metric: Metric, now: Instant) -> Tally:
-    """Add up one HPA's pods for one of its metrics, from the state."""
+    """Return the tally of one HPA's pods for one of its metrics, from the state."""
     table, samples, key = state.table, state.samples, metric.sample_key
     rows = table.members_of(spec_key)
     strays = samples.strays.get(spec_key, {})
@@ -144,7 +144,7 @@ def tally_of(state: State, spec_key: tuple[str, str], metric: Metric, now: Insta
 
 
 def has_young(state: State, key: Key, now: Instant) -> bool:
-    """Return whether the time alone may change the class of a pod of the HPA."""
+    """Return whether time alone may change the class of a pod of the HPA."""
     rows = state.table.members_of(key)
     started = state.table.started[rows]
     return bool(len(rows)) and int(started.max()) + state.settings.cpu_initialization_period > now
@@ -158,7 +158,7 @@ def _percent_of(request: int, percent: int) -> int:
 
 
 def tally_columns(state: State, segments: Segments, now: Instant) -> TallyColumns | None:
-    """Add up the pods of many HPAs for one resource; None if no sample has it."""
+    """Return the tallies of many HPAs for one resource; None if no sample has it."""
     key = segments.sample_key
     table, samples, rows = state.table, state.samples, segments.rows
     has_column = samples.has.get(key)

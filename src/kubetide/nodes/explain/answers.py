@@ -1,4 +1,4 @@
-"""Explanations on demand: why a pod waits, why a node stays or goes, what a group is good for.
+"""Answers on demand: why a pod waits, why a node stays or goes, what a group can do.
 
 Everything is decided again on a copy of the state; the state that is asked about is only read.
 """
@@ -27,7 +27,7 @@ from kubetide.units.time import Instant, format_rfc3339
 
 
 class GroupVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What one group says to a pod.
+    """The verdict of one group on a pod.
 
     Attributes:
         takes: Whether a new node of the group would take it.
@@ -52,7 +52,7 @@ class GroupVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PodExplanation(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a pod is where it is.
+    """Why a pod runs or waits where it does.
 
     Attributes:
         remedy: The smallest verified change over all groups; of equal ones that with the cheaper node.
@@ -102,7 +102,7 @@ class NodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
-    """Explain one pod. Raises KeyError for a pod that is not there."""
+    """Explain one pod. Raises KeyError for an unknown pod."""
     pod = state.pods[key]
     namespace, name = key
     if pod.spec.node_name:
@@ -130,7 +130,7 @@ def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
                 namespace=namespace,
                 name=name,
                 status="fits" if upcoming is None else "waits",
-                sentence=f"There is room for it {where}.",
+                sentence=f"It fits {where}.",
                 result=tick.result,
             )
     verdict = next((one for one in tick.verdicts if _holds(one, key)), None)
@@ -303,7 +303,7 @@ def _cost_text(tick: Tick, key: Key) -> str:
         f"For all waiting pods together {nodes} {'node' if nodes == 1 else 'nodes'} of "
         f"{len(tick.chosen)} {'group' if len(tick.chosen) == 1 else 'groups'} are bought for {cost_summary.price:.4f} an hour"
         f"{f', its own of group {own[0]}' if own else ', none of them for it'}. The same pods cost at least "
-        f"{cost_summary.bound:.4f} ({cost_summary.bound_by}), so this is at most {cost_summary.gap:.2%} too dear."
+        f"{cost_summary.bound:.4f} ({cost_summary.bound_by}), so this costs at most {cost_summary.gap:.2%} too much."
     )
 
 

@@ -1,4 +1,4 @@
-"""What a node group is, what its nodes look like and who says so, and what keeps it from growing."""
+"""The explanation of a node group: what its nodes look like, where that comes from, and what limits its growth."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kubetide.units.time import Instant, format_rfc3339
 
 
 class GroupExplanation(msgspec.Struct, frozen=True, kw_only=True):
-    """What a group is, what its nodes look like and who says so, and what keeps it from growing."""
+    """What a group is, what its nodes look like, where that comes from, and what limits its growth."""
 
     group: str
     min_size: int
@@ -46,7 +46,7 @@ class GroupExplanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explain_group(state: State, group_id: str, now: Instant) -> GroupExplanation:
-    """Explain one group. Raises KeyError for a group that is not there."""
+    """Explain one group. Raises KeyError for an unknown group."""
     copy = as_if_anew(state)
     view = observe(copy, now).groups[group_id]
     learn(copy, now)

@@ -1,4 +1,4 @@
-"""Cluster state: how many nodes each group has, should have, and is waiting for.
+"""Cluster state: present, target and upcoming nodes of each group.
 
 ``observe`` compares what the cloud says with what has registered, keeps the times since when
 something has been wrong in ``Memory``, and returns a ``ClusterView`` of this tick.
@@ -31,7 +31,7 @@ from kubetide.units.time import Duration, Instant, after, between, parse_rfc3339
 
 
 def observe(state: State, now: Instant) -> ClusterView:
-    """Return the view of this tick, and bring the registry's memory up to date."""
+    """Return the view of this tick, and update the registry's memory."""
     memory = state.memory
     if memory.started is None:
         memory.started = now
@@ -75,7 +75,7 @@ def observe(state: State, now: Instant) -> ClusterView:
 
 
 def recalculate(state: State, view: ClusterView) -> None:
-    """Bring sizes, requests and health up to date after calls to the cloud; counts stay the tick's."""
+    """Update sizes, requests and health after calls to the cloud; the tick's counts stay."""
     for group_id, group_view in view.groups.items():
         group_view.group = state.groups[group_id]
         group_view.request = state.memory.scale_up_requests.get(group_id)
@@ -83,7 +83,7 @@ def recalculate(state: State, view: ClusterView) -> None:
 
 
 def upcoming_nodes(state: State, view: GroupView, now: Instant) -> int:
-    """Return how many nodes are on their way: only of a group with an open request that is not backed off."""
+    """Return the number of upcoming nodes: only of a group with an open request and without backoff."""
     group_id, counts = view.group.id, view.counts
     if group_id not in state.memory.scale_up_requests or is_backed_off(
         state.memory.backoff.get(group_id), now
@@ -99,7 +99,7 @@ def _missing(group: NodeGroup, counts: Counts) -> int:
 
 
 def is_scaling_up(state: State, view: GroupView) -> bool:
-    """Return whether nodes were asked for and are still to come, as far as the registry knows."""
+    """Return whether requested nodes have not all joined yet, as far as the registry knows."""
     coming = _missing(view.group, view.counts) - len(view.counts.long_unregistered)
     return view.group.id in state.memory.scale_up_requests and coming > 0
 

@@ -1,4 +1,4 @@
-"""Failures that the registry notes: requests that time out, machines that cannot be made.
+"""Failures that the registry detects: requests that time out, machines that cannot be created.
 
 Source: Cluster Autoscaler's cluster state registry.
 """
@@ -30,7 +30,7 @@ _MANY_MESSAGES = 3
 
 
 class Findings(msgspec.Struct):
-    """Events and reasons that came up on the way, and the machines that were counted as failed."""
+    """Events, reasons, and the machines counted as failed."""
 
     events: list[EventRecord] = msgspec.field(default_factory=list)
     reasons: list[Reason] = msgspec.field(default_factory=list)
@@ -44,13 +44,13 @@ def max_provision_time(group: NodeGroup, settings: Settings) -> Duration:
 
 
 def max_startup_time(group: NodeGroup | None, settings: Settings) -> Duration:
-    """Return how long a node of the group may take from its creation until it is ready; also for a node in no group."""
+    """Return how long a node of the group may take from creation to ready; also for a node in no group."""
     text = group.options.max_node_startup_time if group is not None and group.options else None
     return duration_or(text, settings.max_node_startup_time)
 
 
 def doomed_with(group: NodeGroup, failed: Sequence[Instance]) -> tuple[Instance, ...]:
-    """Return the machines to delete where some could not be made.
+    """Return the machines to delete because some could not be created.
 
     Of a group that exists at zero or at its maximum all go, or none where its growing to the maximum may fail in part.
     Source: Cluster Autoscaler, clean-up of machines with creation errors, and allowNonAtomicScaleUpToMax.
@@ -62,12 +62,12 @@ def doomed_with(group: NodeGroup, failed: Sequence[Instance]) -> tuple[Instance,
 
 
 def is_atomic(group: NodeGroup) -> bool:
-    """Return whether a part of what the group grows by is of no use."""
+    """Return whether the group's increases are useful only as a whole."""
     return is_zero_or_max(group) and not (group.options and group.options.allow_non_atomic_scale_up_to_max)
 
 
 def is_zero_or_max(group: NodeGroup) -> bool:
-    """Return whether the group exists only at zero or at its maximum."""
+    """Return whether the group has either zero nodes or its maximum."""
     return bool(group.options and group.options.zero_or_max_node_scaling)
 
 
@@ -88,7 +88,7 @@ def note_request(state: State, group: NodeGroup, delta: int, now: Instant) -> No
 
 
 def time_out(state: State, group_id: str, request: ScaleUpRequest, findings: Findings, now: Instant) -> None:
-    """End a request whose nodes did not come in time: backoff, event."""
+    """End a request whose nodes did not come in time: start a backoff, return an event."""
     memory, waited = state.memory, between(request.time, now)
     message = f"Scale-up timed out for node group {group_id} after {format_duration(waited)}"
     memory.backoff[group_id] = start_backoff(
@@ -112,7 +112,7 @@ def note_failed(
     findings: Findings,
     now: Instant,
 ) -> None:
-    """Count machines that could not be made, once each: event, backoff, a smaller request.
+    """Count machines that could not be created, once each: event, backoff, a smaller request.
 
     Only of groups whose request is open: one that a failure has brought to nothing counts no further ones.
     """

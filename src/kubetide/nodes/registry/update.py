@@ -1,4 +1,4 @@
-"""The update step: what must be put right before anything is planned.
+"""The update step: repairs that come before any planning.
 
 Requests that timed out, machines that could not be made, machines that never registered, targets
 that no nodes ever came for. Source: Cluster Autoscaler, RunOnce steps 8 to 13.
@@ -35,13 +35,13 @@ from kubetide.nodes.state import State
 from kubetide.units.time import Duration, Instant, after, minutes, parse_rfc3339
 
 _STARTING = minutes(10)
-"""For how long it is no news that no node is ready."""
+"""How long no warning is given while no node is ready."""
 _SETTLING = minutes(1)
 """How long the scheduler may take to use nodes that have joined."""
 
 
 def plan_update(state: State, view: ClusterView, now: Instant) -> Commands | None:
-    """Return what must be done first, or None when there is nothing and the tick can go on at once."""
+    """Return the repairs to make first, or None if the tick can go on at once."""
     events = list(view.events)
     reasons = list(view.reasons)
     actions: list[Action] = []
@@ -85,7 +85,7 @@ def plan_update(state: State, view: ClusterView, now: Instant) -> Commands | Non
 def absorb_update(
     state: State, actions: tuple[Action, ...], results: tuple[Outcome, ...]
 ) -> list[EventRecord]:
-    """Take in what the cloud said: targets and machines as they are now."""
+    """Apply the outcomes: present targets and machines."""
     events: list[EventRecord] = []
     for action, outcome in zip(actions, results, strict=True):
         if isinstance(action, RemoveTaint):
@@ -107,7 +107,7 @@ def absorb_update(
 
 
 def not_begun(state: State) -> str:
-    """Return why nothing may be done with --scale-up-from-zero=false; empty when there is a ready node."""
+    """Return why --scale-up-from-zero=false blocks the tick; empty if there is a ready node."""
     if not state.nodes:
         return "Cluster has no nodes."
     for node in state.nodes.values():
@@ -157,15 +157,15 @@ def _wrong_sizes(state: State, view: ClusterView, now: Instant) -> list[Decrease
 def _evaluate_attempts(state: State, reasons: list[Reason], now: Instant) -> None:
     """Back a group off from a kind of pods when its new nodes have joined, empty, and left all of them pending."""
     memory = state.memory
-    kept: list[Attempt] = []
+    attempts: list[Attempt] = []
     for attempt in memory.attempts:
         if attempt.group in memory.scale_up_requests or attempt.group not in state.groups:
             if attempt.group in state.groups:
-                kept.append(attempt)
+                attempts.append(attempt)
             continue
         joined = attempt.joined if attempt.joined is not None else now
         if after(joined, _SETTLING) > now:
-            kept.append(
+            attempts.append(
                 Attempt(attempt.group, attempt.nodes, attempt.time, attempt.kind, attempt.pods, joined)
             )
             continue
@@ -183,7 +183,7 @@ def _evaluate_attempts(state: State, reasons: list[Reason], now: Instant) -> Non
             reasons.append(reason("LeftPending", attempt.group, nodes=attempt.nodes, pods=len(attempt.pods)))
         else:
             memory.useless.pop(key, None)
-    memory.attempts = tuple(kept)
+    memory.attempts = tuple(attempts)
 
 
 def _are_unused(state: State, attempt: Attempt) -> bool:

@@ -1,4 +1,4 @@
-"""Which of the unneeded nodes go now: times, sizes, limits, budgets.
+"""Which unneeded nodes are removed now: times, sizes, limits, budgets.
 
 Source: Cluster Autoscaler, unneeded nodes' RemovableAt, atomic resize filter, scale-down budgets.
 """
@@ -24,7 +24,7 @@ NO_FAMILIES: Mapping[str, str] = MappingProxyType({})
 
 
 class Plan(msgspec.Struct):
-    """Empty nodes and nodes to be drained that go now, in this order; and why the others wait."""
+    """Empty nodes and nodes to drain now, in this order; and why the others wait."""
 
     empty: list[Removable] = msgspec.field(default_factory=list)
     drain: list[Removable] = msgspec.field(default_factory=list)
@@ -39,7 +39,7 @@ class Plan(msgspec.Struct):
 def choose(
     state: State, removable: Sequence[Removable], now: Instant, families: Mapping[str, str] = NO_FAMILIES
 ) -> Plan:
-    """Return what is to be deleted now, in name order, empty nodes first, risky ones last.
+    """Return the nodes to delete now, in name order, empty nodes first, risky ones last.
 
     ``families``: group -> its family of similar groups, of which the larger gives nodes back first.
     """
@@ -122,7 +122,7 @@ def _size_refuses(state: State, one: Removable, sizes: dict[str, int]) -> tuple[
 
 
 class TotalsAboveMinimum:
-    """What may be taken off the cluster's totals (--cores-total, --memory-total, --gpu-total)."""
+    """What may be removed from the cluster's totals (--cores-total, --memory-total, --gpu-total)."""
 
     def __init__(self, state: State, now: Instant) -> None:
         self._gpu_label = state.settings.gpu_label
@@ -140,14 +140,14 @@ class TotalsAboveMinimum:
         self._left = {resource: max(0, total[resource] - self._minimum[resource]) for resource in total}
 
     def exceeded_by(self, node: Node) -> tuple[str, ...]:
-        """Return the resources of which too little would be left without the node."""
+        """Return the resources that would fall below their minimum without the node."""
         if not self._left:
             return ()
         uses = used_by(node, self._gpu_label)
         return tuple(name for name, left in self._left.items() if uses.get(name, 0) > left)
 
     def take(self, node: Node) -> None:
-        """Take the node's capacity off what is left."""
+        """Subtract the node's capacity."""
         for resource, amount in (used_by(node, self._gpu_label) if self._left else {}).items():
             if resource in self._left:
                 self._left[resource] -= amount
@@ -214,7 +214,7 @@ def _group_by_group(nodes: list[Removable]) -> list[Removable]:
 
 
 def within_budgets(state: State, plan: Plan, now: Instant) -> Plan:
-    """Cut the plan to the deletions that may run at once; a whole group may pass the budget once."""
+    """Return the plan cut to the deletions that may run at once; a whole group may exceed the budget once."""
     settings, memory = state.settings, state.memory.scale_down
     in_flight = [deletion for deletion in memory.deletions.values() if deletion.in_flight]
     draining = sum(1 for deletion in in_flight if deletion.drain)

@@ -65,7 +65,7 @@ _REFUSED = "failed to increase node group size"
 
 
 def open_tick(state: State, view: ClusterView, now: Instant, *, most: int | None = None) -> Tick:
-    """Fork the snapshot and put into it what is certain to come: nodes on their way, pods that fit.
+    """Fork the snapshot and add what is certain to come: upcoming nodes, pods that fit.
 
     ``most``: how many pods are looked at; ``place_on`` goes on with the others. None for all.
     """
@@ -84,14 +84,14 @@ def open_tick(state: State, view: ClusterView, now: Instant, *, most: int | None
 
 
 def place_on(state: State, tick: Tick, now: Instant, *, most: int | None) -> None:
-    """Look for places for the next pods of a tick that has not come to all of them."""
+    """Place the next pods of a tick that has not handled all of them."""
     look_on(state, tick.demand, now, most)
     if tick.demand.search is None:
         tick.requests = open_requests(state, tick.demand.placed, now)
 
 
 def plan_scale_up(state: State, tick: Tick, now: Instant, *, choosing: bool = True) -> Commands:
-    """Return the increases that the demand calls for, if any, and says why.
+    """Return the increases for the demand, if any, and their reasons.
 
     Without ``choosing`` it ends with the options: for those who only ask what each group could do.
     """
@@ -136,7 +136,7 @@ def plan_scale_up(state: State, tick: Tick, now: Instant, *, choosing: bool = Tr
 def increases_of(
     state: State, tick: Tick, events: Sequence[EventRecord], reasons: Sequence[Reason]
 ) -> Commands:
-    """Return the calls of what the tick has chosen; first of all the question, where a service is to be asked."""
+    """Return the calls of the tick's choice; if an external expander has a say, the question to it first."""
     if tick.packing is not None:
         return Commands(events=tuple(events), next_step="pack", reasons=tuple(reasons))
     if tick.asking is not None:
@@ -154,7 +154,7 @@ def increases_of(
 
 
 def absorb_answer(tick: Tick, asked: AskExpander, outcome: Outcome) -> list[Reason]:
-    """Take in what the expander in a process of its own said: without a group of ours in it all options stay."""
+    """Apply the external expander's answer: if it names none of our groups, all options stay."""
     assert tick.asking is not None, "it was asked about these"
     named = [option for option in tick.asking if option.group.id in outcome.groups]
     if outcome.status != "ok" or not named:
@@ -165,7 +165,7 @@ def absorb_answer(tick: Tick, asked: AskExpander, outcome: Outcome) -> list[Reas
 
 
 def plan_choice(state: State, tick: Tick, now: Instant) -> Commands:
-    """Return the increases of what is left after the expander in a process of its own has answered."""
+    """Return the increases of the options that the external expander left."""
     reasons: list[Reason] = []
     left = tick.asking or tick.options
     events = choose_among(state, tick, left, reasons, now, all_or_nothing=_is_atomic(tick))
@@ -221,7 +221,7 @@ def after_min_size(state: State) -> Literal["", "remove_groups"]:
 def absorb_scale_up(
     state: State, tick: Tick, actions: tuple[IncreaseSize, ...], results: tuple[Outcome, ...], now: Instant
 ) -> tuple[list[EventRecord], list[Reason]]:
-    """Take in what came of the increases: requests, backoff, events for the pods."""
+    """Apply the outcomes of increases: requests, backoff, events for the pods."""
     state.phases.end("scaleUp")
     if not tick.is_open and state.step != "min_size":
         return [], []

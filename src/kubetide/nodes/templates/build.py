@@ -1,4 +1,4 @@
-"""How the template of each group is found: what a new node will look like, and how we know.
+"""How the template of each group is found: what a new node will look like, and the source of that.
 
 In order, the first that there is: a good live node of the group; a node of it that was seen earlier;
 what the cloud says, its amounts corrected by machines of the group or of the same instance type that were
@@ -44,7 +44,7 @@ from kubetide.units.time import Instant, after, format_rfc3339
 
 
 def learn_templates(state: State, now: Instant) -> tuple[Reason, ...]:
-    """Remember what the good live nodes of each group look like; say where the cloud was wrong."""
+    """Learn what the good live nodes of each group look like; return where the cloud was wrong."""
     memory, settings = state.memory, state.settings
     found: list[Reason] = []
     devices = state.node_devices()
@@ -97,7 +97,7 @@ def _good_nodes(state: State, now: Instant) -> dict[str, list[Node]]:
 
 
 def all_templates(state: State) -> dict[str, Template | None]:
-    """Return ``template_of`` each group; those of earlier ticks as they are, where what they were made of is the same."""
+    """Return ``template_of`` each group; cached ones where their input is unchanged."""
     names = state.nodes_by_group()
     known = state.known_templates if state.memo else KnownTemplates()
     known.settle(state.settings, state.snapshot.facts, state.daemon_sets, state.groups)
@@ -114,7 +114,7 @@ def all_templates(state: State) -> dict[str, Template | None]:
 
 
 def template_of(state: State, group: NodeGroup, nodes: Sequence[str]) -> Template | None:
-    """Return the group's template, or None when nobody can say what its nodes look like.
+    """Return the group's template, or None if its nodes' look is unknown.
 
     Args:
         state: Read only; ``learn_templates`` has been called for this tick.
@@ -133,7 +133,7 @@ def template_of(state: State, group: NodeGroup, nodes: Sequence[str]) -> Templat
 
 
 class Expected(NamedTuple):
-    """What a new node of a group is expected to be, its own pods and devices, and who vouches for it."""
+    """The expected next node of a group, its own pods and devices, and the source."""
 
     node: Node
     pods: tuple[Pod, ...]
@@ -143,7 +143,7 @@ class Expected(NamedTuple):
 
 
 def expected(state: State, group: NodeGroup) -> Expected | None:
-    """Return what is known of the group's next node without a look at live nodes; None when nothing is."""
+    """Return the group's expected next node without looking at live nodes; None if nothing is known."""
     seen = state.memory.templates.get(group.id)
     if seen is not None:
         origin: Origin = "live" if seen.live else "seen"
@@ -263,11 +263,11 @@ def _sanitised(node: Node, group_id: str, settings: Settings) -> Node:
 def _readable(status: NodeStatus) -> NodeStatus:
     """Return the status without amounts that cannot be read: a new node promises none of these."""
     sizes = {"capacity": status.capacity or {}, "allocatable": status.allocatable or {}}
-    kept = {
+    known = {
         part: {name: value for name, value in given.items() if quantity_error(value) is None}
         for part, given in sizes.items()
     }
-    return status if kept == sizes else replace(status, **kept)
+    return status if known == sizes else replace(status, **known)
 
 
 def _labelled(node: Node) -> Node:
@@ -313,7 +313,7 @@ def _daemon_pods(
             continue
         pod = _daemon_pod(daemon_set)
         refusal = bare.first_refusal(classify(pod), node.metadata.name)
-        # The DaemonSet controller does not look at room: its pod is made, and then waits.
+        # The DaemonSet controller ignores free capacity: it creates the pod, which then waits.
         if refusal is None or refusal.plugin == "NodeResourcesFit":
             made.append(pod)
     return tuple(made)

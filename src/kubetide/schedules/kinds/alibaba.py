@@ -128,7 +128,7 @@ def _change(table: Table, rule: Rule, view: View) -> Change:
 
 
 def bounds_after(size: int, current: int, low: int, high: int) -> tuple[int, int] | None:
-    """Return the bounds that an HPA is given when a job asks for ``size``; None where they are left alone.
+    """Return the bounds that an HPA gets when a job sets ``size``; None if they stay.
 
     Source: README of the controller; ``current`` is the HPA's status. A bound is never given back, and bounds
     are written also where they stay the same, as upstream does.
@@ -170,7 +170,7 @@ def _report(
 
 
 def skipped(table: Table, rule: Rule, expression: str, due: Instant, now: Instant) -> tuple[Mark, Notice]:
-    """Return what is said of an activation on a date that is left out; a job that runs once still has its run."""
+    """Return the text about an activation on an excluded date; a job that runs once still has its run."""
     message = (
         f"cron hpa job {rule.name} executed successfully. "
         f"skip scaling activity,because of excludeDate ({expression})."

@@ -1,4 +1,4 @@
-"""KEDA's cron triggers, in a ScaledObject that has no others.
+"""KEDA's cron triggers, in a ScaledObject without other triggers.
 
 Source: KEDA 8b4f083c (docs 2.21), scalers/cron: metadata, texts of errors, names and targets of metrics. Done
 right: KEDA looks only at the next start and the next end, which makes a window hold for days where starts and
@@ -42,11 +42,11 @@ _TARGET_TYPES = ("", "AverageValue")
 
 
 class TriggerError(ValueError):
-    """A trigger that is refused; one line a reason, in KEDA's words."""
+    """A rejected trigger; one line per reason, in KEDA's words."""
 
 
 def read_trigger(metadata: Mapping[str, Any], metric_type: str, index: int) -> Rule:
-    """Return a cron trigger as a rule with an end; its name is that of the metric. Raises TriggerError."""
+    """Return a cron trigger as a rule with an end; its name is the metric's. Raises TriggerError."""
     said = {name: str(metadata.get(name) or "").strip() for name in _PARAMETERS}
     problems = [
         f'missing required parameter "{name}" in [triggerMetadata]' for name in _PARAMETERS if not said[name]
@@ -99,7 +99,7 @@ def _integer(text: str) -> int:
 
 
 def metric_name(index: int, zone: str, start: str, end: str) -> str:
-    """Return the name of a trigger's external metric, as KEDA makes it."""
+    """Return the name of a trigger's external metric, as KEDA builds it."""
     parts = (_plain(zone), _schedule_part(start), _schedule_part(end))
     return f"s{index}-" + "-".join(("cron", *parts)).replace("/", "-").replace(".", "-").replace(
         ":", "-"
@@ -117,7 +117,7 @@ def _schedule_part(text: str) -> str:
 
 
 def metric_spec(rule: Rule, metric_type: str) -> MetricSpec:
-    """Return what KEDA's HPA would be given for a trigger: a target of 1 a pod."""
+    """Return the metric that KEDA's HPA would have for a trigger: a target of 1 per pod."""
     target = (
         MetricTarget(type="AverageValue", average_value="1")
         if metric_type in _TARGET_TYPES

@@ -1,4 +1,4 @@
-"""Floors and ceilings: points, which hold until a later one, and windows, which come before points.
+"""Floors and ceilings: points hold until a later one; windows take precedence over points.
 
 What holds is a function of the rules and the time: also of the time before the object was created.
 """
@@ -22,12 +22,12 @@ Side = Callable[[Rule], int | None]
 
 
 def floor_of(rule: Rule) -> int | None:
-    """Return the fewest replicas that a rule asks for."""
+    """Return the minimum replicas of a rule."""
     return rule.minimum if rule.size is None else rule.size
 
 
 def ceiling_of(rule: Rule) -> int | None:
-    """Return the most replicas that a rule allows."""
+    """Return the maximum replicas of a rule."""
     return rule.maximum if rule.size is None else rule.size
 
 
@@ -35,7 +35,7 @@ _SIDES: Sequence[tuple[str, Side]] = (("floor", floor_of), ("ceiling", ceiling_o
 
 
 def bounds_at(plan: Plan, now: Instant) -> Bounds:
-    """Return what the rules ask for together at a time.
+    """Return the combined bounds of the rules at a time.
 
     The latest point that names a bound sets it. Of open windows that name it the largest value holds, and
     comes before that of points. A ceiling is never below the floor.
@@ -74,7 +74,7 @@ def next_change(entries: Sequence[Entry], now: Instant) -> Instant | None:
 
 
 def size_within(bounds: Bounds, limits: Limits | None, current: int) -> int | None:
-    """Return the size that a workload must be given; None where nothing has to be written.
+    """Return the size to give a workload; None if nothing must be written.
 
     Args:
         limits: Bounds of a horizontal section, whose autoscaler keeps the size within its own bounds: only no
@@ -93,12 +93,12 @@ def size_within(bounds: Bounds, limits: Limits | None, current: int) -> int | No
 
 
 def sizes(table: Table) -> bool:
-    """Return whether the table writes the size of its target itself: with a horizontal section only from and to none."""
+    """Return whether the table writes the size of its target itself: with a horizontal section only from and to zero."""
     return table.limits is None or any(ceiling_of(rule) == 0 for rule in table.rules)
 
 
 def checked(plan: Plan, start: Instant) -> Plan:
-    """Return a plan without the windows that cannot be, with a warning for each and for rules that overlap."""
+    """Return a plan without impossible windows, with a warning for each and for overlapping rules."""
     entries, warnings = [], list(plan.warnings)
     for entry in plan.entries:
         problem = _refusal(entry, start)

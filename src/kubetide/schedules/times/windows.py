@@ -1,4 +1,4 @@
-"""Windows: rules with an end, of which all that are open count together."""
+"""Windows: rules with an end; all open windows count together."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def opening(entry: Entry, now: Instant) -> Opening:
 
 
 def refusal(entry: Entry, now: Instant) -> str:
-    """Return why a window cannot be: it never begins, never ends, or begins whenever it ends; empty for none."""
+    """Return why a window is impossible: it never begins, never ends, or begins whenever it ends; empty for none."""
     if entry.calendar is None or entry.end is None:
         return ""
     for calendar, side, text in (
@@ -50,13 +50,13 @@ def refusal(entry: Entry, now: Instant) -> str:
 
 
 def refused_windows(plan: Plan, start: Instant) -> Plan:
-    """Return a plan with a warning for each window that cannot be."""
+    """Return a plan with a warning for each impossible window."""
     found = tuple(text for entry in plan.entries if (text := refusal(entry, start)))
     return plan._replace(warnings=(*plan.warnings, *found))
 
 
 class Demand(NamedTuple):
-    """What the windows of a table ask for.
+    """The demand of a table's windows.
 
     Attributes:
         replicas: None where the size stays as it is.
@@ -72,7 +72,7 @@ class Demand(NamedTuple):
 
 
 def demand(plan: Plan, limits: Limits, now: Instant) -> Demand:
-    """Return the size that the open windows ask for together: the largest, within the limits.
+    """Return the combined size of the open windows: the largest, within the limits.
 
     Source: KEDA: the HPA takes the largest metric and keeps at least one pod; with no window open it is
     ``idleReplicaCount`` or ``minReplicaCount``, and none or idle only once the cooldown has passed, which is

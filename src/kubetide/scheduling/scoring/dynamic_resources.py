@@ -1,4 +1,4 @@
-"""DynamicResources: the earlier the alternatives that a node's devices serve the better."""
+"""DynamicResources: prefers nodes whose devices serve earlier alternatives."""
 
 from __future__ import annotations
 

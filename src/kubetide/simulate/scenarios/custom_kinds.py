@@ -1,4 +1,4 @@
-"""Which custom kinds the cluster of a run knows: those that its loops read or its manifests hold."""
+"""Custom kinds of a run's cluster: those that its loops read or its manifests contain."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _VERTICAL_LOOPS: Final = frozenset({"recommender", "updater", "admission"})
 
 
 def definitions_for(loops: Iterable[str], manifests: Manifests, settings: LoopSettings) -> tuple[Json, ...]:
-    """Return the definitions of custom kinds that a loop of the run reads, or that are among the manifests."""
+    """Return the definitions of custom kinds that a loop of the run reads, or that the manifests contain."""
     vertical = not _VERTICAL_LOOPS.isdisjoint(spelled_out(loops)) or _holds(manifests, VERTICAL_KINDS)
     capacity = kinds_read(settings.of(Settings)) or _holds(manifests, CAPACITY_KINDS)
     elastic = "elastic" in spelled_out(loops) or _holds(manifests, (ELASTIC_WORKLOADS,))

@@ -1,4 +1,4 @@
-"""What is wrong with the content of a scenario whose form is right."""
+"""Checks the content of a scenario whose structure is valid."""
 
 from __future__ import annotations
 
@@ -126,8 +126,10 @@ def _check_groups(check: Checker, scenario: Scenario) -> None:
             check.parses(parse_range, getattr(group, f"{name}_time"), f"{where}.{name}Time")
         for driver, count in group.devices.items():
             check.fits(dns1123_subdomain_errors(driver), f"{where}.devices", driver)
-            room = 0 < count <= _MOST_DEVICES
-            check.that(room, f"{where}.devices[{driver}]", f"{count} must be between 1 and {_MOST_DEVICES}")
+            in_range = 0 < count <= _MOST_DEVICES
+            check.that(
+                in_range, f"{where}.devices[{driver}]", f"{count} must be between 1 and {_MOST_DEVICES}"
+            )
         price = group.price_per_hour
         check.that(price is None or price >= 0, f"{where}.pricePerHour", f"{price} must be 0 or more")
         for number, taint in enumerate(group.taints):

@@ -131,8 +131,8 @@ async def body_is_neither_kept_nor_changed(cluster: Cluster, _clock: Clock) -> N
         await cluster.create(CONFIG_MAPS, body, namespace=namespace)
         assert body == sent
         body["data"]["k"] = body["metadata"]["labels"]["l"] = "changed"
-        kept = await cluster.get(CONFIG_MAPS, "a", namespace=namespace)
-        assert (kept.data, kept.metadata.labels) == ({"k": "v"}, {"l": "1"})
+        stored = await cluster.get(CONFIG_MAPS, "a", namespace=namespace)
+        assert (stored.data, stored.metadata.labels) == ({"k": "v"}, {"l": "1"})
 
 
 async def defaults_are_filled_in(cluster: Cluster, _clock: Clock) -> None:

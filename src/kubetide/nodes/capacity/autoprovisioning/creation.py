@@ -1,4 +1,4 @@
-"""The calls that create the groups of a choice, and what comes of them.
+"""The calls that create the groups of a choice, and their outcomes.
 
 Source: Cluster Autoscaler until 1.32, node group manager of autoprovisioning: the order of the calls, the events.
 """
@@ -26,7 +26,7 @@ _REFUSED = "failed to create node group"
 
 
 def creations(tick: Tick) -> tuple[CreateGroup, ...]:
-    """Return the calls that create the groups which the tick's increases are for and which are not there."""
+    """Return the calls that create the missing groups of the tick's increases."""
     names = (one.group.id for one in tick.increases)
     return tuple(CreateGroup(tick.would_be[name].new) for name in names if name in tick.would_be)
 
@@ -34,7 +34,7 @@ def creations(tick: Tick) -> tuple[CreateGroup, ...]:
 def absorb_creations(
     state: State, tick: Tick, actions: Sequence[CreateGroup], results: Sequence[Outcome], now: Instant
 ) -> tuple[list[EventRecord], list[Reason]]:
-    """Take in which groups are there now; those that the cloud would not create are left out for a time."""
+    """Apply the outcomes: add groups that were created, and leave out for a time those that the cloud refused."""
     events: list[EventRecord] = []
     reasons: list[Reason] = []
     for action, outcome in zip(actions, results, strict=True):

@@ -1,4 +1,4 @@
-"""Deletions in flight: one step of each, whenever one is due.
+"""Deletions in flight: advances each by one step when it is due.
 
     waiting -> [read pods] -> evicting -> terminating -> delaying -> ready -> [read pods] -> deleting
                    |             |             |                       |                        |
@@ -68,7 +68,7 @@ _MAX_LANDINGS = 3
 
 
 def actuate(state: State, now: Instant) -> Commands:
-    """Move each deletion on, and return the evictions, calls and readings that are due."""
+    """Advance each deletion, and return the evictions, calls and readings that are due."""
     memory = state.memory.scale_down
     machine = _Machine(state, now)
     for name in sorted(memory.deletions):
@@ -175,7 +175,7 @@ class _Machine:
         for eviction in in_turn:
             if eviction.evicted or eviction.next_try > self._now:
                 continue
-            # The first try is made even with no time at all; one that a cap kept back is not made late.
+            # The first try is made even with no time at all; one that a cap held back is not made late.
             if self._now < deletion.until or (eviction.tries == 0 and self._now == deletion.until):
                 open_pods.append(eviction)
             elif eviction.needed:

@@ -1,4 +1,4 @@
-"""Which pods let their node go: rules in order, the first answer wins."""
+"""Which pods allow the removal of their node: rules in order, the first answer decides."""
 
 from __future__ import annotations
 

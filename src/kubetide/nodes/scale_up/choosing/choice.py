@@ -1,4 +1,4 @@
-"""The choice: which groups grow, cut to the limits, and shared between similar groups."""
+"""The choice: which groups grow, capped at the limits, and balanced between similar groups."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def choose_groups(
     choosing: bool = True,
     all_or_nothing: bool = False,
 ) -> list[EventRecord]:
-    """Find options, chooses and cuts to the limits: fills in the tick; return the events before the act.
+    """Find options, choose and cap at the limits; stores the choice in the tick and returns the events before the act.
 
     With ``all_or_nothing`` nothing is bought unless one purchase gives all pods a place.
     """
@@ -133,7 +133,7 @@ def choose_among(
     *,
     all_or_nothing: bool = False,
 ) -> list[EventRecord]:
-    """Choose among what the expander in a process of its own has left; return the events before the act."""
+    """Choose among the options that the external expander left; return the events before the act."""
     tick.asking = None
     events = _take_best(state, tick, left, headroom_of(state, tick), reasons, now)
     if all_or_nothing:
@@ -192,16 +192,16 @@ def _choose_together(
     there = len(state.snapshot)
     bought_lately = _increases_within_an_hour(state, now)
     hourly = max(0, settings.max_node_increases_per_hour - bought_lately)
-    room = [hourly]
+    limits = [hourly]
     if settings.max_nodes_per_scaleup > 0:
-        room.append(settings.max_nodes_per_scaleup)
+        limits.append(settings.max_nodes_per_scaleup)
     if settings.max_nodes_total:
-        room.append(max(0, settings.max_nodes_total - there))
+        limits.append(max(0, settings.max_nodes_total - there))
     from kubetide.nodes.expander.least_cost.buy import choose_fleet  # noqa: PLC0415  answers without it come sooner
 
-    options, cost_summary = choose_fleet(state, tick, headroom, most_nodes=min(room), now=now)
+    options, cost_summary = choose_fleet(state, tick, headroom, most_nodes=min(limits), now=now)
     if leave_out_surplus(state, tick, options):
-        options, cost_summary = choose_fleet(state, tick, headroom, most_nodes=min(room), now=now)
+        options, cost_summary = choose_fleet(state, tick, headroom, most_nodes=min(limits), now=now)
     tick.options, tick.chosen, tick.cost_summary = list(options), options, cost_summary
     reasons += _cost_reasons(options, cost_summary)
     nodes = sum(option.nodes for option in options)

@@ -1,4 +1,4 @@
-"""Groups below their minimum are brought up to it. Source: --enforce-node-group-min-size."""
+"""Groups below their minimum are raised to it. Source: --enforce-node-group-min-size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kubetide.units.time import Instant
 
 
 def plan_min_size(state: State, tick: Tick, now: Instant) -> Commands:
-    """Return the increases that bring groups up to their minimum. Source: --enforce-node-group-min-size."""
+    """Return the increases that raise groups to their minimum. Source: --enforce-node-group-min-size."""
     reasons: list[Reason] = []
     state.phases.begin("scaleUp")
     actions = _raise_to_minimum(state, tick, reasons, now)

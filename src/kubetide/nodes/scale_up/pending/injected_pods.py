@@ -1,4 +1,4 @@
-"""Pods that a controller is still to make: demand ahead of the pods (``--enable-proactive-scaleup``).
+"""Pods that a controller has yet to create: demand ahead of the pods (``--enable-proactive-scaleup``).
 
 Source: Cluster Autoscaler, pod injection and its limit.
 """
@@ -19,7 +19,7 @@ INJECTED = "proactive"
 
 
 def injected_pods(state: State) -> list[Pod]:
-    """Return copies of waiting pods, as many of each controller as it still has to make, in order of controller.
+    """Return copies of pending pods, as many per controller as it has yet to create, in order of controller.
 
     A controller none of whose pods waits gets none: nothing says that its next pods would not find a place.
     """
@@ -39,7 +39,7 @@ def injected_pods(state: State) -> list[Pod]:
 
 
 def within_limit(state: State, pods: Sequence[Pod], injected: Iterable[tuple[str, str]]) -> list[Pod]:
-    """Return the pods without the first injected ones, as many as are over ``--pod-injection-limit``.
+    """Return the pods without the first injected ones that exceed ``--pod-injection-limit``.
 
     Args:
         pods: All that want a place.

@@ -1,4 +1,4 @@
-"""The events of scale-up on the status object: upstream's reasons and messages, to the letter."""
+"""Events of scale-up on the status object, with upstream's reasons and messages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kubetide.units.time import Duration, format_duration
 
 
 def on_status(state: State, kind: str, reason: str, message: str) -> list[EventRecord]:
-    """Return an event on the status ConfigMap; none when that is switched off."""
+    """Return an event on the status ConfigMap as a list; empty if that is switched off."""
     settings = state.settings
     if not settings.write_status_configmap:
         return []
@@ -25,19 +25,19 @@ def on_status(state: State, kind: str, reason: str, message: str) -> list[EventR
 
 
 def scaling_up(state: State, action: IncreaseSize) -> list[EventRecord]:
-    """Before an increase."""
+    """Return the event before an increase."""
     message = f"Scale-up: setting group {action.group} size to {action.size + action.delta} instead of {action.size} (max: {action.max_size})"
     return on_status(state, "Normal", "ScaledUpGroup", message)
 
 
 def scaled_up(state: State, action: IncreaseSize) -> list[EventRecord]:
-    """After an increase."""
+    """Return the event after an increase."""
     message = f"Scale-up: group {action.group} size set to {action.size + action.delta} instead of {action.size} (max: {action.max_size})"
     return on_status(state, "Normal", "ScaledUpGroup", message)
 
 
 def failed_to_scale_up(state: State, action: IncreaseSize, outcome: Outcome) -> list[EventRecord]:
-    """After an increase that the cloud refused."""
+    """Return the event after an increase that the cloud refused."""
     message = f"Scale-up failed for group {action.group}: {outcome.error}"
     return on_status(state, "Warning", "FailedToScaleUpGroup", message)
 
@@ -67,7 +67,7 @@ def instances_failed(state: State, group: str, count: int, error: str, messages:
 
 
 def unregistered_deleted(state: State, action: DeleteInstances, outcome: Outcome) -> list[EventRecord]:
-    """One for each machine that never became a node."""
+    """Return one event per machine that never became a node."""
     found = []
     for provider_id in action.provider_ids:
         if outcome.status == "ok":

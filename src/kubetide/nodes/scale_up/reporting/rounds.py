@@ -1,4 +1,4 @@
-"""How an attempt at a scale-up went, put together once its increases are answered.
+"""The report of an attempt at a scale-up, built once its increases are answered.
 
 Source: Cluster Autoscaler, scale-up status.
 """
@@ -25,7 +25,7 @@ _BEFORE_ANY_GROUP = (
 
 
 def combined(errors: Sequence[str]) -> str:
-    """Return what went wrong in one text: upstream names the first by name, and the others behind it."""
+    """Return several errors as one text: upstream gives the first as it is and quotes the others behind it."""
     if len({*errors}) < _SEVERAL:
         return errors[0] if errors else ""
     first, *others = sorted(errors)
@@ -34,12 +34,12 @@ def combined(errors: Sequence[str]) -> str:
 
 
 def round_of(tick: Tick, refused: Sequence[str], *, all_tried: bool = False) -> Round:
-    """Return what came of the tick's attempt.
+    """Return the report of the tick's attempt.
 
     Args:
         tick: The tick.
         refused: Groups whose increase the cloud refused.
-        all_tried: Whether the others were tried all the same.
+        all_tried: Whether the other groups were still tried after a refusal.
     """
     considered = () if tick.result in (*_BEFORE_ANY_GROUP, "ScaleUpError") else tuple(tick.views)
     triggered: tuple[Pod, ...] = ()
@@ -79,7 +79,7 @@ def round_of(tick: Tick, refused: Sequence[str], *, all_tried: bool = False) -> 
 def min_size_round(
     tick: Tick, actions: Sequence[IncreaseSize], groups: Mapping[str, NodeGroup], refused: Sequence[str]
 ) -> Round:
-    """Return what came of bringing groups up to their minimum."""
+    """Return the report of raising groups to their minimum."""
     if not actions:
         return Round("ScaleUpNotNeeded")
     if refused:
