@@ -18,7 +18,7 @@ from kubetide.cli.run import OPEN
     show_default=True,
 )
 @click.option(
-    "--file", type=click.Path(path_type=Path, dir_okay=False), help="Write there, not to the terminal."
+    "--file", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file, not to the terminal."
 )
 @click.option("--namespace", "-n", default="", help="Only this namespace.  [default: all]")
 @click.option(
@@ -27,18 +27,18 @@ from kubetide.cli.run import OPEN
     default="2m",
     show_default=True,
     metavar="DURATION",
-    help="How long the metrics API is asked; Prometheus has history, and a scenario its own duration.",
+    help="How long usage is read from the metrics API; Prometheus has history, a scenario its own duration.",
 )
 @click.option(
     "--prices",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Price list (YAML): cpu, memory: of a core and of a GiB for an hour; currency.  [default: OpenCost's]",
+    help="Price list (YAML): cpu (a core for an hour), memory (a GiB for an hour), currency.  [default: OpenCost's]",
 )
 @click.option("--top", default=0, metavar="N", help="Rows of the table.  [default: all]")
 @click.option(
-    "--config", type=click.Path(path_type=Path, dir_okay=False), help="File of settings, as of `run`."
+    "--config", type=click.Path(path_type=Path, dir_okay=False), help="File of settings, as for `run`."
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="Of a scenario.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the scenario.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[SCENARIO] [--name=value]...")
 def command(
     output: str,

@@ -17,9 +17,15 @@ def command() -> None:
 @command.command("serve", context_settings=OPEN)
 @click.argument("provider")
 @click.option("--listen", default="127.0.0.1:8086", show_default=True, help="Where to listen, HOST:PORT.")
-@click.option("--cert", type=click.Path(path_type=Path, dir_okay=False), help="Our certificate, PEM.")
+@click.option(
+    "--cert", type=click.Path(path_type=Path, dir_okay=False), help="Certificate of this server (PEM)."
+)
 @click.option("--key", type=click.Path(path_type=Path, dir_okay=False), help="Its key, PEM.")
-@click.option("--cacert", type=click.Path(path_type=Path, dir_okay=False), help="Authority of clients, PEM.")
+@click.option(
+    "--cacert",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Authority that signs the clients' certificates (PEM).",
+)
 @click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="File of settings (YAML).")
 @click.pass_context
 def serve(

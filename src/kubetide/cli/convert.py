@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.argument(
     "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, allow_dash=True)
 )
-@click.option("--back", is_flag=True, help="ElasticWorkloads into HPAs, VPAs and time tables.")
+@click.option("--back", is_flag=True, help="Convert ElasticWorkloads into HPAs, VPAs and time tables.")
 @click.option("--output", "-o", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
 def command(files: tuple[str, ...], back: bool, output: str) -> None:
     """Convert HPAs, VPAs and time tables into ElasticWorkloads, one for each target; with --back the other way.

@@ -13,21 +13,27 @@ from kubetide.cli.common.structured import TABLE, output_option, structured
     "--to", type=click.Choice(["kubetide", "others"]), help="Move the HPAs; without it they are shown."
 )
 @click.option(
-    "--wait", default="0s", metavar="DURATION", help="Go on until the other controller is gone, or has come."
+    "--wait",
+    default="0s",
+    metavar="DURATION",
+    help="How long to wait until the other controller is gone, or has come.",
 )
-@click.option("--probe", is_flag=True, help="Ask whether the controllers that are shown run.")
-@click.option("--force", is_flag=True, help="Move to kubetide without asking, and though no run acts.")
-@click.option("--kubeconfig", default="", metavar="PATH", help="As of kubectl.")
-@click.option("--context", "context_name", default="", metavar="NAME", help="Of the kubeconfig.")
+@click.option("--probe", is_flag=True, help="Find out whether the controllers that are shown still run.")
+@click.option("--force", is_flag=True, help="Move to kubetide without probing, even if no run acts.")
+@click.option("--kubeconfig", default="", metavar="PATH", help="Kubeconfig, as for kubectl.")
+@click.option("--context", "context_name", default="", metavar="NAME", help="Context of the kubeconfig.")
 @click.option(
-    "--namespace", default="kube-system", show_default=True, help="Of the Lease of `kubetide run --act`."
+    "--namespace",
+    default="kube-system",
+    show_default=True,
+    help="Namespace of the Lease of `kubetide run --act`.",
 )
 @click.option(
     "--sync-period",
     default="15s",
     show_default=True,
     metavar="DURATION",
-    help="Of the controllers; two are waited for.",
+    help="Sync period of the controllers; the probe waits for two.",
 )
 @output_option()
 def command(

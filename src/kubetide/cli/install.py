@@ -14,8 +14,8 @@ def command() -> None:
 @click.option(
     "--apply", "applies", is_flag=True, help="Put them into the cluster; without it they are printed."
 )
-@click.option("--kubeconfig", default="", metavar="PATH", help="As of kubectl.")
-@click.option("--context", "context_name", default="", metavar="NAME", help="Of the kubeconfig.")
+@click.option("--kubeconfig", default="", metavar="PATH", help="Kubeconfig, as for kubectl.")
+@click.option("--context", "context_name", default="", metavar="NAME", help="Context of the kubeconfig.")
 def crds(applies: bool, kubeconfig: str, context_name: str) -> None:
     """The definitions of the kinds of VPA objects, of ProvisioningRequest, CapacityBuffer and CapacityQuota, as upstream's, and of ElasticWorkload.
 

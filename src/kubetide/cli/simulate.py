@@ -16,7 +16,7 @@ from kubetide.cli.common.exits import FAILED, INTERRUPTED
 @click.option(
     "--trace", type=click.Path(path_type=Path, dir_okay=False), help="Drive the first service with this file."
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="What everything random is drawn from.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of everything random.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),

@@ -27,9 +27,11 @@ from kubetide.cli.common.exits import FAILED
     multiple=True,
     default=["sloMinutes <= now"],
     show_default=True,
-    help="What must hold, in the language of policies, `now` being the scenario as it is; may be repeated.",
+    help="What must hold, as in a policy; `now` is the scenario as it is. May be repeated.",
 )
-@click.option("--minimize", default="cost", show_default=True, metavar="FIGURE", help="What is to be small.")
+@click.option(
+    "--minimize", default="cost", show_default=True, metavar="FIGURE", help="The figure to minimize."
+)
 @click.option(
     "--train",
     "train",
@@ -54,7 +56,7 @@ from kubetide.cli.common.exits import FAILED
 @click.option(
     "--trials", type=click.IntRange(1, 10_000), default=40, show_default=True, help="Combinations to try."
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="What the search is drawn from.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the search.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),

@@ -31,7 +31,7 @@ import click
 @click.option(
     "--kubernetes-access",
     is_flag=True,
-    help="Let the API server say who may look (TokenReview, SubjectAccessReview), instead of a token of our own.",
+    help="Ask the API server who may look (TokenReview, SubjectAccessReview), instead of using a token.",
 )
 @click.option("--kubeconfig", default="", help="Where that API server is.  [default: as kubectl finds it]")
 @click.option("--context", default="", help="A context of the kubeconfig.")

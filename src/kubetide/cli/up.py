@@ -93,7 +93,7 @@ def _checked_speed(_context: click.Context, _option: click.Parameter, speed: flo
 @click.option(
     "--until", metavar="TIME", help="End at 13:00, 2026-03-02T13:00:00Z, 90m after the start, or never."
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="What everything random is drawn from.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of everything random.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -111,7 +111,7 @@ def _checked_speed(_context: click.Context, _option: click.Parameter, speed: flo
 @click.option(
     "--state",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Keep the cluster in this folder, and go on from there the next time.",
+    help="Store the cluster in this folder, and continue from there the next time.",
 )
 @click.option(
     "--ui/--no-ui", default=None, help="Show the run in a browser as well.  [default: on a terminal]"

@@ -32,7 +32,7 @@ from kubetide.cli.common.exits import FAILED
     type=int,
     default=1,
     show_default=True,
-    help="What everything random is drawn from, in both runs.",
+    help="Seed of everything random, in both runs.",
 )
 @click.option(
     "--out",

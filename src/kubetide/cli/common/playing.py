@@ -30,7 +30,7 @@ def kubeconfig_option() -> Callable[[F], F]:
         type=click.Path(path_type=Path, dir_okay=False),
         default=Path("kubetide-out") / "kubeconfig",
         show_default=True,
-        help="The one that `kubetide up --serve` writes.",
+        help="Kubeconfig that `kubetide up --serve` writes.",
     )
 
 

@@ -16,7 +16,7 @@ def snapshot_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add ``--config``, ``--after``, ``--seed`` and the arguments to a command."""
     options = (
         click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[SCENARIO] [--name=value]..."),
-        click.option("--seed", type=int, default=1, show_default=True, help="Of a scenario."),
+        click.option("--seed", type=int, default=1, show_default=True, help="Seed of the scenario."),
         click.option(
             "--after",
             default="15m",
@@ -25,7 +25,9 @@ def snapshot_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="How long a scenario runs before it is read.",
         ),
         click.option(
-            "--config", type=click.Path(path_type=Path, dir_okay=False), help="File of settings, as of `run`."
+            "--config",
+            type=click.Path(path_type=Path, dir_okay=False),
+            help="File of settings, as for `run`.",
         ),
     )
     for option in options:
