@@ -27,12 +27,12 @@ from kubetide.cli.run import OPEN
     default="2m",
     show_default=True,
     metavar="DURATION",
-    help="How long to query the metrics API; Prometheus has history, and a scenario its own duration.",
+    help="How long usage is read from the metrics API; Prometheus has history, a scenario its own duration.",
 )
 @click.option(
     "--prices",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Price list (YAML): cpu, memory: of a core and of a GiB for an hour; currency.  [default: OpenCost's]",
+    help="Price list (YAML): cpu (a core for an hour), memory (a GiB for an hour), currency.  [default: OpenCost's]",
 )
 @click.option("--top", default=0, metavar="N", help="Rows of the table.  [default: all]")
 @click.option(

@@ -27,31 +27,38 @@ from kubetide.cli.common.exits import FAILED
     "sets",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A setting that the records cannot show, as for `what-if`: a flag, group/NAME.FIELD, KIND/NAME.FIELD.",
+    help="A value that the records do not show, named as for `what-if`: a flag, group/NAME.FIELD, KIND/NAME.FIELD.",
 )
-@click.option("--no-score", is_flag=True, help="Do not simulate the scenario for the score card.")
+@click.option("--no-score", is_flag=True, help="Do not simulate the scenario to see how near it comes.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of that simulation.")
-@click.option("--prometheus-url", default="", metavar="URL", help="Address of Prometheus.")
+@click.option("--prometheus-url", default="", metavar="URL", help="Where Prometheus is.")
 @click.option(
     "--since",
     default="24h",
     show_default=True,
     metavar="TIME",
-    help="Start of the Prometheus data: RFC 3339, or a duration before the records, else before --until.",
+    help="Start of the time that Prometheus is asked for: RFC 3339, or a duration before the records, else before --until.",
 )
 @click.option(
-    "--until", default="", metavar="TIME", help="End of the data without records; RFC 3339.  [default: now]"
+    "--until",
+    default="",
+    metavar="TIME",
+    help="End of that time, if there are no records; RFC 3339.  [default: now]",
 )
 @click.option(
     "--step",
     default="",
     metavar="DURATION",
-    help="Step between two samples of Prometheus.  [default: its scrape interval, 15s or more]",
+    help="Time between two samples of Prometheus.  [default: that of its samples, 15s or more]",
 )
-@click.option("--prometheus-token-file", default="", metavar="FILE", help="File with a bearer token for it.")
+@click.option(
+    "--prometheus-token-file", default="", metavar="FILE", help="File with the bearer token for Prometheus."
+)
 @click.option("--prometheus-user", default="", metavar="NAME", help="User for basic authentication.")
 @click.option("--prometheus-password-file", default="", metavar="FILE", help="File with the user's password.")
-@click.option("--prometheus-ca-file", default="", metavar="FILE", help="CA certificates to trust, PEM.")
+@click.option(
+    "--prometheus-ca-file", default="", metavar="FILE", help="Certificates of the authorities to trust (PEM)."
+)
 @click.option("--prometheus-insecure", is_flag=True, help="Trust any certificate.")
 def command(
     folder: Path | None,

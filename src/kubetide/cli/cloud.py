@@ -16,13 +16,15 @@ def command() -> None:
 
 @command.command("serve", context_settings=OPEN)
 @click.argument("provider")
+@click.option("--listen", default="127.0.0.1:8086", show_default=True, help="Where to listen, HOST:PORT.")
 @click.option(
-    "--listen", default="127.0.0.1:8086", show_default=True, help="Address to listen on, HOST:PORT."
+    "--cert", type=click.Path(path_type=Path, dir_okay=False), help="Certificate of this server (PEM)."
 )
-@click.option("--cert", type=click.Path(path_type=Path, dir_okay=False), help="Server certificate, PEM.")
-@click.option("--key", type=click.Path(path_type=Path, dir_okay=False), help="Key of the certificate, PEM.")
+@click.option("--key", type=click.Path(path_type=Path, dir_okay=False), help="Its key, PEM.")
 @click.option(
-    "--cacert", type=click.Path(path_type=Path, dir_okay=False), help="CA certificate of the clients, PEM."
+    "--cacert",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Authority that signs the clients' certificates (PEM).",
 )
 @click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="File of settings (YAML).")
 @click.pass_context

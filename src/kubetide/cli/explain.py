@@ -60,8 +60,8 @@ def command(
 
     \b
     Examples:
-      kubetide explain pod storefront-7d9f8c6b5-x2kqp
-      kubetide explain pod storefront-7d9f8c6b5-x2kqp --nodes
+      kubetide explain pod storefront-9fgc4ch7dn-t8pfc
+      kubetide explain pod storefront-9fgc4ch7dn-t8pfc --nodes
       kubetide explain hpa storefront --at 12:20
       kubetide explain hpa shop/cart
       kubetide explain deploy storefront

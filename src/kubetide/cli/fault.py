@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 @click.command("fault")
 @click.argument("words", nargs=-1, metavar="[KIND [GROUP]] | clear [KIND [GROUP]]")
 @click.option(
-    "--for", "length", metavar="DURATION", help="End the fault after 90s or 10m of the cluster's time."
+    "--for",
+    "length",
+    metavar="DURATION",
+    help="End it after this much of the cluster's time, such as 90s or 10m.",
 )
 @click.option(
-    "--probability", type=float, default=1.0, show_default=True, help="Probability that the fault hits."
+    "--probability", type=float, default=1.0, show_default=True, help="How likely it hits each time."
 )
 @kubeconfig_option()
 @output_option()

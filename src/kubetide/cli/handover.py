@@ -18,10 +18,10 @@ from kubetide.cli.common.structured import TABLE, output_option, structured
     "--wait",
     default="0s",
     metavar="DURATION",
-    help="How long to wait for the other controller to stop, or to start.",
+    help="How long to wait until the other controller is gone, or has come.",
 )
-@click.option("--probe", is_flag=True, help="Check whether the shown controllers run.")
-@click.option("--force", is_flag=True, help="Move to kubetide without a check, even if no run acts.")
+@click.option("--probe", is_flag=True, help="Find out whether the controllers that are shown still run.")
+@click.option("--force", is_flag=True, help="Move to kubetide without probing, even if no run acts.")
 @click.option("--kubeconfig", default="", metavar="PATH", help="Kubeconfig, as for kubectl.")
 @click.option("--context", "context_name", default="", metavar="NAME", help="Context of the kubeconfig.")
 @click.option(
@@ -35,7 +35,7 @@ from kubetide.cli.common.structured import TABLE, output_option, structured
     default="15s",
     show_default=True,
     metavar="DURATION",
-    help="Sync period of the controllers; the check waits for two.",
+    help="Sync period of the controllers; the probe waits for two.",
 )
 @output_option()
 def command(

@@ -23,7 +23,7 @@ _SECONDS = 5
 
 @click.command("status")
 @output_option(wide="all rows, and texts in full length")
-@click.option("--watch", "-w", is_flag=True, help=f"Refresh every {_SECONDS} seconds, until Ctrl-C.")
+@click.option("--watch", "-w", is_flag=True, help=f"Refresh it every {_SECONDS} seconds, until Ctrl-C.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),

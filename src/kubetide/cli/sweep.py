@@ -45,9 +45,9 @@ from kubetide.cli.common.exits import FAILED
     "--records",
     default="",
     metavar="FOLDER|URL",
-    help="Store the records of each cell there: a folder that the workers see, or a URL of fsspec.",
+    help="Store the records of each cell there: a folder that the workers can reach, or a URL of fsspec.",
 )
-@click.option("--parquet", is_flag=True, help="Also write the tables as Parquet; needs pyarrow.")
+@click.option("--parquet", is_flag=True, help="Write the tables as Parquet too; needs pyarrow.")
 @worker_options
 def command(
     scenario: Path,

@@ -27,9 +27,11 @@ from kubetide.cli.common.exits import FAILED
     multiple=True,
     default=["sloMinutes <= now"],
     show_default=True,
-    help="A constraint in the language of policies; `now` is the unchanged scenario; may be repeated.",
+    help="What must hold, as in a policy; `now` is the scenario as it is. May be repeated.",
 )
-@click.option("--minimize", default="cost", show_default=True, metavar="FIGURE", help="Figure to minimize.")
+@click.option(
+    "--minimize", default="cost", show_default=True, metavar="FIGURE", help="The figure to minimize."
+)
 @click.option(
     "--train",
     "train",

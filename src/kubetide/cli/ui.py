@@ -31,10 +31,7 @@ import click
 @click.option(
     "--kubernetes-access",
     is_flag=True,
-    help="Let the API server decide who has access (TokenReview, SubjectAccessReview), instead of an own token.",
-)
-@click.option(
-    "--kubeconfig", default="", help="Kubeconfig of that API server.  [default: as kubectl finds it]"
+    help="Ask the API server who may look (TokenReview, SubjectAccessReview), instead of using a token.",
 )
 @click.option("--context", default="", help="A context of the kubeconfig.")
 @click.option("--open", "opens", is_flag=True, help="Open the address in a browser.")

@@ -111,7 +111,7 @@ def _checked_speed(_context: click.Context, _option: click.Parameter, speed: flo
 @click.option(
     "--state",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Store the cluster in this folder, and resume from there the next time.",
+    help="Store the cluster in this folder, and continue from there the next time.",
 )
 @click.option(
     "--ui/--no-ui", default=None, help="Show the run in a browser as well.  [default: on a terminal]"

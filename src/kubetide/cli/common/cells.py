@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def worker_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options ``--jobs``, ``--dask`` and ``--resume`` to a command."""
     options = (
-        click.option("--resume", is_flag=True, help="Reuse the cells in --out."),
+        click.option("--resume", is_flag=True, help="Use the results of cells that are already in --out."),
         click.option(
             "--dask", metavar="ADDRESS", help="Run on this Dask scheduler instead, tcp://HOST:8786."
         ),
