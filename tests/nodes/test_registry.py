@@ -102,3 +102,16 @@ def test_a_long_message_is_cut_and_says_so():
     message = status_of(world)["scaleUp"]["backoffInfo"]["errorMessage"]
     assert len(message) == 500
     assert message.endswith("x<truncated>")
+
+
+def test_a_cordoned_node_is_not_unready_for_what_is_still_to_come():
+    """A startup taint, and GPUs that do not show yet, are looked for on nodes that take pods."""
+    taint = {"key": "startup-taint.cluster-autoscaler.kubernetes.io/x", "effect": "NoSchedule"}
+    nodes = [
+        node(name, spec={"taints": [taint], "unschedulable": cordoned})
+        for name, cordoned in (("a", True), ("b", False))
+    ]
+    world = World(nodes=nodes, groups=[group("g", nodes=["a", "b"])])
+    world.tick()
+    registered = status_of(world)["health"]["nodeCounts"]["registered"]
+    assert (registered["ready"], registered["unready"]["total"]) == (1, 1)

@@ -155,7 +155,7 @@ class State:
             expected = tuple(one for one in seen.slices if not seen.live or one.spec.driver in at_work)
         else:
             expected = (template.slices if template is not None else None) or ()
-        if not expected:
+        if not expected or self.nodes[node_name].spec.unschedulable:
             return False
         there = self.node_devices().pools(node_name)
         return any(there.get(driver, 0) < count for driver, count in complete_pools(expected).items())

@@ -75,9 +75,13 @@ def readiness(node: Node, settings: Settings) -> Readiness:
             return "Unready"
         if condition.type in {"DiskPressure", "NetworkUnavailable"} and condition.status == "True":
             return "Unready"
-    for taint in node.spec.taints or ():
-        if taint.key in _UNREADY_TAINTS or is_startup_taint(taint.key, settings):
-            return "Unready"
+    taints = node.spec.taints or ()
+    if any(taint.key in _UNREADY_TAINTS for taint in taints):
+        return "Unready"
+    if node.spec.unschedulable:
+        return ""  # upstream looks for what is still to come on schedulable nodes alone
+    if any(is_startup_taint(taint.key, settings) for taint in taints):
+        return "Unready"
     labels = node.metadata.labels or {}
     if settings.gpu_label and settings.gpu_label in labels and allocatable_gpus(node) == 0:
         return "ResourceUnready"

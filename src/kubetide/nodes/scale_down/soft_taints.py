@@ -76,8 +76,9 @@ def startup_cleanup(state: State, now: Instant) -> tuple[RemoveTaint, ...]:
         if has_taint(node, CONSOLIDATION) and name not in state.memory.consolidation.closing:
             actions.append(RemoveTaint(name, CONSOLIDATION))
         if settings.max_bulk_soft_taint_count == 0:
-            since = candidate_since(node)
-            if since is not None and after(since, settings.node_deletion_candidate_ttl) <= now:
+            since, ttl = candidate_since(node), settings.node_deletion_candidate_ttl
+            stale = ttl <= 0 or since is None or after(since, ttl) <= now
+            if has_taint(node, DELETION_CANDIDATE) and stale:
                 actions.append(RemoveTaint(name, DELETION_CANDIDATE))
         if not settings.steer_pods_to_fuller_nodes or settings.max_bulk_soft_taint_count == 0:
             actions += [RemoveTaint(name, key) for key in FILL_LATER if has_taint(node, key)]
