@@ -21,7 +21,19 @@ from kubetide.objects.meta import Key
 from kubetide.units.time import Instant, after, format_rfc3339
 
 INVALID: Final = "InvalidScaledObject"
+
+Said = tuple[str, str, str]
+"""Of a condition: status, reason and message. Source: KEDA 2.21, by whose reasons people select."""
+
 _READY: Final = ("True", "ScaledObjectReady", "ScaledObject is defined correctly and is ready for scaling")
+_ACTIVE: Final = ("True", "ScalerActive", "Scaling is performed because triggers are active")
+_RESTS: Final = ("False", "ScalerCooldown", "Scaler cooling down because triggers are not active")
+_INACTIVE: Final = (
+    "False",
+    "ScalerNotActive",
+    "Scaling is not performed because triggers are not active",
+)
+_FAILING: Final = "riggers defined in ScaledObject are not working correctly"
 
 
 class Notice(msgspec.Struct, frozen=True):
@@ -78,14 +90,17 @@ def decide(state: State, now: Instant) -> Commands:
             if text not in memory.warned:
                 notices.append(Notice(key, "Warning", INVALID, text))
                 reasons.append(VOCABULARY.reason("Warned", "/".join(key), why=text))
-        last = memory.last_active
+        last, rests = memory.last_active, False
         if answer is not None and state.follows(key):
             if answer.active:
                 last = now
             size = size_of(source, answer, last, now)
             if size is not None:
                 writes.append(Write(key, answer.replicas, size, answer.version))
-        raw = msgspec.json.encode(_status(source, answer, last, problems))
+            idle = not answer.active and not answer.error and source.lowest == 0
+            rests = idle and size is None and answer.replicas > 0
+        active = _RESTS if rests else _ACTIVE if answer is not None and answer.active else _INACTIVE
+        raw = msgspec.json.encode(_status(source, answer, last, _ready(answer, problems), active))
         if raw.decode() != memory.status:
             statuses.append((key, msgspec.Raw(raw)))
         due = after(now, source.polling)
@@ -151,20 +166,19 @@ def absorb(state: State, commands: Commands, outcomes: Sequence[Outcome], now: I
     return Result(tuple(notices), tuple(reasons))
 
 
-def _status(source: Source, answer: Answer | None, last: Instant | None, problems: tuple[str, ...]) -> Json:
-    ready = ("False", "ScaledObjectCheckFailed", "; ".join(problems)) if problems else _READY
-    active = answer is not None and answer.active
-    conditions = [
-        ("Ready", *ready),
-        ("Active", "True", "ScalerActive", "Scaling is performed because triggers are active")
-        if active
-        else (
-            "Active",
-            "False",
-            "ScalerNotActive",
-            "Scaling is not performed because triggers are not active",
-        ),
-    ]
+def _ready(answer: Answer | None, problems: tuple[str, ...]) -> Said:
+    said = "; ".join(problems)
+    if not problems:
+        return _READY
+    if answer is None or said != answer.error or answer.unread:
+        return "False", "ScaledObjectCheckFailed", said
+    if answer.active:
+        return "Unknown", "PartialTriggerError", f"Some t{_FAILING}: {said}"
+    return "False", "TriggerError", f"T{_FAILING}: {said}"
+
+
+def _status(source: Source, answer: Answer | None, last: Instant | None, ready: Said, active: Said) -> Json:
+    conditions = [("Ready", *ready), ("Active", *active)]
     if source.paused:
         conditions.append(("Paused", "True", "ScaledObjectPaused", "ScaledObject is paused"))
     return {

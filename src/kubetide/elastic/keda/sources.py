@@ -184,14 +184,17 @@ def _prometheus_refusals(at: str, data: Mapping[str, Any]) -> Iterable[str]:
             yield f"{at}.metadata.{name}: is not read; leave it out"
     if not data.get("query"):
         yield f"{at}.metadata.query: is missing"
-    for name, least in (("threshold", 0.001), ("activationThreshold", 0.0)):
+    for name, least, bound in (
+        ("threshold", 0.001, " from 0.001 on"),
+        ("activationThreshold", -math.inf, ""),
+    ):
         text = str(data.get(name, "" if name == "threshold" else "0"))
         try:
-            good = least <= float(text) < math.inf
+            number = float(text)
         except ValueError:
-            good = False
-        if not good:
-            yield f"{at}.metadata.{name}: {text!r} is no number from {least:g} on"
+            number = math.nan
+        if not (math.isfinite(number) and number >= least):
+            yield f"{at}.metadata.{name}: {text!r} is no number{bound}"
 
 
 def _instant(text: str | None) -> Instant | None:
