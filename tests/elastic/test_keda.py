@@ -24,7 +24,8 @@ from kubetide.loop import Parts, Sources, loop_entries, parse_flags
 from kubetide.loop.wiring import wire
 from kubetide.objects.hpa import HpaStatus
 from kubetide.objects.kinds import DEPLOYMENTS, EVENTS, HPAS, SCALED_OBJECTS, STORED_KINDS, TIME_TABLE_KINDS
-from kubetide.objects.timetables import FORCED, PAUSED, ScaledObject
+from kubetide.objects.scaled_objects import FORCED, PAUSED
+from kubetide.objects.timetables import ScaledObject
 from kubetide.plan.board import Board
 from kubetide.ports.errors import MetricsError
 from kubetide.runtime.timing.clock import run_real

@@ -208,6 +208,33 @@ def test_a_new_object_rests_for_the_initial_cooldown():
         assert loop.writes[-1] == ("2026-03-02T18:05:00Z", 0)
 
 
+@pytest.mark.parametrize(
+    ("parts", "minute", "said"),
+    [
+        ({}, 60, {"Ready": "ScaledObjectReady", "Active": "ScalerNotActive"}),
+        ({}, 9 * 60, {"Ready": "ScaledObjectReady", "Active": "ScalerActive"}),
+        ({}, 18 * 60 + 1, {"Ready": "ScaledObjectReady", "Active": "ScalerCooldown"}),
+        ({}, 18 * 60 + 6, {"Ready": "ScaledObjectReady", "Active": "ScalerNotActive"}),
+        ({"zone": "Mars"}, 9 * 60, {"Ready": "ScaledObjectCheckFailed", "Active": "ScalerNotActive"}),
+        (
+            {"annotations": {f"{KEDA}/paused": "true"}},
+            9 * 60,
+            {"Ready": "ScaledObjectReady", "Active": "ScalerNotActive", "Paused": "ScaledObjectPaused"},
+        ),
+        (
+            {"annotations": {f"{KEDA}/paused-scale-in": "true"}},
+            9 * 60,
+            {"Ready": "ScaledObjectReady", "Active": "ScalerActive", "Paused": "ScaledObjectPaused"},
+        ),
+    ],
+)
+def test_windows_have_kedas_conditions(parts, minute, said):
+    """Tools that watch ScaledObjects select by these: whether one is ready, active and paused."""
+    loop = Loop(scaled_object(WINDOW, **parts))
+    loop.run(START, Instant(START + minutes(minute)))
+    assert {one["type"]: one["reason"] for one in loop.statuses["shop"]["conditions"]} == said
+
+
 def test_idle_pods_come_after_the_cooldown():
     """``idleReplicaCount`` holds outside of windows, and only once the cooldown has passed."""
     loop = Loop(scaled_object(WINDOW, minReplicaCount=4, idleReplicaCount=1))

@@ -6,6 +6,8 @@ happened to it so far (``Progress``) is read from its status when it is first se
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from kubetide.schedules.settings import Settings
@@ -13,6 +15,10 @@ from kubetide.units.time import Duration, Instant
 
 Key = tuple[str, str, str]
 """Kind, namespace and name of a time table."""
+
+
+Stand = Literal["", "open", "rests", "closed"]
+"""One window is open; none is, and the size stays for the cooldown; none is."""
 
 
 class Target(msgspec.Struct, frozen=True, order=True):
@@ -153,6 +159,7 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
         basis: What the marks were made for; where it changes, they are made anew.
         warned: Problems that were reported.
         bounds: What was found last, of kinds whose rules are floors and ceilings.
+        stand: How the windows stand, of kinds that have some; empty where they are not followed.
     """
 
     uid: str
@@ -162,6 +169,7 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
     attempts: tuple[Attempt, ...] = ()
     warned: tuple[str, ...] = ()
     bounds: Bounds | None = None
+    stand: Stand = ""
 
 
 class HpaView(msgspec.Struct, frozen=True):

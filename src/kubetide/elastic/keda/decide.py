@@ -18,22 +18,10 @@ from kubetide.elastic.keda.state import Answer, Memory, State
 from kubetide.explain.reasons import Reason
 from kubetide.objects.base import Json
 from kubetide.objects.meta import Key
+from kubetide.objects.scaled_objects import ACTIVE, INACTIVE, READY, RESTS, Said, conditions, failing, faulty
 from kubetide.units.time import Instant, after, format_rfc3339
 
 INVALID: Final = "InvalidScaledObject"
-
-Said = tuple[str, str, str]
-"""Of a condition: status, reason and message. Source: KEDA 2.21, by whose reasons people select."""
-
-_READY: Final = ("True", "ScaledObjectReady", "ScaledObject is defined correctly and is ready for scaling")
-_ACTIVE: Final = ("True", "ScalerActive", "Scaling is performed because triggers are active")
-_RESTS: Final = ("False", "ScalerCooldown", "Scaler cooling down because triggers are not active")
-_INACTIVE: Final = (
-    "False",
-    "ScalerNotActive",
-    "Scaling is not performed because triggers are not active",
-)
-_FAILING: Final = "riggers defined in ScaledObject are not working correctly"
 
 
 class Notice(msgspec.Struct, frozen=True):
@@ -99,7 +87,7 @@ def decide(state: State, now: Instant) -> Commands:
                 writes.append(Write(key, answer.replicas, size, answer.version))
             idle = not answer.active and not answer.error and source.lowest == 0
             rests = idle and size is None and answer.replicas > 0
-        active = _RESTS if rests else _ACTIVE if answer is not None and answer.active else _INACTIVE
+        active = RESTS if rests else ACTIVE if answer is not None and answer.active else INACTIVE
         raw = msgspec.json.encode(_status(source, answer, last, _ready(answer, problems), active))
         if raw.decode() != memory.status:
             statuses.append((key, msgspec.Raw(raw)))
@@ -169,23 +157,16 @@ def absorb(state: State, commands: Commands, outcomes: Sequence[Outcome], now: I
 def _ready(answer: Answer | None, problems: tuple[str, ...]) -> Said:
     said = "; ".join(problems)
     if not problems:
-        return _READY
+        return READY
     if answer is None or said != answer.error or answer.unread:
-        return "False", "ScaledObjectCheckFailed", said
-    if answer.active:
-        return "Unknown", "PartialTriggerError", f"Some t{_FAILING}: {said}"
-    return "False", "TriggerError", f"T{_FAILING}: {said}"
+        return faulty(said)
+    return failing(said, in_part=answer.active)
 
 
 def _status(source: Source, answer: Answer | None, last: Instant | None, ready: Said, active: Said) -> Json:
-    conditions = [("Ready", *ready), ("Active", *active)]
-    if source.paused:
-        conditions.append(("Paused", "True", "ScaledObjectPaused", "ScaledObject is paused"))
     return {
         "externalMetricNames": [one.metric for one in answer.metrics] if answer is not None else None,
         "hpaName": hpa_name(source.name),
         "lastActiveTime": None if last is None else format_rfc3339(last),
-        "conditions": [
-            dict(zip(("type", "status", "reason", "message"), one, strict=True)) for one in conditions
-        ],
+        "conditions": conditions(ready, active, paused=source.paused),
     }

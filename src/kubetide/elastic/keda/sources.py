@@ -23,17 +23,16 @@ from kubetide.objects.hpa import (
 )
 from kubetide.objects.kinds import HPAS
 from kubetide.objects.meta import Key, LabelSelector, ObjectMeta
-from kubetide.objects.timetables import (
+from kubetide.objects.scaled_objects import (
     FORCED,
     PAUSED,
     PAUSED_AT,
     PAUSED_DOWN,
     PAUSED_UP,
-    KedaTrigger,
-    ScaledObject,
     is_annotated,
     replica_problems,
 )
+from kubetide.objects.timetables import KedaTrigger, ScaledObject
 from kubetide.units.time import Duration, Instant, TimeFormatError, after, parse_rfc3339, seconds
 
 EXTERNAL: Final = "external"

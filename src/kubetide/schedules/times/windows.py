@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kubetide.schedules.tables import Limits
+from kubetide.schedules.tables import Limits, Stand
 from kubetide.schedules.times.plans import Entry, Plan
 from kubetide.units.time import Instant, after
 
@@ -69,6 +69,13 @@ class Demand(NamedTuple):
     active: bool
     last_active: Instant | None
     next: Instant | None
+
+    @property
+    def stand(self) -> Stand:
+        """How the windows stand."""
+        if self.active:
+            return "open"
+        return "closed" if self.replicas is not None else "rests"
 
 
 def demand(plan: Plan, limits: Limits, now: Instant) -> Demand:
