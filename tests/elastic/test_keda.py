@@ -117,6 +117,10 @@ def test_when_a_workload_starts_and_stops(spec, given, last, size):
             "metadata.activationThreshold: 'nan' is no number",
         ),
         (source({**PROMETHEUS, "metadata": {"authModes": "basic"}}), "metadata.authModes: is not read"),
+        (
+            source({**EXTERNAL, "name": "a"}, triggers=[{**EXTERNAL, "name": "a"}] * 2),
+            "triggers[1].name: 'a' stands twice",
+        ),
         (source(fallback={"replicas": 3}), "fallback: is not read"),
         (source(advanced={"restoreToOriginalReplicaCount": True}), "advanced: is not read"),
         (source(idleReplicaCount=1, minReplicaCount=3), "idleReplicaCount 1: only 0"),

@@ -186,6 +186,23 @@ def test_counts_and_formulas_that_keda_or_the_loop_refuses(spec, words):
     assert words in loop.notices[0].message
 
 
+def test_triggers_that_keda_refuses():
+    """Two of one name, and a cache for cron, are named; the size stays."""
+    metadata = {"timezone": "UTC", "start": "0 8 * * *", "end": "0 18 * * *", "desiredReplicas": "6"}
+    trigger = {"type": "cron", "metadata": metadata, "name": "day"}
+    for more, words in (
+        ({}, "triggers[1].name: 'day' stands twice"),
+        (
+            {"name": "night", "useCachedMetrics": True},
+            "triggers[1].useCachedMetrics: cron triggers have none",
+        ),
+    ):
+        found = table(
+            "ScaledObject", scaleTargetRef={"name": "shop"}, triggers=[trigger, {**trigger, **more}]
+        )
+        assert found.refused == (words,)
+
+
 def test_fields_that_need_an_hpa_are_named_and_the_windows_followed():
     """What only an HPA would read is reported once, and the sizes are written."""
     advanced = {"horizontalPodAutoscalerConfig": {"name": "x"}, "restoreToOriginalReplicaCount": True}

@@ -34,6 +34,17 @@ def replica_problems(spec: ScaledObjectSpec) -> Iterator[str]:
         yield f"idleReplicaCount {spec.idle_replica_count} must be below minReplicaCount {bound}"
 
 
+def trigger_problems(spec: ScaledObjectSpec) -> Iterator[str]:
+    """Yield what KEDA refuses of the triggers, whatever their types: names that stand twice, and caches for cron."""
+    names: set[str] = set()
+    for place, one in enumerate(spec.triggers or ()):
+        if one.name and one.name in names:
+            yield f"triggers[{place}].name: {one.name!r} stands twice"
+        names.add(one.name)
+        if one.use_cached_metrics and one.type == "cron":
+            yield f"triggers[{place}].useCachedMetrics: cron triggers have none"
+
+
 Said = tuple[str, str, str]
 """Of a condition: status, reason and message; people select by the reasons."""
 

@@ -31,6 +31,7 @@ from kubetide.objects.scaled_objects import (
     PAUSED_UP,
     is_annotated,
     replica_problems,
+    trigger_problems,
 )
 from kubetide.objects.timetables import KedaTrigger, ScaledObject
 from kubetide.units.time import Duration, Instant, TimeFormatError, after, parse_rfc3339, seconds
@@ -144,6 +145,7 @@ def _refusals(found: ScaledObject) -> Iterable[str]:
     if not spec.scale_target_ref.name:
         yield "scaleTargetRef.name: is missing"
     yield from replica_problems(spec)
+    yield from trigger_problems(spec)
     if spec.idle_replica_count:
         yield f"idleReplicaCount {spec.idle_replica_count}: only 0 is meant for it"
     for name, value in (("advanced", spec.advanced), ("fallback", spec.fallback)):

@@ -31,6 +31,7 @@ from kubetide.objects.scaled_objects import (
     faulty,
     is_annotated,
     replica_problems,
+    trigger_problems,
 )
 from kubetide.objects.timetables import KedaTrigger, ScaledObject
 from kubetide.schedules.decision import Change, Notice, Run
@@ -144,7 +145,7 @@ def _read(found: ScaledObject) -> Table:
         refused.append(f"triggers of type {', '.join(others) or 'none'}: only cron triggers are followed")
     for index, one in enumerate(triggers if not others else ()):
         _take(one, index, rules, refused)
-    refused += [*replica_problems(spec), *_refusals(found)]
+    refused += [*replica_problems(spec), *trigger_problems(spec), *_refusals(found)]
     return Table(
         kind=SCALED_OBJECTS.kind,
         namespace=meta.namespace,
