@@ -118,6 +118,17 @@ def test_of_rules_due_together_the_first_is_said_to_hold_where_it_does():
     assert "differ in size: the first listed holds" in loop.notices[0].message
 
 
+def test_one_target_is_one_however_it_is_spelled():
+    """``Statefulset``, as Tencent's documents write it, is the StatefulSet that another object changes."""
+    reference = {"apiVersion": "apps/v1beta2", "kind": "StatefulSet", "name": "shop"}
+    crons = [{"schedule": "0 8 * * *", "targetReplicas": 3}]
+    other = table("CronHPA", name="second", scaleTargetRef=reference, crons=crons)
+    loop = Loop(hpc(*UP_AND_DOWN, kind="Statefulset"), other)
+    loop.look(START)
+    said = [one.table[2] for one in loop.notices if "is changed by" in one.message]
+    assert sorted(said) == ["second", "shop"]
+
+
 def test_a_skip_is_not_the_one_run():
     """A job that runs once and whose first date is left out runs on the next."""
     reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "shop"}

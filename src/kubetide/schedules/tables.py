@@ -29,6 +29,11 @@ class Target(msgspec.Struct, frozen=True, order=True):
     namespace: str
     name: str
 
+    @property
+    def object(self) -> tuple[str, str, str, str]:
+        """What it is, in whatever version, and however its kind is spelled."""
+        return self.api_version.rpartition("/")[0], self.kind.lower(), self.namespace, self.name
+
 
 class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
     """One entry of a time table.
