@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.schedules.worlds import START, Loop, cron, hpc, scaled_object, table
 
 from kubetide.schedules.core import ALGORITHM
-from kubetide.schedules.outlook import intents, lines
+from kubetide.schedules.outlook import intents, lines, turns
 from kubetide.schedules.tables import Delta
 from kubetide.units.time import Instant, hours, minutes, parse_rfc3339
 
@@ -343,6 +343,35 @@ def test_the_next_change_is_announced_with_its_time():
     loop.look(START)
     [intent] = intents(loop.state, START)
     assert (intent.replicas, intent.due) == (10, parse_rfc3339("2026-03-02T08:00:00Z"))
+
+
+def announced(*tables):
+    loop = Loop(*tables)
+    loop.look(START)
+    return [(one.replicas, one.due) for one in intents(loop.state, START)]
+
+
+def test_windows_announce_what_they_will_ask_for():
+    """The size is within the object's counts; while it is paused, or not followed, nothing is to come."""
+    due = Instant(START + hours(8))
+    assert announced(scaled_object(WINDOW)) == [(6, due)]
+    assert announced(scaled_object(WINDOW, maxReplicaCount=4)) == [(4, due)]
+    assert announced(scaled_object(WINDOW, minReplicaCount=9)) == [(9, due)]
+    assert announced(scaled_object(WINDOW, annotations={f"{KEDA}/paused": "true"})) == []
+    assert announced(scaled_object(WINDOW, ("0 8 * * *", "0 8 * * 0-6", 3))) == []
+
+
+def test_a_job_that_has_had_its_one_run_announces_nothing():
+    """Before its run it does, once; the next day nothing comes."""
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "shop"}
+    job = {"name": "j", "schedule": "0 0 8 * * *", "targetSize": 5, "runOnce": True}
+    loop = Loop(table("CronHorizontalPodAutoscaler", scaleTargetRef=reference, jobs=[job]))
+    loop.look(START)
+    due = Instant(START + hours(8))
+    assert [one.due for one in intents(loop.state, START)] == [due]
+    assert [turn.at for _, turn, _ in turns(loop.state, START, Instant(START + 3 * DAY))] == [due]
+    loop.run(due, due)
+    assert intents(loop.state, due) == turns(loop.state, due, Instant(START + 3 * DAY)) == []
 
 
 def test_explain_names_the_rule_that_holds_and_the_next():

@@ -78,6 +78,11 @@ class Demand(NamedTuple):
         return "closed" if self.replicas is not None else "rests"
 
 
+def within(size: int, limits: Limits) -> int:
+    """Return what an open window that asks for a size gets: at least one pod."""
+    return min(max(size, limits.minimum, 1), limits.maximum)
+
+
 def demand(plan: Plan, limits: Limits, now: Instant) -> Demand:
     """Return the size that the open windows ask for together: the largest, within the limits.
 
@@ -92,7 +97,7 @@ def demand(plan: Plan, limits: Limits, now: Instant) -> Demand:
         return Demand(limits.paused_at, False, None, following)
     sizes = [entry.rule.size or 0 for entry, one in found if one.active]
     if sizes:
-        size = min(max(*sizes, limits.minimum, 1), limits.maximum)
+        size = within(max(sizes), limits)
         opened = max(one.since for _, one in found if one.active and one.since is not None)
         return Demand(size, True, opened, following)
     ended = max((one.since for _, one in found if one.since is not None), default=None)
