@@ -24,7 +24,8 @@ from kubetide.loop import Parts, Sources, loop_entries, parse_flags
 from kubetide.loop.wiring import wire
 from kubetide.objects.hpa import HpaStatus
 from kubetide.objects.kinds import DEPLOYMENTS, EVENTS, HPAS, SCALED_OBJECTS, STORED_KINDS, TIME_TABLE_KINDS
-from kubetide.objects.timetables import FORCED, PAUSED, ScaledObject
+from kubetide.objects.scaled_objects import FORCED, PAUSED
+from kubetide.objects.timetables import ScaledObject
 from kubetide.plan.board import Board
 from kubetide.ports.errors import MetricsError
 from kubetide.runtime.timing.clock import run_real
@@ -111,7 +112,15 @@ def test_when_a_workload_starts_and_stops(spec, given, last, size):
             source({**PROMETHEUS, "metadata": {"threshold": "none"}}),
             "metadata.threshold: 'none' is no number from 0.001 on",
         ),
+        (
+            source({**PROMETHEUS, "metadata": {"activationThreshold": "nan"}}),
+            "metadata.activationThreshold: 'nan' is no number",
+        ),
         (source({**PROMETHEUS, "metadata": {"authModes": "basic"}}), "metadata.authModes: is not read"),
+        (
+            source({**EXTERNAL, "name": "a"}, triggers=[{**EXTERNAL, "name": "a"}] * 2),
+            "triggers[1].name: 'a' stands twice",
+        ),
         (source(fallback={"replicas": 3}), "fallback: is not read"),
         (source(advanced={"restoreToOriginalReplicaCount": True}), "advanced: is not read"),
         (source(idleReplicaCount=1, minReplicaCount=3), "idleReplicaCount 1: only 0"),
@@ -179,6 +188,46 @@ def test_a_source_without_problems_is_the_hpa_that_keda_would_make():
         "target": {"type": "AverageValue", "averageValue": "5000m"},
     }
     assert (hpa.metadata.name, hpa.spec.min_replicas, hpa.spec.max_replicas) == ("keda-hpa-worker", 1, 100)
+
+
+def test_an_activation_threshold_may_be_below_zero():
+    """As in KEDA: then there is work also where the query is 0."""
+    metadata = {**PROMETHEUS["metadata"], "activationThreshold": "-1"}
+    assert source({**PROMETHEUS, "metadata": metadata}).refused == ()
+
+
+FAILS = "triggers[0]: no answer"
+
+
+@pytest.mark.parametrize(
+    ("given", "ready", "active"),
+    [
+        (answer(4, active=True), ("True", "ScaledObjectReady"), ("True", "ScalerActive")),
+        (answer(4), ("True", "ScaledObjectReady"), ("False", "ScalerCooldown")),
+        (answer(0), ("True", "ScaledObjectReady"), ("False", "ScalerNotActive")),
+        (
+            answer(4, active=True, error=FAILS),
+            ("Unknown", "PartialTriggerError"),
+            ("True", "ScalerActive"),
+        ),
+        (answer(4, error=FAILS), ("False", "TriggerError"), ("False", "ScalerNotActive")),
+        (
+            Answer(("shop", "worker"), error="not found", replicas=1, unread=True),
+            ("False", "ScaledObjectCheckFailed"),
+            ("False", "ScalerNotActive"),
+        ),
+    ],
+)
+def test_conditions_have_kedas_reasons(given, ready, active):
+    """Whether triggers fail altogether or in part, and whether the target rests, are told apart as KEDA does."""
+    found = msgspec.structs.replace(source(), last_active=JUST)
+    core = ALGORITHM.core()
+    core.state.apply(Delta(sources=(found,), answers=(given,)))
+    [(_, raw)] = decide(core.state, NOW).statuses
+    status = msgspec.json.decode(raw)
+    said = {one["type"]: (one["status"], one["reason"]) for one in status["conditions"]}
+    assert said == {"Ready": ready, "Active": active}
+    assert given.error in status["conditions"][0]["message"]
 
 
 def test_an_object_that_keda_serves_is_left_alone():

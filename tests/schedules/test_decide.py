@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.schedules.worlds import START, Loop, cron, hpc, scaled_object, table
 
 from kubetide.schedules.core import ALGORITHM
-from kubetide.schedules.outlook import intents, lines
+from kubetide.schedules.outlook import intents, lines, turns
 from kubetide.schedules.tables import Delta
 from kubetide.units.time import Instant, hours, minutes, parse_rfc3339
 
@@ -118,6 +118,17 @@ def test_of_rules_due_together_the_first_is_said_to_hold_where_it_does():
     assert "differ in size: the first listed holds" in loop.notices[0].message
 
 
+def test_one_target_is_one_however_it_is_spelled():
+    """``Statefulset``, as Tencent's documents write it, is the StatefulSet that another object changes."""
+    reference = {"apiVersion": "apps/v1beta2", "kind": "StatefulSet", "name": "shop"}
+    crons = [{"schedule": "0 8 * * *", "targetReplicas": 3}]
+    other = table("CronHPA", name="second", scaleTargetRef=reference, crons=crons)
+    loop = Loop(hpc(*UP_AND_DOWN, kind="Statefulset"), other)
+    loop.look(START)
+    said = [one.table[2] for one in loop.notices if "is changed by" in one.message]
+    assert sorted(said) == ["second", "shop"]
+
+
 def test_a_skip_is_not_the_one_run():
     """A job that runs once and whose first date is left out runs on the next."""
     reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "shop"}
@@ -186,6 +197,23 @@ def test_counts_and_formulas_that_keda_or_the_loop_refuses(spec, words):
     assert words in loop.notices[0].message
 
 
+def test_triggers_that_keda_refuses():
+    """Two of one name, and a cache for cron, are named; the size stays."""
+    metadata = {"timezone": "UTC", "start": "0 8 * * *", "end": "0 18 * * *", "desiredReplicas": "6"}
+    trigger = {"type": "cron", "metadata": metadata, "name": "day"}
+    for more, words in (
+        ({}, "triggers[1].name: 'day' stands twice"),
+        (
+            {"name": "night", "useCachedMetrics": True},
+            "triggers[1].useCachedMetrics: cron triggers have none",
+        ),
+    ):
+        found = table(
+            "ScaledObject", scaleTargetRef={"name": "shop"}, triggers=[trigger, {**trigger, **more}]
+        )
+        assert found.refused == (words,)
+
+
 def test_fields_that_need_an_hpa_are_named_and_the_windows_followed():
     """What only an HPA would read is reported once, and the sizes are written."""
     advanced = {"horizontalPodAutoscalerConfig": {"name": "x"}, "restoreToOriginalReplicaCount": True}
@@ -206,6 +234,33 @@ def test_a_new_object_rests_for_the_initial_cooldown():
         loop.run(START, Instant(START + DAY - 1))
         assert loop.writes[0] == (f"2026-03-02T{first}Z", 0)
         assert loop.writes[-1] == ("2026-03-02T18:05:00Z", 0)
+
+
+@pytest.mark.parametrize(
+    ("parts", "minute", "said"),
+    [
+        ({}, 60, {"Ready": "ScaledObjectReady", "Active": "ScalerNotActive"}),
+        ({}, 9 * 60, {"Ready": "ScaledObjectReady", "Active": "ScalerActive"}),
+        ({}, 18 * 60 + 1, {"Ready": "ScaledObjectReady", "Active": "ScalerCooldown"}),
+        ({}, 18 * 60 + 6, {"Ready": "ScaledObjectReady", "Active": "ScalerNotActive"}),
+        ({"zone": "Mars"}, 9 * 60, {"Ready": "ScaledObjectCheckFailed", "Active": "ScalerNotActive"}),
+        (
+            {"annotations": {f"{KEDA}/paused": "true"}},
+            9 * 60,
+            {"Ready": "ScaledObjectReady", "Active": "ScalerNotActive", "Paused": "ScaledObjectPaused"},
+        ),
+        (
+            {"annotations": {f"{KEDA}/paused-scale-in": "true"}},
+            9 * 60,
+            {"Ready": "ScaledObjectReady", "Active": "ScalerActive", "Paused": "ScaledObjectPaused"},
+        ),
+    ],
+)
+def test_windows_have_kedas_conditions(parts, minute, said):
+    """Tools that watch ScaledObjects select by these: whether one is ready, active and paused."""
+    loop = Loop(scaled_object(WINDOW, **parts))
+    loop.run(START, Instant(START + minutes(minute)))
+    assert {one["type"]: one["reason"] for one in loop.statuses["shop"]["conditions"]} == said
 
 
 def test_idle_pods_come_after_the_cooldown():
@@ -288,6 +343,35 @@ def test_the_next_change_is_announced_with_its_time():
     loop.look(START)
     [intent] = intents(loop.state, START)
     assert (intent.replicas, intent.due) == (10, parse_rfc3339("2026-03-02T08:00:00Z"))
+
+
+def announced(*tables):
+    loop = Loop(*tables)
+    loop.look(START)
+    return [(one.replicas, one.due) for one in intents(loop.state, START)]
+
+
+def test_windows_announce_what_they_will_ask_for():
+    """The size is within the object's counts; while it is paused, or not followed, nothing is to come."""
+    due = Instant(START + hours(8))
+    assert announced(scaled_object(WINDOW)) == [(6, due)]
+    assert announced(scaled_object(WINDOW, maxReplicaCount=4)) == [(4, due)]
+    assert announced(scaled_object(WINDOW, minReplicaCount=9)) == [(9, due)]
+    assert announced(scaled_object(WINDOW, annotations={f"{KEDA}/paused": "true"})) == []
+    assert announced(scaled_object(WINDOW, ("0 8 * * *", "0 8 * * 0-6", 3))) == []
+
+
+def test_a_job_that_has_had_its_one_run_announces_nothing():
+    """Before its run it does, once; the next day nothing comes."""
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "shop"}
+    job = {"name": "j", "schedule": "0 0 8 * * *", "targetSize": 5, "runOnce": True}
+    loop = Loop(table("CronHorizontalPodAutoscaler", scaleTargetRef=reference, jobs=[job]))
+    loop.look(START)
+    due = Instant(START + hours(8))
+    assert [one.due for one in intents(loop.state, START)] == [due]
+    assert [turn.at for _, turn, _ in turns(loop.state, START, Instant(START + 3 * DAY))] == [due]
+    loop.run(due, due)
+    assert intents(loop.state, due) == turns(loop.state, due, Instant(START + 3 * DAY)) == []
 
 
 def test_explain_names_the_rule_that_holds_and_the_next():

@@ -50,7 +50,7 @@ class Loop:
 
     def __init__(self, *tables, zone="UTC", replicas=1):
         self.tables, self.zone, self.replicas = tables, zone, replicas
-        self.writes, self.notices = [], []
+        self.writes, self.notices, self.statuses = [], [], {}
         self.restart()
 
     def restart(self):
@@ -68,6 +68,7 @@ class Loop:
                 self.writes.append((format_rfc3339(at), run.change.replicas))
         result = absorb(self.state, commands, [Outcome() for _ in commands.runs], at)
         self.notices += result.notices
+        self.statuses |= {key[2]: msgspec.json.decode(raw) for key, raw in result.statuses}
 
     def run(self, start, end):
         """Look whenever something is due, from start to end."""

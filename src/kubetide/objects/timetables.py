@@ -6,8 +6,7 @@ ScaledObject, of which the cron triggers are read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 from msgspec import field
 
@@ -139,30 +138,3 @@ class ScaledObject(ApiObject):
 
     spec: ScaledObjectSpec = field(default_factory=ScaledObjectSpec)
     status: ScaledObjectStatus = field(default_factory=ScaledObjectStatus)
-
-
-PAUSED: Final = "autoscaling.keda.sh/paused"
-PAUSED_AT: Final = "autoscaling.keda.sh/paused-replicas"
-PAUSED_DOWN: Final = "autoscaling.keda.sh/paused-scale-in"
-PAUSED_UP: Final = "autoscaling.keda.sh/paused-scale-out"
-FORCED: Final = "autoscaling.keda.sh/force-activation"
-"""Annotations of ScaledObjects."""
-
-_FALSE: Final = {"0", "f", "F", "false", "FALSE", "False"}
-
-
-def is_annotated(found: ScaledObject, annotation: str) -> bool:
-    """Return whether an annotation holds: KEDA takes any value for true that does not say false."""
-    value = (found.metadata.annotations or {}).get(annotation)
-    return value is not None and value not in _FALSE
-
-
-def replica_problems(spec: ScaledObjectSpec) -> Iterator[str]:
-    """Yield what of the counts does not go together. Source: KEDA 2.21: the least is 1 as soon as it is written, 0 or not."""
-    least = max(spec.min_replica_count or 0, 1)
-    most = 100 if spec.max_replica_count is None else spec.max_replica_count
-    if least > most:
-        yield f"maxReplicaCount {most} is below minReplicaCount {least}"
-    bound = 0 if spec.min_replica_count is None else least
-    if spec.idle_replica_count is not None and spec.idle_replica_count >= bound:
-        yield f"idleReplicaCount {spec.idle_replica_count} must be below minReplicaCount {bound}"

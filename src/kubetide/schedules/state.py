@@ -25,8 +25,8 @@ class State:
         self.views: dict[Target, View] = {}
         self.due: dict[Key, Instant] = {}
         """When a table is to be looked at next; one that is missing is looked at never."""
-        self.sharing: dict[Target, set[Key]] = {}
-        """The tables of each target."""
+        self.sharing: dict[tuple[str, str, str, str], set[Key]] = {}
+        """The tables of each object that is a target."""
         self.statuses: dict[Key, bytes] = {}
         """What was written last of each."""
         self._plans: dict[Key, Plan] = {}
@@ -99,7 +99,7 @@ class State:
 
     def _share(self, table: Table) -> None:
         """Look again at all tables of the target: whether they contradict may have changed."""
-        keys = self.sharing.setdefault(table.target, set())
+        keys = self.sharing.setdefault(table.target.object, set())
         keys.add(table.key)
         self.due.update(dict.fromkeys(keys, Instant(0)))
 
@@ -107,11 +107,11 @@ class State:
         known = self.tables.get(key)
         if known is None:
             return
-        keys = self.sharing[known.target]
+        keys = self.sharing[known.target.object]
         keys.discard(key)
         self.due.update(dict.fromkeys(keys, Instant(0)))
         if not keys:
-            del self.sharing[known.target]
+            del self.sharing[known.target.object]
 
 
 def _spec(table: Table | None) -> Table | None:

@@ -6,6 +6,8 @@ happened to it so far (``Progress``) is read from its status when it is first se
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from kubetide.schedules.settings import Settings
@@ -15,6 +17,10 @@ Key = tuple[str, str, str]
 """Kind, namespace and name of a time table."""
 
 
+Stand = Literal["", "open", "rests", "closed"]
+"""One window is open; none is, and the size stays for the cooldown; none is."""
+
+
 class Target(msgspec.Struct, frozen=True, order=True):
     """The target of a time table."""
 
@@ -22,6 +28,11 @@ class Target(msgspec.Struct, frozen=True, order=True):
     kind: str
     namespace: str
     name: str
+
+    @property
+    def object(self) -> tuple[str, str, str, str]:
+        """What it is, in whatever version, and however its kind is spelled."""
+        return self.api_version.rpartition("/")[0], self.kind.lower(), self.namespace, self.name
 
 
 class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -153,6 +164,7 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
         basis: What the marks were made for; where it changes, they are made anew.
         warned: Problems that were reported.
         bounds: What was found last, of kinds whose rules are floors and ceilings.
+        stand: How the windows stand, of kinds that have some; empty where they are not followed.
     """
 
     uid: str
@@ -162,6 +174,7 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
     attempts: tuple[Attempt, ...] = ()
     warned: tuple[str, ...] = ()
     bounds: Bounds | None = None
+    stand: Stand = ""
 
 
 class HpaView(msgspec.Struct, frozen=True):

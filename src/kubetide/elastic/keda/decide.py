@@ -18,10 +18,10 @@ from kubetide.elastic.keda.state import Answer, Memory, State
 from kubetide.explain.reasons import Reason
 from kubetide.objects.base import Json
 from kubetide.objects.meta import Key
+from kubetide.objects.scaled_objects import ACTIVE, INACTIVE, READY, RESTS, Said, conditions, failing, faulty
 from kubetide.units.time import Instant, after, format_rfc3339
 
 INVALID: Final = "InvalidScaledObject"
-_READY: Final = ("True", "ScaledObjectReady", "ScaledObject is defined correctly and is ready for scaling")
 
 
 class Notice(msgspec.Struct, frozen=True):
@@ -78,14 +78,17 @@ def decide(state: State, now: Instant) -> Commands:
             if text not in memory.warned:
                 notices.append(Notice(key, "Warning", INVALID, text))
                 reasons.append(VOCABULARY.reason("Warned", "/".join(key), why=text))
-        last = memory.last_active
+        last, rests = memory.last_active, False
         if answer is not None and state.follows(key):
             if answer.active:
                 last = now
             size = size_of(source, answer, last, now)
             if size is not None:
                 writes.append(Write(key, answer.replicas, size, answer.version))
-        raw = msgspec.json.encode(_status(source, answer, last, problems))
+            idle = not answer.active and not answer.error and source.lowest == 0
+            rests = idle and size is None and answer.replicas > 0
+        active = RESTS if rests else ACTIVE if answer is not None and answer.active else INACTIVE
+        raw = msgspec.json.encode(_status(source, answer, last, _ready(answer, problems), active))
         if raw.decode() != memory.status:
             statuses.append((key, msgspec.Raw(raw)))
         due = after(now, source.polling)
@@ -151,27 +154,19 @@ def absorb(state: State, commands: Commands, outcomes: Sequence[Outcome], now: I
     return Result(tuple(notices), tuple(reasons))
 
 
-def _status(source: Source, answer: Answer | None, last: Instant | None, problems: tuple[str, ...]) -> Json:
-    ready = ("False", "ScaledObjectCheckFailed", "; ".join(problems)) if problems else _READY
-    active = answer is not None and answer.active
-    conditions = [
-        ("Ready", *ready),
-        ("Active", "True", "ScalerActive", "Scaling is performed because triggers are active")
-        if active
-        else (
-            "Active",
-            "False",
-            "ScalerNotActive",
-            "Scaling is not performed because triggers are not active",
-        ),
-    ]
-    if source.paused:
-        conditions.append(("Paused", "True", "ScaledObjectPaused", "ScaledObject is paused"))
+def _ready(answer: Answer | None, problems: tuple[str, ...]) -> Said:
+    said = "; ".join(problems)
+    if not problems:
+        return READY
+    if answer is None or said != answer.error or answer.unread:
+        return faulty(said)
+    return failing(said, in_part=answer.active)
+
+
+def _status(source: Source, answer: Answer | None, last: Instant | None, ready: Said, active: Said) -> Json:
     return {
         "externalMetricNames": [one.metric for one in answer.metrics] if answer is not None else None,
         "hpaName": hpa_name(source.name),
         "lastActiveTime": None if last is None else format_rfc3339(last),
-        "conditions": [
-            dict(zip(("type", "status", "reason", "message"), one, strict=True)) for one in conditions
-        ],
+        "conditions": conditions(ready, active, paused=source.paused),
     }

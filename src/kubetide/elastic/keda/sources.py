@@ -23,17 +23,17 @@ from kubetide.objects.hpa import (
 )
 from kubetide.objects.kinds import HPAS
 from kubetide.objects.meta import Key, LabelSelector, ObjectMeta
-from kubetide.objects.timetables import (
+from kubetide.objects.scaled_objects import (
     FORCED,
     PAUSED,
     PAUSED_AT,
     PAUSED_DOWN,
     PAUSED_UP,
-    KedaTrigger,
-    ScaledObject,
     is_annotated,
     replica_problems,
+    trigger_problems,
 )
+from kubetide.objects.timetables import KedaTrigger, ScaledObject
 from kubetide.units.time import Duration, Instant, TimeFormatError, after, parse_rfc3339, seconds
 
 EXTERNAL: Final = "external"
@@ -145,6 +145,7 @@ def _refusals(found: ScaledObject) -> Iterable[str]:
     if not spec.scale_target_ref.name:
         yield "scaleTargetRef.name: is missing"
     yield from replica_problems(spec)
+    yield from trigger_problems(spec)
     if spec.idle_replica_count:
         yield f"idleReplicaCount {spec.idle_replica_count}: only 0 is meant for it"
     for name, value in (("advanced", spec.advanced), ("fallback", spec.fallback)):
@@ -184,14 +185,17 @@ def _prometheus_refusals(at: str, data: Mapping[str, Any]) -> Iterable[str]:
             yield f"{at}.metadata.{name}: is not read; leave it out"
     if not data.get("query"):
         yield f"{at}.metadata.query: is missing"
-    for name, least in (("threshold", 0.001), ("activationThreshold", 0.0)):
+    for name, least, bound in (
+        ("threshold", 0.001, " from 0.001 on"),
+        ("activationThreshold", -math.inf, ""),
+    ):
         text = str(data.get(name, "" if name == "threshold" else "0"))
         try:
-            good = least <= float(text) < math.inf
+            number = float(text)
         except ValueError:
-            good = False
-        if not good:
-            yield f"{at}.metadata.{name}: {text!r} is no number from {least:g} on"
+            number = math.nan
+        if not (math.isfinite(number) and number >= least):
+            yield f"{at}.metadata.{name}: {text!r} is no number{bound}"
 
 
 def _instant(text: str | None) -> Instant | None:

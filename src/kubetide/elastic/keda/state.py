@@ -15,6 +15,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
         active: Whether any server says that there is work.
         error: Why a server, or the target, could not be asked; empty for none.
+        unread: Whether it was the target.
         metrics: What the servers offer.
         replicas, version: Of the target's scale.
     """
@@ -25,6 +26,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     metrics: tuple[Asked, ...] = ()
     replicas: int = 0
     version: str = ""
+    unread: bool = False
 
 
 class Memory(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -17,17 +17,23 @@ from msgspec.structs import replace
 from kubetide.objects.base import Json
 from kubetide.objects.hpa import ExternalMetricSource, MetricIdentifier, MetricSpec, MetricTarget
 from kubetide.objects.kinds import SCALED_OBJECTS
-from kubetide.objects.timetables import (
+from kubetide.objects.scaled_objects import (
+    ACTIVE,
     FORCED,
+    INACTIVE,
     PAUSED,
     PAUSED_AT,
     PAUSED_DOWN,
     PAUSED_UP,
-    KedaTrigger,
-    ScaledObject,
+    READY,
+    RESTS,
+    conditions,
+    faulty,
     is_annotated,
     replica_problems,
+    trigger_problems,
 )
+from kubetide.objects.timetables import KedaTrigger, ScaledObject
 from kubetide.schedules.decision import Change, Notice, Run
 from kubetide.schedules.kinds.base import Mode, created_at, instant_of, to_size
 from kubetide.schedules.tables import Limits, Mark, Progress, Rule, Table, Target, View
@@ -139,7 +145,7 @@ def _read(found: ScaledObject) -> Table:
         refused.append(f"triggers of type {', '.join(others) or 'none'}: only cron triggers are followed")
     for index, one in enumerate(triggers if not others else ()):
         _take(one, index, rules, refused)
-    refused += [*replica_problems(spec), *_refusals(found)]
+    refused += [*replica_problems(spec), *trigger_problems(spec), *_refusals(found)]
     return Table(
         kind=SCALED_OBJECTS.kind,
         namespace=meta.namespace,
@@ -239,7 +245,17 @@ def _report(
 
 
 def _status(table: Table, progress: Progress) -> Json:
-    status: Json = {"externalMetricNames": [rule.name for rule in table.rules]}
+    limits = table.limits or Limits()
+    ready = READY if progress.stand else faulty("; ".join(progress.warned))
+    active = {"open": ACTIVE, "rests": RESTS}.get(progress.stand, INACTIVE)
+    status: Json = {
+        "externalMetricNames": [rule.name for rule in table.rules],
+        "conditions": conditions(
+            ready,
+            INACTIVE if limits.paused else active,
+            paused=limits.paused or limits.only_up or limits.only_down,
+        ),
+    }
     if progress.last is not None:
         status["lastActiveTime"] = format_rfc3339(progress.last)
     return status

@@ -6,7 +6,7 @@ What holds is a function of the rules and the time: also of the time before the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import combinations
+from itertools import combinations, islice
 
 from kubetide.schedules.tables import Bounds, Limits, Rule, Table
 from kubetide.schedules.times.calendar import Days, Once
@@ -14,7 +14,9 @@ from kubetide.schedules.times.plans import Entry, Plan
 from kubetide.units.time import Instant, format_rfc3339
 
 _CLOCK = (1 << 60) - 1
-"""The bits of a field that stand for minutes, seconds and hours."""
+"""The bits of a field that stand for its values."""
+_MOST_PAIRS = 50
+"""So many pairs of points are compared; a table with more of them is told enough by these."""
 _PROBES = 60
 """So many starts of a window are compared with other rules to see whether they overlap."""
 
@@ -120,9 +122,9 @@ def with_meetings(plan: Plan, start: Instant, *, first_only: bool) -> Plan:
     holds = "the first listed holds" if first_only else "the later listed holds"
     followed = [entry for entry in plan.entries if entry.calendar is not None]
     warnings = list(plan.warnings)
-    for first, second in combinations(followed, 2):
-        sizes = [(one.rule.size, one.rule.minimum, one.rule.maximum) for one in (first, second)]
-        when = first_meeting(first, second, start) if sizes[0] != sizes[1] else None
+    pairs = ((one, other) for one, other in combinations(followed, 2) if _differ(one.rule, other.rule))
+    for first, second in islice((pair for pair in pairs if _may_meet(*pair)), _MOST_PAIRS):
+        when = first_meeting(first, second, start)
         if when is not None:
             names = f"{_named(first.rule)} and {_named(second.rule)}"
             warnings.append(
@@ -187,8 +189,12 @@ def first_meeting(first: Entry, second: Entry, start: Instant) -> Instant | None
     return None
 
 
+def _differ(one: Rule, other: Rule) -> bool:
+    return (one.size, one.minimum, one.maximum) != (other.size, other.minimum, other.maximum)
+
+
 def _may_meet(first: Entry, second: Entry) -> bool:
-    """Return whether two points may begin together: those of one zone that share no time of day never do."""
+    """Return whether two points may begin together: those of one zone that share no time of day, or month, never do."""
     one, other = first.calendar, second.calendar
     if first.end is not None or not isinstance(one, Days) or not isinstance(other, Days):
         return True
@@ -197,6 +203,7 @@ def _may_meet(first: Entry, second: Entry) -> bool:
         here.seconds & there.seconds & _CLOCK,
         here.minutes & there.minutes & _CLOCK,
         here.hours & there.hours & _CLOCK,
+        here.months & there.months & _CLOCK,
     )
     return one.zone != other.zone or 0 not in shared
 

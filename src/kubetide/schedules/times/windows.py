@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kubetide.schedules.tables import Limits
+from kubetide.schedules.tables import Limits, Stand
 from kubetide.schedules.times.plans import Entry, Plan
 from kubetide.units.time import Instant, after
 
@@ -70,6 +70,18 @@ class Demand(NamedTuple):
     last_active: Instant | None
     next: Instant | None
 
+    @property
+    def stand(self) -> Stand:
+        """How the windows stand."""
+        if self.active:
+            return "open"
+        return "closed" if self.replicas is not None else "rests"
+
+
+def within(size: int, limits: Limits) -> int:
+    """Return what an open window that asks for a size gets: at least one pod."""
+    return min(max(size, limits.minimum, 1), limits.maximum)
+
 
 def demand(plan: Plan, limits: Limits, now: Instant) -> Demand:
     """Return the combined size of the open windows: the largest, within the limits.
@@ -85,7 +97,7 @@ def demand(plan: Plan, limits: Limits, now: Instant) -> Demand:
         return Demand(limits.paused_at, False, None, following)
     sizes = [entry.rule.size or 0 for entry, one in found if one.active]
     if sizes:
-        size = min(max(*sizes, limits.minimum, 1), limits.maximum)
+        size = within(max(sizes), limits)
         opened = max(one.since for _, one in found if one.active and one.since is not None)
         return Demand(size, True, opened, following)
     ended = max((one.since for _, one in found if one.since is not None), default=None)

@@ -123,7 +123,7 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
             kind = await self._kind_of(source)
             scale = await self.parts.cluster.get_scale(kind, source.target.name, namespace=source.namespace)
         except ApiError as problem:
-            return Answer(key, active=False, error=str(problem), metrics=metrics, replicas=1)
+            return Answer(key, active=False, error=str(problem), metrics=metrics, replicas=1, unread=True)
         version = scale.metadata.resource_version
         return Answer(key, active, error, metrics, scale.spec.replicas, version)
 
