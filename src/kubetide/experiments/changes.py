@@ -53,7 +53,7 @@ def with_changes(path: Path, scenario: Scenario, *, sets: Sequence[str], patches
 
 
 def without_nulls(value: Any) -> Any:
-    """Return the value as a file would hold it: what is null is not there."""
+    """Return the value as a file would hold it: without nulls."""
     if isinstance(value, dict):
         return {name: without_nulls(one) for name, one in value.items() if one is not None}
     return [without_nulls(one) for one in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""Pods that keep their nodes for ever, and what that costs."""
+"""Pods that block the removal of their nodes for good, and the cost of that."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kubetide.objects.pod import Pod
 
 
 def find(snapshot: Snapshot) -> Iterator[Finding]:
-    """Yield, per node of a group, the pods that no scale-down may move, with the price of the node.
+    """Yield, per node of a group, the pods that scale-down may never move, with the price of the node.
 
     Budgets are another check: what they refuse may be allowed later.
     """

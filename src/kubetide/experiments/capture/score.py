@@ -45,7 +45,7 @@ class Score(msgspec.Struct, frozen=True):
 
 
 def error_bar(scenario: Path) -> str:
-    """Return in a sentence how near a captured scenario came to what happened; empty where no card lies beside it."""
+    """Return a sentence on how close a captured scenario is to the real run; empty without a score card."""
     try:
         card = msgspec.json.decode((scenario.parent / CARD).read_bytes(), type=list[Score])
     except (OSError, msgspec.DecodeError):
