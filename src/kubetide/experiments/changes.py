@@ -20,7 +20,7 @@ import msgspec
 
 from kubetide.experiments.objects import Objects
 from kubetide.experiments.paths import PathError, nearest, set_at, split_name
-from kubetide.loop import flag_names, loop_entries, spelled_out
+from kubetide.loop import expand_groups, flag_names, loop_entries
 from kubetide.objects.yaml_reading import Document, YamlError, read_documents
 from kubetide.simulate.scenarios.build import manifests_of
 from kubetide.simulate.scenarios.rules import check_scenario
@@ -96,7 +96,7 @@ def _set_own(value: dict[str, Any], name: str, new: Any) -> None:
     if field in fields:
         set_at(value, name, new)
         return
-    flags = flag_names(loop_entries(spelled_out(value["loops"])))
+    flags = flag_names(loop_entries(expand_groups(value["loops"])))
     flag = name.removeprefix("--").replace("_", "-")
     if flag not in flags:
         raise PathError(

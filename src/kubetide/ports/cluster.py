@@ -89,7 +89,7 @@ class Cluster(Protocol):
     async def replace(
         self, kind: Kind[T], body: Json, *, namespace: str = "", subresource: Literal["", "status"] = ""
     ) -> T:
-        """Replace an object (PUT); with ``metadata.resourceVersion`` in the body, only that version.
+        """Replace an object (PUT) and return it; with ``metadata.resourceVersion`` in the body, only that version.
 
         Raises NotFound, Conflict, Invalid.
         """

@@ -249,7 +249,7 @@ class History:
             self._marks = sorted((*self._marks, *new), key=lambda mark: mark.at)
 
     def _new_records(self, loop: str) -> Iterator[Record]:
-        """Return the records of a loop since the last time that have reasons, with these at least, and the first and the last."""
+        """Yield the records of a loop since the last time that have reasons, with these at least, and the first and the last."""
         tail = self._tails.get(loop)
         if tail is None:
             tail = self._tails[loop] = RecordTail(self._folder, loop)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kubetide.doctor.finding import Finding
 from kubetide.doctor.snapshot import Snapshot
-from kubetide.nodes.explain.blockers import LASTING, way_out
+from kubetide.nodes.explain.blockers import LASTING, fix_for
 from kubetide.nodes.scale_down.context import drain_context
 from kubetide.nodes.scale_down.drain_rules.base import Answer
 from kubetide.nodes.scale_down.drain_rules.evaluate import evaluate
@@ -46,7 +46,7 @@ def _finding(node: Node, group: str, blocked: list[tuple[Pod, Answer]], price: f
     seen = "; ".join(
         f"{pod.metadata.namespace}/{pod.metadata.name}: {answer.reason}" for pod, answer in blocked
     )
-    fixes = dict.fromkeys(way_out(answer.reason) for _, answer in blocked)
+    fixes = dict.fromkeys(fix_for(answer.reason) for _, answer in blocked)
     return Finding(
         check="scale-down-blockers",
         severity="warning",

@@ -10,7 +10,7 @@ import numpy as np
 
 from kubetide.experiments.capture.cluster import Cluster
 from kubetide.experiments.capture.manifests import limit_of
-from kubetide.experiments.capture.seen import Seen
+from kubetide.experiments.capture.observed import Seen
 from kubetide.experiments.capture.services import Workload
 from kubetide.experiments.capture.ticks import Tick
 from kubetide.experiments.capture.vertical import Vertical

@@ -13,7 +13,7 @@ from kubetide.units.time import Duration, Instant
 
 if TYPE_CHECKING:
     # Those who only show a card need no reader of records.
-    from kubetide.experiments.capture.seen import Seen
+    from kubetide.experiments.capture.observed import Seen
 
 CARD: Final = "score.json"
 """The card of a captured scenario, beside it."""

@@ -200,7 +200,7 @@ _of_service: dict[str, Callable[[ServiceSeries], Sequence[float]]] = {
 
 
 def _stretches(bad: Sequence[bool]) -> Iterator[tuple[int, int]]:
-    """Return where each run of true values begins, and the first step behind it."""
+    """Yield where each run of true values begins, and the first step behind it."""
     start: int | None = None
     for step, one in enumerate((*bad, False)):
         if one and start is None:

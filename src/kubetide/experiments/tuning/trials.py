@@ -89,7 +89,7 @@ def check_knob(path: Path, scenario: Scenario, knob: Knob) -> None:
     variants(path, scenario, [Axis(knob.name, tuple(some))], ())
 
 
-def as_it_is(conditions: Conditions) -> list[Summary]:
+def unchanged_runs(conditions: Conditions) -> list[Summary]:
     """Return the runs of the unchanged scenario. Raises TuneError if one fails."""
     [found] = conditions.runs((), [()])
     if isinstance(found, str):
@@ -155,7 +155,7 @@ def tune(
     seed: int,
 ) -> Found:
     """Search on some conditions, and evaluate the result on others. Raises TuneError."""
-    baseline = as_it_is(training)
+    baseline = unchanged_runs(training)
 
     def evaluate(tried: Sequence[tuple[str, ...]]) -> list[Trial]:
         return trials_of(
@@ -165,7 +165,7 @@ def tune(
     made = search(knobs, evaluate, trials=trials, seed=seed)
     score = spread([total_of(run, minimize, "") for run in baseline]).mean
     best = best_of(made, below=score)
-    before = as_it_is(evaluation)
+    before = unchanged_runs(evaluation)
     if best is None:
         return Found(made, None, baseline, score, before, [])
     [after] = evaluation.runs(knobs, [best.values])
