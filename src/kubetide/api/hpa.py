@@ -1,4 +1,4 @@
-"""One HPA, decided about from manifests and numbers, without a cluster."""
+"""One HPA, evaluated from manifests and numbers, without a cluster."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SOME_TIME = parse_rfc3339("2026-01-01T00:00:00Z")
 
 
 class UsageError(InputError):
-    """Measured values that cannot be read or do not belong to a pod or metric; the text names it."""
+    """Measured values that are unreadable or match no pod or metric; the text names the value."""
 
 
 def decide_hpa(
@@ -48,7 +48,7 @@ def decide_hpa(
     at: datetime | None = None,
     flags: Mapping[str, str | int | float | bool] | None = None,
 ) -> HpaExplanation:
-    """Return how many replicas an HPA wants, with every number on the way.
+    """Return the desired replicas of an HPA, with every intermediate number.
 
     The decision is that of the HPA controller (v1.36) at its first look: nothing is remembered from before. Of the
     answer, ``desired`` is the number, ``current`` what there is, and ``lines()`` says why.

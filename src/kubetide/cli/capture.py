@@ -95,9 +95,9 @@ def command(
     """  # noqa: D301  click marks paragraphs with the character, not with two
     from kubetide.cli.common.progress import simulated
     from kubetide.experiments.capture.errors import CaptureError
+    from kubetide.experiments.capture.observed import seen_in
     from kubetide.experiments.capture.scenario import captured
     from kubetide.experiments.capture.score import CARD, scores
-    from kubetide.experiments.capture.seen import seen_in
     from kubetide.experiments.changes import with_changes, without_nulls
     from kubetide.runtime.configuration.prometheus_settings import PrometheusSettings
     from kubetide.runtime.recording.folder import write_bytes_whole

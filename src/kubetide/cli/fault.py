@@ -11,7 +11,7 @@ from kubetide.cli.common.playing import ask, kubeconfig_option
 from kubetide.cli.common.structured import TABLE, columns, output_option, structured
 
 if TYPE_CHECKING:
-    from kubetide.simulate.playground.asking import Faults
+    from kubetide.simulate.playground.requests import Faults
 
 
 @click.command("fault")
@@ -43,7 +43,7 @@ def command(
       kubetide fault clear stock-out
       kubetide fault clear
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.simulate.playground.asking import Faults
+    from kubetide.simulate.playground.requests import Faults
 
     clears = words[:1] == ("clear",)
     named = words[1:] if clears else words

@@ -12,7 +12,7 @@ from kubetide.cli.common.playing import ask, kubeconfig_option
 from kubetide.cli.common.structured import TABLE, columns, output_option, structured
 
 if TYPE_CHECKING:
-    from kubetide.simulate.playground.asking import Loads
+    from kubetide.simulate.playground.requests import Loads
 
 
 @click.command("load")
@@ -33,7 +33,7 @@ def command(service: str | None, requests: float | None, reset: bool, kubeconfig
       kubetide load web 500
       kubetide load web --reset
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.simulate.playground.asking import Loads
+    from kubetide.simulate.playground.requests import Loads
 
     if requests is not None and not isfinite(requests):
         raise click.BadParameter(f"{requests} is no load; write a number", param_hint="REQUESTS_PER_SECOND")

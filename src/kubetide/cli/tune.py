@@ -108,7 +108,7 @@ def command(
     from kubetide.experiments.sweeps.results import QUANTITIES
     from kubetide.experiments.tuning.goal import read_constraint
     from kubetide.experiments.tuning.knobs import read_knobs
-    from kubetide.experiments.tuning.trying import Conditions, check_knob, tune
+    from kubetide.experiments.tuning.trials import Conditions, check_knob, tune
     from kubetide.simulate.outcome.observe import shown_name
     from kubetide.simulate.scenarios.scenario import load_scenario
     from kubetide.simulate.scenarios.shipped import scenario_path

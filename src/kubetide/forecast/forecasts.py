@@ -20,8 +20,8 @@ from kubetide.forecast.forecaster import Forecaster
 from kubetide.forecast.headroom import Headroom, HeadroomScore
 from kubetide.forecast.long_window import LongWindow
 from kubetide.forecast.memory import dumped, restore
+from kubetide.forecast.rows import FIRST_CREDIT, NOTHING, Ahead, Came, ForecastMemory, Limit, Row, Score, Seen
 from kubetide.forecast.second_stage import SecondStage, larger
-from kubetide.forecast.seen import FIRST_CREDIT, NOTHING, Ahead, Came, ForecastMemory, Limit, Row, Score, Seen
 from kubetide.units.time import Duration, Instant, after, hours, minutes
 from kubetide.units.vectors import BoolVector, Int64Vector
 

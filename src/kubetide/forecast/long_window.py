@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from kubetide.forecast.calendar import HALF_LIFE, MARGIN, Calendar, Float32Matrix, Float32Vector
-from kubetide.forecast.seen import FIRST_CREDIT
+from kubetide.forecast.rows import FIRST_CREDIT
 from kubetide.units.time import Duration, minutes
 from kubetide.units.vectors import BoolVector
 

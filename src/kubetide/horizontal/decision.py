@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from kubetide.forecast.seen import NOTHING, Ahead, Came
+from kubetide.forecast.rows import NOTHING, Ahead, Came
 from kubetide.horizontal.metrics.types import Known, MetricFailure, Proposal
 from kubetide.horizontal.status.conditions import Note
 from kubetide.horizontal.status.events import EventNote, status_not_written

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kubetide.forecast.seen import ForecastMemory
+from kubetide.forecast.rows import ForecastMemory
 from kubetide.objects.meta import Key
 from kubetide.units.vectors import Int64Vector
 

@@ -15,8 +15,8 @@ import numpy as np
 from kubetide.forecast.forecaster import load_forecaster
 from kubetide.forecast.forecasts import Forecasts
 from kubetide.forecast.headroom import NAME as HEADROOM
-from kubetide.horizontal.batch.found import Newest
 from kubetide.horizontal.batch.hpas import HpaColumns, Segments, cells_of
+from kubetide.horizontal.batch.results import Newest
 from kubetide.horizontal.decision import Settlement, Verdict
 from kubetide.horizontal.facts.pods import PodTable
 from kubetide.horizontal.facts.samples import Answer, SampleTable
@@ -74,7 +74,7 @@ class LastPass(msgspec.Struct, eq=False):
         overall: (figures, HPAs) what the verdicts were made from.
         cells: The same by cell: (HPAs of the cell,) positions and (figures, HPAs of the cell).
         stored: (HPAs,) which proposals are stored from columns: ``proposals`` at ``slots``.
-        again: (HPAs,) whose verdicts are those of the pass before.
+        repeated: (HPAs,) whose verdicts are those of the pass before.
         before: (HPAs,) settlements of the pass before, where it had the same HPAs.
         newest: The columns of the pass, by which verdicts explain themselves.
         verdicts: (HPAs,)
@@ -88,7 +88,7 @@ class LastPass(msgspec.Struct, eq=False):
     stored: BoolVector
     proposals: Int64Vector
     slots: Int64Vector
-    again: BoolVector
+    repeated: BoolVector
     newest: Newest
     before: tuple[Settlement, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
@@ -157,7 +157,7 @@ class State:
         """When each status was last written, ns; only with ``Settings.metrics_status_period``."""
         self.last_pass: LastPass | None = None
         self.unchanged: dict[Key, Unchanged] = {}
-        """Verdicts that may come out again (``rules.again``)."""
+        """Verdicts that may be reused (``rules.unchanged``)."""
         self.steady: dict[Key, dict[SampleKey, Steady]] = {}
         """Tallies of which only the usage may differ while pods are the same (``rules.tally``)."""
         self._by_node: Mapping[str, int] | None = None

@@ -85,7 +85,7 @@ def loop_names() -> tuple[str, ...]:
     return (*BUILT_IN, *_NAMED_ONLY, *plugin_names(PLUGINS.name))
 
 
-def spelled_out(names: Iterable[str]) -> tuple[str, ...]:
+def expand_groups(names: Iterable[str]) -> tuple[str, ...]:
     """Return the names of loops, each once; group names are replaced by their loops."""
     return tuple(dict.fromkeys(loop for name in names for loop in _TOGETHER.get(name, (name,))))
 
@@ -117,4 +117,4 @@ def explaining(name: str) -> Explaining:
 
 def loop_entries(names: Iterable[str] = BUILT_IN) -> tuple[LoopEntry[Any], ...]:
     """Return the entries of these loops. Raises UnknownLoop."""
-    return tuple(loop_entry(name) for name in spelled_out(names))
+    return tuple(loop_entry(name) for name in expand_groups(names))

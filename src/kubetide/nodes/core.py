@@ -45,7 +45,7 @@ class NodesCore:
         return encode_commands(self._commands)
 
     def absorb(self, outcomes: bytes, now: Instant) -> bytes:
-        """Apply the outcomes of the commands."""
+        """Apply the outcomes of the commands; return the result as bytes."""
         return encode_result(absorb(self.state, self._commands, _outcomes_decoder.decode(outcomes), now))
 
 

@@ -157,7 +157,7 @@ reason = VOCABULARY.reason
 
 
 def worded_as_advice(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
-    """Drop the reason that a node is removed if the same step only advises its removal."""
+    """Return the reasons without removals that the same step only advises."""
     given = tuple(reasons)
     advised = {one.subject for one in given if one.code == "RemovalAdvised"}
     return tuple(

@@ -26,7 +26,7 @@ def tune_gc(*, most_new: int = 100_000) -> None:
     gc.set_threshold(most_new, 50, 100)
 
 
-def give_memory_back() -> None:
+def trim_freed_memory() -> None:
     """Make freed buffers of 64 KiB and more return to the system at once.
 
     glibc raises its own limit, from 128 KiB to up to 32 MiB, with each such buffer that is freed, and then keeps as

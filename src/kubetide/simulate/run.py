@@ -18,7 +18,7 @@ from kubetide.ports.clock import Clock
 from kubetide.runtime.process import ended_by_signals, tune_gc
 from kubetide.runtime.recording.records import NullRecorder, RecordWriter
 from kubetide.runtime.timing.clock import Pace, run_paced, run_virtual
-from kubetide.scheduling.filters.in_use import plugins_told, use_filters, with_plugins
+from kubetide.scheduling.filters.in_use import plugins_sentence, use_filters, with_plugins
 from kubetide.simulate.outcome.marks import MarkingRecorder
 from kubetide.simulate.outcome.restless import restless
 from kubetide.simulate.outcome.run_figures import RunFigures
@@ -121,7 +121,7 @@ class _Run:
         filters = with_plugins(settings.of(NodesSettings).scheduler_plugins)
         use_filters(filters)
         if filters.plugins:
-            self._warn(plugins_told(filters))
+            self._warn(plugins_sentence(filters))
         if self._writer is not None:
             self._writer.start(plugins=(*filters.plugins, *settings.plugins(entries)))
         try:

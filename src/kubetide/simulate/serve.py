@@ -15,7 +15,7 @@ from kubetide.embedded.apiserver.http import ApiServer, Identities, User
 from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
 from kubetide.embedded.apiserver.http.tls import Authority
 from kubetide.ports.errors import KubetideError
-from kubetide.simulate.playground.playing import Playground
+from kubetide.simulate.playground.playground import Playground
 from kubetide.simulate.world import World
 
 _ADMIN = User("kubetide-admin", ("system:masters",))

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from kubetide.loop import FlagError, LoopEntry, loop_entries, loop_names, parse_flags, spelled_out
+from kubetide.loop import FlagError, LoopEntry, expand_groups, loop_entries, loop_names, parse_flags
 from kubetide.simulate.outcome.table import Table, aligned, count, decimal, percent
 from kubetide.simulate.outcome.timeline import ServiceSummary, Summary
 from kubetide.simulate.scenarios.build import manifests_in
@@ -46,7 +46,7 @@ def check_variants(check: Checker, scenario: Scenario, base: Path) -> None:
     for name, variant in scenario.variants.items():
         where = f"variants[{name}]"
         check.fits(dns1123_subdomain_errors(name), where, name)
-        loops = spelled_out(scenario.loops if variant.loops is None else variant.loops)
+        loops = expand_groups(scenario.loops if variant.loops is None else variant.loops)
         for loop in loops:
             check.one_of(loop, names, f"{where}.loops", "loop")
         entries = loop_entries(loop for loop in loops if loop in names)

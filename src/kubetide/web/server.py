@@ -107,7 +107,7 @@ _FILES = {"style.css": "text/css", "icon.svg": "image/svg+xml"}
 
 
 class Dashboard:
-    """The application over one records folder; everybody is asked for a token that ``access`` lets in."""
+    """The application over one records folder; every request needs a token that ``access`` accepts."""
 
     def __init__(self, history: History, access: Access, clock: Clock) -> None:
         self._known = history

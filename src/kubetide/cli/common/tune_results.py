@@ -18,7 +18,7 @@ from kubetide.experiments.tuning.answer import (
 )
 from kubetide.experiments.tuning.goal import Constraint, TuneError
 from kubetide.experiments.tuning.knobs import Knob
-from kubetide.experiments.tuning.trying import Found
+from kubetide.experiments.tuning.trials import Found
 from kubetide.runtime.recording.folder import write_bytes_whole
 from kubetide.simulate.outcome.table import aligned, decimal, printable
 from kubetide.simulate.scenarios.scenario import Scenario

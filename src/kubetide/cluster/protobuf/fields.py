@@ -133,7 +133,7 @@ def _without_none(hint: Any) -> Any:
 
 
 def nested(model: Any, type_name: str) -> Iterator[tuple[Any, str]]:
-    """Return every struct and type that a message of that type is read into, the outermost first."""
+    """Yield every struct and type that a message of that type is read into, the outermost first."""
     seen: dict[str, Any] = {}
     todo = [(model, type_name)]
     while todo:

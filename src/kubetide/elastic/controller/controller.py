@@ -79,7 +79,7 @@ class ElasticController(OneStepLoop[State, Delta, Commands, list[Outcome], None]
             self._other_feeds[kind] = informer.feed()
 
     async def gather(self, now: Instant) -> Delta:
-        """Apply the changes of the objects."""
+        """Apply the changes of the objects; return them as a delta."""
         del now
         delta = self._changes()
         self.state.apply(delta)
@@ -91,7 +91,7 @@ class ElasticController(OneStepLoop[State, Delta, Commands, list[Outcome], None]
         return self.state.dump()
 
     async def act(self, commands: Commands) -> list[Outcome]:
-        """Write the statuses."""
+        """Write the statuses; return the outcomes."""
         return await in_parallel(commands.writes, self._write, limit=_LIMIT)
 
     async def report(self, commands: Commands, result: None) -> None:

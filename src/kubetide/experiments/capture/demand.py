@@ -1,4 +1,4 @@
-"""What the pods of all HPAs' targets used in one tick of the HPA loop: in columns, as a week has tens of thousands of ticks."""
+"""Usage of all HPA targets' pods in one tick of the HPA loop: in columns, as a week has tens of thousands of ticks."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class _Serving(NamedTuple):
 
 
 class Demand:
-    """Reads the demand off a state; holds which pods are whose while they are the same."""
+    """Reads the usage from a state; caches which pods belong to which target."""
 
     def __init__(self) -> None:
         self._serving: _Serving | None = None

@@ -1,4 +1,4 @@
-"""Node groups of a captured cluster: sizes, machines, prices, and how long these took to boot."""
+"""Node groups of a captured cluster: sizes, machines, prices, and boot times."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PASSING = (
 
 
 def groups_of(cluster: Cluster) -> tuple[list[Json], Json, list[str]]:
-    """Return the node groups, their instance types by name, and what to know of them."""
+    """Return the node groups, their instance types by name, and notes about them."""
     groups: list[Json] = []
     types: Json = {}
     notes: list[str] = []
@@ -106,7 +106,7 @@ def _marks(node: Node) -> Json:
 
 
 def lasting_taints(node: Node) -> list[Taint]:
-    """Return the taints that somebody put there for good: not those of a node's state, nor of its removal."""
+    """Return the permanent taints: not those of a node's condition or removal."""
     return [taint for taint in node.spec.taints or () if not taint.key.startswith(_PASSING)]
 
 

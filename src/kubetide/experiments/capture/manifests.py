@@ -1,4 +1,4 @@
-"""Objects of a captured cluster as manifests, with what decides about pods and nodes and nothing else.
+"""Objects of a captured cluster as manifests, reduced to what decides about pods and nodes.
 
 Environment variables, commands, volumes and annotations stay behind: they may hold secrets, and no loop reads them.
 """
@@ -76,7 +76,7 @@ def hpa_manifest(view: HpaView) -> Json:
 
 
 def vpa_manifest(view: VpaView, spec: Json | None, workload: tuple[str, str, str]) -> Json:
-    """Return a VPA as a manifest: with the spec that the updater saw, else with what the recommender knows of it."""
+    """Return a VPA as a manifest: with the spec in the updater's records, else with what the recommender's show."""
     if spec is None:
         spec = {
             "targetRef": {"apiVersion": "apps/v1", "kind": workload[0], "name": workload[2]},

@@ -1,4 +1,4 @@
-"""The answer of a search: what to change, as a patch and as settings, and what it brings, with its spread."""
+"""The answer of a search: its changes as a patch and as settings, and their effect with its spread."""
 
 from __future__ import annotations
 

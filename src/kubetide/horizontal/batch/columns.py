@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubetide.horizontal.batch.found import Cell, Ordinary, TallyColumns
 from kubetide.horizontal.batch.hpas import HpaColumns, Segments
+from kubetide.horizontal.batch.results import Cell, Ordinary, TallyColumns
 from kubetide.horizontal.memory import UNUSED
 from kubetide.horizontal.metrics.registry import propose
 from kubetide.horizontal.metrics.types import Proposal

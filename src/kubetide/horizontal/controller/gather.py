@@ -46,7 +46,7 @@ class HpaChanges(Changes[HorizontalPodAutoscaler], Protocol):
         ...
 
     def start_anew(self, hpas: Informer[HorizontalPodAutoscaler]) -> None:
-        """Return all HPAs again with the next ``drain``."""
+        """Make the next ``drain`` return all HPAs."""
         ...
 
 

@@ -41,7 +41,7 @@ class OwnChanges:
         self._unknown: frozenset[Key] = frozenset()
 
     def start_anew(self, hpas: Informer[HorizontalPodAutoscaler]) -> None:
-        """Return all HPAs again with the next ``drain``."""
+        """Make the next ``drain`` return all HPAs."""
         hpas.close_feed(self._feed)
         self._feed = hpas.feed()
         self._left = frozenset()

@@ -31,8 +31,8 @@ from kubetide.horizontal.reasons import (
 )
 from kubetide.horizontal.rules.evaluate import evaluate
 from kubetide.horizontal.rules.grouping import CLASS_NAMES, classify
-from kubetide.horizontal.rules.known import pods_of, samples_of
 from kubetide.horizontal.rules.limits import down_limit, up_limit
+from kubetide.horizontal.rules.metric_facts import pods_of, samples_of
 from kubetide.horizontal.state import State
 from kubetide.objects.meta import Key
 from kubetide.units.time import Duration, Instant, between, format_duration, format_rfc3339

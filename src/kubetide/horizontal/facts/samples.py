@@ -1,7 +1,7 @@
 """Samples of the resource metrics API, aligned with the rows of the pods.
 
 An answer covers the whole cluster, or one HPA's namespace and selector (as upstream asks). Samples
-of pods that are not in the cache are *strays*: upstream counts them where they come in the answer
+of pods that are not in the cache are *unmatched*: upstream counts them where they come in the answer
 to the HPA's own question; in an answer for the whole cluster nothing says whose they are, and they
 are left out.
 """
@@ -149,8 +149,8 @@ class SampleTable:
         self._only = only
         self.cluster_error: str | None = None
         self.errors: dict[Key, str] = {}
-        self.strays: dict[Key, dict[str, dict[SampleKey, Sample]]] = {}
-        self.own_answers: dict[Key, int] = {}
+        self.unmatched: dict[Key, dict[str, dict[SampleKey, Sample]]] = {}
+        self.sample_counts: dict[Key, int] = {}
         """Number of samples in the answers to HPAs' own questions."""
         self.seen: BoolVector = np.zeros(0, np.bool_)
         self.times: Int64Vector = np.zeros(0, np.int64)
@@ -181,7 +181,7 @@ class SampleTable:
         self.seen[:] = False
         for has in self.has.values():
             has[:] = False
-        self.errors, self.strays, self.own_answers, self.cluster_error = {}, {}, {}, None
+        self.errors, self.unmatched, self.sample_counts, self.cluster_error = {}, {}, {}, None
         for answer in answers:
             if answer.hpa is None:
                 self._take_cluster(answer, table)
@@ -258,13 +258,13 @@ class SampleTable:
             self.errors[hpa] = answer.error
             return
         names = answer.pods[1] if answer.pods else ()
-        self.own_answers[hpa] = len(names)
+        self.sample_counts[hpa] = len(names)
         members = {table.view(row).name: row for row in table.members_of(hpa).tolist()}
         rows = _last_of_each(np.array([members.get(name, -1) for name in names], np.int64))
         self._lay(answer, rows, np.nonzero(rows >= 0)[0])
-        strays = {name: index for index, name in enumerate(names) if name not in members}
-        if strays:
-            self.strays[hpa] = {name: _samples_at(answer, index) for name, index in strays.items()}
+        unmatched = {name: index for index, name in enumerate(names) if name not in members}
+        if unmatched:
+            self.unmatched[hpa] = {name: _samples_at(answer, index) for name, index in unmatched.items()}
 
     def _lay(self, answer: Answer, rows: Int64Vector, known: Int64Vector | None) -> None:
         """Write an answer into the columns; ``known`` are the samples of known pods, None for all."""

@@ -14,14 +14,14 @@ from msgspec.structs import replace
 
 from kubetide.forecast.headroom import LEAST_PODS, LEAST_STEPS, HeadroomScore, within
 from kubetide.forecast.long_window import LONG
-from kubetide.forecast.seen import NOTHING, Ahead, Seen
+from kubetide.forecast.rows import NOTHING, Ahead, Seen
 from kubetide.horizontal.decision import Grounds, Verdict
 from kubetide.horizontal.facts.specs import Autoscaler
 from kubetide.horizontal.facts.views import PodView, ScaleView
 from kubetide.horizontal.metrics.types import Known, Metric, MetricFailure, Proposal, Reading, Tally
 from kubetide.horizontal.options.annotations import CALENDAR
-from kubetide.horizontal.rules.known import pods_of
 from kubetide.horizontal.rules.limits import Limited
+from kubetide.horizontal.rules.metric_facts import pods_of
 from kubetide.objects.meta import Key
 from kubetide.plan.board import Intent, Workload, percentile_95
 from kubetide.units.time import Duration, Instant, after, format_duration, format_rfc3339, hours, minutes

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kubetide.forecast.seen import NOTHING, Ahead
+from kubetide.forecast.rows import NOTHING, Ahead
 from kubetide.horizontal.decision import Verdict
 from kubetide.horizontal.facts.specs import Autoscaler
 from kubetide.horizontal.facts.views import ScaleView
@@ -27,9 +27,9 @@ from kubetide.horizontal.options.forecasting import why_of as why_forecast
 from kubetide.horizontal.options.named import Situation, adjusted, named_options
 from kubetide.horizontal.options.pause import unpaused
 from kubetide.horizontal.options.until_ready import held_until_ready
-from kubetide.horizontal.rules.known import pods_of, samples_of
 from kubetide.horizontal.rules.limits import Limited, limit_by_rules, limit_plainly
-from kubetide.horizontal.rules.measured import Measured, Problem, Proposed, measure, proposed_by
+from kubetide.horizontal.rules.metric_facts import pods_of, samples_of
+from kubetide.horizontal.rules.metric_results import Measured, Problem, Proposed, measure, proposed_by
 from kubetide.horizontal.rules.windows import stabilized_of
 from kubetide.horizontal.state import State
 from kubetide.horizontal.status import conditions as say

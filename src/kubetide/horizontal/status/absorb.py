@@ -52,7 +52,7 @@ def absorbing(state: State, commands: Commands, outcomes: Sequence[ScaleOutcome]
     to_settle: Int64Vector = np.arange(len(verdicts))
     if this is not None and this.before:
         settlements[:] = this.before
-        to_settle = np.nonzero(~this.again)[0]
+        to_settle = np.nonzero(~this.repeated)[0]
     quiet: list[bool] = []
     for position in to_settle.tolist():
         verdict = verdicts[position]

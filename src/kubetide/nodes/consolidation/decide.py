@@ -109,7 +109,7 @@ def decide(state: State, tick: Tick, now: Instant) -> Commands:
 
 
 def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -> Result:
-    """Apply the outcomes of taints and increases."""
+    """Apply the outcomes of taints and increases; return the result."""
     status = state.memory.scale_down.status
     found = absorb_scale_down(state, commands, outcomes, now)
     state.memory.scale_down.status = status

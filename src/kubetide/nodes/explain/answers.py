@@ -10,9 +10,14 @@ from math import inf
 import msgspec
 from msgspec.structs import replace
 
-from kubetide.nodes.explain.blockers import way_out
+from kubetide.nodes.explain.blockers import fix_for
 from kubetide.nodes.explain.created_groups import takers_sentence
-from kubetide.nodes.explain.prospects import filled, found_before, goes, price_of
+from kubetide.nodes.explain.prospects import (
+    filling_sentence,
+    last_simulated_verdict,
+    price_of,
+    removal_sentence,
+)
 from kubetide.nodes.explain.requests import consumer_sentence
 from kubetide.nodes.explain.waiting.counterfactual import Remedy, Supposing
 from kubetide.nodes.facts.amounts import refusal_text
@@ -119,7 +124,7 @@ def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
     if sentence := consumer_sentence(state, pod):
         return PodExplanation(namespace=namespace, name=name, status="ignored", sentence=sentence)
     supposing = Supposing(state, key, now)
-    tick = supposing.as_it_is()
+    tick = supposing.unchanged_runs()
     for placed, node in tick.demand.placed:
         if (placed.metadata.namespace, placed.metadata.name) == key:
             upcoming = tick.upcoming_nodes.get(node)
@@ -174,9 +179,11 @@ def explain_node(state: State, name: str, now: Instant) -> NodeExplanation:
     return replace(
         found,
         price_per_hour=price_of(state, found.group),
-        way_out=way_out(found.blocking_reason),
-        goes=goes(state, name, found.reason, found.blocking_pod) if found.status != "deleting" else "",
-        filled=filled(state.nodes[name]),
+        way_out=fix_for(found.blocking_reason),
+        goes=removal_sentence(state, name, found.reason, found.blocking_pod)
+        if found.status != "deleting"
+        else "",
+        filled=filling_sentence(state.nodes[name]),
         consolidated=state.memory.consolidation.reasons.get(name, ""),
     )
 
@@ -216,7 +223,7 @@ def _node(state: State, name: str, now: Instant) -> NodeExplanation:
     since = memory.unneeded.get(name)
     found = next((one for one in memory.status.unremovable if one.node == name), None)
     if found is not None:
-        before = found_before(state, found)
+        before = last_simulated_verdict(state, found)
         blocked = f" Pod {found.blocking_pod}: {found.blocking_reason}." if found.blocking_pod else ""
         detail = f" {found.detail}" if found.detail else ""
         return NodeExplanation(

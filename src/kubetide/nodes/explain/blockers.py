@@ -26,6 +26,6 @@ LASTING: Final = frozenset(
 """Reasons that neither the passing of time nor a budget changes."""
 
 
-def way_out(reason: str | None) -> str:
+def fix_for(reason: str | None) -> str:
     """Return what a person can do about a blocking reason; empty if nothing helps."""
     return _WAYS.get(reason or "", "")

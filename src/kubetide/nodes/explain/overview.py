@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubetide.loop.status import Cell, Overview, Table
 from kubetide.nodes.core import NodesCore
 from kubetide.nodes.explain.answers import explain_pod
-from kubetide.nodes.explain.prospects import found_before, goes_at, price_of
+from kubetide.nodes.explain.prospects import last_simulated_verdict, price_of, removal_time
 from kubetide.nodes.facts.pods import is_unschedulable
 from kubetide.nodes.records.export import with_own_memory
 from kubetide.nodes.registry.backoff import is_backed_off
@@ -86,11 +86,11 @@ def _nodes(state: State) -> Table:
         group = state.group_of(name)
         if name in memory.deletions or name in unremovable or group is None:
             continue
-        at = goes_at(state, name)
+        at = removal_time(state, name)
         text = "" if at is None else f"may go from {format_rfc3339(at)} on"
         rows.append((name, group, "unneeded", text, price_of(state, group)))
     for name, verdict in sorted(unremovable.items()):
-        one = found_before(state, verdict)
+        one = last_simulated_verdict(state, verdict)
         if one.blocking_pod and name in state.nodes:
             text = f"pod {one.blocking_pod}: {one.blocking_reason}"
             rows.append((name, one.group, "blocked", text, price_of(state, one.group)))

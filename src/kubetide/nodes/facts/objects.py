@@ -48,7 +48,7 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return cls(**{field: changed.get(kind.plural, ()) for field, kind in cls.kinds.items()})
 
     def by_kind(self) -> Iterator[tuple[Kind[Any], tuple[Any, ...]]]:
-        """Return each kind with its objects."""
+        """Yield each kind with its objects."""
         for field, kind in self.kinds.items():
             yield kind, getattr(self, field)
 

@@ -18,12 +18,12 @@ REQUEST_ANNOTATIONS: Final = (
 _TO_BE_CREATED: Final = re.compile(r"(.+)-wanted-\d{5,}")
 
 
-def name_to_be_created(workload: str, number: int) -> str:
+def virtual_pod_name(workload: str, number: int) -> str:
     """Return the name that stands for a replica that does not exist yet."""
     return f"{workload}-wanted-{number:05d}"
 
 
-def spoken_name(pod: Pod) -> str:
+def pod_text(pod: Pod) -> str:
     """Return the pod's name for texts: ``namespace/name``, or a description if it does not exist yet."""
     namespace, name = pod.metadata.namespace, pod.metadata.name
     made_up = _TO_BE_CREATED.fullmatch(name)

@@ -59,7 +59,7 @@ def with_own_memory(state: State) -> State:
     return made
 
 
-def as_if_anew(state: State) -> State:
+def without_learned_facts(state: State) -> State:
     """Return a state that learns from its nodes from the start, and shares all else with this one.
 
     Of a tick that is open only placements are left in: where these may concern a node, the state is copied.

@@ -37,7 +37,7 @@ def offers_of(group: NodeGroup) -> tuple[str, ...]:
 
 
 def note_shortage(state: State, group_id: str, cause: CloudCause, now: Instant) -> list[Reason]:
-    """Note that all offers of a group are out of stock; nothing if the cloud failed for another reason."""
+    """Note that all offers of a group are out of stock; return the reasons, none if the cloud failed otherwise."""
     memory, settings = state.memory, state.settings
     if not settings.stock_out_memory or cause != "OutOfCapacity":
         return []

@@ -85,7 +85,7 @@ def plan_update(state: State, view: ClusterView, now: Instant) -> Commands | Non
 def absorb_update(
     state: State, actions: tuple[Action, ...], results: tuple[Outcome, ...]
 ) -> list[EventRecord]:
-    """Apply the outcomes: present targets and machines."""
+    """Apply the outcomes (present targets and machines); return the events."""
     events: list[EventRecord] = []
     for action, outcome in zip(actions, results, strict=True):
         if isinstance(action, RemoveTaint):

@@ -115,7 +115,7 @@ def decide(
 
 
 def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -> Result:
-    """Apply the outcomes of taints; the deletions of tainted nodes begin.
+    """Apply the outcomes of taints; the deletions of tainted nodes begin. Return the result.
 
     When the taint of one empty node fails, all empty ones of this tick are given back and none is
     drained; likewise among those to be drained. Source: upstream's taintNodesSync.

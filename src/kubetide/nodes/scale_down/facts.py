@@ -16,8 +16,8 @@ from kubetide.nodes.scale_down.drain_rules import (
     DrainContext,
     Prepared,
     Verdict,
+    combine_verdicts,
     leaves_empty,
-    together,
     verdict_on,
 )
 from kubetide.nodes.scale_down.drain_rules.base import Owner
@@ -209,7 +209,7 @@ class Cache:
 
     def prepared(self, facts: NodeFacts, context: DrainContext) -> Prepared:
         """Return the drain rules' answers about the node's own pods."""
-        return together(facts.pods, [self._verdict(pod, context) for pod in facts.pods])
+        return combine_verdicts(facts.pods, [self._verdict(pod, context) for pod in facts.pods])
 
     def _verdict(self, pod: Pod, context: DrainContext) -> Verdict:
         if not self.enabled:

@@ -45,7 +45,7 @@ from kubetide.nodes.scale_up.choosing.options import pods_left
 from kubetide.nodes.scale_up.increase.increases import command
 from kubetide.nodes.scale_up.pending.degradation import holds_scale_down, holds_scale_up
 from kubetide.nodes.scale_up.pending.demand_reasons import buffer_reasons, intent_reasons
-from kubetide.nodes.scale_up.pending.pods import all_are_new, demanded_pods, kind_of, look_on
+from kubetide.nodes.scale_up.pending.pods import all_are_new, demanded_pods, kind_of, place_more
 from kubetide.nodes.scale_up.reporting.events import (
     failed_to_scale_up,
     max_nodes_total,
@@ -85,7 +85,7 @@ def open_tick(state: State, view: ClusterView, now: Instant, *, most: int | None
 
 def place_on(state: State, tick: Tick, now: Instant, *, most: int | None) -> None:
     """Place the next pods of a tick that has not handled all of them."""
-    look_on(state, tick.demand, now, most)
+    place_more(state, tick.demand, now, most)
     if tick.demand.search is None:
         tick.requests = open_requests(state, tick.demand.placed, now)
 
@@ -154,7 +154,7 @@ def increases_of(
 
 
 def absorb_answer(tick: Tick, asked: AskExpander, outcome: Outcome) -> list[Reason]:
-    """Apply the external expander's answer: if it names none of our groups, all options stay."""
+    """Apply the external expander's answer; without a group of ours all options stay. Return the reasons."""
     assert tick.asking is not None, "it was asked about these"
     named = [option for option in tick.asking if option.group.id in outcome.groups]
     if outcome.status != "ok" or not named:
@@ -221,7 +221,7 @@ def after_min_size(state: State) -> Literal["", "remove_groups"]:
 def absorb_scale_up(
     state: State, tick: Tick, actions: tuple[IncreaseSize, ...], results: tuple[Outcome, ...], now: Instant
 ) -> tuple[list[EventRecord], list[Reason]]:
-    """Apply the outcomes of increases: requests, backoff, events for the pods."""
+    """Apply the outcomes of increases (requests, backoff); return events for the pods, and reasons."""
     state.phases.end("scaleUp")
     if not tick.is_open and state.step != "min_size":
         return [], []

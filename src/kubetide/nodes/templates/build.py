@@ -29,7 +29,7 @@ from kubetide.nodes.reasons import reason
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.cached import KnownTemplates
-from kubetide.nodes.templates.learned import by_machines, over_types, what_makes
+from kubetide.nodes.templates.learned import corrected_by_machines, over_types, template_inputs
 from kubetide.nodes.templates.template import LookedAt, Origin, Template
 from kubetide.objects.base import Quantities
 from kubetide.objects.meta import ObjectMeta, OwnerReference
@@ -103,7 +103,7 @@ def all_templates(state: State) -> dict[str, Template | None]:
     known.settle(state.settings, state.snapshot.facts, state.daemon_sets, state.groups)
     found: dict[str, Template | None] = {}
     for group_id, group in state.groups.items():
-        made_of = what_makes(state, group)
+        made_of = template_inputs(state, group)
         template = known.find(group_id, made_of)
         if template is None:
             template = template_of(state, group, names[group_id])
@@ -155,7 +155,7 @@ def expected(state: State, group: NodeGroup) -> Expected | None:
     if group.template is None or not _is_readable(group.template.node):
         return None
     said = group.template.source or "the provider gave no source"
-    node, origin, source = by_machines(state, group, group.template.node, said)
+    node, origin, source = corrected_by_machines(state, group, group.template.node, said)
     node, others = over_types(state, group, _labelled(_sanitised(node, group.id, state.settings)))
     own, slices = group.template.pods or (), group.template.slices or ()
     return Expected(node, own, slices, origin, source + others)

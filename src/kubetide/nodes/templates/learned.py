@@ -22,7 +22,7 @@ from kubetide.units.time import format_rfc3339
 _NOTHING = GroupLearned()
 
 
-def what_makes(state: State, group: NodeGroup) -> tuple[object, ...]:
+def template_inputs(state: State, group: NodeGroup) -> tuple[object, ...]:
     """Return all input of the group's template besides settings, facts and DaemonSets."""
     seen = state.memory.templates.get(group.id)
     learned = state.memory.learned
@@ -37,7 +37,7 @@ def what_makes(state: State, group: NodeGroup) -> tuple[object, ...]:
     return seen, group.template, types, entries, sources, learned.groups.get(group.id)
 
 
-def by_machines(
+def corrected_by_machines(
     state: State, group: NodeGroup, node: Node, said: str
 ) -> tuple[Node, Literal["group", "type", "cloud"], str]:
     """Return the cloud template's node as machines have shown it, its source, and that in words.

@@ -25,13 +25,13 @@ from kubetide.loop import (
     LoopSettings,
     UnknownLoop,
     Value,
+    expand_groups,
     flag_names,
     is_list,
     is_switch,
     loop_entries,
     loop_names,
     parse_flags,
-    spelled_out,
 )
 from kubetide.objects.protobuf import MEDIA_TYPE
 from kubetide.ports.errors import KubetideError
@@ -183,7 +183,7 @@ def make_config(layers: Iterable[tuple[str, Mapping[str, Value]]]) -> RunConfig:
 def _entries(layers: Iterable[tuple[str, Mapping[str, Value]]]) -> tuple[LoopEntry[Any], ...]:
     """Return the loops whose flags may be set: those of this package, and the others that ``controllers`` names."""
     named = [
-        spelled_out(_names(settings[_CONTROLLERS])) for _, settings in layers if _CONTROLLERS in settings
+        expand_groups(_names(settings[_CONTROLLERS])) for _, settings in layers if _CONTROLLERS in settings
     ]
     others = [name for name in (named[-1] if named else ()) if name not in BUILT_IN]
     try:
@@ -229,7 +229,7 @@ def _read(where: str, name: str, value: Value) -> Any:
         if name in REPEATED:
             return tuple(line.strip() for line in str(value).splitlines() if line.strip())
         if get_origin(field_type) is tuple:
-            return spelled_out(_names(value)) if name == _CONTROLLERS else _names(value)
+            return expand_groups(_names(value)) if name == _CONTROLLERS else _names(value)
         if field_type is bool and isinstance(value, str):
             return {"true": True, "false": False}[value.lower()]
         return msgspec.convert(str(value) if field_type is str else value, field_type, strict=False)

@@ -52,7 +52,7 @@ def encode_block(
 
 
 def decode_blocks(data: bytes) -> Iterator[tuple[Block, int]]:
-    """Return the blocks at the beginning of ``data``, each with its end; stops at a cut or corrupt one."""
+    """Yield the blocks at the beginning of ``data``, each with its end; stops at a cut or corrupt one."""
     at = 0
     while at + _HEAD.size <= len(data):
         magic, checksum, length, now = _HEAD.unpack_from(data, at)

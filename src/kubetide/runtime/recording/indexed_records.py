@@ -114,7 +114,7 @@ def header_of(path: Path) -> Header:
 
 
 def read_entries(chosen: Iterable[Entry]) -> Iterator[Record]:
-    """Return the records at these positions. Raises RecordError."""
+    """Yield the records at these positions. Raises RecordError."""
     decoder = msgspec.json.Decoder(Record)
     files: dict[Path, BinaryIO] = {}
     with ExitStack() as stack:
@@ -132,7 +132,7 @@ def read_entries(chosen: Iterable[Entry]) -> Iterator[Record]:
 
 
 def read_reasons(loop: str, chosen: Iterable[Entry], picks: Picks | None = None) -> Iterator[Record]:
-    """Return only time, tick and reasons of the records at these positions. Raises RecordError.
+    """Yield only time, tick and reasons of the records at these positions. Raises RecordError.
 
     ``picks``: of the reasons only these; a record of a tick has those of all its objects.
 

@@ -47,7 +47,7 @@ class RecordTail:
         return there[-1].name < self._segment.name
 
     def read(self) -> Iterator[Record]:
-        """Return the records since the last call. Raises RecordError naming the file."""
+        """Yield the records since the last call. Raises RecordError naming the file."""
         for path in segments(self._folder, self._loop):
             if self._segment is not None and path.name < self._segment.name:
                 continue

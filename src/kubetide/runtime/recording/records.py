@@ -297,7 +297,7 @@ def _origin_of(path: Path) -> str:
 def read_records(
     folder: Path, loop: str, *, on_segment: Callable[[Header], None] = lambda _: None, last: int | None = None
 ) -> Iterator[Record]:
-    """Return the records of one loop in order; an incomplete last line is left out.
+    """Yield the records of one loop in order; an incomplete last line is left out.
 
     ``on_segment`` hears the header of each segment before the first of its records, which holds a whole state.
     ``last``: only so many segments, the newest ones; None for all.
@@ -311,7 +311,7 @@ def read_records(
 def located_records(
     path: Path, *, on_segment: Callable[[Header], None] = lambda _: None, offset: int = 0, before: int = 0
 ) -> Iterator[tuple[Record, int, int]]:
-    """Return the records of a segment with the offset and the length of their lines, as ``read_records``.
+    """Yield the records of a segment with the offset and the length of their lines, as ``read_records``.
 
     Args:
         offset: Where to begin, behind the first ``before`` records; 0 for the header.

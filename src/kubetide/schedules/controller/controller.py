@@ -60,7 +60,7 @@ class SchedulesController(OneStepLoop[State, Delta, Commands, list[Outcome], Res
         self._gatherer.start_anew()
 
     async def gather(self, now: Instant) -> Delta:
-        """Apply changed tables, and the targets of those that are due."""
+        """Apply changed tables, and the targets of those that are due; return them as a delta."""
         changes = self._gatherer.changes()
         self.state.apply(changes)
         views = await self._gatherer.views(targets_due(self.state, now))

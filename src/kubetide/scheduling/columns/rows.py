@@ -78,7 +78,7 @@ class Rows(NodeRows):
             domains.pop(self.n)
 
     def pods_on(self, row: int) -> Iterator[PodClass]:
-        """Return the class of each pod on a row."""
+        """Yield the class of each pod on a row."""
         there = self.pods.get(self.names[row])
         for use in there.uses if there is not None else ():
             yield use.pod_class

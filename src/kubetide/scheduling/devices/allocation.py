@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kubetide.objects.node import Node
 from kubetide.objects.pod import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubetide.objects.resource import AllocationResult, DeviceResult, DeviceResults, ResourceClaim
-from kubetide.scheduling.devices.asked import Problem, allocate_on, find_claims
+from kubetide.scheduling.devices.claims import Problem, allocate_on, find_claims
 from kubetide.scheduling.devices.facts import ClaimKey
 from kubetide.scheduling.devices.ledger import Ledger
 from kubetide.scheduling.devices.offers import NodeReach

@@ -53,7 +53,7 @@ class CounterBook:
         return True
 
     def give_back(self, offer: Offer) -> None:
-        """Return the amounts of a device to the pool."""
+        """Add the amounts of a device back to the pool's counters."""
         if offer.counters:
             self._add(offer, -1)
 

@@ -130,7 +130,7 @@ class Ledger:
     # ── Changing ──
 
     def use(self, key: ClaimKey, pod: tuple[str, str]) -> Undo:
-        """Note that a pod uses a claim."""
+        """Note that a pod uses a claim; return how to undo that."""
         users = self._users.setdefault(key, {})
         if pod in users:
             return _nothing
@@ -138,7 +138,7 @@ class Ledger:
         return lambda: self._forget(key, pod)
 
     def leave(self, key: ClaimKey, pod: tuple[str, str]) -> Undo:
-        """Note that a pod uses a claim no more; the last user's leaving frees its devices."""
+        """Note that a pod uses a claim no more, and free the devices of one without users; return how to undo that."""
         users = self._users.get(key)
         if users is None or pod not in users:
             return _nothing

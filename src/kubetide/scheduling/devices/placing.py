@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from kubetide.objects.node import Node
 from kubetide.objects.pod import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubetide.objects.resource import ResourceClaim
-from kubetide.scheduling.devices.asked import EXTENDED, Problem, allocate_on, extended_claim, find_claims
+from kubetide.scheduling.devices.claims import EXTENDED, Problem, allocate_on, extended_claim, find_claims
 from kubetide.scheduling.devices.facts import ClaimKey
 from kubetide.scheduling.devices.ledger import Held, Ledger, Undo, taking_of
 from kubetide.scheduling.devices.offers import NodeReach
@@ -20,7 +20,7 @@ PodKey = tuple[str, str]
 
 
 def put_on(ledger: Ledger, use: DeviceUse, pod: PodKey, node: Node | None, *, bound: bool) -> list[Undo]:
-    """Note a pod's claims, and allocate devices to those that have none.
+    """Note a pod's claims, allocate devices to those without; return how to undo that.
 
     Args:
         ledger: The books.

@@ -19,10 +19,10 @@ import numpy as np
 
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
-from kubetide.scheduling.estimator.alone import AlonePacking
 from kubetide.scheduling.estimator.demands import Demands
 from kubetide.scheduling.estimator.fast_path import fast_path_group
 from kubetide.scheduling.estimator.forked import ForkedPacking
+from kubetide.scheduling.estimator.independent import AlonePacking
 from kubetide.scheduling.estimator.order import Orders
 from kubetide.scheduling.estimator.single import NeedsExistingNode, SinglePacking
 from kubetide.scheduling.pods.classes import classify_unbound
@@ -219,7 +219,7 @@ class _Parts:
         return ends
 
 
-def whole(parts: EstimateInParts) -> Estimate:
+def run_to_end(parts: EstimateInParts) -> Estimate:
     """Return the result of an estimate that is made without a pause."""
     while True:
         try:
@@ -242,7 +242,9 @@ def estimate(
     """Return how many nodes of a template the groups need; for several templates see ``Estimator``."""
     estimator = Estimator(snapshot, groups)
     every = range(len(groups))
-    return whole(estimator.estimate(template, daemon_pods, every, limits, start=start, fast_path=fast_path))
+    return run_to_end(
+        estimator.estimate(template, daemon_pods, every, limits, start=start, fast_path=fast_path)
+    )
 
 
 def _has_inter_pod_rules(snapshot: Snapshot, daemon_pods: Sequence[Pod], groups: Sequence[PodGroup]) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from kubetide.objects.node import Node
 from kubetide.objects.resource import ResourceClaim
 from kubetide.scheduling.columns.rows import Rows
-from kubetide.scheduling.devices.asked import (
+from kubetide.scheduling.devices.claims import (
     Problem,
     allocate_on,
     asks_for_devices,

@@ -82,7 +82,7 @@ def use_filters(filters: FilterSet) -> None:
     _in_use.set(filters)
 
 
-def plugins_told(filters: FilterSet) -> str:
+def plugins_sentence(filters: FilterSet) -> str:
     """Return a sentence that names the plug-ins in use, and their cost."""
     named = ", ".join(str(one) for one in filters.plugins)
     return (

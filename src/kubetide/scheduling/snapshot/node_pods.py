@@ -84,7 +84,7 @@ class NodePods:
         self._note_change()
 
     def pop(self, at: int) -> tuple[PodKey, Pod, Use]:
-        """Remove the pod at that index."""
+        """Remove and return the pod at that index."""
         self._note_change()
         del self._hashes[at]
         return self.keys.pop(at), self.pods.pop(at), self.uses.pop(at)

@@ -16,7 +16,7 @@ from kubetide.objects.resource import ResourceSlice
 from kubetide.scheduling import explain
 from kubetide.scheduling.columns.counting import DomainTable
 from kubetide.scheduling.columns.node_rows import labels_of
-from kubetide.scheduling.devices.asked import asks_for_devices
+from kubetide.scheduling.devices.claims import asks_for_devices
 from kubetide.scheduling.devices.facts import Devices
 from kubetide.scheduling.devices.ledger import Ledger
 from kubetide.scheduling.pods.node_selection import HOSTNAME
@@ -146,7 +146,7 @@ class Snapshot:
         return {k: _view(c.allocatable, rows.n) for k, c in rows.columns.items() if isinstance(k, str)}
 
     def names(self) -> Iterator[str]:
-        """Return all names that a new node must not have: of nodes, hostnames, and nodes that pods wait for."""
+        """Yield all names that a new node must not have: of nodes, hostnames, and nodes that pods wait for."""
         rows = self._store.compacted()
         yield from rows.names
         yield from self._store.pods

@@ -29,7 +29,7 @@ def unread_amounts(node: Node) -> Found:
 
 
 def unread_devices(ledger: Ledger) -> Iterator[Found]:
-    """Return the slices that are left out, and the claims whose allocation is only partly known."""
+    """Yield the slices that are left out, and the claims whose allocation is only partly known."""
     for one in ledger.given.slices:
         problem = ledger.unread.get(one.metadata.name)
         if problem is not None:

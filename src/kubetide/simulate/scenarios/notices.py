@@ -97,7 +97,7 @@ def _of_webhooks(manifests: Manifests) -> Iterator[str]:
 
 
 def _pod_specs(manifests: Manifests) -> Iterator[tuple[Kind[Any], Json, Json]]:
-    """Return each object that is or makes pods, with their spec."""
+    """Yield each object that is or makes pods, with their spec."""
     for kind, json in manifests:
         if kind.kind in _WITH_TEMPLATE:
             template = (json.get("spec") or {}).get("template") or {}
@@ -152,7 +152,7 @@ def _of_device_claims(manifests: Manifests) -> Iterator[str]:
 
 
 def _classes_of(json: Json) -> Iterator[str]:
-    """Return the classes that a claim or a template of claims names."""
+    """Yield the classes that a claim or a template of claims names."""
     spec = json.get("spec") or {}
     for request in ((spec.get("spec") or spec).get("devices") or {}).get("requests") or ():
         for one in (request.get("exactly") or {}, *(request.get("firstAvailable") or ())):
@@ -183,8 +183,8 @@ def _of_hpas(manifests: Manifests) -> Iterator[str]:
             )
 
 
-def twice_in(manifests: Manifests) -> Iterator[str]:
-    """Return each object that the manifests contain more than once."""
+def duplicates_in(manifests: Manifests) -> Iterator[str]:
+    """Yield each object that the manifests contain more than once."""
     seen: set[tuple[str, str]] = set()
     for kind, json in manifests:
         key = (kind.kind, _name(json) if kind.namespaced else str(json["metadata"].get("name")))
@@ -194,7 +194,7 @@ def twice_in(manifests: Manifests) -> Iterator[str]:
 
 
 def targets_missing(manifests: Manifests) -> Iterator[tuple[str, str]]:
-    """Return each HPA whose target is not among the objects, with the warning about it."""
+    """Yield each HPA whose target is not among the objects, with the warning about it."""
     there = {
         (kind.api_version, kind.kind, _namespace(json), json["metadata"].get("name"))
         for kind, json in manifests

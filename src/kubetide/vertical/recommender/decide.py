@@ -99,7 +99,7 @@ def checkpoints(state: State, vpas: Sequence[Key], now: Instant) -> Iterator[Che
 
 
 def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -> Result:
-    """Apply the outcomes of the writes; drop outdated aggregates."""
+    """Apply the outcomes of the writes and drop outdated aggregates; return the result."""
     if not outcomes.withheld:
         _note_written(state, commands, outcomes)
     if commands.collects:

@@ -57,7 +57,7 @@ class OneVpaCore(StepCore[State]):
         return super().decide(now) if self.stands_alone else b"{}"
 
     def absorb(self, outcomes: bytes, now: Instant) -> bytes:
-        """Apply the outcomes."""
+        """Apply the outcomes; return the result as bytes."""
         return super().absorb(outcomes, now) if self.stands_alone else b"{}"
 
     def _follows(self, delta: Delta, *, full: bool) -> bool:

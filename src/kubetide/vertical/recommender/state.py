@@ -245,7 +245,7 @@ class State:
                 self._put_pod(view)
 
     def track(self, view: PodView) -> PodEntry:
-        """Update a pod, its containers, and their present groups."""
+        """Update and return the entry of a pod, its containers, and its present groups."""
         key = view.namespace, view.name
         labels = self.labels.number(view.labels)
         pod = self.pods.get(key)

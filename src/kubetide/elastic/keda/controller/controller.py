@@ -96,7 +96,7 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
     # ── gather ──
 
     async def gather(self, now: Instant) -> Delta:
-        """Apply changes, and the servers' answers about the objects that are due."""
+        """Apply changes and the servers' answers about the objects that are due; return them as a delta."""
         changes = self._changes()
         self.state.apply(changes)
         due = [key for key in self.state.due(now) if self.state.follows(key)]
@@ -149,7 +149,7 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
     # ── act ──
 
     async def act(self, commands: Commands) -> list[Outcome]:
-        """Start and stop targets."""
+        """Start and stop targets; return the outcomes."""
         return await in_parallel(commands.writes, self._write, limit=_LIMIT)
 
     def reasons(self, commands: Commands, result: Result) -> tuple[Reason, ...]:

@@ -36,7 +36,7 @@ _RESERVED: Final = ("kubernetes.io", "k8s.io")
 
 
 def add_candidates(state: State, tick: Tick) -> list[Reason]:
-    """Add the groups that could be created for the tick's pods to the tick; without any, note the reason."""
+    """Add the groups that could be created for the tick's pods to the tick; return the reason if there are none."""
     tick.would_be, tick.no_candidates = {}, ""
     if not state.settings.node_autoprovisioning_enabled:
         return []

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.decision import CreateGroup, EventRecord, Outcome
 from kubetide.nodes.facts.causes import with_cause
-from kubetide.nodes.facts.pods import spoken_name
+from kubetide.nodes.facts.pods import pod_text
 from kubetide.nodes.memory import MadeGroup
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.backoff import start_backoff
@@ -34,7 +34,7 @@ def creations(tick: Tick) -> tuple[CreateGroup, ...]:
 def absorb_creations(
     state: State, tick: Tick, actions: Sequence[CreateGroup], results: Sequence[Outcome], now: Instant
 ) -> tuple[list[EventRecord], list[Reason]]:
-    """Apply the outcomes: add groups that were created, and leave out for a time those that the cloud refused."""
+    """Add groups that were created, leave refused ones out for a time; return events and reasons."""
     events: list[EventRecord] = []
     reasons: list[Reason] = []
     for action, outcome in zip(actions, results, strict=True):
@@ -65,7 +65,7 @@ def _created(state: State, tick: Tick, action: CreateGroup, outcome: Outcome, no
     state.memory.made_groups[made.id] = MadeGroup(
         at=now,
         pods=len(pods),
-        pod=spoken_name(pods[0]) if pods else "",
+        pod=pod_text(pods[0]) if pods else "",
         chosen_by=state.settings.expander,
         candidates=len(tick.would_be),
         labels=would_be.labels,

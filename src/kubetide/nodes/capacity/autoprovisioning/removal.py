@@ -39,7 +39,7 @@ def plan_removal(state: State, now: Instant) -> Commands:
 def absorb_removal(
     state: State, actions: Sequence[Action], results: Sequence[Outcome], now: Instant
 ) -> Result:
-    """Apply the outcomes: forget deleted groups, and try failed deletions again after the same time."""
+    """Forget deleted groups, try failed deletions again after the same time; return the result."""
     events: list[EventRecord] = []
     reasons: list[Reason] = []
     for action, outcome in zip(actions, results, strict=True):

@@ -58,7 +58,7 @@ def current(state: State, tick: RequestsTick) -> list[ProvisioningRequest]:
     return [one for one in found if key_of(one) not in gone]
 
 
-def end_what_is_over(state: State, tick: RequestsTick, now: Instant) -> None:
+def end_expired(state: State, tick: RequestsTick, now: Instant) -> None:
     """End expired bookings and requests, and delete requests that ended long ago."""
     over: list[ProvisioningRequest] = []
     failed: list[ProvisioningRequest] = []

@@ -32,7 +32,7 @@ from kubetide.nodes.capacity.provisioning.names import (
 from kubetide.nodes.capacity.provisioning.queue import (
     book,
     current,
-    end_what_is_over,
+    end_expired,
     forget_gone,
     key_of,
     note_try,
@@ -60,7 +60,7 @@ def open_requests(state: State, placed: Iterable[tuple[Pod, str]], now: Instant)
         return None
     tick = RequestsTick()
     forget_gone(state)
-    end_what_is_over(state, tick, now)
+    end_expired(state, tick, now)
     pick(state, tick, now)
     book(state, tick, placed, now)
     return tick

@@ -21,7 +21,7 @@ _Numbers = dict[tuple[PodClass, int], list[int]]
 
 
 def kinds_to_plan(snapshot: Snapshot, tick: Tick) -> Iterator[PodClass]:
-    """Return the class of each group of pods whose inter-pod rules a plan supports."""
+    """Yield the class of each group of pods whose inter-pod rules a plan supports."""
     for verdict in tick.verdicts:
         pod_class = verdict.pods.pod_class
         if verdict.accepted and snapshot.has_inter_pod_rules(pod_class) and is_plain(snapshot, pod_class):

@@ -89,7 +89,7 @@ class Supposing:
         self._groups = dict(self._state.groups)
         self._settings = self._state.settings
 
-    def as_it_is(self) -> Tick:
+    def unchanged_runs(self) -> Tick:
         """Decide with nothing changed. The result holds until the next call."""
         return self._decide(self._unchanged(), "", choose=True)
 
@@ -275,12 +275,12 @@ def _raise_limits(state: State, template: Template, tick: Tick, supposed: _Suppo
 
 
 def _suppose_labels(state: State, group_id: str, labels: dict[str, str]) -> None:
-    """Return the group's template these labels."""
+    """Give the group's template these labels."""
     _change_template(state, group_id, lambda node: _labelled(node, labels))
 
 
 def _suppose_machine(state: State, group_id: str, machine: Node) -> None:
-    """Return the group's template the amounts of this machine."""
+    """Give the group's template the amounts of this machine."""
     _change_template(
         state,
         group_id,

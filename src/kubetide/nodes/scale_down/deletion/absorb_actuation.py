@@ -27,7 +27,7 @@ from kubetide.units.time import Instant, after, before, hours
 
 
 def absorb_actuation(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -> Result:
-    """Apply the outcomes of evictions, removed taints and deleted machines."""
+    """Apply the outcomes of evictions, removed taints and deleted machines; return the result."""
     memory = state.memory.scale_down
     emitted: list[EventRecord] = []
     because: list[Reason] = []

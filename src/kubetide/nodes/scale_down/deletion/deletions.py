@@ -42,13 +42,13 @@ def waits_for_others(state: State, group_id: str) -> bool:
     )
 
 
-def later(deletion: Deletion, retry: Instant) -> Instant | None:
-    """Return the deletion with a due batch postponed to the next reading; other phases keep their end."""
+def end_after(deletion: Deletion, retry: Instant) -> Instant | None:
+    """Return the end of a deletion whose reading is retried: a due batch waits for it, other phases keep their end."""
     return retry if deletion.phase == "ready" else deletion.until
 
 
-def seen(deletion: Deletion, pods: tuple[Pod, ...], now: Instant) -> Deletion:
-    """Note the pods that the API server reports on the node."""
+def with_pods_seen(deletion: Deletion, pods: tuple[Pod, ...], now: Instant) -> Deletion:
+    """Return the deletion with the pods that the API server reports on its node."""
     found = tuple(key_of(pod) for pod in pods)
     return replace(deletion, checked=now, found=found, reading=False, tries=0)
 

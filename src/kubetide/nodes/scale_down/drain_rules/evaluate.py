@@ -94,7 +94,7 @@ def verdict_on(pod: Pod, context: DrainContext) -> Verdict:
     return Verdict(DRAIN, len(context.rules) - 1, min(changes, default=None), of_node)
 
 
-def together(pods: Sequence[Pod], verdicts: Sequence[Verdict]) -> Prepared:
+def combine_verdicts(pods: Sequence[Pod], verdicts: Sequence[Verdict]) -> Prepared:
     """Return the verdicts on a node's pods combined."""
     changes = [verdict.valid_until for verdict in verdicts if verdict.valid_until is not None]
     return Prepared(tuple(pods), tuple(verdicts), min(changes, default=None))
@@ -102,7 +102,7 @@ def together(pods: Sequence[Pod], verdicts: Sequence[Verdict]) -> Prepared:
 
 def prepare(pods: Sequence[Pod], context: DrainContext) -> Prepared:
     """Return, per pod, the first answer of the rules that do not read budgets."""
-    return together(pods, [verdict_on(pod, context) for pod in pods])
+    return combine_verdicts(pods, [verdict_on(pod, context) for pod in pods])
 
 
 def settle(prepared: Prepared, context: DrainContext) -> Moves:

@@ -17,7 +17,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from kubetide.nodes.facts.nodes import TO_BE_DELETED
-from kubetide.nodes.facts.pods import spoken_name
+from kubetide.nodes.facts.pods import pod_text
 from kubetide.nodes.scale_down.names import NO_SCHEDULE
 from kubetide.nodes.scale_down.pods import key_of
 from kubetide.objects.node import Taint
@@ -192,7 +192,7 @@ class Simulation:
                 counts[reason] = counts.get(reason, 0) + 1
         most = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_REASONS_SHOWN]
         reasons = ", ".join(f"{count} {reason}" for reason, count in most)
-        name = spoken_name(pod)
+        name = pod_text(pod)
         where = f"{name if name.startswith('a pod of') else f'pod {name}'} fits on none of the {asked} other nodes"
         return f"{where}: {reasons}{self._not_counted()}" if reasons else f"{where}{self._not_counted()}"
 

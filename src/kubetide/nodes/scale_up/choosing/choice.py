@@ -8,7 +8,7 @@ from kubetide.explain.reasons import Reason
 from kubetide.nodes.capacity.autoprovisioning.candidates import add_candidates, leave_out_surplus
 from kubetide.nodes.decision import EventRecord
 from kubetide.nodes.expander import Option, asks_service, before_service, choose, packs_all_groups
-from kubetide.nodes.facts.pods import spoken_name
+from kubetide.nodes.facts.pods import pod_text
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.failures import is_zero_or_max
 from kubetide.nodes.scale_up.choosing.expander_context import expander_context, priority_warnings
@@ -55,7 +55,7 @@ def choose_groups(
         reason("GroupSkipped", group_id, why=", ".join(words)) for group_id, words in tick.skipped.items()
     ]
     for verdict in tick.verdicts:
-        pod = spoken_name(verdict.pods.pods[0])
+        pod = pod_text(verdict.pods.pods[0])
         said: dict[int, Reason] = {}
         for group_id, rejection in verdict.rejected.items():
             # Many groups refuse in the same words, and then share them.

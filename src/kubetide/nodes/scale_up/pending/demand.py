@@ -20,7 +20,7 @@ from kubetide.nodes.facts.pods import (
     is_daemon_set_pod,
     is_mirror_pod,
     is_unschedulable,
-    name_to_be_created,
+    virtual_pod_name,
 )
 from kubetide.nodes.scale_down.pods import is_expendable
 from kubetide.nodes.scale_up.pending.injected_pods import INJECTED, injected_pods
@@ -296,7 +296,7 @@ def _made(owner: ObjectMeta, kind: str, metadata: ObjectMeta, spec: PodSpec) -> 
 
 
 def _numbered(pod: Pod, workload: Workload, number: int) -> Pod:
-    name = name_to_be_created(workload.name, number)
+    name = virtual_pod_name(workload.name, number)
     pod = _without_own_claims(pod)
     return replace(pod, metadata=replace(pod.metadata, name=name, uid="", creation_timestamp=None))
 

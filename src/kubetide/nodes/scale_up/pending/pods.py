@@ -33,7 +33,7 @@ def demanded_pods(state: State, now: Instant, hints: Mapping[str, str], *, most:
         state: The state.
         now: The time.
         hints: Nodes that are tried first, by ``hint_key`` of the pod; after them those of the tick before.
-        most: How many pods are looked at; where there are more, ``look_on`` goes on with them. None for all.
+        most: How many pods are looked at; where there are more, ``place_more`` goes on with them. None for all.
     """
     demand = Demand()
     asked = every_demand(state, now)
@@ -56,11 +56,11 @@ def demanded_pods(state: State, now: Instant, hints: Mapping[str, str], *, most:
         by_name=True,
     )
     demand.begun = state.elapsed
-    look_on(state, demand, now, most)
+    place_more(state, demand, now, most)
     return demand
 
 
-def look_on(state: State, demand: Demand, now: Instant, most: int | None) -> None:
+def place_more(state: State, demand: Demand, now: Instant, most: int | None) -> None:
     """Place the next pods; once all are done, or the time is over, sort out the rest."""
     search = demand.search
     assert search is not None, "there are pods that were not looked at"

@@ -22,8 +22,8 @@ from kubetide.vertical.admission.controller.certificates import (
     load,
     server_context,
 )
-from kubetide.vertical.admission.controller.keeping import StateKeeper
 from kubetide.vertical.admission.controller.server import ReviewHandler
+from kubetide.vertical.admission.controller.state_keeper import StateKeeper
 from kubetide.vertical.admission.decide import Answer
 from kubetide.vertical.admission.registration import IN_PROCESS, NAME, bundle_patch, webhook_configuration
 from kubetide.vertical.admission.settings import Settings

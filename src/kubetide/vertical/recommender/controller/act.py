@@ -35,7 +35,7 @@ class Actor:
     async def carry_out(
         self, commands: Commands, contents: Iterable[CheckpointView], steps: Steps
     ) -> Outcomes:
-        """Write what was decided; ``contents`` are the checkpoints of ``commands``, computed while they are written."""
+        """Write the commands and return the outcomes; ``contents`` yields their checkpoints while they are written."""
         try:
             failures = await in_parallel(commands.statuses, self._write_status, limit=self._limit)
             steps.done("UpdateVPAs")

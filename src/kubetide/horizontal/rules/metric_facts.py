@@ -49,8 +49,8 @@ def known_of(state: State, spec: Autoscaler, metric: Metric, scale: ScaleView, n
         pods = pods_of(state, spec, scale)
         values = _without_starting(values_by_pod(reply), pods, scale)
         known = {pod.name for pod in pods}
-        strays = [sample for name, sample in values.items() if name not in known]
-        return tally(pods, values, strays, len(reply.milli), metric, now=now, settings=state.settings)
+        unmatched = [sample for name, sample in values.items() if name not in known]
+        return tally(pods, values, unmatched, len(reply.milli), metric, now=now, settings=state.settings)
     rows = _rows_of(state, spec, scale)
     ready = int(np.count_nonzero(state.table.serving[rows]))
     return Reading(reply.milli.tolist(), len(rows), ready, scale.status_replicas)

@@ -18,7 +18,9 @@ from kubetide.objects.base import Json
 from kubetide.ports.errors import AlreadyExists, BadRequest, Conflict, MethodNotAllowed, NotFound
 from kubetide.simulate.faults import ready_nodes
 from kubetide.simulate.outcome.observe import shown_name
-from kubetide.simulate.playground.asking import (
+from kubetide.simulate.playground.explaining import NAME, Asked
+from kubetide.simulate.playground.reasons import reasons_of
+from kubetide.simulate.playground.requests import (
     PREFIX,
     ActiveFault,
     FaultAsked,
@@ -31,8 +33,6 @@ from kubetide.simulate.playground.asking import (
     no_such,
     read,
 )
-from kubetide.simulate.playground.explaining import NAME, Asked
-from kubetide.simulate.playground.reasons import reasons_of
 from kubetide.simulate.playground.state import ABOUT, GROUP_KINDS, Change, Fault, State, changed
 from kubetide.simulate.scenarios.build import cloud_faults_of
 from kubetide.simulate.world import World

@@ -13,7 +13,7 @@ from kubetide.horizontal.memory import OptionMemory
 from kubetide.horizontal.metrics.registry import propose
 from kubetide.horizontal.metrics.types import Known, MetricFailure, Proposal
 from kubetide.horizontal.options.fallback import fallback_proposal
-from kubetide.horizontal.rules.known import known_of
+from kubetide.horizontal.rules.metric_facts import known_of
 from kubetide.horizontal.state import State
 from kubetide.horizontal.status import conditions as say
 from kubetide.horizontal.status import events
