@@ -33,6 +33,9 @@ import click
     is_flag=True,
     help="Ask the API server who may look (TokenReview, SubjectAccessReview), instead of using a token.",
 )
+@click.option(
+    "--kubeconfig", default="", help="Kubeconfig of that API server.  [default: as kubectl finds it]"
+)
 @click.option("--context", default="", help="A context of the kubeconfig.")
 @click.option("--open", "opens", is_flag=True, help="Open the address in a browser.")
 def command(
