@@ -318,6 +318,15 @@ def test_a_group_that_goes_to_its_maximum_counts_as_a_whole():
         assert [(one.group.id, one.nodes) for one in world.state.tick.options] == [("g", 3)]
 
 
+def test_a_purchase_is_a_cooldown_where_nodes_never_go():
+    """--scale-down-enabled=false: upstream says so of the tick that bought, and of others that nothing was tried."""
+    world = World(pods=[pod("p")], groups=[group("g")], settings={"scale_down_enabled": False})
+    assert world.increases() == {"g": 1}
+    assert world.state.memory.scale_down.status.result == "ScaleDownInCooldown"
+    world.tick(at=seconds(10))
+    assert world.state.memory.scale_down.status.result == "ScaleDownNotTried"
+
+
 def test_cap_per_hour_bounds_buying():
     """No more nodes are asked for within an hour than the cap says, whatever the demand."""
     cap = {"max_node_increases_per_hour": 3}
