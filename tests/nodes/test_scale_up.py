@@ -25,6 +25,7 @@ from kubetide.nodes.decision import DecreaseTarget, DeleteInstances, RemoveTaint
 from kubetide.nodes.records.export import copy_state
 from kubetide.nodes.registry.status_map import without_probes
 from kubetide.nodes.scale_down.memory import Deletion
+from kubetide.nodes.scale_up.increase.balancing import balance
 from kubetide.nodes.scale_up.pending.demand import lead_of
 from kubetide.nodes.state import Delta, Gone
 from kubetide.objects.meta import ObjectMeta
@@ -185,6 +186,21 @@ def test_similar_groups_share_an_increase():
     assert sorted(world.increases().values()) == [1, 2, 2]
 
 
+@pytest.mark.parametrize(
+    ("sizes", "new", "grown"),
+    [
+        ({"a": (2, 6), "b": (2, 3), "c": (1, 2), "d": (1, 6)}, 8, [("c", 2), ("b", 3), ("a", 5), ("d", 4)]),
+        ({"a": (0, 7), "b": (1, 3)}, 17, [("b", 3), ("a", 7)]),
+        ({"a": (0, 7), "b": (1, 3)}, 2, [("a", 2)]),
+        ({"a": (3, 3), "b": (3, 4)}, 0, []),
+    ],
+)
+def test_full_groups_are_raised_first_and_the_last_node_goes_where_upstream_has_it(sizes, new, grown):
+    """A group that is full gives its place in the line to the first: so upstream orders calls, and deals the last node."""
+    groups = [group(name, target=target, maximum=most) for name, (target, most) in sizes.items()]
+    assert [(one.id, size) for one, size in balance(groups, new)] == grown
+
+
 def test_cloud_refusal_backs_off_and_doubles():
     """A group that refused is left out for 5 minutes, then for 10 when it refuses again."""
     world = World(pods=[pod("a")], groups=[group("g")])
@@ -316,6 +332,15 @@ def test_a_group_that_goes_to_its_maximum_counts_as_a_whole():
         world = World(**objects, groups=[made], settings=limits)
         assert world.increases() == {"g": 2}
         assert [(one.group.id, one.nodes) for one in world.state.tick.options] == [("g", 3)]
+
+
+def test_a_purchase_is_a_cooldown_where_nodes_never_go():
+    """--scale-down-enabled=false: upstream says so of the tick that bought, and of others that nothing was tried."""
+    world = World(pods=[pod("p")], groups=[group("g")], settings={"scale_down_enabled": False})
+    assert world.increases() == {"g": 1}
+    assert world.state.memory.scale_down.status.result == "ScaleDownInCooldown"
+    world.tick(at=seconds(10))
+    assert world.state.memory.scale_down.status.result == "ScaleDownNotTried"
 
 
 def test_cap_per_hour_bounds_buying():

@@ -275,6 +275,11 @@ def absorb_scale_up(
         events += not_triggered(tick, pods_left(tick.verdicts))
         events += buffers_left(state, tick, pods_left(tick.verdicts))
     tick.rounds.append(round_of(tick, refused, all_tried=any(action.parallel for action in actions)))
+    down = state.memory.scale_down
+    word = "ScaleDownInCooldown" if tick.result == "ScaleUpSuccessful" else "ScaleDownNotTried"
+    if down.status.result != word and after_round(state) != "scale_down":
+        # As upstream calls it, though nothing looks for nodes that could go.
+        down.status = replace(down.status, result=word)
     tick.is_open = False
     return events, reasons
 

@@ -170,17 +170,24 @@ def balance(groups: Sequence[NodeGroup], new_nodes: int) -> list[tuple[NodeGroup
 
     Nodes beyond the maxima of all groups are dropped. Source: BalanceScaleUpBetweenGroups.
     """
-    open_groups = [group for group in groups if group.target_size < group.max_size]
-    open_groups.sort(key=lambda group: group.target_size)
-    sizes = [group.target_size for group in open_groups]
+    open_groups = sorted(
+        (group for group in groups if group.target_size < group.max_size), key=lambda group: group.target_size
+    )
+    line = [(group, group.target_size) for group in open_groups]
     left = min(new_nodes, sum(group.max_size - group.target_size for group in open_groups))
+    full = at = 0
     while left > 0:
-        smallest = min(
-            (at for at, group in enumerate(open_groups) if sizes[at] < group.max_size), key=sizes.__getitem__
-        )
-        sizes[smallest] += 1
-        left -= 1
-    return [(group, size) for group, size in zip(open_groups, sizes, strict=True) if size > group.target_size]
+        group, size = line[at]
+        if size < group.max_size:
+            line[at] = group, size + 1
+            left -= 1
+        else:
+            # It changes places with the first that is not known to be full; those in between are of one size.
+            line[full], line[at] = line[at], line[full]
+            full += 1
+        is_ahead = at + 1 < len(line) and line[at][1] > line[at + 1][1]
+        at = at + 1 if is_ahead else full
+    return [(group, size) for group, size in line if size > group.target_size]
 
 
 def _labels(template: Template, ignored: tuple[str, ...]) -> dict[str, str]:
