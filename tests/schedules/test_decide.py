@@ -8,8 +8,11 @@ from hypothesis import strategies as st
 from tests.schedules.worlds import START, Loop, cron, hpc, scaled_object, table
 
 from kubetide.schedules.core import ALGORITHM
+from kubetide.schedules.decide import absorb, decide, targets_due
 from kubetide.schedules.outlook import intents, lines, turns
-from kubetide.schedules.tables import Delta
+from kubetide.schedules.settings import Settings
+from kubetide.schedules.state import State
+from kubetide.schedules.tables import Delta, HpaView, Target, View
 from kubetide.units.time import Instant, hours, minutes, parse_rfc3339
 
 DAY = hours(24)
@@ -107,6 +110,26 @@ def test_two_rules_that_are_due_together_are_reported(other, together):
     same = Loop(hpc(daily, cron("other", other, 10)))
     same.look(START)
     assert not [one for one in same.notices if "due together" in one.message]
+
+
+def test_a_job_goes_by_what_those_before_it_in_the_tick_have_changed():
+    """Of an HPA of 2 to 6 a job for 9 makes 9 to 9, and one for 0 after it 0 to 9, as if each had read the HPA itself."""
+    jobs = [
+        {"name": name, "schedule": "0 0 8 * * *", "targetSize": size} for name, size in (("a", 9), ("b", 0))
+    ]
+    reference = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "name": "shop"}
+    state = State(Settings())
+    state.apply(Delta(tables=(table("CronHorizontalPodAutoscaler", scaleTargetRef=reference, jobs=jobs),)))
+    absorb(state, decide(state, START), [], START)
+    at = Instant(START + hours(8))
+    [target] = targets_due(state, at)
+    workload = Target("apps/v1", "Deployment", "web", "shop")
+    hpa = HpaView(2, 6, 4, workload, resource_version="7")
+    state.apply(Delta(views=(View(target, 4, "8", hpa),)))
+    first, second = (run.change for run in decide(state, at).runs)
+    assert (first.minimum, first.maximum, first.hpa_version, first.scale_version) == (9, 9, "7", "8")
+    assert (second.minimum, second.maximum, second.hpa_version) == (0, 9, "")
+    assert second.current == 9
 
 
 def test_of_rules_due_together_the_first_is_said_to_hold_where_it_does():
