@@ -100,7 +100,8 @@ def absorb(state: State, commands: Commands, outcomes: Sequence[Outcome], now: I
         elif mark is not None:
             known = _marked(known, mark)
         elif not (mode.windows or mode.bounds):
-            known = replace(known, last=now)
+            left = tuple(one for one in known.attempts if not _overtakes(table, run, one))
+            known = replace(known, last=now, attempts=left)
         progress[run.table] = known
     state.progress.update(progress)
     for key in {*keys_due(state, commands.now), *progress}:
@@ -277,6 +278,18 @@ def _named(table: Table) -> str:
 def _marked(progress: Progress, mark: Mark) -> Progress:
     marks = tuple(mark if one.rule.name == mark.rule.name else one for one in progress.marks)
     return replace(progress, marks=marks)
+
+
+def _overtakes(table: Table, run: Run, attempt: Attempt) -> bool:
+    """Return whether a run has made what would only be undone by trying an earlier rule again."""
+    earlier, later = table.rules[attempt.rule], run.rule
+    sides = (
+        (earlier.size, later.size),
+        (earlier.minimum, later.minimum),
+        (earlier.maximum, later.maximum),
+    )
+    covers = all(before is None or now is not None for before, now in sides)
+    return covers and (attempt.due, attempt.rule) < (run.due, run.place)
 
 
 def _touched(progress: Progress, rule: Rule, message: str, now: Instant) -> Progress:
