@@ -266,6 +266,13 @@ def test_what_is_refused():
         ({}, {"disks": [{"type": "SCRATCH"}]}, "local SSDs"),
         ({}, {"minCpuPlatform": "Intel Ice Lake"}, "CPU platform"),
         ({}, {"reservationAffinity": {"consumeReservationType": "SPECIFIC_RESERVATION"}}, "reservation"),
+        (
+            {},
+            {"scheduling": {"automaticRestart": True}, "advancedMachineFeatures": {"threadsPerCore": 1}},
+            "",
+        ),
+        ({}, {"scheduling": {"nodeAffinities": [{"key": "k", "operator": "IN"}]}}, "sole-tenant nodes"),
+        ({}, {"advancedMachineFeatures": {"visibleCoreCount": 2}}, "part of their type's CPUs"),
     ],
 )
 def test_what_cannot_be_copied_is_an_obstacle(manager, properties, words):

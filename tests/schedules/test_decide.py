@@ -5,11 +5,15 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.schedules.worlds import START, Loop, cron, hpc, scaled_object, table
+from tests.schedules.worlds import START, Loop, cron, hpc, table
 
 from kubetide.schedules.core import ALGORITHM
+from kubetide.schedules.decide import absorb, decide, targets_due
+from kubetide.schedules.decision import Outcome
 from kubetide.schedules.outlook import intents, lines, turns
-from kubetide.schedules.tables import Delta
+from kubetide.schedules.settings import Settings
+from kubetide.schedules.state import State
+from kubetide.schedules.tables import Delta, HpaView, Target, View
 from kubetide.units.time import Instant, hours, minutes, parse_rfc3339
 
 DAY = hours(24)
@@ -109,6 +113,56 @@ def test_two_rules_that_are_due_together_are_reported(other, together):
     assert not [one for one in same.notices if "due together" in one.message]
 
 
+def test_a_job_goes_by_what_those_before_it_in_the_tick_have_changed():
+    """Of an HPA of 2 to 6 a job for 9 makes 9 to 9, and one for 0 after it 0 to 9, as if each had read the HPA itself."""
+    jobs = [
+        {"name": name, "schedule": "0 0 8 * * *", "targetSize": size} for name, size in (("a", 9), ("b", 0))
+    ]
+    reference = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "name": "shop"}
+    state = State(Settings())
+    state.apply(Delta(tables=(table("CronHorizontalPodAutoscaler", scaleTargetRef=reference, jobs=jobs),)))
+    absorb(state, decide(state, START), [], START)
+    at = Instant(START + hours(8))
+    [target] = targets_due(state, at)
+    workload = Target("apps/v1", "Deployment", "web", "shop")
+    hpa = HpaView(2, 6, 4, workload, resource_version="7")
+    state.apply(Delta(views=(View(target, 4, "8", hpa),)))
+    first, second = (run.change for run in decide(state, at).runs)
+    assert (first.minimum, first.maximum, first.hpa_version, first.scale_version) == (9, 9, "7", "8")
+    assert (second.minimum, second.maximum, second.hpa_version) == (0, 9, "")
+    assert second.current == 9
+
+
+@pytest.mark.parametrize("first", [{"minSize": 5, "maxSize": 9}, {"minSize": 5}])
+def test_a_rule_that_failed_does_not_undo_a_later_one(first):
+    """Of two that are due together the later listed holds, also where the earlier one could not be written at once."""
+    assert retried(first, {"minSize": 2, "maxSize": 4}) is False
+
+
+def test_a_rule_that_failed_is_tried_again_where_the_later_one_says_nothing_of_its_bound():
+    """A minimum is still to be written where the later rule has set a maximum only."""
+    assert retried({"minSize": 1}, {"maxSize": 4}) is True
+
+
+def retried(first, second):
+    """Whether the first of two rules that are due together, which failed, is tried again after the second was made."""
+    crons = [
+        {"name": name, "schedule": "0 0 8 * * *", **sizes} for name, sizes in (("a", first), ("b", second))
+    ]
+    target = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "name": "shop"}
+    state = State(Settings())
+    state.apply(Delta(tables=(table("HorizontalPodCronscaler", scaleTarget=target, crons=crons),)))
+    absorb(state, decide(state, START), [], START)
+    at = Instant(START + hours(8))
+    hpa = HpaView(1, 9, 4, Target("apps/v1", "Deployment", "web", "shop"))
+    views = Delta(views=tuple(View(one, 4, hpa=hpa) for one in targets_due(state, at)))
+    state.apply(views)
+    absorb(state, decide(state, at), [Outcome("conflict"), Outcome()], at)
+    later = Instant(at + minutes(1))
+    state.apply(views)
+    return [run.rule.name for run in decide(state, later).runs] == ["a"]
+
+
 def test_of_rules_due_together_the_first_is_said_to_hold_where_it_does():
     """TKEStack's kind follows the first listed; the report says so."""
     crons = [{"schedule": f"0 {hours} * * *", "targetReplicas": size} for hours, size in (("*", 2), ("8", 9))]
@@ -139,135 +193,6 @@ def test_a_skip_is_not_the_one_run():
     loop = Loop(found)
     loop.run(START, Instant(START + 5 * DAY))
     assert loop.writes == [("2026-03-03T08:00:00Z", 5)]
-
-
-def test_windows_hold_their_size_and_rest_before_none():
-    """An open window corrects the size; after it the pods stay for the cooldown."""
-    loop = Loop(scaled_object(("0 8 * * *", "0 18 * * *", 6), ("0 12 * * *", "0 13 * * *", 9)))
-    loop.run(START, Instant(START + DAY - 1))
-    assert [size for _, size in loop.writes] == [0, 6, 9, 6, 0]
-    assert loop.writes[-1][0] == "2026-03-02T18:05:00Z"
-
-
-KEDA = "autoscaling.keda.sh"
-WINDOW = ("0 8 * * *", "0 18 * * *", 6)
-
-
-@pytest.mark.parametrize(
-    ("annotations", "sizes"),
-    [
-        ({"paused": "true"}, []),
-        ({"paused": ""}, []),
-        ({"paused": "yes"}, []),
-        ({"paused": "1"}, []),
-        ({"paused": "false"}, [0, 6, 0]),
-        ({"paused": "0"}, [0, 6, 0]),
-        ({"paused-replicas": "4"}, [4]),
-        ({"paused-replicas": "4", "paused": "false"}, [4]),
-        ({"paused-replicas": "many"}, []),
-        ({"paused-scale-in": "true"}, [6]),
-        ({"paused-scale-in": "false"}, [0, 6, 0]),
-        ({"paused-scale-out": "true"}, [0]),
-        ({"force-activation": "true"}, []),
-    ],
-)
-def test_annotations_pause_windows_as_kedas_do(annotations, sizes):
-    """Any value that does not say false pauses; a direction may be paused alone; what is not read is refused."""
-    named = {f"{KEDA}/{name}": value for name, value in annotations.items()}
-    loop = Loop(scaled_object(WINDOW, annotations=named))
-    loop.run(START, Instant(START + DAY - 1))
-    assert [size for _, size in loop.writes] == sizes
-
-
-@pytest.mark.parametrize(
-    ("spec", "words"),
-    [
-        ({"advanced": {"scalingModifiers": {"formula": "a + b"}}}, "advanced.scalingModifiers"),
-        ({"idleReplicaCount": 0}, "idleReplicaCount 0 must be below minReplicaCount 0"),
-        ({"idleReplicaCount": 3, "minReplicaCount": 3}, "idleReplicaCount 3 must be below minReplicaCount 3"),
-        ({"minReplicaCount": 5, "maxReplicaCount": 3}, "maxReplicaCount 3 is below minReplicaCount 5"),
-        ({"minReplicaCount": 0, "maxReplicaCount": 0}, "maxReplicaCount 0 is below minReplicaCount 1"),
-    ],
-)
-def test_counts_and_formulas_that_keda_or_the_loop_refuses(spec, words):
-    """The field is named, and the size stays."""
-    loop = Loop(scaled_object(WINDOW, **spec))
-    loop.run(START, Instant(START + DAY - 1))
-    assert loop.writes == []
-    assert words in loop.notices[0].message
-
-
-def test_triggers_that_keda_refuses():
-    """Two of one name, and a cache for cron, are named; the size stays."""
-    metadata = {"timezone": "UTC", "start": "0 8 * * *", "end": "0 18 * * *", "desiredReplicas": "6"}
-    trigger = {"type": "cron", "metadata": metadata, "name": "day"}
-    for more, words in (
-        ({}, "triggers[1].name: 'day' stands twice"),
-        (
-            {"name": "night", "useCachedMetrics": True},
-            "triggers[1].useCachedMetrics: cron triggers have none",
-        ),
-    ):
-        found = table(
-            "ScaledObject", scaleTargetRef={"name": "shop"}, triggers=[trigger, {**trigger, **more}]
-        )
-        assert found.refused == (words,)
-
-
-def test_fields_that_need_an_hpa_are_named_and_the_windows_followed():
-    """What only an HPA would read is reported once, and the sizes are written."""
-    advanced = {"horizontalPodAutoscalerConfig": {"name": "x"}, "restoreToOriginalReplicaCount": True}
-    loop = Loop(scaled_object(WINDOW, advanced=advanced, fallback={"replicas": 3}, minReplicaCount=0))
-    loop.run(START, Instant(START + DAY - 1))
-    assert [size for _, size in loop.writes] == [0, 6, 0]
-    assert [one.message.partition(":")[0] for one in loop.notices if one.reason == "InvalidTimeTable"] == [
-        "advanced.horizontalPodAutoscalerConfig",
-        "advanced.restoreToOriginalReplicaCount",
-        "fallback",
-    ]
-
-
-def test_a_new_object_rests_for_the_initial_cooldown():
-    """Before the first window since its creation the size stays for ``initialCooldownPeriod``, and not otherwise."""
-    for spec, first in (({}, "00:00:00"), ({"initialCooldownPeriod": 600}, "00:10:00")):
-        loop = Loop(scaled_object(WINDOW, **spec))
-        loop.run(START, Instant(START + DAY - 1))
-        assert loop.writes[0] == (f"2026-03-02T{first}Z", 0)
-        assert loop.writes[-1] == ("2026-03-02T18:05:00Z", 0)
-
-
-@pytest.mark.parametrize(
-    ("parts", "minute", "said"),
-    [
-        ({}, 60, {"Ready": "ScaledObjectReady", "Active": "ScalerNotActive"}),
-        ({}, 9 * 60, {"Ready": "ScaledObjectReady", "Active": "ScalerActive"}),
-        ({}, 18 * 60 + 1, {"Ready": "ScaledObjectReady", "Active": "ScalerCooldown"}),
-        ({}, 18 * 60 + 6, {"Ready": "ScaledObjectReady", "Active": "ScalerNotActive"}),
-        ({"zone": "Mars"}, 9 * 60, {"Ready": "ScaledObjectCheckFailed", "Active": "ScalerNotActive"}),
-        (
-            {"annotations": {f"{KEDA}/paused": "true"}},
-            9 * 60,
-            {"Ready": "ScaledObjectReady", "Active": "ScalerNotActive", "Paused": "ScaledObjectPaused"},
-        ),
-        (
-            {"annotations": {f"{KEDA}/paused-scale-in": "true"}},
-            9 * 60,
-            {"Ready": "ScaledObjectReady", "Active": "ScalerActive", "Paused": "ScaledObjectPaused"},
-        ),
-    ],
-)
-def test_windows_have_kedas_conditions(parts, minute, said):
-    """Tools that watch ScaledObjects select by these: whether one is ready, active and paused."""
-    loop = Loop(scaled_object(WINDOW, **parts))
-    loop.run(START, Instant(START + minutes(minute)))
-    assert {one["type"]: one["reason"] for one in loop.statuses["shop"]["conditions"]} == said
-
-
-def test_idle_pods_come_after_the_cooldown():
-    """``idleReplicaCount`` holds outside of windows, and only once the cooldown has passed."""
-    loop = Loop(scaled_object(WINDOW, minReplicaCount=4, idleReplicaCount=1))
-    loop.run(START, Instant(START + DAY - 1))
-    assert loop.writes == [("2026-03-02T08:00:00Z", 6), ("2026-03-02T18:05:00Z", 1)]
 
 
 def test_negative_bounds_are_refused_with_their_rule():
@@ -321,44 +246,12 @@ def test_an_alibaba_target_is_read_up_to_its_version():
         assert [mark.state for mark in loop.state.progress[found.key].marks] == ["Submitted"]
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "zone", "why"),
-    [
-        ("0 0 30 2 *", "0 8 * * *", "UTC", "there is no such date"),
-        ("0 8 * * *", "0 8 * * 0-6", "UTC", "come together"),
-        ("0 8 * * *", "0 9 * * *", "Mars/Olympus", "unknown time zone"),
-    ],
-)
-def test_windows_that_cannot_be_are_refused(start, end, zone, why):
-    """A window that never begins, is always empty or has no zone is reported, and the size stays."""
-    loop = Loop(scaled_object((start, end, 3), zone=zone))
-    loop.run(START, Instant(START + hours(12)))
-    assert loop.writes == []
-    assert why in loop.notices[0].message
-
-
 def test_the_next_change_is_announced_with_its_time():
     """The board is given the next size with the time it is due."""
     loop = Loop(hpc(*UP_AND_DOWN))
     loop.look(START)
     [intent] = intents(loop.state, START)
     assert (intent.replicas, intent.due) == (10, parse_rfc3339("2026-03-02T08:00:00Z"))
-
-
-def announced(*tables):
-    loop = Loop(*tables)
-    loop.look(START)
-    return [(one.replicas, one.due) for one in intents(loop.state, START)]
-
-
-def test_windows_announce_what_they_will_ask_for():
-    """The size is within the object's counts; while it is paused, or not followed, nothing is to come."""
-    due = Instant(START + hours(8))
-    assert announced(scaled_object(WINDOW)) == [(6, due)]
-    assert announced(scaled_object(WINDOW, maxReplicaCount=4)) == [(4, due)]
-    assert announced(scaled_object(WINDOW, minReplicaCount=9)) == [(9, due)]
-    assert announced(scaled_object(WINDOW, annotations={f"{KEDA}/paused": "true"})) == []
-    assert announced(scaled_object(WINDOW, ("0 8 * * *", "0 8 * * 0-6", 3))) == []
 
 
 def test_a_job_that_has_had_its_one_run_announces_nothing():

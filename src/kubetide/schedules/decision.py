@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
-from kubetide.schedules.tables import Key, Progress, Rule, Target
+from kubetide.schedules.tables import Key, Progress, Rule, Target, View
 from kubetide.units.time import Instant
 
 Level = Literal["Normal", "Warning"]
@@ -39,6 +40,18 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
     def writes(self) -> bool:
         """Whether anything is written."""
         return not self.error and not (self.replicas is self.minimum is self.maximum is None)
+
+
+def view_after(view: View, change: Change) -> View:
+    """Return a target as a change leaves it: in versions that are not known yet, so the next write has no condition."""
+    hpa = view.hpa
+    if hpa is not None and (change.minimum is not None or change.maximum is not None):
+        low = hpa.minimum if change.minimum is None else change.minimum
+        high = hpa.maximum if change.maximum is None else change.maximum
+        hpa = replace(hpa, minimum=low, maximum=high, resource_version="")
+    if change.replicas is None:
+        return replace(view, hpa=hpa)
+    return replace(view, hpa=hpa, replicas=change.replicas, resource_version="")
 
 
 class Run(msgspec.Struct, frozen=True):

@@ -99,7 +99,7 @@ class State:
 
     def _share(self, table: Table) -> None:
         """Look again at all tables of the target: whether they contradict may have changed."""
-        keys = self.sharing.setdefault(table.target.object, set())
+        keys = self.sharing.setdefault(table.target.identity, set())
         keys.add(table.key)
         self.due.update(dict.fromkeys(keys, Instant(0)))
 
@@ -107,11 +107,11 @@ class State:
         known = self.tables.get(key)
         if known is None:
             return
-        keys = self.sharing[known.target.object]
+        keys = self.sharing[known.target.identity]
         keys.discard(key)
         self.due.update(dict.fromkeys(keys, Instant(0)))
         if not keys:
-            del self.sharing[known.target.object]
+            del self.sharing[known.target.identity]
 
 
 def _spec(table: Table | None) -> Table | None:

@@ -30,8 +30,8 @@ class Target(msgspec.Struct, frozen=True, order=True):
     name: str
 
     @property
-    def object(self) -> tuple[str, str, str, str]:
-        """What it is, in whatever version, and however its kind is spelled."""
+    def identity(self) -> tuple[str, str, str, str]:
+        """Group, kind, namespace and name: the same in whatever version, and however the kind is spelled."""
         return self.api_version.rpartition("/")[0], self.kind.lower(), self.namespace, self.name
 
 

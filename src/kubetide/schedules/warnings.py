@@ -20,7 +20,7 @@ def warnings_of(state: State, table: Table, plan: Plan) -> tuple[str, ...]:
         f"{name}: the name stands {names.count(name)} times; the first one alone may be followed"
         for name in sorted({name for name in names if names.count(name) > 1})
     ]
-    others = sorted(state.sharing.get(table.target.object, set()) - {table.key})
+    others = sorted(state.sharing.get(table.target.identity, set()) - {table.key})
     if others:
         named = ", ".join(f"{kind} {namespace}/{name}" for kind, namespace, name in others)
         found.append(

@@ -92,6 +92,12 @@ def obstacle_of(manager: Manager, template: InstanceTemplate, max_size: int) -> 
         "its machines come from a reservation, which is for their type": (
             affinity is not None and affinity.consume_reservation_type == "SPECIFIC_RESERVATION"
         ),
+        "its machines are on sole-tenant nodes, which take one family of types": bool(
+            (properties.scheduling or {}).get("nodeAffinities")
+        ),
+        "its machines use a part of their type's CPUs, and others have other numbers": bool(
+            (properties.advanced_machine_features or {}).get("visibleCoreCount")
+        ),
     }
     return next((text for text, holds in found.items() if holds), "")
 
