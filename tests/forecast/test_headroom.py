@@ -64,13 +64,13 @@ def test_the_score_is_that_of_what_would_have_been_asked_for():
     for at in range(200):
         headroom.advance(FIRST + at, means[at], peaks[at], share)
     asked = np.ceil(peak / 0.7 - 1e-4)
-    wanted = np.array([asked[max(0, at - 9) : at + 1].max() for at in range(200)])
+    needed = np.array([asked[max(0, at - 9) : at + 1].max() for at in range(200)])
     scored = headroom.score(3).steps
     weights = 0.5 ** (np.arange(scored)[::-1] / (48 * 60))
     assert headroom.score(3).plain_pods == pytest.approx(
-        float((weights * wanted[195 - scored : 195]).sum()), rel=1e-3
+        float((weights * needed[195 - scored : 195]).sum()), rel=1e-3
     )
-    short = peak[200 - scored :] > wanted[195 - scored : 195]
+    short = peak[200 - scored :] > needed[195 - scored : 195]
     assert short.any()
     assert headroom.score(3).plain_short == pytest.approx(float((weights * short).sum()), rel=1e-3)
 

@@ -75,7 +75,7 @@ def test_a_buffer_that_fits_nowhere_says_why():
 
 
 def test_a_buffer_that_cannot_be_resolved_says_what_is_missing():
-    """A wrong reference leaves the others alone, and has no room kept."""
+    """A wrong reference leaves the others alone, and reserves no capacity."""
     held = world(
         buffers=[
             buffer("lost", podTemplateRef={"name": "none"}, replicas=1),

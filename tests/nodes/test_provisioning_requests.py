@@ -157,7 +157,7 @@ def test_a_node_with_booked_room_stays():
 
 
 def test_a_booking_that_is_used_up_is_over():
-    """When as many of its pods have room as it asked for, nothing more is kept for it."""
+    """Once as many of its pods fit as it asked for, no more capacity is reserved for it."""
     booked = request("used", ("small", 2), conditions=[provisioned(minutes(1))])
     there = [consumer(f"c{at}", "used", cpu="1", node="n1") for at in range(2)]
     held = world(requests=[booked], templates=TEMPLATES, pods=there)
@@ -166,7 +166,7 @@ def test_a_booking_that_is_used_up_is_over():
 
 
 def test_requests_end_after_a_week():
-    """One that found no room for 7 days has failed; one that ended 7 days ago is deleted."""
+    """One that found no capacity for 7 days has failed; one that ended 7 days ago is deleted."""
     week = hours(24 * 7 + 1)
     old = format_rfc3339(before(START, week))
     held = world(

@@ -416,7 +416,7 @@ def test_a_workload_that_controls_its_pods_itself(kind):
 
 
 def test_wants_that_never_come_true_are_given_up():
-    """Replicas that are wanted but do not come into being buy nothing after 10 minutes."""
+    """Requested replicas that do not exist after 10 minutes buy nothing."""
     world = World(
         groups=[group("g", maximum=99)],
         deployments=(deployment("web", 2, cpu="3"),),

@@ -167,8 +167,8 @@ def test_every_way_of_estimating_is_one_pod_at_a_time(
             assert [len(pods) for pods in found.scheduled] == [sum(row.values()) for row in counts]
             assert (found.nodes, found.added, found.limited) == (count, tuple(added), limited)
             for name in (*found.added, *found.borrowed):
-                wanted = {index: row[name] for index, row in enumerate(counts) if name in row}
-                assert found.pods_on(name) == wanted
+                expected = {index: row[name] for index, row in enumerate(counts) if name in row}
+                assert found.pods_on(name) == expected
             rows = len(snapshot) + len(added)
             assert not rows or found.start % rows == end % rows
             start = found.start

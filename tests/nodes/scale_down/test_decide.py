@@ -60,7 +60,7 @@ def test_a_node_that_is_needed_again_starts_anew(world):
 
 
 def test_unready_nodes_have_their_own_time(world):
-    """A node that is not ready goes after the unready time, empty ones first, and only if that is wanted."""
+    """A node that is not ready goes after the unready time, empty ones first, and only if the flag allows it."""
     made = busy(world(scale_down_unready_time=minutes(1)).add_group("a"), "a-1").add_node("a-7", ready=False)
     made.loop()
     assert made.verdicts()["a-7"] == "NotUnreadyLongEnough"

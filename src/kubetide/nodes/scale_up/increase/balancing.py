@@ -168,7 +168,8 @@ def families(templates: Mapping[str, Template | None], settings: Settings) -> di
 def balance(groups: Sequence[NodeGroup], new_nodes: int) -> list[tuple[NodeGroup, int]]:
     """Return (group, new size) of the groups that grow: each new node goes to the smallest group that is not full.
 
-    Nodes beyond the maxima of all groups are dropped. Source: BalanceScaleUpBetweenGroups.
+    Nodes beyond the maxima of all groups are dropped. Groups that were found full come first: in this order the groups
+    are raised. Source: BalanceScaleUpBetweenGroups.
     """
     open_groups = sorted(
         (group for group in groups if group.target_size < group.max_size), key=lambda group: group.target_size
