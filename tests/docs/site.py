@@ -10,7 +10,16 @@ from tests.docs.tables import DOCS
 
 ROOT = DOCS.parent
 CONFIG = ROOT / "mkdocs.yml"
-LED = ("index.md", "usage.md", "troubleshooting.md", "start/", "questions/", "loops/", "migrate/")
+LED = (
+    "index.md",
+    "usage.md",
+    "capacity.md",
+    "troubleshooting.md",
+    "start/",
+    "questions/",
+    "loops/",
+    "migrate/",
+)
 """Pages made for those who come: all their commands are run."""
 
 
