@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from kubetide.nodes.facts.nodes import DAEMON_SET_POD_ANNOTATION
 from kubetide.nodes.scale_down.drain_rules import RULES, DrainContext, evaluate, pods_to_move, prepare, settle
 from kubetide.nodes.scale_down.unneeded.pdbs import Allowances
 from kubetide.nodes.settings import Settings
@@ -118,6 +119,30 @@ def test_rules_answer_as_upstream(settings, fields, outcome, reason, pod, pdb):
     answer, _ = evaluate(pod("x", "n", **fields), context(pdb, **settings))
     assert (answer.outcome, answer.reason) == (outcome, reason)
     assert bool(answer.detail) == (outcome == "block")
+
+
+def owned(kind, version, name="ghost", **metadata):
+    owner = {"apiVersion": version, "kind": kind, "name": name, "uid": "u", "controller": True}
+    return {"kind": None, "metadata": {"ownerReferences": [owner], **metadata}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "outcome"),
+    [
+        (owned("DaemonSet", "apps/v1"), "block"),
+        (owned("DaemonSet", "apps.kruise.io/v1alpha1"), "drain"),
+        (owned("StatefulSet", "apps/v1beta2"), "block"),
+        (owned("StatefulSet", "apps.kruise.io/v1beta1"), "drain"),
+        (owned("ReplicaSet", "apps/v1", annotations={DAEMON_SET_POD_ANNOTATION: "true"}), "drain"),
+        (owned("ReplicaSet", "apps/v1"), "block"),
+        (owned("ReplicaSet", "apps/v1", "unsized"), "drain"),
+    ],
+)
+def test_only_owners_that_upstream_reads_are_asked_for(fields, outcome, pod, pdb):
+    """Foreign sets of the same kind need not exist, and a set without a number has no minimum."""
+    asked = context(pdb, replicas=1_000)
+    asked.owners["ReplicaSet"]["default", "unsized"] = ReplicaSet()
+    assert evaluate(pod("x", "n", **fields), asked)[0].outcome == outcome
 
 
 def test_rules_stand_in_upstreams_order():

@@ -14,7 +14,7 @@ from kubetide.nodes.scale_down.pods import (
     is_terminal,
     long_terminating_from,
 )
-from kubetide.objects.meta import controller_of
+from kubetide.objects.meta import OwnerReference, controller_of
 from kubetide.objects.pod import Pod, Volume
 from kubetide.objects.workload import ReplicaSet, ReplicationController
 from kubetide.units.time import Instant, after, format_duration, parse_rfc3339
@@ -44,7 +44,7 @@ def replica_count(pod: Pod, context: DrainContext) -> Answer | None:
     if not context.settings.skip_nodes_with_custom_controller_pods:
         return None
     owner = controller_of(pod.metadata)
-    if owner is None or owner.kind not in _CHECKED_KINDS:
+    if owner is None or owner.kind not in _CHECKED_KINDS or not _is_read(pod, owner):
         return None
     known = context.owners.get(owner.kind)
     if known is None:
@@ -56,14 +56,26 @@ def replica_count(pod: Pod, context: DrainContext) -> Answer | None:
         )
     if not isinstance(found, (ReplicaSet, ReplicationController)):
         return None
-    replicas = 1 if found.spec.replicas is None else found.spec.replicas
-    minimum = context.settings.min_replica_count
-    if replicas < minimum:
+    replicas, minimum = found.spec.replicas, context.settings.min_replica_count
+    # Without a number upstream compares nothing, though the API takes it for 1.
+    if replicas is not None and replicas < minimum:
         return block(
             "MinReplicasReached",
             f"{owner.kind} {owner.name} has {replicas} replicas, --min-replica-count is {minimum}",
         )
     return None
+
+
+def _is_read(pod: Pod, owner: OwnerReference) -> bool:
+    """Upstream reads DaemonSets and StatefulSets of Kubernetes' own group alone.
+
+    A pod that only an annotation calls a DaemonSet's has no other owner read, save a ReplicationController.
+    """
+    if owner.kind in ("DaemonSet", "StatefulSet"):
+        group, slash, version = owner.api_version.partition("/")
+        if group != "apps" or not slash or "/" in version:
+            return False
+    return owner.kind in ("DaemonSet", "ReplicationController") or not is_daemon_set_pod(pod)
 
 
 def daemon_set(pod: Pod, _context: DrainContext) -> Answer | None:
