@@ -27,13 +27,13 @@ def main() -> int:
         return subprocess.run(
             [sys.executable, "-m", f"bench.{sys.argv[1]}", *sys.argv[2:]], check=False
         ).returncode
-    wanted = sys.argv[1:] or [name for name in known if name not in LONG]
-    if unknown := [name for name in wanted if name not in known]:
+    chosen = sys.argv[1:] or [name for name in known if name not in LONG]
+    if unknown := [name for name in chosen if name not in known]:
         print(f"no benchmark {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
         return 2
     failed = [
         name
-        for name in wanted
+        for name in chosen
         if subprocess.run([sys.executable, "-m", f"bench.{name}"], check=False).returncode
     ]
     if failed:

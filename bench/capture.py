@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 
 from bench.simulation import MANIFEST, POD_RPS
+from kubetide.experiments.capture.observed import seen_in
 from kubetide.experiments.capture.scenario import captured
-from kubetide.experiments.capture.seen import seen_in
 from kubetide.runtime.process import tune_gc
 from kubetide.runtime.recording.records import MAX_BYTES, is_end, read_records, segments
 from kubetide.simulate.run import run_simulation

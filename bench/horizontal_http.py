@@ -29,7 +29,7 @@ from kubetide.cluster.limits import Limits
 from kubetide.horizontal.controller import HorizontalController
 from kubetide.horizontal.settings import Settings
 from kubetide.ports.clock import Clock
-from kubetide.runtime.process import give_memory_back, tune_gc
+from kubetide.runtime.process import trim_freed_memory, tune_gc
 from kubetide.runtime.recording.records import RecordWriter
 from kubetide.runtime.timing.clock import run_real
 from kubetide.units.time import Duration, milliseconds
@@ -85,7 +85,7 @@ class Turns:
 async def loop(clock: Clock, folder: Path) -> None:
     """Run ticks one after another and tell what each cost."""
     tune_gc()
-    give_memory_back()
+    trim_freed_memory()
     requests, turns = Requests(), Turns(clock)
     connection = load_kubeconfig(folder / "kubeconfig")
     limits = Limits(qps=5_000, burst=5_000, writes=WRITES)

@@ -50,7 +50,7 @@ from kubetide.objects.workload import ReplicaSet
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Instance, NodeGroup
 from kubetide.ports.cluster import Listing, WatchEvent
-from kubetide.runtime.process import give_memory_back, tune_gc
+from kubetide.runtime.process import trim_freed_memory, tune_gc
 from kubetide.runtime.recording.records import RecordWriter
 from kubetide.runtime.timing.clock import run_real
 from kubetide.scheduling import Snapshot
@@ -255,7 +255,7 @@ def hpa_loop(cluster: Any, clock: Clock, caches: Caches, records: Path) -> Horiz
 async def measure_loop(clock: Clock, nodes: int, records: Path | None = None) -> None:
     """Measure the node loop, and the HPA loop beside it where there is a folder for its records."""
     tune_gc()
-    give_memory_back()
+    trim_freed_memory()
     state = State(Settings(write_status_configmap=False))
     cluster: Any = Streaming(nodes)
     cloud: Any = Groups(nodes)
@@ -286,7 +286,7 @@ async def measure_loop(clock: Clock, nodes: int, records: Path | None = None) ->
 
 def measure_snapshot(nodes: int) -> None:
     tune_gc()
-    give_memory_back()
+    trim_freed_memory()
     made = [make_node(number) for number in range(nodes)]
     keep = PodSlimmer().keep
     pods = [keep(event.object) for event in watched_pods(nodes) if event.object is not None]

@@ -116,8 +116,8 @@ def main(arguments: list[str] | None = None) -> int:
     own = ["--hours", said.hours] if said.hours else []
     for name in ("pods", "types"):
         own += [f"--{name}", getattr(said, name)] if getattr(said, name) else []
-    kept = ["--results", said.results] if said.results else []
-    played = [*said.series, "--nodes", "--policy", "classic", "--policy", "plan", *kept, *common]
+    results = ["--results", said.results] if said.results else []
+    played = [*said.series, "--nodes", "--policy", "classic", "--policy", "plan", *results, *common]
     try:
         plan = figures("plan", played) if said.only != "bill" else None
         bill = (

@@ -182,7 +182,7 @@ async def fill(cluster: EmbeddedCluster, since: str, clock: Clock) -> None:
 @asynccontextmanager
 async def cloud(_config: str, clock: Clock) -> AsyncIterator[EmbeddedCloud]:
     """The node groups of the cluster's nodes, for ``--cloud-provider=bench.run:cloud``."""
-    kept: Json = {
+    stored: Json = {
         "spent": 0.0,
         "groups": {
             group.name: {
@@ -196,7 +196,7 @@ async def cloud(_config: str, clock: Clock) -> AsyncIterator[EmbeddedCloud]:
         },
     }
     cluster = EmbeddedCluster(Store(), clock, seed=1)  # nothing is bought in a run that advises
-    yield EmbeddedCloud(cluster, clock, seed=1, groups=groups(), stored=kept)
+    yield EmbeddedCloud(cluster, clock, seed=1, groups=groups(), stored=stored)
 
 
 async def inform(clock: Clock, config: Path) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def play(
     scenario = _scenario(types, POLICIES[policy].flags, scheduler)
     end = Instant(start_of(scenario) + round(horizon_s * 1e9))
     marks: list[Mark] = []
-    kept: list[tuple[World, Feed, Gap]] = []
+    runs: list[tuple[World, Feed, Gap]] = []
 
     async def main(clock: Clock) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -88,7 +88,7 @@ def play(
             world.pods.on_change(feed.pod_changed)
             world.pods.on_change(gap.pod_changed)
             world.nodes.on_change(gap.node_changed)
-            kept.append((world, feed, gap))
+            runs.append((world, feed, gap))
             async with asyncio.TaskGroup() as group:
                 feeding = group.create_task(feed.run())
                 await world.run()
@@ -97,7 +97,7 @@ def play(
     began = time.process_time()
     run_virtual(main, start=Instant(start_of(scenario) - minutes(1)))
     cpu_s = time.process_time() - began
-    [(world, feed, gap)] = kept
+    [(world, feed, gap)] = runs
     found = _figures(there, world, feed, marks, horizon_s)
     return {**found, "by_use_usd": gap.parts(found["cost_usd"]), "cpu_s": round(cpu_s, 1)}
 

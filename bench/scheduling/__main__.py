@@ -1,6 +1,6 @@
 """CPU time of the scheduling operations that a tick repeats, as JSON lines.
 
-Each line has the median of several runs in process CPU time, the wanted figure where there is one (for
+Each line has the median of several runs in process CPU time, the target figure where there is one (for
 5,000 nodes; with more nodes in proportion), that of upstream's code for the same on this kind of machine,
 and the ratio to a floor measured in the same run: six NumPy compares over as many nodes, where
 nothing else is said.

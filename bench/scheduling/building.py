@@ -52,7 +52,7 @@ def measure_building(nodes: int, report: Reporter) -> None:
     report.line(
         "build, decoded pods into a snapshot",
         measured,
-        wanted_us=each,
+        target_us=each,
         upstream_us=_UPSTREAM_US,
         floor_us=decoding,
         pods=pods,
@@ -78,7 +78,7 @@ def _measure_snapshot_events(snapshot: Snapshot, nodes: int, report: Reporter) -
         pod = decoder.decode(text)
         snapshot.add_pod(pod, pod.spec.node_name)
     each = (_now_us() - began) / len(texts)
-    report.line("event, bytes to snapshot", each, wanted_us=20, floor_us=floor, grows=False)
+    report.line("event, bytes to snapshot", each, target_us=20, floor_us=floor, grows=False)
 
 
 def _measure_state_events(state: State, slimmer: PodSlimmer, nodes: int, report: Reporter) -> None:
@@ -90,7 +90,7 @@ def _measure_state_events(state: State, slimmer: PodSlimmer, nodes: int, report:
         pods = tuple(slimmer.keep(decoder.decode(text)) for text in texts[at : at + _BATCH])
         state.apply(Delta(pods=pods))
     each = (_now_us() - began) / len(texts)
-    report.line("event, bytes to the loop's state", each, wanted_us=20, floor_us=floor, grows=False)
+    report.line("event, bytes to the loop's state", each, target_us=20, floor_us=floor, grows=False)
 
 
 def _floor(nodes: int) -> float:

@@ -17,7 +17,7 @@ _UPSTREAM_S: Mapping[str, Mapping[int, float]] = {
     "spread by hostname": {1_000: 0.097, 10_000: 8.5},
     "apart by hostname": {1_000: 3.0},
 }
-_WANTED_US: Mapping[str, Mapping[int, float]] = {
+_TARGET_US: Mapping[str, Mapping[int, float]] = {
     "identical": {50_000: 2_000},
     "of 200 classes": {50_000: 50_000},
     "spread by zone": {10_000: 20_000},
@@ -69,12 +69,12 @@ def measure_empty(report: Reporter) -> None:
             "apart by hostname": copies(pods, apart=HOSTNAME),
             "of 200 classes spread by hostname": of_classes(pods, spread=HOSTNAME),
         }
-        for words, wanted in cases.items():
+        for words, incoming in cases.items():
             upstream_s = _UPSTREAM_S.get(words, {}).get(pods)
             report.line(
                 f"estimate of pods {words}",
-                _estimated(empty, wanted),
-                wanted_us=_WANTED_US.get(words, {}).get(pods),
+                _estimated(empty, incoming),
+                target_us=_TARGET_US.get(words, {}).get(pods),
                 upstream_us=None if upstream_s is None else upstream_s * 1e6,
                 pods=pods,
             )
@@ -82,7 +82,7 @@ def measure_empty(report: Reporter) -> None:
 
 def measure_existing(snapshot: Snapshot, report: Reporter) -> None:
     """Estimates beside nodes that are there and have room."""
-    for words, pods, wanted_us, upstream_us in (
+    for words, pods, target_us, upstream_us in (
         ("50,000 identical", copies(50_000), 2_000, None),
         ("50,000 of 200 classes", of_classes(50_000), 50_000, None),
         ("10,000 spread by zone", copies(10_000, spread=ZONE), 20_000, None),
@@ -93,7 +93,7 @@ def measure_existing(snapshot: Snapshot, report: Reporter) -> None:
         report.line(
             f"estimate beside nodes, {words}",
             _estimated(snapshot, pods),
-            wanted_us=wanted_us,
+            target_us=target_us,
             upstream_us=upstream_us,
             pods=len(pods),
         )
@@ -112,7 +112,7 @@ def measure_full(nodes: int, report: Reporter) -> None:
         pods = [make_pod(f"more-{at}", cpu="500m", shape=shape, spread=HOSTNAME) for at in range(10_000)]
         measured = _estimated(full, pods)
         operation = f"estimate beside full nodes, 10,000 spread by hostname, {words}"
-        report.line(operation, measured, wanted_us=100_000, pods=10_000)
+        report.line(operation, measured, target_us=100_000, pods=10_000)
 
 
 def measure_grouping(report: Reporter) -> None:

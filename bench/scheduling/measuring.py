@@ -55,14 +55,14 @@ class Reporter:
     def __init__(self, nodes: int, floor_us: float) -> None:
         self.nodes = nodes
         self._floor_us = floor_us
-        self._room = max(1.0, nodes / _MANY_NODES)
+        self._scale = max(1.0, nodes / _MANY_NODES)
 
     def line(
         self,
         operation: str,
         measured_us: float,
         *,
-        wanted_us: float | None = None,
+        target_us: float | None = None,
         upstream_us: float | Mapping[int, float] | None = None,
         floor_us: float | None = None,
         grows: bool = True,
@@ -73,7 +73,7 @@ class Reporter:
         Args:
             operation: What was measured.
             measured_us: CPU time.
-            wanted_us: At 5,000 nodes at the most; more nodes may take more in proportion.
+            target_us: At 5,000 nodes at the most; more nodes may take more in proportion.
             upstream_us: CPU time of the same in upstream's code, on a machine of this kind; by nodes where
                 it depends on them.
             floor_us: What cannot be gone below, measured in the same run.
@@ -89,9 +89,9 @@ class Reporter:
             "floor_us": round(floor, 2),
             "ratio": round(measured_us / floor, 2),
         }
-        if wanted_us is not None:
-            wanted = wanted_us * (self._room if grows else 1)
-            line |= {"target_us": round(wanted, 2), "of_target": round(measured_us / wanted, 3)}
+        if target_us is not None:
+            target = target_us * (self._scale if grows else 1)
+            line |= {"target_us": round(target, 2), "of_target": round(measured_us / target, 3)}
         upstream = upstream_us.get(self.nodes) if isinstance(upstream_us, Mapping) else upstream_us
         if upstream is not None:
             line |= {"upstream_us": upstream, "times_less": round(upstream / measured_us, 1)}

@@ -18,7 +18,7 @@ def measure_placing(snapshot: Snapshot, report: Reporter) -> None:
         snapshot.revert()
         snapshot.fork()
 
-    for words, pods, wanted_us in (
+    for words, pods, target_us in (
         ("of 20 applications", _waiting(20), 50_000),
         ("of 200 applications", _waiting(200), 50_000),
         ("that fit nowhere", _waiting(20, cpu="15"), 50_000),
@@ -33,7 +33,7 @@ def measure_placing(snapshot: Snapshot, report: Reporter) -> None:
         snapshot.fork()
         measured = cpu_us(placed, repeat=5, number=1, before=taken_back)
         snapshot.revert()
-        report.line(f"place pods {words}", measured, wanted_us=wanted_us, pods=_PODS, floor_us=floor)
+        report.line(f"place pods {words}", measured, target_us=target_us, pods=_PODS, floor_us=floor)
 
 
 def _waiting(applications: int, *, cpu: str = "250m", spread: str = "", apart: str = "") -> list[Pod]:

@@ -27,7 +27,7 @@ def measure_forks(snapshot: Snapshot, report: Reporter) -> None:
         snapshot.revert()
 
     measured = cpu_us(fork_and_revert, number=1000)
-    report.line("fork and revert", measured, wanted_us=2, upstream_us=1, grows=False)
+    report.line("fork and revert", measured, target_us=2, upstream_us=1, grows=False)
     moving = [make_pod(f"moving-{index}") for index in range(1_000)]
     target = snapshot.node_names[0]
 
@@ -42,19 +42,19 @@ def measure_forks(snapshot: Snapshot, report: Reporter) -> None:
 
 def measure_verdicts(snapshot: Snapshot, report: Reporter) -> None:
     """A pod that is put somewhere makes the last answer invalid, as in a scheduler's pass."""
-    known = classify(make_pod("wanted", pool="pool-1"))
-    for words, pod, wanted, upstream in (
-        ("plain", make_pod("wanted"), 50, _PLAIN),
-        ("node selector", make_pod("wanted", pool="pool-1"), 50, _AFFINITY),
-        ("node affinity", make_pod("wanted", affinity_pool="pool-1"), 100, _AFFINITY),
-        ("taints", make_pod("wanted", tolerates=False), 100, None),
-        ("spread by zone", make_pod("wanted", spread=ZONE), 100, _SPREAD),
-        ("spread by hostname", make_pod("wanted", spread=HOSTNAME), 100, None),
-        ("anti-affinity by zone", make_pod("wanted", shape=999, apart=ZONE), 100, _APART),
-        ("anti-affinity by hostname", make_pod("wanted", shape=999, apart=HOSTNAME), 100, None),
+    known = classify(make_pod("incoming", pool="pool-1"))
+    for words, pod, target_us, upstream in (
+        ("plain", make_pod("incoming"), 50, _PLAIN),
+        ("node selector", make_pod("incoming", pool="pool-1"), 50, _AFFINITY),
+        ("node affinity", make_pod("incoming", affinity_pool="pool-1"), 100, _AFFINITY),
+        ("taints", make_pod("incoming", tolerates=False), 100, None),
+        ("spread by zone", make_pod("incoming", spread=ZONE), 100, _SPREAD),
+        ("spread by hostname", make_pod("incoming", spread=HOSTNAME), 100, None),
+        ("anti-affinity by zone", make_pod("incoming", shape=999, apart=ZONE), 100, _APART),
+        ("anti-affinity by hostname", make_pod("incoming", shape=999, apart=HOSTNAME), 100, None),
     ):
         measured = _asked(snapshot, pod)
-        report.line(f"class against all nodes, {words}", measured, wanted_us=wanted, upstream_us=upstream)
+        report.line(f"class against all nodes, {words}", measured, target_us=target_us, upstream_us=upstream)
     first = make_node(0)
     cordoned = Node(metadata=first.metadata, spec=NodeSpec(unschedulable=True), status=first.status)
 
@@ -64,16 +64,16 @@ def measure_verdicts(snapshot: Snapshot, report: Reporter) -> None:
         snapshot.set_node(first)
 
     report.line(
-        "class against all nodes, after a node changed", cpu_us(judged_anew, number=50), wanted_us=100
+        "class against all nodes, after a node changed", cpu_us(judged_anew, number=50), target_us=100
     )
     number = iter(range(1 << 30))
 
     def new_class() -> None:
-        snapshot.feasible(classify(make_pod("wanted", cpu=f"{next(number) + 1}m")))
+        snapshot.feasible(classify(make_pod("incoming", cpu=f"{next(number) + 1}m")))
 
-    without = cpu_us(lambda: make_pod("wanted", cpu=f"{next(number) + 1}m"), number=50)
+    without = cpu_us(lambda: make_pod("incoming", cpu=f"{next(number) + 1}m"), number=50)
     measured = cpu_us(new_class, number=50) - without
-    report.line("class against all nodes, for the first time", measured, wanted_us=100)
+    report.line("class against all nodes, for the first time", measured, target_us=100)
     report.line("reasons counted over all nodes", cpu_us(lambda: snapshot.refusals(known)))
 
 
@@ -82,14 +82,14 @@ def measure_kept_off(snapshot: Snapshot, report: Reporter) -> None:
     for guards in (1, 10, 100):
         snapshot.fork()
         _add_guards(snapshot, guards)
-        measured = _asked(snapshot, make_pod("wanted"))
+        measured = _asked(snapshot, make_pod("incoming"))
         words = f"class against all nodes, kept off by {guards} terms of others"
-        report.line(words, measured, wanted_us=100, upstream_us=_KEPT_OFF)
+        report.line(words, measured, target_us=100, upstream_us=_KEPT_OFF)
         snapshot.revert()
 
 
 def _asked(snapshot: Snapshot, pod: Pod) -> float:
-    wanted, elsewhere, target = classify(pod), make_pod("elsewhere"), snapshot.node_names[0]
+    incoming, elsewhere, target = classify(pod), make_pod("elsewhere"), snapshot.node_names[0]
 
     def change(ask: Callable[[], object]) -> Callable[[], None]:
         def changed() -> None:
@@ -100,7 +100,7 @@ def _asked(snapshot: Snapshot, pod: Pod) -> float:
 
         return changed
 
-    whole = cpu_us(change(lambda: snapshot.feasible(wanted)), number=100)
+    whole = cpu_us(change(lambda: snapshot.feasible(incoming)), number=100)
     return whole - cpu_us(change(lambda: None), number=100)
 
 

@@ -100,10 +100,10 @@ def test_the_terminal_comes_back_with_warnings(capsys):
     """Leaving the view gives the screen back and repeats once what a person must see, log lines among it."""
     view, _ = view_of(80, 24)
     with view:
-        view.warn("decision records are not being kept")
+        view.warn("decision records cannot be written")
         for _ in range(3):
             logging.getLogger("kubetide.test").warning("sync of %s failed", "web")
     logging.getLogger("kubetide.test").warning("not the view's any more")
     assert capsys.readouterr().err == (
-        "kubetide: decision records are not being kept\nkubetide: sync of web failed\n"
+        "kubetide: decision records cannot be written\nkubetide: sync of web failed\n"
     )

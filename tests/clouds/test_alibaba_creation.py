@@ -97,7 +97,7 @@ async def world(*, desired=True, **pattern):
         api = AlibabaApi(
             Rest(send, clock, refusal), clock, keys, REGION, endpoint=lambda _host: f"{address}/"
         )
-        yield alibaba, clock, lambda: AlibabaCloud(api, NODES, REGION, clock)
+        yield alibaba, clock, lambda *more: AlibabaCloud(api, (*NODES, *more), REGION, clock)
 
 
 @pytest.mark.parametrize("desired", [True, False], ids=["desired capacity", "total capacity"])
@@ -204,6 +204,74 @@ def test_a_later_process_finds_what_an_earlier_one_created():
     asyncio.run(main())
 
 
+def test_a_group_that_a_person_names_is_no_longer_ours_to_delete():
+    """With ``--nodes`` somebody has taken over a group that was created: it stays, however empty."""
+
+    async def main():
+        async with world() as (alibaba, _, connect):
+            cloud = connect()
+            await cloud.create_group((await cloud.group_candidates())[0].new)
+            [asg] = alibaba.groups.keys() - {PATTERN}
+            later = connect(NodeSpec(asg, 0, 3))
+            [group] = [one for one in await later.refresh() if one.id == asg]
+            assert not group.autoprovisioned
+            with pytest.raises(CloudError, match="--nodes names it"):
+                await later.delete_group(asg)
+            assert asg in alibaba.fleet.groups
+
+    asyncio.run(main())
+
+
+def test_a_group_that_was_left_half_made_is_found_and_goes():
+    """A process that ends before it gives a group its configuration leaves one that a later process deletes when empty."""
+
+    async def main():
+        async with world() as (alibaba, _, connect):
+            cloud = connect()
+            made = await cloud.create_group((await cloud.group_candidates())[0].new)
+            [asg] = alibaba.groups.keys() - {PATTERN}
+            alibaba.groups[asg] |= {"ActiveScalingConfigurationId": "", "LifecycleState": "Inactive"}
+            later = connect()
+            [group] = [one for one in await later.refresh() if one.id == made.id]
+            assert (group.autoprovisioned, group.target_size, group.instances, group.stale) == (
+                True,
+                0,
+                (),
+                "",
+            )
+            assert (group.template, bool(group.template_error)) == (None, True)
+            with pytest.raises(CloudError, match="of this name already"):
+                await later.create_group((await later.group_candidates())[0].new)
+            await later.delete_group(made.id)
+            assert asg not in alibaba.fleet.groups
+
+    asyncio.run(main())
+
+
+def test_disks_of_several_categories_keep_them_all():
+    """Alibaba takes the first category that is to be had; one beside them would be refused."""
+    disk = {"Size": 200, "Category": "cloud_essd", "Categories": {"Category": ["cloud_auto", "cloud_essd"]}}
+
+    async def main():
+        async with world(configuration={"DataDisks": {"DataDisk": [{"Size": 40}, disk]}}) as (
+            alibaba,
+            _,
+            connect,
+        ):
+            cloud = connect()
+            await cloud.create_group((await cloud.group_candidates())[0].new)
+            [asg] = alibaba.groups.keys() - {PATTERN}
+            return alibaba.created[alibaba.groups[asg]["ActiveScalingConfigurationId"]]
+
+    query = asyncio.run(main())
+    assert {key: value for key, value in query.items() if key.startswith("DataDisk")} == {
+        "DataDisk.1.Size": "40",
+        "DataDisk.2.Size": "200",
+        "DataDisk.2.Categories.1": "cloud_auto",
+        "DataDisk.2.Categories.2": "cloud_essd",
+    }
+
+
 def test_a_group_that_is_listed_late_is_there_at_once():
     """What was just created is known and grows, also while the cloud's list does not have it yet."""
 
@@ -258,6 +326,10 @@ def test_what_is_refused():
         ({"configuration": {"HostName": "node"}}, "names its machines' hosts"),
         ({"configuration": {"SpotStrategy": "SpotWithPriceLimit"}}, "price limit"),
         ({"configuration": {"DedicatedHostId": "dh-1"}}, "dedicated hosts"),
+        (
+            {"configuration": {"NetworkInterfaces": {"NetworkInterface": [{"InstanceType": "Primary"}]}}},
+            "network interfaces",
+        ),
     ],
 )
 def test_what_cannot_be_copied_is_an_obstacle(parts, words):

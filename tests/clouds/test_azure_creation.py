@@ -127,7 +127,11 @@ async def world(model=None, *, nodes=NODES, page=2, **settings):
 
     async with served(azure) as address, HttpSender() as send:
         api = ComputeApi(Rest(send, clock, refusal), clock, token, Subscription(SUBSCRIPTION, GROUP, address))
-        yield azure, clock, lambda: AzureCloud(api, AzureSettings(nodes=nodes, **settings), clock)
+        yield (
+            azure,
+            clock,
+            lambda *more: AzureCloud(api, AzureSettings(nodes=(*nodes, *more), **settings), clock),
+        )
 
 
 @pytest.mark.parametrize("case", CREATION_CASES, ids=lambda case: case.__name__)
@@ -207,6 +211,23 @@ def test_a_later_process_finds_what_an_earlier_one_created(discovered):
             if discovered:
                 with pytest.raises(CloudError, match="another made it"):
                     await later.delete_group("plain")
+
+    asyncio.run(main())
+
+
+def test_a_set_that_a_person_names_is_no_longer_ours_to_delete():
+    """With ``--nodes`` somebody has taken over a set that was created: it stays, however empty."""
+
+    async def main():
+        async with world() as (azure, _, connect):
+            cloud = connect()
+            made = await cloud.create_group((await cloud.group_candidates())[0].new)
+            later = connect(NodeSpec(made.id, 0, 3))
+            [group] = [one for one in await later.refresh() if one.id == made.id]
+            assert not group.autoprovisioned
+            with pytest.raises(CloudError, match="--nodes names it"):
+                await later.delete_group(made.id)
+            assert made.id in azure.fleet.groups
 
     asyncio.run(main())
 
@@ -291,6 +312,7 @@ PROFILE = "properties__virtualMachineProfile"
             "password",
         ),
         ({"properties__hostGroup": {"id": "/h"}}, "dedicated hosts"),
+        ({f"{PROFILE}__hardwareProfile": {"vmSizeProperties": {"vCPUsAvailable": 2}}}, "part of their size"),
         ({f"{PROFILE}__billingProfile": {"maxPrice": -1}}, ""),
         ({f"{PROFILE}__billingProfile": {"maxPrice": 0.2}}, "maximum price"),
         ({"properties__skuProfile": {"vmSizes": []}}, "mixes sizes"),

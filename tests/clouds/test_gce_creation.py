@@ -188,6 +188,36 @@ def test_a_created_group_stays_known_while_its_zone_cannot_be_listed():
     asyncio.run(main())
 
 
+def test_a_group_that_a_person_names_is_no_longer_ours_to_delete():
+    """With ``--nodes`` somebody has taken over a group that was created: it stays, however empty."""
+
+    async def main():
+        async with world(nodes=(*NODES, f"0:5:{url(LARGE)}")) as (gce, _, connect):
+            gce.fleet.add(LARGE)
+            gce.managers[LARGE] = {"description": "kubetide.dev/created-from=workers"}
+            cloud = connect()
+            [group] = [one for one in await cloud.refresh() if one.id == url(LARGE)]
+            assert (group.autoprovisioned, group.max_size) == (False, 5)
+            with pytest.raises(CloudError, match="--nodes names it"):
+                await cloud.delete_group(url(LARGE))
+            assert LARGE in gce.fleet.groups
+
+    asyncio.run(main())
+
+
+def test_labels_of_any_name_are_copied():
+    """``kind`` is the server's in parts of its own, and the owner's among labels."""
+    labels = {"kind": "worker", "fingerprint": "x"}
+
+    async def main():
+        async with world(pattern(labels=labels)) as (gce, _, connect):
+            cloud = connect()
+            await cloud.create_group((await cloud.group_candidates())[0].new)
+            return gce.templates[LARGE]["properties"]
+
+    assert asyncio.run(main())["labels"] == labels
+
+
 def test_what_is_refused():
     """Names that are taken, instances that came since, and refusals are errors; no template is left behind."""
 
@@ -236,6 +266,13 @@ def test_what_is_refused():
         ({}, {"disks": [{"type": "SCRATCH"}]}, "local SSDs"),
         ({}, {"minCpuPlatform": "Intel Ice Lake"}, "CPU platform"),
         ({}, {"reservationAffinity": {"consumeReservationType": "SPECIFIC_RESERVATION"}}, "reservation"),
+        (
+            {},
+            {"scheduling": {"automaticRestart": True}, "advancedMachineFeatures": {"threadsPerCore": 1}},
+            "",
+        ),
+        ({}, {"scheduling": {"nodeAffinities": [{"key": "k", "operator": "IN"}]}}, "sole-tenant nodes"),
+        ({}, {"advancedMachineFeatures": {"visibleCoreCount": 2}}, "part of their type's CPUs"),
     ],
 )
 def test_what_cannot_be_copied_is_an_obstacle(manager, properties, words):

@@ -96,7 +96,7 @@ async def world(*, page=1, **pattern):
         api = TencentApi(
             Rest(send, clock, refusal), clock, keys, REGION, endpoint=lambda _service: f"{address}/"
         )
-        yield tencent, clock, lambda: TencentCloud(api, NODES, REGION, clock)
+        yield tencent, clock, lambda *more: TencentCloud(api, (*NODES, *more), REGION, clock)
 
 
 @pytest.mark.parametrize("case", CREATION_CASES, ids=lambda case: case.__name__)
@@ -196,6 +196,46 @@ def test_a_later_process_finds_what_an_earlier_one_created():
             assert [one.id for one in await later.refresh()] == [PATTERN]
             assert tencent.fleet.groups.keys() == {PATTERN, "asg-plain"}
             assert tencent.configurations.keys() == {"asc-workers"}
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("login", "asked"),
+    [
+        ({"KeyIds": ["skey-1"], "Password": "", "KeepImageLogin": False}, {"KeyIds": ["skey-1"]}),
+        ({"KeyIds": [], "KeepImageLogin": True}, {"KeepImageLogin": True}),
+        ({"KeyIds": [], "KeepImageLogin": False}, None),
+        (None, None),
+    ],
+)
+def test_people_sign_in_as_to_the_patterns_machines(login, asked):
+    """Key pairs and the image's own settings are copied, each without the other, which Tencent refuses together."""
+
+    async def main():
+        async with world(configuration={"LoginSettings": login}) as (tencent, _, connect):
+            cloud = connect()
+            await cloud.create_group((await cloud.group_candidates())[0].new)
+            [asg] = tencent.groups.keys() - {PATTERN}
+            return tencent.configurations[tencent.groups[asg]["LaunchConfigurationId"]]
+
+    assert asyncio.run(main()).get("LoginSettings") == asked
+
+
+def test_a_group_that_a_person_names_is_no_longer_ours_to_delete():
+    """With ``--nodes`` somebody has taken over a group that was created: it stays, however empty."""
+
+    async def main():
+        async with world() as (tencent, _, connect):
+            cloud = connect()
+            await cloud.create_group((await cloud.group_candidates())[0].new)
+            [asg] = tencent.groups.keys() - {PATTERN}
+            later = connect(NodeSpec(asg, 0, 3))
+            [group] = [one for one in await later.refresh() if one.id == asg]
+            assert not group.autoprovisioned
+            with pytest.raises(CloudError, match="--nodes names it"):
+                await later.delete_group(asg)
+            assert asg in tencent.fleet.groups
 
     asyncio.run(main())
 

@@ -35,9 +35,9 @@ def filters() -> None:
     snapshot = Snapshot()
     for name, labels in (("ours", {label: "red"}), ("theirs", {label: "blue"}), ("free", {})):
         snapshot.set_node(node(name, labels=labels))
-    wanted = classify(pod("p", metadata={"labels": {label: "red"}}))
-    assert [name for name in ("ours", "theirs", "free") if snapshot.fits(wanted, name)] == ["ours", "free"]
-    refusal = snapshot.first_refusal(wanted, "theirs")
+    incoming = classify(pod("p", metadata={"labels": {label: "red"}}))
+    assert [name for name in ("ours", "theirs", "free") if snapshot.fits(incoming, name)] == ["ours", "free"]
+    refusal = snapshot.first_refusal(incoming, "theirs")
     assert refusal is not None
     assert (refusal.plugin, refusal.detail) == ("TeamNodes", f"{label}=blue")
 

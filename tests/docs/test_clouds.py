@@ -31,11 +31,11 @@ def blocks(language):
 def test_the_policy_is_of_exactly_the_calls():
     """The policy allows the calls that the provider makes, changes apart from reads; creation needs those of a sentence."""
     reads, changes = (one["Action"] for one in json.loads(blocks("json")[0])["Statement"])
-    wanted = {name: f"{service}:{name}" for name, service in SERVICES.items()}
-    assert sorted(changes) == sorted(wanted[name] for name in CHANGES)
-    assert sorted(reads) == sorted(wanted[name] for name in SERVICES.keys() - CHANGES - CREATING)
+    permissions = {name: f"{service}:{name}" for name, service in SERVICES.items()}
+    assert sorted(changes) == sorted(permissions[name] for name in CHANGES)
+    assert sorted(reads) == sorted(permissions[name] for name in SERVICES.keys() - CHANGES - CREATING)
     more = section(PAGE, "### Rights").split("--node-autoprovisioning-enabled")[1]
-    assert {wanted[name] for name in CREATING} <= set(re.findall(r"`([a-z0-9]+:\w+)`", more))
+    assert {permissions[name] for name in CREATING} <= set(re.findall(r"`([a-z0-9]+:\w+)`", more))
 
 
 def test_errors_mean_what_the_page_says():

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kubetide.cli.main import cli
 from kubetide.elastic.convert.backward import from_elastic
 from kubetide.elastic.convert.forward import to_elastic
+from kubetide.elastic.convert.tables import FORMS
 from kubetide.embedded.apiserver.manifests.manifest import load_manifests
 
 DEPLOYMENT = {"apiVersion": "apps/v1", "kind": "Deployment"}
@@ -272,6 +273,42 @@ OF_HPA = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "na
             ],
             "jobs[0]: runOnce has no counterpart",
         ),
+        *(
+            (
+                [
+                    table(
+                        "CronHorizontalPodAutoscaler",
+                        scaleTargetRef=WEB,
+                        jobs=[{"name": "x", "schedule": schedule, "targetSize": 3}],
+                        excludeDates=["* * * 1 1 *", dates],
+                    )
+                ],
+                words,
+            )
+            for schedule, dates, words in (
+                ("0 8 * * *", "@daily", "jobs[0]: schedule '0 8 * * *': write six fields"),
+                ("0 ? 8 * * *", "@daily", "jobs[0]: schedule '0 ? 8 * * *': ? stands for days only; write *"),
+                ("0 0 8 ? * *", "* * 15 6 *", "excludeDates '* * 15 6 *': write six fields"),
+                ("@daily", "* * * 1 ? *", "excludeDates '* * * 1 ? *': ? stands for days only; write *"),
+            )
+        ),
+        *(
+            (
+                [
+                    table(
+                        "HorizontalPodCronscaler",
+                        scaleTarget=WEB,
+                        crons=[{"name": "x", "schedule": at, "targetSize": 3, "excludeDates": [dates]}],
+                    )
+                ],
+                words,
+            )
+            for at, dates, words in (
+                ("0 8 * * *", "* * * 1 1 *", "crons[0]: schedule '0 8 * * *': write six fields"),
+                ("@daily", "* * * 1 1 *", "crons[0]: schedule '@daily': write six fields"),
+                ("0 0 8 * * *", "* * 1 1 *", "crons[0]: excludeDates '* * 1 1 *': write six fields"),
+            )
+        ),
         (
             [table("CronHPA", scaleTargetRef=WEB, crons=[{"schedule": "@every 1h", "targetReplicas": 3}])],
             "crons[0]: @every counts from",
@@ -314,6 +351,10 @@ def test_what_an_elastic_workload_cannot_say_is_refused(objects, words):
             "timeZone Europe/Paris",
         ),
         ({"rules": [{"name": "x", "at": "@daily", "replicas": 3}]}, "has no @daily"),
+        (
+            {"rules": [{"name": "x", "at": "0 8 * * *", "replicas": 3, "excludeDates": ["@weekly"]}]},
+            "rule x: excludeDates '@weekly': HorizontalPodCronscaler has no @weekly",
+        ),
         ({"rules": [{"name": "x", "at": "0 8 * * *", "minReplicas": 3}]}, "without a horizontal section"),
     ],
 )
@@ -331,6 +372,15 @@ def test_what_a_time_table_cannot_say_is_refused(schedule, words):
     )
     assert words in found.refused[0]
     assert not found.objects
+
+
+@pytest.mark.parametrize("kind", ["HorizontalPodCronscaler", "CronHorizontalPodAutoscaler"])
+def test_dates_get_the_seconds_that_the_other_kind_reads_first(kind):
+    """Five fields name 15 June; where seconds stand first, without them, they would name the 6th of each month."""
+    rule = {"name": "x", "at": "0 8 * * *", "replicas": 3, "excludeDates": ["* * 15 6 *", "* * * 1 1 *"]}
+    [entry] = (written := FORMS[kind].write([rule], False)).get("crons") or written["jobs"]
+    assert entry["schedule"] == "0 0 8 * * *"
+    assert (entry.get("excludeDates") or written["excludeDates"]) == ["0 * * 15 6 *", "* * * 1 1 *"]
 
 
 def test_what_was_edited_meanwhile_is_kept():

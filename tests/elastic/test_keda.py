@@ -24,12 +24,13 @@ from kubetide.loop import Parts, Sources, loop_entries, parse_flags
 from kubetide.loop.wiring import wire
 from kubetide.objects.hpa import HpaStatus
 from kubetide.objects.kinds import DEPLOYMENTS, EVENTS, HPAS, SCALED_OBJECTS, STORED_KINDS, TIME_TABLE_KINDS
+from kubetide.objects.scaled_objects import FORCED, PAUSED
 from kubetide.objects.timetables import ScaledObject
 from kubetide.plan.board import Board
 from kubetide.ports.errors import MetricsError
 from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
-from kubetide.units.time import Instant, minutes, parse_rfc3339, seconds
+from kubetide.units.time import Instant, format_rfc3339, minutes, parse_rfc3339, seconds
 from kubetide.watching import Caches
 
 START = parse_rfc3339("2026-03-02T08:00:00Z")
@@ -41,9 +42,15 @@ PROMETHEUS = {
 }
 
 
-def source(trigger=EXTERNAL, **spec):
+def source(trigger=EXTERNAL, name="worker", annotations=None, created=START, **spec):
     body = {
-        "metadata": {"name": "worker", "namespace": "shop", "uid": "1"},
+        "metadata": {
+            "name": name,
+            "namespace": "shop",
+            "uid": name,
+            "annotations": annotations or {},
+            "creationTimestamp": format_rfc3339(created),
+        },
         "spec": {"scaleTargetRef": {"name": "worker"}, "triggers": [trigger], **spec},
     }
     return read_source(msgspec.convert(body, ScaledObject))
@@ -67,6 +74,8 @@ JUST, LONG_AGO = Instant(START - minutes(4)), Instant(START - minutes(6))
         ({}, answer(4), LONG_AGO, 0),
         ({"cooldownPeriod": 600}, answer(4), LONG_AGO, None),
         ({}, answer(4), NEVER, 0),
+        ({"initialCooldownPeriod": 60}, answer(4), NEVER, None),
+        ({"initialCooldownPeriod": 60}, answer(4), LONG_AGO, 0),
         ({}, answer(0), NEVER, None),
         ({"minReplicaCount": 2}, answer(4), LONG_AGO, None),
         ({"minReplicaCount": 2}, answer(0), LONG_AGO, 2),
@@ -103,17 +112,65 @@ def test_when_a_workload_starts_and_stops(spec, given, last, size):
             source({**PROMETHEUS, "metadata": {"threshold": "none"}}),
             "metadata.threshold: 'none' is no number from 0.001 on",
         ),
+        (
+            source({**PROMETHEUS, "metadata": {"activationThreshold": "nan"}}),
+            "metadata.activationThreshold: 'nan' is no number",
+        ),
         (source({**PROMETHEUS, "metadata": {"authModes": "basic"}}), "metadata.authModes: is not read"),
+        (
+            source({**EXTERNAL, "name": "a"}, triggers=[{**EXTERNAL, "name": "a"}] * 2),
+            "triggers[1].name: 'a' stands twice",
+        ),
         (source(fallback={"replicas": 3}), "fallback: is not read"),
         (source(advanced={"restoreToOriginalReplicaCount": True}), "advanced: is not read"),
-        (source(initialCooldownPeriod=5), "initialCooldownPeriod: is not read"),
-        (source(idleReplicaCount=1, minReplicaCount=3), "idleReplicaCount 1"),
+        (source(idleReplicaCount=1, minReplicaCount=3), "idleReplicaCount 1: only 0"),
+        (source(idleReplicaCount=0), "idleReplicaCount 0 must be below minReplicaCount 0"),
+        (source(annotations={f"{PAUSED}-replicas": ""}), f"annotation {PAUSED}-replicas: is not read"),
+        (source(annotations={f"{PAUSED}-scale-in": "true"}), f"annotation {PAUSED}-scale-in: is not read"),
+        (source(annotations={f"{PAUSED}-scale-out": "1"}), f"annotation {PAUSED}-scale-out: is not read"),
+        (source(annotations={FORCED: "true"}), f"annotation {FORCED}: is not read"),
         (source(minReplicaCount=5, maxReplicaCount=3), "maxReplicaCount 3 is below minReplicaCount 5"),
     ],
 )
 def test_what_is_not_read_is_refused_by_name(given, words):
     """The field is named; nothing of the object is followed."""
     assert words in "; ".join(given.refused)
+
+
+def test_the_initial_cooldown_counts_from_the_creation():
+    """Once it has passed, what has had no work is stopped."""
+    found = source(initialCooldownPeriod=60)
+    sizes = [size_of(found, answer(4), NEVER, Instant(START + seconds(after))) for after in (59, 60)]
+    assert sizes == [None, 0]
+
+
+@pytest.mark.parametrize(
+    ("value", "paused"),
+    [("true", True), ("1", True), ("yes", True), ("", True), ("false", False), ("F", False), ("0", False)],
+)
+def test_any_value_that_does_not_say_false_pauses(value, paused):
+    """As KEDA reads the annotation; without it nothing is paused."""
+    assert source(annotations={PAUSED: value}).paused is paused
+    assert source().paused is False
+
+
+def test_of_two_objects_with_one_target_the_older_one_is_followed():
+    """The other is told which one scales it, and is followed as soon as that one is gone."""
+    core = ALGORITHM.core()
+    state = core.state
+    old, new = source(name="b"), source(name="a", created=Instant(START + seconds(9)))
+    refused = source(name="c", created=Instant(0), fallback={"replicas": 3})
+    state.apply(Delta(sources=(new, old, refused)))
+    assert [key for key in state.sources if state.follows(key)] == [("shop", "b")]
+    commands = decide(state, NOW)
+    assert [one.message for one in commands.notices if one.key == new.key] == [
+        "ScaledObject b, which is older, scales Deployment worker: leave one of the two out"
+    ]
+    absorb(state, commands, [], NOW)
+    assert state.due(NOW) == []
+    state.apply(Delta(gone=(old.key,)))
+    assert state.follows(new.key)
+    assert state.due(NOW) == [new.key]
 
 
 def test_a_source_without_problems_is_the_hpa_that_keda_would_make():
@@ -131,6 +188,46 @@ def test_a_source_without_problems_is_the_hpa_that_keda_would_make():
         "target": {"type": "AverageValue", "averageValue": "5000m"},
     }
     assert (hpa.metadata.name, hpa.spec.min_replicas, hpa.spec.max_replicas) == ("keda-hpa-worker", 1, 100)
+
+
+def test_an_activation_threshold_may_be_below_zero():
+    """As in KEDA: then there is work also where the query is 0."""
+    metadata = {**PROMETHEUS["metadata"], "activationThreshold": "-1"}
+    assert source({**PROMETHEUS, "metadata": metadata}).refused == ()
+
+
+FAILS = "triggers[0]: no answer"
+
+
+@pytest.mark.parametrize(
+    ("given", "ready", "active"),
+    [
+        (answer(4, active=True), ("True", "ScaledObjectReady"), ("True", "ScalerActive")),
+        (answer(4), ("True", "ScaledObjectReady"), ("False", "ScalerCooldown")),
+        (answer(0), ("True", "ScaledObjectReady"), ("False", "ScalerNotActive")),
+        (
+            answer(4, active=True, error=FAILS),
+            ("Unknown", "PartialTriggerError"),
+            ("True", "ScalerActive"),
+        ),
+        (answer(4, error=FAILS), ("False", "TriggerError"), ("False", "ScalerNotActive")),
+        (
+            Answer(("shop", "worker"), error="not found", replicas=1, unread=True),
+            ("False", "ScaledObjectCheckFailed"),
+            ("False", "ScalerNotActive"),
+        ),
+    ],
+)
+def test_conditions_have_kedas_reasons(given, ready, active):
+    """Whether triggers fail altogether or in part, and whether the target rests, are told apart as KEDA does."""
+    found = msgspec.structs.replace(source(), last_active=JUST)
+    core = ALGORITHM.core()
+    core.state.apply(Delta(sources=(found,), answers=(given,)))
+    [(_, raw)] = decide(core.state, NOW).statuses
+    status = msgspec.json.decode(raw)
+    said = {one["type"]: (one["status"], one["reason"]) for one in status["conditions"]}
+    assert said == {"Ready": ready, "Active": active}
+    assert given.error in status["conditions"][0]["message"]
 
 
 def test_an_object_that_keda_serves_is_left_alone():

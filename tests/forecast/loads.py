@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubetide.forecast.forecasts import Forecasts
-from kubetide.forecast.seen import Seen
+from kubetide.forecast.rows import Seen
 from kubetide.units.time import Instant, hours, minutes, parse_rfc3339, seconds
 
 START = parse_rfc3339("2026-03-02T00:00:00Z")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.forecast.loads import LEARNED, TICK, Player, hourly
 
 from kubetide.forecast.forecasts import MOST_OF_DAY, Forecasts
-from kubetide.forecast.seen import Seen
+from kubetide.forecast.rows import Seen
 from kubetide.units.time import Instant, hours, minutes
 
 

@@ -64,13 +64,13 @@ def test_the_score_is_that_of_what_would_have_been_asked_for():
     for at in range(200):
         headroom.advance(FIRST + at, means[at], peaks[at], share)
     asked = np.ceil(peak / 0.7 - 1e-4)
-    wanted = np.array([asked[max(0, at - 9) : at + 1].max() for at in range(200)])
+    needed = np.array([asked[max(0, at - 9) : at + 1].max() for at in range(200)])
     scored = headroom.score(3).steps
     weights = 0.5 ** (np.arange(scored)[::-1] / (48 * 60))
     assert headroom.score(3).plain_pods == pytest.approx(
-        float((weights * wanted[195 - scored : 195]).sum()), rel=1e-3
+        float((weights * needed[195 - scored : 195]).sum()), rel=1e-3
     )
-    short = peak[200 - scored :] > wanted[195 - scored : 195]
+    short = peak[200 - scored :] > needed[195 - scored : 195]
     assert short.any()
     assert headroom.score(3).plain_short == pytest.approx(float((weights * short).sum()), rel=1e-3)
 
@@ -93,11 +93,11 @@ def test_a_gap_is_no_error():
     factor = headroom.factor[0, 0]
     for at in range(STEPS, STEPS + 30):
         headroom.advance(FIRST + at, unknown, unknown, share)
-    assert headroom.room[0] == 0
+    assert headroom.capacity[0] == 0
     for at in range(STEPS + 40, STEPS + 60):
         headroom.advance(FIRST + at, 2 * load, 2 * load, share)
     assert headroom.factor[0, 0] == pytest.approx(factor, rel=0.03)
-    assert headroom.room[0] == pytest.approx(2 * 60 * factor, rel=0.05)
+    assert headroom.capacity[0] == pytest.approx(2 * 60 * factor, rel=0.05)
 
 
 def test_what_is_dumped_goes_on(played):
@@ -110,7 +110,7 @@ def test_what_is_dumped_goes_on(played):
         load[1], peak[1] = means[at, 0], peaks[at, 0]
         played.advance(FIRST + STEPS + at, means[at], peaks[at], share)
         other.advance(FIRST + STEPS + at, load, peak, np.full(3, 0.7, np.float32))
-        assert (other.room[1], other.used[1]) == (played.room[0], played.used[0])
+        assert (other.capacity[1], other.used[1]) == (played.capacity[0], played.used[0])
     late = Headroom(1)
     late.advance(5, load[:1], load[:1], share[:1])
     late.restore(0, played.dump(0))
@@ -128,7 +128,7 @@ def test_ticks_are_gathered_and_a_rollout_is_left_out():
     """Forecasts hand on what they see; what is seen in a rollout is not learned from."""
     player = Player(tick=minutes(1), headroom=True)
     player.run(lambda _: 60.0, hours(26))
-    assert player.forecasts.room("web") == pytest.approx(60, rel=0.1)
+    assert player.forecasts.capacity("web") == pytest.approx(60, rel=0.1)
     scored = player.forecasts.headroom_score("web").steps
     player.run(lambda _: 120.0, minutes(30), rolling=True)
     assert player.forecasts.headroom_score("web").steps == scored + 1, "but for the step that was not over"
@@ -136,4 +136,4 @@ def test_ticks_are_gathered_and_a_rollout_is_left_out():
     again.forecasts.put("web", player.forecasts.dump("web"))
     assert again.forecasts.headroom_score("web") == player.forecasts.headroom_score("web")
     player.forecasts.forget("web")
-    assert player.forecasts.room("web") is None
+    assert player.forecasts.capacity("web") is None

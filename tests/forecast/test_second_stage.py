@@ -9,8 +9,8 @@ from tests.forecast.loads import START
 from kubetide.forecast.backtest import backtest
 from kubetide.forecast.forecaster import CalendarForecaster, History, load_forecaster
 from kubetide.forecast.forecasts import Forecasts
+from kubetide.forecast.rows import Seen
 from kubetide.forecast.second_stage import SecondStage
-from kubetide.forecast.seen import Seen
 from kubetide.ports.plugins import PluginNotUsable
 from kubetide.units.time import Instant, hours, minutes
 

@@ -145,10 +145,10 @@ def of_pods(pods, sample_of, *, cpu, now, current, strays, target, percent, requ
     filled = (toward_zero(used * 100, total) if percent else toward_zero(used, count)) / target
     if within(filled) or (ratio < 1 < filled) or (ratio > 1 > filled):
         return current, shown
-    wanted = math.ceil(filled * count)
-    if (filled < 1 and wanted > current) or (filled > 1 and wanted < current):
+    desired = math.ceil(filled * count)
+    if (filled < 1 and desired > current) or (filled > 1 and desired < current):
         return current, shown
-    return wanted, shown
+    return desired, shown
 
 
 class One(NamedTuple):
@@ -224,8 +224,8 @@ def of_value(target, values, pods, current, there):
         ready = sum(pod.phase == "Running" and pod.ready == "True" for pod in pods)
         return math.ceil(ratio * ready), (None, value)
     each = milli(target.average_value)
-    wanted = there if there and within(value / (each * there)) else math.ceil(value / each)
-    return wanted, (None, math.ceil(value / there) if there else None)
+    desired = there if there and within(value / (each * there)) else math.ceil(value / each)
+    return desired, (None, math.ceil(value / there) if there else None)
 
 
 REASONS = {
@@ -287,12 +287,12 @@ def decide(view, pods, scale, reported, memory, now, *, ambiguous=False):
         proposals = []
         for metric in spec.metrics:
             try:
-                wanted, shown = proposal(metric, pods, (view.namespace, view.name), scale, reported, now)
+                desired, shown = proposal(metric, pods, (view.namespace, view.name), scale, reported, now)
             except Failed as failed:
                 found.failures.append(failed.args[0])
                 found.shown.append(None)
             else:
-                proposals.append(wanted)
+                proposals.append(desired)
                 found.shown.append(shown)
         best = max(proposals, default=0)
         if found.failures and (not proposals or best < current):

@@ -62,7 +62,7 @@ def test_a_policy_that_slows_a_scale_out():
 
 
 def test_a_tolerance_that_keeps_the_number():
-    """A ratio of 1.06 is within a tenth; without tolerance one replica more is wanted."""
+    """A ratio of 1.06 is within a tenth; without tolerance the HPA asks for one replica more."""
     state = state_of(106, known=[(30, 2)])
     assert explain(state, KEY, NOW).desired == 2
     assert without(state) == {"stabilization": 2, "policies": 2, "tolerance": 3}

@@ -7,7 +7,7 @@ import pytest
 from tests.forecast.loads import LEARNED, Player, hourly
 from tests.horizontal import worlds
 
-from kubetide.forecast.seen import ForecastMemory
+from kubetide.forecast.rows import ForecastMemory
 from kubetide.horizontal.core import HorizontalCore, encode_delta
 from kubetide.horizontal.decide import absorb, decide
 from kubetide.horizontal.decision import ScaleOutcome

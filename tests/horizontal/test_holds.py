@@ -79,9 +79,9 @@ def test_a_list_that_lost_a_few_does_not_hold():
 
 @pytest.mark.parametrize("columns_from", [0, 1 << 30])
 @pytest.mark.parametrize(
-    ("used", "wanted", "held_back"), [(50, 10, 5), (200, 20, None), (400, 20, None), (100, 10, None)]
+    ("used", "desired", "held_back"), [(50, 10, 5), (200, 20, None), (400, 20, None), (100, 10, None)]
 )
-def test_a_hold_stops_the_way_down_only(columns_from, used, wanted, held_back):
+def test_a_hold_stops_the_way_down_only(columns_from, used, desired, held_back):
     """Scale-ups go on; decided in columns or one by one alike."""
     pods = [worlds.pod(f"web-{index}", cpu=200) for index in range(10)]
     state = worlds.state_of(
@@ -98,9 +98,9 @@ def test_a_hold_stops_the_way_down_only(columns_from, used, wanted, held_back):
         ],
     )
     without = decide(state, worlds.NOW, columns_from=columns_from).verdicts[0].desired
-    assert without == (wanted if held_back is None else held_back)
+    assert without == (desired if held_back is None else held_back)
     state.holds = (LACKING,)
     commands = decide(state, worlds.NOW, columns_from=columns_from)
     [verdict] = commands.verdicts
-    assert (verdict.desired, verdict.held_back) == (wanted, held_back)
-    assert [one.replicas for one in commands.writes] == ([wanted] if wanted != 10 else [])
+    assert (verdict.desired, verdict.held_back) == (desired, held_back)
+    assert [one.replicas for one in commands.writes] == ([desired] if desired != 10 else [])

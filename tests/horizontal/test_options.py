@@ -112,15 +112,15 @@ def test_a_tolerance_of_its_own():
 def test_a_sync_period_of_its_own():
     """Between two decisions nothing changes, not even the status; after the period it is decided about again."""
     state = state_of(200, sync_period="1m")
-    wanted = []
+    writes = []
     for tick in range(6):
         now = after(NOW, seconds(15 * tick))
         commands = decide(state, now)
         result = absorb(state, commands, [ScaleOutcome(*KEY, now, "refused")] if commands.writes else [])
-        wanted.append(len(commands.writes))
+        writes.append(len(commands.writes))
         if not commands.writes:
             assert result.settlements[0].changes == ()
-    assert wanted == [1, 0, 0, 0, 1, 0]
+    assert writes == [1, 0, 0, 0, 1, 0]
 
 
 @pytest.mark.parametrize(("pause", "up", "down"), [("all", 2, 2), ("out", 2, 1), ("in", 4, 2), ("", 4, 1)])

@@ -92,13 +92,13 @@ def within_windows(state, spec, verdict, proposals, now):
     if verdict.desired < verdict.current:
         if spec.down is None:
             length = state.settings.downscale_stabilization
-            seen = [wanted for at, wanted in proposals if at >= now - length]
+            seen = [proposed for at, proposed in proposals if at >= now - length]
         else:
-            seen = [wanted for at, wanted in proposals if at > now - spec.down.window]
-        assert all(verdict.desired >= min(wanted, verdict.current) for wanted in [verdict.raw, *seen])
+            seen = [proposed for at, proposed in proposals if at > now - spec.down.window]
+        assert all(verdict.desired >= min(proposed, verdict.current) for proposed in [verdict.raw, *seen])
     if verdict.desired > verdict.current and spec.up is not None:
-        seen = [wanted for at, wanted in proposals if at > now - spec.up.window]
-        assert all(verdict.desired <= max(wanted, verdict.current) for wanted in [verdict.raw, *seen])
+        seen = [proposed for at, proposed in proposals if at > now - spec.up.window]
+        assert all(verdict.desired <= max(proposed, verdict.current) for proposed in [verdict.raw, *seen])
 
 
 def within_policies(spec, verdict, history, now):

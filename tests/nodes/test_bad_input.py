@@ -272,7 +272,7 @@ def test_what_is_passed_over_is_reported_on_the_object():
         "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'; the driver must publish quantities such as 2Gi"
     )
     of_budget = (
-        'spec.selector: "Bogus" is not a valid label selector operator; until it is mended the budget '
+        'spec.selector: "Bogus" is not a valid label selector operator; until it is fixed the budget '
         "holds for all pods of its namespace"
     )
     assert reported == {

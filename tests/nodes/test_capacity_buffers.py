@@ -70,12 +70,12 @@ def test_a_buffer_that_fits_nowhere_says_why():
         "capacity buffer 2 fake pods didn't trigger scale-up: 1 Insufficient cpu,1 Insufficient cpu"
     )
     lines = explain_buffer(held.state, ("default", "room"), START)
-    assert lines[0] == "Room for 0 of the 2 pods that are asked for is there."
+    assert lines[0] == "0 of the 2 requested pods have capacity."
     assert any(line.startswith("group g: no, ") for line in lines)
 
 
 def test_a_buffer_that_cannot_be_resolved_says_what_is_missing():
-    """A wrong reference leaves the others alone, and has no room kept."""
+    """A wrong reference leaves the others alone, and reserves no capacity."""
     held = world(
         buffers=[
             buffer("lost", podTemplateRef={"name": "none"}, replicas=1),

@@ -50,9 +50,9 @@ def test_pods_that_were_not_reached_are_left_out():
     """After --pending-pods-batching-timeout the others are bought for; the rest are neither placed nor bought for."""
     world = crowd(minutes(5), **ON)
     assert world.increases() == {"g": 2}
-    wanted = world.state.tick.demand
-    assert wanted.unprocessed == MORE
-    assert len(wanted.placed) + len(wanted.pods) == PART
+    demand = world.state.tick.demand
+    assert demand.unprocessed == MORE
+    assert len(demand.placed) + len(demand.pods) == PART
     assert said(world)["PodsLeftOut"] == {"pods": MORE}
     assert len(world.messages("GracefulDegradationStarted")) == 1
 

@@ -80,15 +80,15 @@ def with_devices(name, count, **fields):
     return group(name, made=replace(template(), slices=(slice_of("template", count),)), **fields)
 
 
-@pytest.mark.parametrize(("each", "wanted"), [(1, 4), (2, 2), (3, 2), (4, 1), (8, 1)])
-def test_as_many_nodes_are_bought_as_have_the_devices(each, wanted):
+@pytest.mark.parametrize(("each", "expected"), [(1, 4), (2, 2), (3, 2), (4, 1), (8, 1)])
+def test_as_many_nodes_are_bought_as_have_the_devices(each, expected):
     """Four pods with a device each: new nodes bring theirs in pools of their own; others are of no use."""
     world = World(
         pods=[using(f"p{number}") for number in range(4)],
         groups=[group("plain"), with_devices("gpu", each)],
         devices=devices(claims=[claim(f"p{number}") for number in range(4)]),
     )
-    assert world.increases() == {"gpu": wanted}
+    assert world.increases() == {"gpu": expected}
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def asking(*alternatives):
 
 
 @pytest.mark.parametrize(
-    ("wanted", "tainted", "why"),
+    ("requested", "tainted", "why"),
     [
         (
             claim("p", count=2),
@@ -296,7 +296,7 @@ def asking(*alternatives):
     ],
     ids=["in use", "a taint", "alternatives"],
 )
-def test_it_is_reported_what_is_free_of_a_live_node(wanted, tainted, why):
+def test_it_is_reported_what_is_free_of_a_live_node(requested, tainted, why):
     """What another pod has counts as there and not as free; so does a device that is tainted."""
     offered = slice_of("n1", 2)
     if tainted:
@@ -308,7 +308,7 @@ def test_it_is_reported_what_is_free_of_a_live_node(wanted, tainted, why):
         nodes=[node("n1")],
         pods=[using("p"), using("old", node="n1")],
         groups=[group("plain", nodes=("n1",))],
-        devices=devices(slices=[offered], claims=[wanted, taken]),
+        devices=devices(slices=[offered], claims=[requested, taken]),
     )
     world.tick()
     (reported,) = explain_on_nodes(world.state, ("default", "p")).verdicts

@@ -22,11 +22,11 @@ def world_of(groups, pods, **settings):
         group(f"g{at}", made=template(cpu=str(cpu), memory=f"{4 * cpu}Gi"), maximum=maximum)
         for at, (cpu, maximum) in enumerate(groups)
     ]
-    wanted = [
+    demand = [
         pod(f"p{at:02d}", cpu=f"{cpu}00m", memory=f"{memory}Gi", of=f"w{at}")
         for at, (cpu, memory) in enumerate(pods)
     ]
-    return World(groups=made, pods=wanted, settings=settings)
+    return World(groups=made, pods=demand, settings=settings)
 
 
 @pytest.mark.parametrize("name", list(EXPANDERS))
@@ -41,18 +41,18 @@ def test_an_expander_only_leaves_out(name, groups, pods):
         return
     if name == "price":
         options = [replace(one, group=replace(one.group, price_per_hour=0.1)) for one in options]
-    kept = EXPANDERS[name](options, Context())
-    assert kept
-    assert [one for one in options if one in kept] == kept
-    assert EXPANDERS[name](kept, Context()) == kept
+    best = EXPANDERS[name](options, Context())
+    assert best
+    assert [one for one in options if one in best] == best
+    assert EXPANDERS[name](best, Context()) == best
     chosen = choose(options, f"{name},random", seed=1, now=Instant(5)).option
-    assert chosen in kept
+    assert chosen in best
 
 
 @settings(max_examples=60, deadline=None)
 @given(groups=GROUPS, pods=PODS, total=st.integers(0, 6))
 def test_what_is_bought_fits_and_stays_within_bounds(groups, pods, total):
-    """Whatever is wanted: no group passes its maximum, the cluster not its limit, and helped pods fit new nodes."""
+    """Whatever is demand: no group passes its maximum, the cluster not its limit, and helped pods fit new nodes."""
     world = world_of(groups, pods, max_nodes_total=total)
     bought = {one.group: one.delta for one in world.tick() if isinstance(one, IncreaseSize)}
     sizes = {f"g{at}": size for at, size in enumerate(groups)}

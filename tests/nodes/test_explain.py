@@ -174,7 +174,7 @@ def test_pod_that_waits_says_for_what():
     found = explain_pod(world.state, ("default", "a"), after(world.now, minutes(1)))
     assert (found.status, found.sentence) == (
         "waits",
-        "There is room for it on a node of group g that is on its way.",
+        "It fits on a node of group g that is on its way.",
     )
 
 

@@ -1,4 +1,4 @@
-"""What is kept of nodes and groups between ticks ends where the time or the cloud changes something."""
+"""Facts cached of nodes and groups between ticks end where the time or the cloud changes something."""
 
 from __future__ import annotations
 

@@ -26,27 +26,27 @@ def sized(name, cpu, memory, price, *, maximum=10, labels=None, **fields):
     return group(name, made=made, maximum=maximum, price_per_hour=price, **fields)
 
 
-def world(*groups, wanted, **flags):
-    return World(groups=groups, pods=wanted, settings={**LEAST_COST, **flags})
+def world(*groups, demand, **flags):
+    return World(groups=groups, pods=demand, settings={**LEAST_COST, **flags})
 
 
-def take_all(bought, groups, wanted):
+def take_all(bought, groups, demand):
     """Whether the filters let all pods onto the nodes bought, in some order of trying."""
     snapshot = Snapshot()
     for one in groups:
         for number in range(bought.get(one.id, 0)):
             snapshot.add_template(one.template.node, (), f"{one.id}-{number}")
-    return not place(snapshot, sorted(wanted, key=lambda one: one.metadata.name)).unplaced
+    return not place(snapshot, sorted(demand, key=lambda one: one.metadata.name)).unplaced
 
 
 def test_each_kind_of_pods_goes_where_it_is_cheapest_in_one_tick():
     """Pods of cpu and pods of memory buy from two groups at once, each pod's event names its own group."""
     groups = [sized("balanced", 4, 16, 0.20), sized("compute", 4, 8, 0.15), sized("memory", 4, 32, 0.25)]
-    wanted = [
+    demand = [
         *pods("c", 4, cpu="3900m", memory="1Gi", of="c"),
         *pods("m", 4, cpu="200m", memory="30Gi", of="m"),
     ]
-    made = world(*groups, wanted=wanted)
+    made = world(*groups, demand=demand)
     assert made.increases() == {"compute": 4, "memory": 4}
     assert made.messages("TriggeredScaleUp") == [
         *["pod triggered scale-up: [{compute 0->4 (max: 10)}]"] * 4,
@@ -72,12 +72,12 @@ RULES = ({}, {}, apart(), spread(HOSTNAME), {"spec": {"nodeSelector": {ZONE: "a"
 @settings(max_examples=40, deadline=None)
 @given(groups=GROUPS, kinds=KINDS, total=st.integers(0, 8), cores=st.integers(0, 40))
 def test_nothing_passes_a_limit_and_helped_pods_are_helped(groups, kinds, total, cores):
-    """Whatever is wanted: groups' maxima, nodes and cores hold; the pods that are said to be helped fit what is bought."""
+    """Whatever is demand: groups' maxima, nodes and cores hold; the pods that are said to be helped fit what is bought."""
     made = [
         sized(f"g{at}", cpu, 4 * cpu, price / 10, maximum=maximum, labels={ZONE: "ab"[at % 2]})
         for at, (cpu, price, maximum) in enumerate(groups)
     ]
-    wanted = [
+    demand = [
         pod(
             f"p{at}-{number}",
             cpu=f"{cpu}00m",
@@ -89,7 +89,7 @@ def test_nothing_passes_a_limit_and_helped_pods_are_helped(groups, kinds, total,
         for number in range(count)
     ]
     limits = {"max_nodes_total": total, "cores_total": f"0:{cores}"}
-    tried = world(*made, wanted=wanted, **limits)
+    tried = world(*made, demand=demand, **limits)
     bought = tried.increases()
     for one in made:
         assert bought.get(one.id, 0) <= one.max_size
@@ -134,14 +134,14 @@ def test_pods_with_inter_pod_rules_get_what_the_filters_ask_for(count, plain, ru
         sized("a", 4, 16, 0.2, labels={ZONE: "a"}, maximum=20),
         sized("b", 8, 32, 0.3, labels={ZONE: "b"}, maximum=20),
     ]
-    wanted = [
+    demand = [
         *pods("x", count, cpu="900m", memory="1Gi", **rule),
         *pods("y", plain, cpu="1500m", memory="2Gi", of="y"),
     ]
-    made = world(*groups, wanted=wanted)
+    made = world(*groups, demand=demand)
     bought = made.increases()
     assert made.state.tick.cost_summary.left == 0
-    assert sum(len(option.pods) for option in made.state.tick.chosen) == len(wanted)
+    assert sum(len(option.pods) for option in made.state.tick.chosen) == len(demand)
     if rule == apart():
         assert sum(bought.values()) >= count
     for later in (10, 20):
@@ -152,8 +152,8 @@ def test_pods_with_inter_pod_rules_get_what_the_filters_ask_for(count, plain, ru
 
 def test_gaps_on_nodes_for_pods_apart_are_filled_before_more_is_bought():
     """Three pods that keep apart need three nodes; what else waits goes onto those."""
-    wanted = [*pods("x", 3, cpu="100m", **apart()), *pods("y", 6, cpu="1900m", of="y")]
-    assert world(sized("g", 4, 16, 0.2), wanted=wanted).increases() == {"g": 3}
+    demand = [*pods("x", 3, cpu="100m", **apart()), *pods("y", 6, cpu="1900m", of="y")]
+    assert world(sized("g", 4, 16, 0.2), demand=demand).increases() == {"g": 3}
 
 
 def test_a_pod_that_others_keep_away_from_is_placed_with_care():
@@ -162,8 +162,8 @@ def test_a_pod_that_others_keep_away_from_is_placed_with_care():
     lonely = {
         "spec": {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
     }
-    wanted = [*pods("x", 2, cpu="100m", of="shy", **lonely), *pods("y", 4, cpu="900m", of="web")]
-    bought = world(sized("g", 4, 16, 0.2), wanted=wanted).increases()
+    demand = [*pods("x", 2, cpu="100m", of="shy", **lonely), *pods("y", 4, cpu="900m", of="web")]
+    bought = world(sized("g", 4, 16, 0.2), demand=demand).increases()
     assert bought == {"g": 2}
 
 
@@ -181,7 +181,7 @@ def test_daemons_take_their_part_of_each_node():
 def test_similar_groups_share_the_increase():
     """Groups alike in all but the zone, of one price, are balanced when that is asked for."""
     groups = [sized("a", 4, 16, 0.2, labels={ZONE: "a"}), sized("b", 4, 16, 0.2, labels={ZONE: "b"})]
-    tried = world(*groups, wanted=pods("x", 4, cpu="3"), balance_similar_node_groups=True)
+    tried = world(*groups, demand=pods("x", 4, cpu="3"), balance_similar_node_groups=True)
     assert tried.increases() == {"a": 2, "b": 2}
 
 
@@ -189,7 +189,7 @@ def test_a_group_that_grows_to_its_maximum_only_is_bought_whole():
     """A group with all-or-nothing sizes serves pods that no other takes, with all its nodes."""
     whole = sized("tpu", 8, 32, 1.0, maximum=3, options=GroupOptions(zero_or_max_node_scaling=True))
     tried = world(
-        whole, sized("small", 2, 8, 0.1), wanted=[pod("big", cpu="7"), *pods("x", 2, cpu="1", of="x")]
+        whole, sized("small", 2, 8, 0.1), demand=[pod("big", cpu="7"), *pods("x", 2, cpu="1", of="x")]
     )
     assert tried.increases() == {"tpu": 3}
     assert {one.metadata.name for one in tried.state.tick.chosen[0].pods} == {"big", "x-0", "x-1"}
@@ -197,7 +197,7 @@ def test_a_group_that_grows_to_its_maximum_only_is_bought_whole():
 
 def test_a_group_in_backoff_is_passed_over():
     """The cheap group refuses; in the next tick the dear one is bought from."""
-    tried = world(sized("cheap", 4, 16, 0.1), sized("dear", 4, 16, 0.5), wanted=pods("x", 2, cpu="3"))
+    tried = world(sized("cheap", 4, 16, 0.1), sized("dear", 4, 16, 0.5), demand=pods("x", 2, cpu="3"))
     tried.refused["cheap"] = "no capacity"
     assert tried.increases() == {"cheap": 2}
     assert tried.increases(at=seconds(10)) == {"dear": 2}
@@ -205,7 +205,7 @@ def test_a_group_in_backoff_is_passed_over():
 
 def test_what_the_limit_leaves_waits_and_says_so():
     """With room for two nodes, the two that help most are bought, and the rest is named."""
-    tried = world(sized("g", 4, 16, 0.2), wanted=pods("x", 5, cpu="3"), max_nodes_total=2)
+    tried = world(sized("g", 4, 16, 0.2), demand=pods("x", 5, cpu="3"), max_nodes_total=2)
     assert tried.increases() == {"g": 2}
     assert [one.fields["pods"] for one in tried.reasons if one.code == "LeftForLater"] == [3]
     assert [one.message for one in tried.events if one.reason == "MaxNodesTotalReached"] == [
@@ -215,7 +215,7 @@ def test_what_the_limit_leaves_waits_and_says_so():
 
 def test_a_group_without_a_price_is_left_out_and_says_why():
     """No price, no comparison: the group is skipped, and the explanation says what would help."""
-    tried = world(group("g"), wanted=[pod("x")])
+    tried = world(group("g"), demand=[pod("x")])
     assert tried.increases() == {}
     assert tried.state.tick.result == "ScaleUpNoOptionsAvailable"
     found = explain_pod(tried.state, ("default", "x"), tried.now)
@@ -226,12 +226,12 @@ def test_a_group_without_a_price_is_left_out_and_says_why():
 
 def test_the_explanation_of_a_pod_has_the_bound():
     """What is bought together, its price and the price that no choice can be below."""
-    tried = world(sized("g", 4, 16, 0.25), wanted=pods("x", 2, cpu="3"))
+    tried = world(sized("g", 4, 16, 0.25), demand=pods("x", 2, cpu="3"))
     found = explain_pod(tried.state, ("default", "x-0"), tried.now)
     assert found.status == "helped"
     assert found.cost_summary == (
         "For all waiting pods together 2 nodes of 1 group are bought for 0.5000 an hour, its own of group g. "
-        "The same pods cost at least 0.5000 (column generation), so this is at most 0.00% too dear."
+        "The same pods cost at least 0.5000 (column generation), so this costs at most 0.00% too much."
     )
 
 
@@ -265,10 +265,10 @@ def test_without_the_solver_the_flag_says_what_to_install(monkeypatch):
 def test_pods_of_a_size_of_their_own_each_are_planned_one_by_one():
     """Forty sizes of one pod each are no work for column generation, and yet near the bound."""
     groups = [sized(f"g{cpu}", cpu, 4 * cpu, 0.05 * cpu) for cpu in (2, 4, 8)]
-    wanted = [
+    demand = [
         pod(f"p{at}", cpu=f"{300 + 37 * at}m", memory=f"{900 + 71 * at}Mi", kind="") for at in range(40)
     ]
-    made = world(*groups, wanted=wanted)
+    made = world(*groups, demand=demand)
     made.tick()
     cost_summary = made.state.tick.cost_summary
     assert (cost_summary.left, cost_summary.rounds) == (0, 0)
@@ -311,11 +311,11 @@ def test_only_what_may_take_long_is_offloaded(expander, offloaded):
 def test_a_search_that_was_cut_says_so(monkeypatch):
     """Where the work allowed does not suffice the reasons say that it is the best so far."""
     monkeypatch.setattr("kubetide.nodes.expander.least_cost.buy.MOST_WORK", 100)
-    wanted = [
+    demand = [
         pod(f"p{at}", cpu=f"{300 + 137 * at}m", memory=f"{1 + at % 5}Gi", of=f"w{at}") for at in range(20)
     ]
     tried = world(
-        sized("a", 4, 16, 0.2, maximum=9), sized("b", 8, 16, 0.33), sized("c", 2, 16, 0.15), wanted=wanted
+        sized("a", 4, 16, 0.2, maximum=9), sized("b", 8, 16, 0.33), sized("c", 2, 16, 0.15), demand=demand
     )
     tried.tick()
     (cut,) = [one for one in tried.reasons if one.code == "SearchCut"]
@@ -326,12 +326,12 @@ def test_the_same_state_gives_the_same_commands():
     """Deciding twice gives the same increases, reasons and numbers."""
 
     def run():
-        wanted = [
+        demand = [
             pod(f"p{at}", cpu=f"{300 + 137 * (at % 5)}m", memory=f"{1 + at % 5}Gi", of=f"w{at % 5}")
             for at in range(20)
         ]
         tried = world(
-            sized("a", 4, 16, 0.2, maximum=9), sized("b", 8, 16, 0.33), sized("c", 2, 16, 0.15), wanted=wanted
+            sized("a", 4, 16, 0.2, maximum=9), sized("b", 8, 16, 0.33), sized("c", 2, 16, 0.15), demand=demand
         )
         actions = [one for one in tried.tick() if isinstance(one, IncreaseSize)]
         return actions, tried.reasons

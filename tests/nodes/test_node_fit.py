@@ -17,13 +17,13 @@ from kubetide.scheduling import Snapshot, classify_unbound
 ZONE_A, ZONE_B = {ZONE: "a"}, {ZONE: "b"}
 
 
-def asked(nodes, there, wanted):
-    world = World(nodes=nodes, pods=[*there, wanted])
-    return explain_on_nodes(world.state, ("default", wanted.metadata.name))
+def asked(nodes, there, waiting):
+    world = World(nodes=nodes, pods=[*there, waiting])
+    return explain_on_nodes(world.state, ("default", waiting.metadata.name))
 
 
-def one_node(made, there=(), wanted=None):
-    found = asked([made], there, pod("a") if wanted is None else wanted)
+def one_node(made, there=(), waiting=None):
+    found = asked([made], there, pod("a") if waiting is None else waiting)
     assert len(found.verdicts) == 1
     return found.verdicts[0]
 
@@ -42,7 +42,7 @@ PORT = {"spec": {"containers": [{"name": "c", "ports": [{"containerPort": 80, "h
 
 
 @pytest.mark.parametrize(
-    ("made", "there", "wanted", "why", "remedy"),
+    ("made", "there", "waiting", "why", "remedy"),
     [
         pytest.param(
             node("n", cpu="4"),
@@ -102,9 +102,9 @@ PORT = {"spec": {"containers": [{"name": "c", "ports": [{"containerPort": 80, "h
         ),
     ],
 )
-def test_the_first_refusal_and_the_smallest_change(made, there, wanted, why, remedy):
+def test_the_first_refusal_and_the_smallest_change(made, there, waiting, why, remedy):
     """The first filter's words with its numbers, and what has been verified to help."""
-    verdict = one_node(made, there, wanted)
+    verdict = one_node(made, there, waiting)
     assert verdict.why.startswith(why)
     assert verdict.remedy == remedy
     assert verdict.verified
@@ -171,8 +171,8 @@ def test_the_verdicts_are_those_of_the_filters(sizes, cpu, selector):
         made = node(f"n{at}", cpu=str(cores), labels={"disk": "ssd"} if at % 2 else None)
         nodes.append(replace(made, spec=replace(made.spec, unschedulable=off)))
         there += pods(f"t{at}", taken, cpu="400m", node=f"n{at}", of="t")
-    wanted = pod("a", cpu=f"{cpu}00m", **({"spec": {"nodeSelector": {"disk": "ssd"}}} if selector else {}))
-    found = asked(nodes, there, wanted)
+    waiting = pod("a", cpu=f"{cpu}00m", **({"spec": {"nodeSelector": {"disk": "ssd"}}} if selector else {}))
+    found = asked(nodes, there, waiting)
     assert sorted(name for one in found.verdicts for name in one.nodes) == sorted(
         f"n{at}" for at in range(len(sizes))
     )
@@ -183,4 +183,4 @@ def test_the_verdicts_are_those_of_the_filters(sizes, cpu, selector):
         snapshot.add_pod(one, one.spec.node_name)
     for verdict in found.verdicts:
         for name in verdict.nodes:
-            assert snapshot.fits(classify_unbound(wanted), name) == verdict.takes
+            assert snapshot.fits(classify_unbound(waiting), name) == verdict.takes

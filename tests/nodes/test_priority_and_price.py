@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from tests.nodes.frozen import World, group, node, pod, pods, replica_set, template
 
@@ -10,6 +11,7 @@ from kubetide.nodes.decision import IncreaseSize
 from kubetide.nodes.expander.price import pod_price
 from kubetide.nodes.expander.priority import PrioritiesError, read_priorities
 from kubetide.nodes.facts.priorities import PriorityMap
+from kubetide.objects.batch import Job
 from kubetide.ports.cloud import NodeTemplate, PodPrices
 
 
@@ -162,3 +164,41 @@ def test_pods_to_come_buy_nodes_when_asked_for(limit, delta):
         settings={"enable_proactive_scaleup": True, "pod_injection_limit": limit},
     )
     assert sum(one.delta for one in world.tick() if isinstance(one, IncreaseSize)) == delta
+
+
+@pytest.mark.parametrize(
+    ("spec", "succeeded", "delta"),
+    [
+        ({"parallelism": 8, "completions": 20}, 0, 2),
+        ({"parallelism": 8, "completions": 20}, 16, 1),
+        ({"parallelism": 8}, 0, 2),
+        ({"parallelism": 8}, 1, 1),
+        ({}, 0, 1),
+    ],
+)
+def test_pods_of_a_job_to_come_are_those_that_it_will_make(spec, succeeded, delta):
+    """Without completions it makes no more once one of its pods has succeeded."""
+    body = {"metadata": {"name": "j", "namespace": "default", "uid": "uid-j"}, "spec": spec}
+    job = msgspec.convert({**body, "status": {"succeeded": succeeded}}, Job)
+    world = World(
+        groups=[group("g")],
+        pods=[pod("p", cpu="1", of="j", kind="Job")],
+        jobs=(job,),
+        settings={"enable_proactive_scaleup": True},
+    )
+    assert sum(one.delta for one in world.tick() if isinstance(one, IncreaseSize)) == delta
+
+
+def test_pods_to_come_that_may_not_buy_buy_nothing():
+    """Neither those below --expendable-pods-priority-cutoff nor those that consume a request do, like those that are there."""
+    request = {"autoscaling.x-k8s.io/consume-provisioning-request": "r"}
+    world = World(
+        groups=[group("g")],
+        pods=[
+            pod("p", of="web", spec={"priority": -100}),
+            pod("q", of="api", metadata={"annotations": request}),
+        ],
+        replica_sets=(replica_set("web", 10), replica_set("api", 10)),
+        settings={"enable_proactive_scaleup": True},
+    )
+    assert world.increases() == {}

@@ -157,7 +157,7 @@ def test_a_node_with_booked_room_stays():
 
 
 def test_a_booking_that_is_used_up_is_over():
-    """When as many of its pods have room as it asked for, nothing more is kept for it."""
+    """Once as many of its pods fit as it asked for, no more capacity is reserved for it."""
     booked = request("used", ("small", 2), conditions=[provisioned(minutes(1))])
     there = [consumer(f"c{at}", "used", cpu="1", node="n1") for at in range(2)]
     held = world(requests=[booked], templates=TEMPLATES, pods=there)
@@ -166,7 +166,7 @@ def test_a_booking_that_is_used_up_is_over():
 
 
 def test_requests_end_after_a_week():
-    """One that found no room for 7 days has failed; one that ended 7 days ago is deleted."""
+    """One that found no capacity for 7 days has failed; one that ended 7 days ago is deleted."""
     week = hours(24 * 7 + 1)
     old = format_rfc3339(before(START, week))
     held = world(
@@ -274,8 +274,8 @@ def test_explain_says_where_a_request_stands():
     held.state.end_tick()
     lines = explain_request(held.state, ("default", "gang"), after(START, seconds(5)))
     assert lines[0] == (
-        "The request found no room at 2026-03-02T08:00:00Z; it is tried again from 2026-03-02T08:01:00Z on."
+        "The request found no capacity at 2026-03-02T08:00:00Z; it is tried again from 2026-03-02T08:01:00Z on."
     )
-    assert "pods of big: 30, room for 1 of them now" in lines
+    assert "pods of big: 30, 1 of them fit now" in lines
     assert "  group g: no, its limits leave new nodes for 9 of the 29 pods" in lines
     assert retry_time(held.state, held.state.capacity.requests[0]) == minutes(1)

@@ -19,19 +19,19 @@ def in_pools():
     """Pods of two kinds, each of which only one group takes."""
     kinds = {"a": "x", "b": "y"}
     groups = [group(name, made=template(labels={"pool": name})) for name in kinds]
-    wanted = [
+    demand = [
         one
         for name, of in kinds.items()
         for one in pods(of, 2, cpu="3", of=of, spec={"nodeSelector": {"pool": name}})
     ]
-    return groups, wanted
+    return groups, demand
 
 
 @pytest.mark.parametrize(("salvo", "grown"), [(False, 1), (True, 2)])
 def test_a_salvo_serves_what_the_first_increase_leaves(salvo, grown):
     """One loop buys for both kinds of pods with --salvo-scale-up, for one without, and places each pod once."""
-    groups, wanted = in_pools()
-    world = World(pods=wanted, groups=groups, settings={"salvo_scale_up": salvo})
+    groups, demand = in_pools()
+    world = World(pods=demand, groups=groups, settings={"salvo_scale_up": salvo})
     found = world.increases()
     assert len(found) == grown
     assert set(found.values()) == {2}
@@ -40,8 +40,8 @@ def test_a_salvo_serves_what_the_first_increase_leaves(salvo, grown):
 
 def test_a_salvo_keeps_to_the_limit_of_nodes():
     """Nodes of the first increase count against --max-nodes-total in the second."""
-    groups, wanted = in_pools()
-    world = World(pods=wanted, groups=groups, settings={"salvo_scale_up": True, "max_nodes_total": 3})
+    groups, demand = in_pools()
+    world = World(pods=demand, groups=groups, settings={"salvo_scale_up": True, "max_nodes_total": 3})
     assert sorted(world.increases().values()) == [1, 2]
 
 

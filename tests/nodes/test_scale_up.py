@@ -25,12 +25,13 @@ from kubetide.nodes.decision import DecreaseTarget, DeleteInstances, RemoveTaint
 from kubetide.nodes.records.export import copy_state
 from kubetide.nodes.registry.status_map import without_probes
 from kubetide.nodes.scale_down.memory import Deletion
+from kubetide.nodes.scale_up.increase.balancing import balance
 from kubetide.nodes.scale_up.pending.demand import lead_of
 from kubetide.nodes.state import Delta, Gone
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.node import Namespace
 from kubetide.plan.board import Capacity, Intent, Workload
-from kubetide.ports.cloud import Instance, InstanceError
+from kubetide.ports.cloud import GroupOptions, Instance, InstanceError
 from kubetide.units.time import after, format_rfc3339, minutes, seconds
 
 TAINTED = {
@@ -120,6 +121,22 @@ def test_daemon_set_pods_take_their_share_of_a_new_node():
     assert world.increases() == {"g": 2}
 
 
+@pytest.mark.parametrize(("priority", "bought"), [("", 2), ("system-node-critical", 4)])
+def test_daemon_set_pods_that_push_others_aside_count_where_a_live_node_lacks_them(priority, bought):
+    """A new node has them from the start; others are taken to be kept off it as they are off the live one."""
+    agent = daemon_set("agent", cpu="2")
+    spec = replace(agent.spec.template.spec, priority_class_name=priority)
+    agent = replace(agent, spec=replace(agent.spec, template=replace(agent.spec.template, spec=spec)))
+    full = pod("x", cpu="4", node="n1")
+    world = World(
+        nodes=[node("n1")],
+        pods=[full, *pods("a", 4, cpu="2")],
+        groups=[group("g", nodes=["n1"])],
+        daemon_sets=(agent,),
+    )
+    assert world.increases() == {"g": bought}
+
+
 def test_the_providers_own_pods_take_their_share_of_a_new_node():
     """What the provider itself runs on each new node (kube-proxy, agents) counts in the cloud's template."""
     made = replace(template(), pods=(kube_proxy("g"),))
@@ -167,6 +184,21 @@ def test_similar_groups_share_an_increase():
     groups = [group(name, made=template(labels={zone: name})) for name in "abc"]
     world = World(pods=pods("p", 5, cpu="3"), groups=groups, settings={"balance_similar_node_groups": True})
     assert sorted(world.increases().values()) == [1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "new", "grown"),
+    [
+        ({"a": (2, 6), "b": (2, 3), "c": (1, 2), "d": (1, 6)}, 8, [("c", 2), ("b", 3), ("a", 5), ("d", 4)]),
+        ({"a": (0, 7), "b": (1, 3)}, 17, [("b", 3), ("a", 7)]),
+        ({"a": (0, 7), "b": (1, 3)}, 2, [("a", 2)]),
+        ({"a": (3, 3), "b": (3, 4)}, 0, []),
+    ],
+)
+def test_full_groups_are_raised_first_and_the_last_node_goes_where_upstream_has_it(sizes, new, grown):
+    """A group that is full gives its place in the line to the first: so upstream orders calls, and deals the last node."""
+    groups = [group(name, target=target, maximum=most) for name, (target, most) in sizes.items()]
+    assert [(one.id, size) for one, size in balance(groups, new)] == grown
 
 
 def test_cloud_refusal_backs_off_and_doubles():
@@ -251,6 +283,66 @@ def test_limits_cut_what_is_bought():
     assert small.increases() == {"g": 3}
 
 
+def test_a_group_that_grew_for_pods_still_comes_up_to_its_minimum():
+    """In the same tick, by what is still missing; --max-nodes-total counts what was asked for just before."""
+    enforced = {"enforce_node_group_min_size": True}
+    groups = [group("g", minimum=3)]
+    world = World(pods=[pod("a")], groups=groups, settings=enforced)
+    world.tick()
+    assert world.groups["g"].target_size == 3
+    world = World(pods=[pod("a")], groups=groups, settings={**enforced, "max_nodes_total": 2})
+    world.tick()
+    assert world.groups["g"].target_size == 2
+
+
+def test_errors_of_increases_that_run_together_are_told_together():
+    """With --parallel-scale-up the first by name and the others behind it; a group that grew has not failed with them."""
+    zone = "topology.kubernetes.io/zone"
+    groups = [group(name, made=template(labels={zone: name})) for name in "abc"]
+    together = {"balance_similar_node_groups": True, "parallel_scale_up": True}
+    world = World(pods=pods("p", 3, cpu="3"), groups=groups, settings=together)
+    world.refused.update(c="no c", a="no a")
+    world.tick()
+    said = world.state.tick.rounds[-1]
+    assert sorted(said.failed) == ["a", "c"]
+    start = "failed to increase node group size: no"
+    assert said.error == f'{start} a ...and other errors: ["{start} c"]'
+    assert said.remain == ()
+    for name in "abc":
+        world = World(pods=pods("p", 3, cpu="3"), groups=groups, settings=together)
+        world.refused[name] = "no"
+        world.tick()
+        assert world.state.tick.rounds[-1].remain == ()
+
+
+def test_an_error_at_the_minimum_is_its_own():
+    """Not that of the increase for pods before it."""
+    groups = [group("a"), group("b", minimum=1, made=template(cpu="1"))]
+    world = World(pods=[pod("p", cpu="3")], groups=groups, settings={"enforce_node_group_min_size": True})
+    world.refused.update(a="no a", b="no b")
+    world.tick()
+    assert [one.error[-4:] for one in world.state.tick.rounds] == ["no a", "no b"]
+
+
+def test_a_group_that_goes_to_its_maximum_counts_as_a_whole():
+    """The expander is told its maximum, as upstream tells it; what is missing is bought, also where limits leave just that."""
+    made = group("g", nodes=["n1"], maximum=3, options=GroupOptions(zero_or_max_node_scaling=True))
+    objects = {"nodes": [node("n1")], "pods": [pod("x", cpu="4", node="n1"), pod("p", cpu="3")]}
+    for limits in ({}, {"cores_total": "0:12"}, {"max_nodes_total": 3}):
+        world = World(**objects, groups=[made], settings=limits)
+        assert world.increases() == {"g": 2}
+        assert [(one.group.id, one.nodes) for one in world.state.tick.options] == [("g", 3)]
+
+
+def test_a_purchase_is_a_cooldown_where_nodes_never_go():
+    """--scale-down-enabled=false: upstream says so of the tick that bought, and of others that nothing was tried."""
+    world = World(pods=[pod("p")], groups=[group("g")], settings={"scale_down_enabled": False})
+    assert world.increases() == {"g": 1}
+    assert world.state.memory.scale_down.status.result == "ScaleDownInCooldown"
+    world.tick(at=seconds(10))
+    assert world.state.memory.scale_down.status.result == "ScaleDownNotTried"
+
+
 def test_cap_per_hour_bounds_buying():
     """No more nodes are asked for within an hour than the cap says, whatever the demand."""
     cap = {"max_node_increases_per_hour": 3}
@@ -324,7 +416,7 @@ def test_a_workload_that_controls_its_pods_itself(kind):
 
 
 def test_wants_that_never_come_true_are_given_up():
-    """Replicas that are wanted but do not come into being buy nothing after 10 minutes."""
+    """Requested replicas that do not exist after 10 minutes buy nothing."""
     world = World(
         groups=[group("g", maximum=99)],
         deployments=(deployment("web", 2, cpu="3"),),

@@ -23,7 +23,7 @@ CATALOGUE = {"c5d.large": WRONG}
 GROUPS = tuple(GroupSpec(name=name, instance_type="c5d.large", max_size=5) for name in ("a", "b"))
 
 
-async def kept(world):
+async def stored(world):
     found = await world.cluster.get(CONFIG_MAPS, CONFIG_MAP, namespace="kube-system")
     return found.data[DATA_KEY]
 
@@ -35,7 +35,7 @@ def learned_document():
     async def story(world):
         await world.deploy("little", replicas=1, cpu="1500m")
         await world.after(minutes(8))
-        found.append(await kept(world))
+        found.append(await stored(world))
 
     world = play(story, GROUPS, catalogue=CATALOGUE)
     assert replayed(world) > 10
@@ -72,14 +72,14 @@ def test_a_new_process_knows_the_machines_of_the_last_one():
 
 @pytest.mark.parametrize("text", ["{", '{"types": []}'])
 def test_a_broken_document_is_said_once_and_written_anew(text):
-    """What cannot be read leads to one event that names the object, and what is learned anew is kept."""
+    """What cannot be read leads to one event that names the object, and what is learned anew is stored."""
 
     async def story(world):
         await world.deploy("little", replicas=1, cpu="1500m")
         await world.after(minutes(8))
         (said,) = await world.events("LearnedTemplatesUnreadable")
         assert f"ConfigMap kube-system/{CONFIG_MAP}, data.{DATA_KEY} cannot be read" in said
-        assert list(read_learned(await kept(world)).types) == ["c5d.large"]
+        assert list(read_learned(await stored(world)).types) == ["c5d.large"]
 
     begun_with(text, story)
 
@@ -91,7 +91,7 @@ def test_without_the_flag_nothing_is_kept():
         await world.deploy("little", replicas=1, cpu="1500m")
         await world.after(minutes(8))
         with pytest.raises(NotFound):
-            await kept(world)
+            await stored(world)
 
     play(story, GROUPS, catalogue=CATALOGUE, templates_by_instance_type=False)
 
@@ -106,7 +106,7 @@ def test_who_only_advises_keeps_nothing():
     async def story(world):
         await world.after(minutes(3))
         with pytest.raises(NotFound):
-            await kept(world)
+            await stored(world)
 
     small = GroupSpec(name="a", instance_type="c5d.large", min_size=1, max_size=5)
     play(story, (small,), catalogue=CATALOGUE, guard=Closed())
@@ -139,9 +139,9 @@ def test_nothing_is_written_before_the_earlier_document_was_read():
     async def story(world):
         await world.deploy("little", replicas=1, cpu="1500m")
         await world.after(minutes(8))
-        assert await kept(world) == text
+        assert await stored(world) == text
         found[0].silent = False
         await world.after(minutes(1))
-        assert sorted(read_learned(await kept(world)).types) == ["c5d.large", "m9.huge"]
+        assert sorted(read_learned(await stored(world)).types) == ["c5d.large", "m9.huge"]
 
     begun_with(text, story, wrap=wrap)

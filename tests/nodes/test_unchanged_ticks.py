@@ -27,7 +27,7 @@ def until(world, *, ticks=3, **changes):
 
 
 def test_a_cluster_whose_nodes_are_used_rests():
-    """Nothing is wanted and nothing can go: no later tick differs by the time alone."""
+    """Without demand and removable nodes, no later tick differs by the time alone."""
     world = town()
     assert until(world) > after(START, hours(1000))
     assert is_on_time(world.state, after(START, seconds(30)))

@@ -320,7 +320,7 @@ class Comparison:
 async def _watched(plane: Plane, clock, seed):
     async with HttpCluster(plane.connection, clock) as cluster, asyncio.TaskGroup() as group:
         comparison = Comparison(cluster, clock, seed)
-        comparison.cache.want()
+        comparison.cache.start()
         informers = (comparison.pods, comparison.nodes, comparison.cache)
         tasks = [group.create_task(one.run()) for one in informers]
         for one in informers:

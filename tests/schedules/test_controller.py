@@ -169,3 +169,19 @@ def test_a_target_that_is_not_there_is_said_and_stops_no_other():
         assert await world.replicas() == 1
 
     play(story)
+
+
+def test_rules_that_are_due_together_are_made_at_once():
+    """The later listed of two holds from the same second on, and neither fails on account of the other's write."""
+
+    async def story(world):
+        await world.add_web()
+        crons = [cron("a", "0 0 2 * * *", 9), cron("b", "0 0 2 * * *", 3)]
+        await world.add(HPCS, "both", scaleTarget={**REFERENCE, "namespace": "default"}, crons=crons)
+        await world.run(hours(1) + seconds(5))
+        assert await world.replicas() == 3
+        found = await world.events()
+        assert [one for one in found if one[2] == "FailedRescale"] == []
+        assert [one for one in found if one[2] == "SuccessfulRescale"]
+
+    play(story)

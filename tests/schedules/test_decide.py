@@ -5,10 +5,15 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.schedules.worlds import START, Loop, cron, hpc, scaled_object, table
+from tests.schedules.worlds import START, Loop, cron, hpc, table
 
 from kubetide.schedules.core import ALGORITHM
-from kubetide.schedules.outlook import intents, lines
+from kubetide.schedules.decide import absorb, decide, targets_due
+from kubetide.schedules.decision import Outcome
+from kubetide.schedules.outlook import intents, lines, turns
+from kubetide.schedules.settings import Settings
+from kubetide.schedules.state import State
+from kubetide.schedules.tables import Delta, HpaView, Target, View
 from kubetide.units.time import Instant, hours, minutes, parse_rfc3339
 
 DAY = hours(24)
@@ -84,6 +89,100 @@ def test_two_tables_of_one_target_are_reported_on_both():
     assert "web/shop" in reported["second"]
 
 
+@pytest.mark.parametrize(
+    ("other", "together"),
+    [
+        ("0 0 * * * *", "2026-03-02T08:00:00Z"),
+        ("0 0 8 * * 3", "2026-03-04T08:00:00Z"),
+        ("0 30 8 * * *", None),
+        ("1 0 8 * * *", None),
+        ("0 0 8 30 2 *", None),
+        ("0 0 20 * * *", None),
+    ],
+)
+def test_two_rules_that_are_due_together_are_reported(other, together):
+    """The report says when that is first, and which of them holds; equal sizes contradict nothing."""
+    daily = cron("daily", "0 0 8 * * *", 10)
+    loop = Loop(hpc(daily, cron("other", other, 2)))
+    loop.look(START)
+    said = [one.message for one in loop.notices if "due together" in one.message]
+    words = f"daily and other are due together at {together}, and differ in size: the later listed holds"
+    assert said == ([words] if together else [])
+    same = Loop(hpc(daily, cron("other", other, 10)))
+    same.look(START)
+    assert not [one for one in same.notices if "due together" in one.message]
+
+
+def test_a_job_goes_by_what_those_before_it_in_the_tick_have_changed():
+    """Of an HPA of 2 to 6 a job for 9 makes 9 to 9, and one for 0 after it 0 to 9, as if each had read the HPA itself."""
+    jobs = [
+        {"name": name, "schedule": "0 0 8 * * *", "targetSize": size} for name, size in (("a", 9), ("b", 0))
+    ]
+    reference = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "name": "shop"}
+    state = State(Settings())
+    state.apply(Delta(tables=(table("CronHorizontalPodAutoscaler", scaleTargetRef=reference, jobs=jobs),)))
+    absorb(state, decide(state, START), [], START)
+    at = Instant(START + hours(8))
+    [target] = targets_due(state, at)
+    workload = Target("apps/v1", "Deployment", "web", "shop")
+    hpa = HpaView(2, 6, 4, workload, resource_version="7")
+    state.apply(Delta(views=(View(target, 4, "8", hpa),)))
+    first, second = (run.change for run in decide(state, at).runs)
+    assert (first.minimum, first.maximum, first.hpa_version, first.scale_version) == (9, 9, "7", "8")
+    assert (second.minimum, second.maximum, second.hpa_version) == (0, 9, "")
+    assert second.current == 9
+
+
+@pytest.mark.parametrize("first", [{"minSize": 5, "maxSize": 9}, {"minSize": 5}])
+def test_a_rule_that_failed_does_not_undo_a_later_one(first):
+    """Of two that are due together the later listed holds, also where the earlier one could not be written at once."""
+    assert retried(first, {"minSize": 2, "maxSize": 4}) is False
+
+
+def test_a_rule_that_failed_is_tried_again_where_the_later_one_says_nothing_of_its_bound():
+    """A minimum is still to be written where the later rule has set a maximum only."""
+    assert retried({"minSize": 1}, {"maxSize": 4}) is True
+
+
+def retried(first, second):
+    """Whether the first of two rules that are due together, which failed, is tried again after the second was made."""
+    crons = [
+        {"name": name, "schedule": "0 0 8 * * *", **sizes} for name, sizes in (("a", first), ("b", second))
+    ]
+    target = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "name": "shop"}
+    state = State(Settings())
+    state.apply(Delta(tables=(table("HorizontalPodCronscaler", scaleTarget=target, crons=crons),)))
+    absorb(state, decide(state, START), [], START)
+    at = Instant(START + hours(8))
+    hpa = HpaView(1, 9, 4, Target("apps/v1", "Deployment", "web", "shop"))
+    views = Delta(views=tuple(View(one, 4, hpa=hpa) for one in targets_due(state, at)))
+    state.apply(views)
+    absorb(state, decide(state, at), [Outcome("conflict"), Outcome()], at)
+    later = Instant(at + minutes(1))
+    state.apply(views)
+    return [run.rule.name for run in decide(state, later).runs] == ["a"]
+
+
+def test_of_rules_due_together_the_first_is_said_to_hold_where_it_does():
+    """TKEStack's kind follows the first listed; the report says so."""
+    crons = [{"schedule": f"0 {hours} * * *", "targetReplicas": size} for hours, size in (("*", 2), ("8", 9))]
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "shop"}
+    loop = Loop(table("CronHPA", scaleTargetRef=reference, crons=crons))
+    loop.look(START)
+    assert "differ in size: the first listed holds" in loop.notices[0].message
+
+
+def test_one_target_is_one_however_it_is_spelled():
+    """``Statefulset``, as Tencent's documents write it, is the StatefulSet that another object changes."""
+    reference = {"apiVersion": "apps/v1beta2", "kind": "StatefulSet", "name": "shop"}
+    crons = [{"schedule": "0 8 * * *", "targetReplicas": 3}]
+    other = table("CronHPA", name="second", scaleTargetRef=reference, crons=crons)
+    loop = Loop(hpc(*UP_AND_DOWN, kind="Statefulset"), other)
+    loop.look(START)
+    said = [one.table[2] for one in loop.notices if "is changed by" in one.message]
+    assert sorted(said) == ["second", "shop"]
+
+
 def test_a_skip_is_not_the_one_run():
     """A job that runs once and whose first date is left out runs on the next."""
     reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "shop"}
@@ -96,28 +195,55 @@ def test_a_skip_is_not_the_one_run():
     assert loop.writes == [("2026-03-03T08:00:00Z", 5)]
 
 
-def test_windows_hold_their_size_and_rest_before_none():
-    """An open window corrects the size; after it the pods stay for the cooldown."""
-    loop = Loop(scaled_object(("0 8 * * *", "0 18 * * *", 6), ("0 12 * * *", "0 13 * * *", 9)))
-    loop.run(START, Instant(START + DAY - 1))
-    assert [size for _, size in loop.writes] == [0, 6, 9, 6, 0]
-    assert loop.writes[-1][0] == "2026-03-02T18:05:00Z"
+def test_negative_bounds_are_refused_with_their_rule():
+    """A bound below 0 is reported, and the object's other rules are followed."""
+    bad, good = {"minSize": -1, "maxSize": 3}, {"minSize": 2, "maxSize": 9}
+    crons = [
+        {"name": name, "schedule": f"0 0 {hour} * * *", **sizes}
+        for name, hour, sizes in (("a", 8, bad), ("b", 9, good))
+    ]
+    target = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "name": "shop"}
+    found = table("HorizontalPodCronscaler", scaleTarget=target, crons=crons)
+    loop = Loop(found)
+    loop.look(START)
+    assert "a ('0 0 8 * * *'): size -1 is negative" in loop.notices[0].message
+    assert [entry.calendar is None for entry in loop.state.plan(found.key).entries] == [True, False]
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "zone", "why"),
-    [
-        ("0 0 30 2 *", "0 8 * * *", "UTC", "there is no such date"),
-        ("0 8 * * *", "0 8 * * 0-6", "UTC", "come together"),
-        ("0 8 * * *", "0 9 * * *", "Mars/Olympus", "unknown time zone"),
-    ],
-)
-def test_windows_that_cannot_be_are_refused(start, end, zone, why):
-    """A window that never begins, is always empty or has no zone is reported, and the size stays."""
-    loop = Loop(scaled_object((start, end, 3), zone=zone))
-    loop.run(START, Instant(START + hours(12)))
-    assert loop.writes == []
-    assert why in loop.notices[0].message
+def test_an_hpa_needs_room_for_one_pod():
+    """``maxSize: 0`` of an HPA, which no API server takes, is refused by name."""
+    target = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "name": "shop"}
+    crons = [{"name": "off", "schedule": "0 0 8 * * *", "minSize": 0, "maxSize": 0}]
+    found = table("HorizontalPodCronscaler", scaleTarget=target, crons=crons)
+    assert found.refused == ("off: maxSize 0: an HPA allows at least 1",)
+
+
+def test_the_order_of_excluded_dates_starts_no_job_anew():
+    """A job that ran once stays done when the same dates are written in another order. Source: kubernetes-cronhpa-controller."""
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "shop"}
+    job = {"name": "j", "schedule": "0 0 8 * * *", "targetSize": 5, "runOnce": True}
+    dates = ["* * * 25 12 *", "* * * 1 1 *"]
+    first, second = (
+        table("CronHorizontalPodAutoscaler", scaleTargetRef=reference, jobs=[job], excludeDates=one)
+        for one in (dates, dates[::-1])
+    )
+    loop = Loop(first)
+    loop.run(START, Instant(START + DAY))
+    loop.state.apply(Delta(tables=(second,)))
+    loop.run(Instant(START + DAY), Instant(START + 3 * DAY))
+    assert loop.writes == [("2026-03-02T08:00:00Z", 5)]
+
+
+def test_an_alibaba_target_is_read_up_to_its_version():
+    """Upstream takes the first two parts of an ``apiVersion`` for group and version, and looks at no more."""
+    job = {"name": "j", "schedule": "0 0 8 * * *", "targetSize": 5}
+    for written, read in (("apps/v1/x", "apps/v1"), ("apps/v1/", "apps/v1"), ("apps/v1", "apps/v1")):
+        reference = {"apiVersion": written, "kind": "Deployment", "name": "shop"}
+        found = table("CronHorizontalPodAutoscaler", scaleTargetRef=reference, jobs=[job])
+        assert found.target.api_version == read
+        loop = Loop(found)
+        loop.look(START)
+        assert [mark.state for mark in loop.state.progress[found.key].marks] == ["Submitted"]
 
 
 def test_the_next_change_is_announced_with_its_time():
@@ -126,6 +252,19 @@ def test_the_next_change_is_announced_with_its_time():
     loop.look(START)
     [intent] = intents(loop.state, START)
     assert (intent.replicas, intent.due) == (10, parse_rfc3339("2026-03-02T08:00:00Z"))
+
+
+def test_a_job_that_has_had_its_one_run_announces_nothing():
+    """Before its run it does, once; the next day nothing comes."""
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "shop"}
+    job = {"name": "j", "schedule": "0 0 8 * * *", "targetSize": 5, "runOnce": True}
+    loop = Loop(table("CronHorizontalPodAutoscaler", scaleTargetRef=reference, jobs=[job]))
+    loop.look(START)
+    due = Instant(START + hours(8))
+    assert [one.due for one in intents(loop.state, START)] == [due]
+    assert [turn.at for _, turn, _ in turns(loop.state, START, Instant(START + 3 * DAY))] == [due]
+    loop.run(due, due)
+    assert intents(loop.state, due) == turns(loop.state, due, Instant(START + 3 * DAY)) == []
 
 
 def test_explain_names_the_rule_that_holds_and_the_next():

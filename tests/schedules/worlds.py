@@ -15,9 +15,10 @@ from kubetide.units.time import Instant, format_rfc3339, parse_rfc3339
 START = parse_rfc3339("2026-03-02T00:00:00Z")
 
 
-def table(kind, name="shop", created=START, status=None, **spec):
+def table(kind, name="shop", created=START, status=None, annotations=None, **spec):
     """Read an object of a kind, as the loop does."""
     meta = {"name": name, "namespace": "web", "uid": name, "creationTimestamp": format_rfc3339(created)}
+    meta["annotations"] = annotations or {}
     found = {"metadata": meta, "spec": spec, "status": status or {}}
     return MODES[kind].read(msgspec.convert(found, MODES[kind].kind.model))
 
@@ -49,7 +50,7 @@ class Loop:
 
     def __init__(self, *tables, zone="UTC", replicas=1):
         self.tables, self.zone, self.replicas = tables, zone, replicas
-        self.writes, self.notices = [], []
+        self.writes, self.notices, self.statuses = [], [], {}
         self.restart()
 
     def restart(self):
@@ -67,6 +68,7 @@ class Loop:
                 self.writes.append((format_rfc3339(at), run.change.replicas))
         result = absorb(self.state, commands, [Outcome() for _ in commands.runs], at)
         self.notices += result.notices
+        self.statuses |= {key[2]: msgspec.json.decode(raw) for key, raw in result.statuses}
 
     def run(self, start, end):
         """Look whenever something is due, from start to end."""

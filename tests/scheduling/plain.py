@@ -330,10 +330,10 @@ def _judge_resources(pod, node, on_node):
     reasons = []
     if len(on_node) + 1 > offered.get("pods", 0):
         reasons.append("Too many pods")
-    wanted = requests_of(pod)
-    for key in (*ORDER, *sorted(set(wanted) - set(ORDER))):
+    requested = requests_of(pod)
+    for key in (*ORDER, *sorted(set(requested) - set(ORDER))):
         used = sum(requests_of(other).get(key, 0) for other in on_node)
-        if wanted.get(key, 0) > 0 and wanted[key] > offered.get(key, 0) - used:
+        if requested.get(key, 0) > 0 and requested[key] > offered.get(key, 0) - used:
             reasons.append(f"Insufficient {key}")
     return ("NodeResourcesFit", tuple(reasons)) if reasons else None
 

@@ -1,4 +1,4 @@
-"""Copies of templates that come and go: what is kept of classes says what a snapshot made anew says."""
+"""Copies of templates that come and go: cached results of classes equal those of a new snapshot."""
 
 from __future__ import annotations
 
@@ -98,17 +98,17 @@ def made_anew(snapshot):
 
 def check(snapshot, at):
     """Compare a class's verdicts and its quotas by row with those of a snapshot made anew."""
-    fresh, wanted = made_anew(snapshot), classify(pod("asked", **SHAPES[at]))
-    assert snapshot.feasible(wanted).tolist() == fresh.feasible(wanted).tolist()
-    assert snapshot.static_part(wanted).tolist() == fresh.static_part(wanted).tolist()
+    fresh, incoming = made_anew(snapshot), classify(pod("asked", **SHAPES[at]))
+    assert snapshot.feasible(incoming).tolist() == fresh.feasible(incoming).tolist()
+    assert snapshot.static_part(incoming).tolist() == fresh.static_part(incoming).tolist()
     for row in range(len(fresh)):
-        assert snapshot.fits(wanted, snapshot.node_names[row]) == bool(fresh.feasible(wanted)[row])
-    assert quotas(snapshot, wanted) == quotas(fresh, wanted)
+        assert snapshot.fits(incoming, snapshot.node_names[row]) == bool(fresh.feasible(incoming)[row])
+    assert quotas(snapshot, incoming) == quotas(fresh, incoming)
 
 
-def quotas(snapshot, wanted):
+def quotas(snapshot, incoming):
     """How many pods each row takes by all terms; those of pods that are not there any more let in everything."""
-    terms = [term for judge in snapshot.prepare(wanted).judges for term in judge.terms]
+    terms = [term for judge in snapshot.prepare(incoming).judges for term in judge.terms]
     return [min((term.quota(row) for term in terms), default=UNLIMITED) for row in range(len(snapshot))]
 
 
@@ -153,17 +153,17 @@ def test_judges_are_kept_while_copies_come_and_go():
     for node in NODES:
         snapshot.set_node(node)
     for shape in SHAPES:
-        wanted = classify(pod("asked", **shape))
-        if wanted.names_nodes:
+        incoming = classify(pod("asked", **shape))
+        if incoming.names_nodes:
             continue
-        snapshot.prepare(wanted)
+        snapshot.prepare(incoming)
         snapshot.fork()
         snapshot.add_templates(TEMPLATES[0], (), ["e-0"])
-        judges = list(snapshot.prepare(wanted).judges)
+        judges = list(snapshot.prepare(incoming).judges)
         snapshot.add_templates(TEMPLATES[0], (), ["e-1", "e-2"])
-        assert snapshot.prepare(wanted).judges == judges
+        assert snapshot.prepare(incoming).judges == judges
         snapshot.revert()
-        assert snapshot.prepare(wanted).judges == judges
+        assert snapshot.prepare(incoming).judges == judges
 
 
 def test_copies_of_another_template_take_the_place_of_those_taken_back():

@@ -71,9 +71,9 @@ def make_slice(pool, models):
     return ResourceSlice(metadata=ObjectMeta(name=f"slice-{pool}"), spec=spec)
 
 
-def make_claim(name, wanted, one_model):
+def make_claim(name, claims, one_model):
     made = []
-    for at, (count, model) in enumerate(wanted):
+    for at, (count, model) in enumerate(claims):
         expression = f'device.attributes["a.com"].model == "{model}"'
         exactly = ExactDeviceRequest(
             device_class_name="any",
@@ -92,11 +92,11 @@ def make_user(name, names):
     return make_pod(name, resource_claims=used)
 
 
-def make_snapshot(offered, wanted):
+def make_snapshot(offered, claims):
     snapshot = Snapshot()
     devices = Devices(
         slices=tuple(make_slice(pool, models) for pool, models in offered.items() if models),
-        claims={("default", name): make_claim(name, *one) for name, one in wanted.items()},
+        claims={("default", name): make_claim(name, *one) for name, one in claims.items()},
         classes={"any": DeviceClass(metadata=ObjectMeta(name="any"))},
     )
     snapshot.set_facts(ClusterFacts(devices=devices))
@@ -111,8 +111,8 @@ def make_snapshot(offered, wanted):
 class Book:
     """Who uses which claim, and which devices each claim has."""
 
-    def __init__(self, offered, wanted):
-        self.wanted = wanted
+    def __init__(self, offered, claims):
+        self.claims = claims
         self.models = {
             ("a.com", pool, f"d{at}"): m for pool, of in offered.items() for at, m in enumerate(of)
         }
@@ -120,7 +120,7 @@ class Book:
         self.held = {}
 
     def copy(self):
-        made = Book({}, self.wanted)
+        made = Book({}, self.claims)
         made.models, made.held = self.models, dict(self.held)
         made.users = {name: set(users) for name, users in self.users.items()}
         return made
@@ -130,9 +130,9 @@ class Book:
 
     def ways(self, node, name, taken):
         """All sets of free devices that meet a claim on a node; of a request for all of them there is one."""
-        wanted, one_model = self.wanted[name]
+        claims, one_model = self.claims[name]
         found = [()]
-        for count, model in wanted:
+        for count, model in claims:
             matching = [d for d in self.reachable(node) if model is None or self.models[d] == model]
             if count == "All":
                 options = [tuple(matching)] if matching else []
@@ -161,7 +161,7 @@ class Book:
     def says_error(self, node, names):
         """Whether upstream would report a constraint that keeps a request from all devices, instead of refusing."""
         return any(
-            self.wanted[one][1] and any(count == "All" for count, _ in self.wanted[one][0])
+            self.claims[one][1] and any(count == "All" for count, _ in self.claims[one][0])
             for one in names
             if one not in self.held
         )
@@ -170,9 +170,9 @@ class Book:
 def check(snapshot, book, names):
     fits = snapshot.feasible(classify(make_user("asker", names))).tolist()
     for node, found in zip(snapshot.node_names, fits, strict=True):
-        wanted = book.fits(node, names)
+        claims = book.fits(node, names)
         # An unmet constraint on "all" ends upstream's search with an error although other ways may be left.
-        assert found == wanted or (wanted and book.says_error(node, names))
+        assert found == claims or (claims and book.says_error(node, names))
 
 
 def put_on(snapshot, book, pod, names, node):
@@ -200,9 +200,9 @@ def take_off(snapshot, book, pod):
 
 @settings(max_examples=150, deadline=None)
 @given(pools, claims, steps, st.lists(uses, min_size=1, max_size=2))
-def test_devices_are_had_where_a_full_search_finds_them(offered, wanted, changes, asked):
+def test_devices_are_had_where_a_full_search_finds_them(offered, claims, changes, asked):
     """Every node's verdict is that of trying all ways; what is given is one of them, and comes back."""
-    snapshot, book, saved, where = make_snapshot(offered, wanted), Book(offered, wanted), [], {}
+    snapshot, book, saved, where = make_snapshot(offered, claims), Book(offered, claims), [], {}
     for change in changes:
         match change:
             case ("on", pod, names, node):
@@ -229,8 +229,8 @@ def test_devices_are_had_where_a_full_search_finds_them(offered, wanted, changes
 
 def test_an_estimate_gives_each_pod_its_own_devices():
     """Three devices in the network serve three of five pods, on as many nodes as their other requests need."""
-    wanted = {f"c{number}": ([(1, None)], False) for number in range(5)}
-    snapshot = make_snapshot({EVERYWHERE: ["A", "A", "B"]}, wanted)
+    claims = {f"c{number}": ([(1, None)], False) for number in range(5)}
+    snapshot = make_snapshot({EVERYWHERE: ["A", "A", "B"]}, claims)
     pods = tuple(
         make_pod(
             f"p{n}",

@@ -47,7 +47,7 @@ def verdicts(snapshot, pod):
     return found
 
 
-def wanted_verdicts(case):
+def expected_verdicts(case):
     everywhere = case["expect"].get("prefilter")
     by_node = case["expect"].get("filter") or {}
     reported = {
@@ -79,7 +79,7 @@ def test_recorded_clusters():
     for case in cases:
         snapshot = snapshot_of(case)
         pod = msgspec.convert(case["pod"], Pod)
-        assert verdicts(snapshot, pod) == wanted_verdicts(case)
+        assert verdicts(snapshot, pod) == expected_verdicts(case)
         for name, claims in case["expect"]["allocated"].items():
             snapshot.fork()
             snapshot.add_pod(pod, name)

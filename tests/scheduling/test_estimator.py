@@ -40,7 +40,7 @@ from kubetide.scheduling import (
 )
 from kubetide.scheduling.estimator import packing
 from kubetide.scheduling.estimator import single as packing_single
-from kubetide.scheduling.estimator.packing import Estimator, whole
+from kubetide.scheduling.estimator.packing import Estimator, run_to_end
 from kubetide.scheduling.estimator.reference import reference_estimate
 
 
@@ -159,7 +159,7 @@ def test_every_way_of_estimating_is_one_pod_at_a_time(
             ]
             given_groups = [groups[at] for at in numbers]
             version = snapshot.version
-            found = whole(estimator.estimate(template, daemon_pods, numbers, limits, start=start))
+            found = run_to_end(estimator.estimate(template, daemon_pods, numbers, limits, start=start))
             assert snapshot.version == version
             count, counts, added, limited, end = reference_estimate(
                 snapshot, template, daemon_pods, given_groups, limits, start
@@ -167,8 +167,8 @@ def test_every_way_of_estimating_is_one_pod_at_a_time(
             assert [len(pods) for pods in found.scheduled] == [sum(row.values()) for row in counts]
             assert (found.nodes, found.added, found.limited) == (count, tuple(added), limited)
             for name in (*found.added, *found.borrowed):
-                wanted = {index: row[name] for index, row in enumerate(counts) if name in row}
-                assert found.pods_on(name) == wanted
+                expected = {index: row[name] for index, row in enumerate(counts) if name in row}
+                assert found.pods_on(name) == expected
             rows = len(snapshot) + len(added)
             assert not rows or found.start % rows == end % rows
             start = found.start
@@ -213,7 +213,7 @@ def test_a_fork_that_grew_leaves_the_next_estimates_right():
     estimator = Estimator(snapshot, groups)
     for zone in ("x", "y"):
         template = make_node("t", labels={"zone": zone}, cpu="900m", pods=1)
-        found = whole(estimator.estimate(template, (), range(2), Limits()))
+        found = run_to_end(estimator.estimate(template, (), range(2), Limits()))
         assert [len(pods) for pods in found.scheduled] == [3, 0]
         snapshot.fork()
         snapshot.add_templates(template, (), [f"other-{at}" for at in range(20)])
@@ -231,7 +231,7 @@ def test_existing_nodes_bear_on_new_ones():
     near = numbered([(neighbour("p", "a", "a", ("near zone",), 100, 1, None), 2)])
     estimator = Estimator(snapshot, near)
     far, here = (make_node("t", labels={"zone": zone}) for zone in ("y", "x"))
-    assert [whole(estimator.estimate(one, (), [0], Limits())).nodes for one in (far, here)] == [0, 1]
+    assert [run_to_end(estimator.estimate(one, (), [0], Limits())).nodes for one in (far, here)] == [0, 1]
 
 
 def with_claim(number):
@@ -276,7 +276,7 @@ def test_volumes_are_looked_at_for_each_template(monkeypatch, few):
     estimator = Estimator(snapshot, groups)
     for zone, served in (("x", [1, 1, 1, 1, 0]), ("y", [0, 0, 0, 0, 1])):
         template = make_node("t", labels={"zone": zone})
-        found = whole(estimator.estimate(template, (), range(5), Limits((9,))))
+        found = run_to_end(estimator.estimate(template, (), range(5), Limits((9,))))
         assert [len(pods) for pods in found.scheduled] == served
         count, counts, added, *_ = reference_estimate(snapshot, template, (), groups, Limits((9,)), 1)
         assert (found.nodes, found.added) == (count, tuple(added))

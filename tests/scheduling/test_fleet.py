@@ -136,8 +136,8 @@ def test_offers_that_are_left_out_make_no_choice_dearer(given_problem):
     """The best of all choices costs the same without the offers that another makes useless."""
     if given_problem.demand.sum() > 6 or len(given_problem.left):
         return
-    fewer, kept = narrowed(given_problem)
-    assert len(kept)
+    fewer, useful = narrowed(given_problem)
+    assert len(useful)
     assert least_price(fewer) == pytest.approx(least_price(given_problem))
 
 

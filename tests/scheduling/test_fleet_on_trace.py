@@ -18,16 +18,16 @@ FIRST_FIT = 7425.03
 )
 def test_the_relaxation_is_the_known_one(at_s, pods, usd):
     """Pods, types and the price of the relaxation are those that were reckoned by other code."""
-    types, wanted = read_types(DATA), read_pods(DATA, at_s)
+    types, demand = read_types(DATA), read_pods(DATA, at_s)
     assert len(types) == 43
-    assert sum(wanted.values()) == pods
-    assert lower_bound(types, wanted) == pytest.approx(usd, abs=0.005)
+    assert sum(demand.values()) == pods
+    assert lower_bound(types, demand) == pytest.approx(usd, abs=0.005)
 
 
 def test_the_greedy_choice_alone_is_better_than_first_fit():
     """All pods are placed in one tick, for less than first-fit decreasing takes."""
-    types, wanted = read_types(DATA), read_pods(DATA, None)
-    found = run(types, wanted, "least-cost", 0)
+    types, demand = read_types(DATA), read_pods(DATA, None)
+    found = run(types, demand, "least-cost", 0)
     assert (found.ticks, found.left) == (1, 0)
     assert found.price < FIRST_FIT
-    assert found.price >= lower_bound(types, wanted)
+    assert found.price >= lower_bound(types, demand)

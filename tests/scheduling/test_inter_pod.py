@@ -112,8 +112,8 @@ def check(snapshot, book, pod):
             firsts[reason] = firsts.get(reason, 0) + 1
         for plugin, judge in JUDGES.items():
             found = said.get(plugin, {}).get(name)
-            wanted = judge(pod, node, book.cluster())
-            assert (found and (plugin, KIND[found.reasons[0]])) == wanted
+            expected = judge(pod, node, book.cluster())
+            assert (found and (plugin, KIND[found.reasons[0]])) == expected
     assert counts == firsts
 
 
@@ -214,7 +214,7 @@ def test_estimates_are_those_of_one_pod_at_a_time(
     assert [len(pods) for pods in found.scheduled] == [sum(row.values()) for row in counts]
     assert (found.nodes, found.added, found.limited) == (count, tuple(added), limited)
     for name in (*found.added, *found.borrowed):
-        wanted = {index: row[name] for index, row in enumerate(counts) if name in row}
-        assert found.pods_on(name) == wanted
+        expected = {index: row[name] for index, row in enumerate(counts) if name in row}
+        assert found.pods_on(name) == expected
     assert int(np.sum(found.counts)) == sum(sum(row.values()) for row in counts)
     assert found.start == end

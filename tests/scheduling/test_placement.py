@@ -40,14 +40,14 @@ def names(result):
     st.integers(0, 6),
     st.sets(st.sampled_from(plain.NAMES), max_size=2),
 )
-def test_placing_is_judging_each_pod_in_turn(nodes, wanted, start, exclude):
+def test_placing_is_judging_each_pod_in_turn(nodes, incoming, start, exclude):
     """Each pod goes where judging node by node in scan order puts it, given those placed before."""
     snapshot, by_name = Snapshot(), {}
     for node in nodes:
         snapshot.set_node(node)
         by_name[node.metadata.name] = node
     pods, hints = [], {}
-    for index, (pod, priority, hint) in enumerate(wanted):
+    for index, (pod, priority, hint) in enumerate(incoming):
         renamed = plain.renamed(pod, f"x{index}")
         pods.append(replace(renamed, spec=replace(renamed.spec, priority=priority)))
         if hint:

@@ -119,8 +119,8 @@ def patterns(draw, depth=3):
 @given(patterns(), st.text(alphabet="abAx1 ", max_size=7))
 def test_matches_are_those_of_a_backtracking_matcher(pattern, text):
     """A match begins where Python finds one; ends differ where something empty is repeated."""
-    found, wanted = compile_pattern(pattern).find(text), re.search(pattern, text)
-    assert (found and found[0]) == (wanted and wanted.start())
+    found, expected = compile_pattern(pattern).find(text), re.search(pattern, text)
+    assert (found and found[0]) == (expected and expected.start())
 
 
 @pytest.mark.parametrize(

@@ -306,18 +306,18 @@ def test_what_is_known_of_a_class_follows_removed_nodes():
     snapshot = Snapshot()
     for name in ("n0", "n1", "n2"):
         snapshot.set_node(make_node(name))
-    wanted = classify(make_pod("wanted", {"cpu": "1"}))
-    assert snapshot.feasible(wanted).tolist() == [True, True, True]
+    incoming = classify(make_pod("incoming", {"cpu": "1"}))
+    assert snapshot.feasible(incoming).tolist() == [True, True, True]
     snapshot.fork()
     snapshot.remove_node("n0")
-    assert snapshot.feasible(wanted).tolist() == [True, True]
+    assert snapshot.feasible(incoming).tolist() == [True, True]
     snapshot.add_pod(make_pod("big", {"cpu": "4"}), "n1")
-    assert snapshot.feasible(wanted).tolist() == [False, True]
+    assert snapshot.feasible(incoming).tolist() == [False, True]
     snapshot.revert()
-    assert snapshot.feasible(wanted).tolist() == [True, True, True]
+    assert snapshot.feasible(incoming).tolist() == [True, True, True]
     snapshot.add_pod(make_pod("big", {"cpu": "4"}), "n0")
-    assert snapshot.feasible(wanted).tolist() == [False, True, True]
-    assert [snapshot.fits(wanted, name) for name in snapshot.node_names] == [False, True, True]
+    assert snapshot.feasible(incoming).tolist() == [False, True, True]
+    assert [snapshot.fits(incoming, name) for name in snapshot.node_names] == [False, True, True]
 
 
 def test_inner_commit_is_undone_by_the_outer_revert():
@@ -365,13 +365,13 @@ def test_refusal_tells_numbers_and_what_refused():
     snapshot.set_node(make_node("full", labels={"zone": "a"}))
     snapshot.set_node(make_node("tainted", taints=[Taint(key="gpu", value="yes", effect="NoSchedule")]))
     snapshot.add_pod(make_pod("p", {"cpu": "3500m"}), "full")
-    wanted = classify(make_pod("q", {"cpu": "1"}, node_selector={"zone": "a"}))
-    short = snapshot.first_refusal(wanted, "full")
+    incoming = classify(make_pod("q", {"cpu": "1"}, node_selector={"zone": "a"}))
+    short = snapshot.first_refusal(incoming, "full")
     assert short.code == "Unschedulable"
     assert [(n.resource, n.requested, n.free, n.allocatable) for n in short.numbers] == [
         ("cpu", 1000, 500, 4000)
     ]
-    assert snapshot.first_refusal(wanted, "tainted").detail == "gpu=yes:NoSchedule"
+    assert snapshot.first_refusal(incoming, "tainted").detail == "gpu=yes:NoSchedule"
     tolerant = make_pod(
         "q", {"cpu": "1"}, node_selector={"zone": "a"}, tolerations=(Toleration(operator="Exists"),)
     )

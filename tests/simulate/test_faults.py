@@ -105,7 +105,7 @@ def test_a_disk_that_fills_up_does_not_end_the_run(tmp_path, monkeypatch):
     result = run(tmp_path / "b", duration="10m", warn=said.append)
     monkeypatch.undo()
     assert len(said) == 1
-    assert "decision records are not being kept" in said[0]
+    assert "decision records cannot be written" in said[0]
     assert "--out" in said[0]
     assert result.summary == whole.summary
     assert result.timeline.marks == whole.timeline.marks

@@ -18,7 +18,7 @@ from kubetide.simulate.answers.status import status_of
 from kubetide.simulate.answers.why import explain_object, objects_of
 from kubetide.simulate.outcome.marks import MarkingRecorder
 from kubetide.simulate.persisted import PersistedRun
-from kubetide.simulate.playground.playing import Playground
+from kubetide.simulate.playground.playground import Playground
 from kubetide.simulate.scenarios.scenario import Scenario, start_of
 from kubetide.simulate.scenarios.spec import FaultSpec
 from kubetide.simulate.world import World

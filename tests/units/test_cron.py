@@ -95,6 +95,13 @@ def test_the_schedules_own_zone_wins():
     assert due == parse_rfc3339("2026-11-21T00:00:00Z")
 
 
+def test_a_month_that_begins_without_midnight_is_searched_on():
+    """Clocks that skip midnight on 1 April leave the search on 31 March, and April has no 31st. Source: robfig/cron v3.0.1."""
+    spec, zone = parse_cron("0 8 10 5 *"), zone_of("America/Havana")
+    due = spec.next(parse_rfc3339("2012-04-10T12:00:00Z"), zone)
+    assert format_rfc3339(due) == "2012-05-10T12:00:00Z"
+
+
 def test_a_pause_is_cut_to_whole_seconds():
     """A pause of a fraction of a second is one second, and activations fall on whole seconds."""
     assert parse_cron("@every 300ms") == Every(seconds(1))

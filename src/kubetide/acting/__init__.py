@@ -1,4 +1,4 @@
-"""What controllers share when they write: who may, events, and a bounded number of requests at once."""
+"""What controllers share for writing: leases, events, and a bounded number of parallel requests."""
 
 from kubetide.acting.election import Elector, Fence, LeaseLost
 from kubetide.acting.events import EventWriter, cut_note

@@ -1,4 +1,4 @@
-"""Which events are written, and as what: decided purely.
+"""Correlation of events: which are written, and in which form; decided purely.
 
 Source: client-go v1.36 (tools/record, EventCorrelator). In turn, for each event:
 
@@ -9,7 +9,7 @@ Source: client-go v1.36 (tools/record, EventCorrelator). In turn, for each event
 3. An object gets 25 events at once and then one every five minutes; what is more is dropped. It has been
    counted by then, so that the next one that is written includes it.
 
-Not as upstream: which of the ten messages is forgotten to make room is left to Go's map order there; here
+Not as upstream: which of the ten messages is evicted depends on Go's map order there; here
 it is the newest, so that the first nine go on being counted one by one. All that is known of is held for
 the newest 4,096 keys.
 """
@@ -41,7 +41,7 @@ _Similar = tuple[_Source, Level, str]
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """An event as it is to stand in the cluster.
+    """An event to be written.
 
     Attributes:
         name: Its own; while it is counted up, that of the first.
@@ -104,7 +104,7 @@ class Correlator:
     def take(
         self, about: ObjectReference, level: Level, reason: str, message: str, *, name: str, now: Instant
     ) -> Written | None:
-        """Return the event that is to be written, None for one that is dropped; a new one is called ``name``."""
+        """Return the event to write, None for a dropped one; a new one gets ``name``."""
         source = (about.api_version, about.kind, about.namespace, about.name, about.uid)
         similar = source, level, reason
         if self._is_one_of_many(similar, message, now):

@@ -1,4 +1,4 @@
-"""Leader election on a Lease, so that one process acts at a time: of ours, and of upstream's programs.
+"""Leader election on a Lease, so that one process acts at a time, among ours and upstream's programs.
 
 Source: client-go v1.36 (tools/leaderelection and its Lease lock). Stricter than upstream in two things: the
 renew deadline counts from when the last renewal was *sent*, and whoever sees another holder gives up at once.
@@ -21,11 +21,11 @@ from kubetide.units.time import Duration, to_seconds
 
 
 class LeaseLost(KubetideError):
-    """The lease could not be renewed in time, or is somebody else's: whoever acted by it must stop."""
+    """The lease could not be renewed in time, or has another holder: its former holder must stop acting."""
 
 
 class Fence:
-    """Whether this process still leads, by its own clock alone: it ends before anybody else can lead."""
+    """Whether this process still leads, by its own clock alone: it ends before another process can lead."""
 
     def __init__(self, clock: Clock, name: str) -> None:
         self._clock = clock
@@ -41,20 +41,20 @@ class Fence:
         return "" if self.still_leading() else f"this process does not hold the lease {self._name}"
 
     def left(self) -> Duration:
-        """Return how long this process may go on leading without a renewal."""
+        """Return how long this process may lead without a renewal."""
         return Duration(0 if self._until is None else max(self._until - self._clock.monotonic(), 0))
 
     def extend(self, until: Duration) -> None:
-        """Let changes through until then, in elapsed time."""
+        """Allow changes until then, in elapsed time."""
         self._until = until
 
     def shut(self) -> None:
-        """Let nothing through any more."""
+        """Allow no more changes."""
         self._until = None
 
 
 class Elector:
-    """Gets a Lease and keeps it.
+    """Acquires and renews a Lease.
 
     Args:
         cluster: Where the Lease is. Not one whose writes ask this elector's fence, and better not one
@@ -101,7 +101,7 @@ class Elector:
 
     @property
     def holder(self) -> str:
-        """Who holds the Lease as far as is known, empty for nobody."""
+        """The last known holder of the Lease, empty for none."""
         return "" if self._seen is None else self._seen.holder
 
     async def leading(self) -> None:
@@ -109,7 +109,7 @@ class Elector:
         await self._leading.wait()
 
     async def run(self) -> None:
-        """Wait for the Lease, keep it until cancelled, and then let go of it.
+        """Acquire the Lease, renew it until cancelled, and then release it.
 
         All that acts by the Lease must have ended before this is cancelled. Raises LeaseLost; start no
         second run then: upstream's programs end, and so must what acted.

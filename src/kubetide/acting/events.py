@@ -1,4 +1,4 @@
-"""Events about objects: equal ones are counted up, similar ones combined, and floods cut off.
+"""Events about objects: equal ones are counted, similar ones combined, and bursts limited.
 
 What is written is decided in ``correlating``. Source: client-go v1.36 (tools/record).
 """
@@ -37,7 +37,7 @@ def cut_note(message: str) -> str:
 
 
 class EventWriter:
-    """Writes events of one component; one that cannot be written is dropped and counted.
+    """Writes events of one component; an event that cannot be written is dropped and counted.
 
     An event is never worth a failed decision, so no method raises an ApiError.
     """
@@ -62,7 +62,7 @@ class EventWriter:
     async def record(
         self, kind: Kind[Any], meta: ObjectMeta, level: Level, reason: str, message: str
     ) -> None:
-        """Write an event about an object that is at hand."""
+        """Write an event about an object at hand."""
         about = ObjectReference(
             api_version=kind.api_version,
             kind=kind.kind,
@@ -74,7 +74,7 @@ class EventWriter:
         await self.emit(about, level, reason, message)
 
     async def emit(self, about: ObjectReference, level: Level, reason: str, message: str) -> None:
-        """Write an event, or counts up the one that is there."""
+        """Write an event, or increase the count of an existing one."""
         now = self._clock.now()
         # As upstream: the object's name and the time in hexadecimal; the count keeps two in one instant apart.
         self._taken += 1

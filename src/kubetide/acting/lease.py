@@ -1,4 +1,4 @@
-"""Who leads, decided purely: what a Lease says, and what to write into it.
+"""Leader election, decided purely: how to read a Lease, and what to write.
 
 Whether somebody else's lease has run out is decided by how long *this* process has seen it unchanged, never
 by the times in it: clocks of machines differ. Source: client-go v1.36 (tools/leaderelection).
@@ -47,7 +47,7 @@ class LeaseTimes:
 
 
 class Seen(NamedTuple):
-    """A Lease as it was last read or written.
+    """A Lease as last read or written.
 
     Attributes:
         spec: What it says.
@@ -65,21 +65,21 @@ class Seen(NamedTuple):
 
 
 def seen_again(before: Seen | None, spec: LeaseSpec, version: str, now: Duration) -> Seen:
-    """Take in a Lease: while it says the same, its time goes on from when it first said so."""
+    """Return the observation of a Lease; an unchanged one keeps the time of its first observation."""
     if before is not None and before.spec == spec:
         return Seen(spec, version, before.since)
     return Seen(spec, version, now)
 
 
 def is_held(seen: Seen, now: Duration, times: LeaseTimes) -> bool:
-    """Return whether its holder, if it has one, still has to be waited for."""
+    """Return whether others must wait for its holder, if it has one."""
     said = seen.spec.lease_duration_seconds
     duration = times.lease_duration if said is None else seconds(said)
     return bool(seen.holder) and now < seen.since + duration
 
 
 def claim(identity: str, seen: Seen | None, times: LeaseTimes, wall: Instant) -> Json:
-    """Return the ``spec`` that takes a lease, or renews the one that ``identity`` has.
+    """Return the ``spec`` that acquires a lease, or renews the one of ``identity``.
 
     A new holder counts one transition more and notes when it began; renewing moves ``renewTime`` only.
     """
@@ -97,7 +97,7 @@ def claim(identity: str, seen: Seen | None, times: LeaseTimes, wall: Instant) ->
 
 
 def release(seen: Seen, wall: Instant) -> Json:
-    """Return the ``spec`` that lets go of a lease, so that nobody has to wait for it."""
+    """Return the ``spec`` that releases a lease, so that nobody has to wait for it."""
     stamp = format_rfc3339_micro(wall)
     return {
         "holderIdentity": "",

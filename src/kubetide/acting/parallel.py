@@ -1,4 +1,4 @@
-"""A bounded number of requests at once. One that fails stops none of the others."""
+"""A bounded number of parallel requests. A failed one stops none of the others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ B = TypeVar("B")
 
 
 async def in_parallel(items: Sequence[A], work: Callable[[A], Awaitable[B]], *, limit: int) -> list[B]:
-    """Work on the items with ``limit`` workers, taken in order, and return the answers in the items' order.
+    """Process the items with ``limit`` workers, in order, and return the results in the items' order.
 
     Raises: What the first item raised of those that did, once all items are done: nothing goes on behind a failure.
     """
@@ -37,7 +37,7 @@ async def in_parallel(items: Sequence[A], work: Callable[[A], Awaitable[B]], *, 
 
 
 async def both(first: Awaitable[A], second: Awaitable[B]) -> tuple[A, B]:
-    """Wait for two things at the same time, and return what came of each.
+    """Await two awaitables at the same time, and return the result of each.
 
     Raises: What the first of them raised, else the second, once both are done.
     """

@@ -1,4 +1,4 @@
-"""Other tasks have a turn while a long piece of work is done."""
+"""Lets other tasks run during a long computation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 async def in_turns(steps: Steps[T], clock: Clock) -> T:
-    """Do the work, with a turn for others wherever it pauses; return its result."""
+    """Run the work, yielding to other tasks wherever it pauses; return its result."""
     while True:
         try:
             next(steps)

@@ -1,4 +1,4 @@
-"""Objects that a loop cannot understand: each is reported once, with the reason and what would mend it."""
+"""Objects that a loop cannot understand: each is reported once, with the reason and how to fix it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Place = tuple[str, str, str]
 
 
 class UnreadObjects:
-    """What is wrong with which objects now.
+    """The present problems of unreadable objects.
 
     Each is reported by an event on the object and a line in the log, and again when something else is wrong.
     """
@@ -37,17 +37,17 @@ class UnreadObjects:
 
     @property
     def found(self) -> Mapping[Place, str]:
-        """What is wrong, by object."""
+        """The problem of each object."""
         return MappingProxyType(self._found)
 
     def numbers(self) -> dict[str, int]:
-        """Return how many there are of each resource, 0 where there was one before."""
+        """Return the number of such objects per resource, 0 where there was one before."""
         self._resources.update({resource: None for resource, _, _ in self._found})
         counts = Counter(resource for resource, _, _ in self._found)
         return {resource: counts[resource] for resource in self._resources}
 
     def note(self, kind: Kind[Any], meta: ObjectMeta, problem: str) -> None:
-        """Note what is wrong with an object; nothing is when ``problem`` is empty."""
+        """Note the problem of an object; an empty ``problem`` clears it."""
         place = kind.resource, meta.namespace, meta.name
         problem = cut_note(problem)
         if not problem:
@@ -59,13 +59,13 @@ class UnreadObjects:
 
     def keep(self, kind: Kind[Any], names: Iterable[tuple[str, str]]) -> None:
         """Forget objects of a kind that are not among these (namespace, name)."""
-        kept = {(kind.resource, *name) for name in names}
-        for place in [one for one in self._found if one[0] == kind.resource and one not in kept]:
+        still_read = {(kind.resource, *name) for name in names}
+        for place in [one for one in self._found if one[0] == kind.resource and one not in still_read]:
             self._found.pop(place)
             self._untold.pop(place, None)
 
     def note_devices(self, ledger: Ledger | None) -> None:
-        """Note what is wrong with slices and claims for devices, as of now."""
+        """Note the present problems of device slices and claims."""
         found = [] if ledger is None else list(unread_devices(ledger))
         for kind in (RESOURCE_SLICES, RESOURCE_CLAIMS):
             self.keep(kind, [(meta.namespace, meta.name) for one, meta, _ in found if one is kind])
@@ -73,7 +73,7 @@ class UnreadObjects:
             self.note(kind, meta, problem)
 
     async def tell(self) -> None:
-        """Write what has not been reported yet."""
+        """Report what has not been reported yet."""
         untold, self._untold = self._untold, {}
         for place, (kind, meta) in untold.items():
             problem = self._found[place]

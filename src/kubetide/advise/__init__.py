@@ -1,4 +1,4 @@
-"""What requests cost and what they could be: a report from usage alone, for any cluster; it only reads."""
+"""A report of what requests cost and could be, from usage alone, for any cluster; read-only."""
 
 from kubetide.advise.prices import PriceError, Prices, read_prices
 from kubetide.advise.report import Report, Row, report

@@ -1,4 +1,4 @@
-"""What a core and a GiB cost."""
+"""Prices of a core and a GiB."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _GIB: Final = 1 << 30
 
 
 class PriceError(KubetideError):
-    """A price list that cannot be read; the text names the file, the field and the fix."""
+    """An unreadable price list; the text names the file, the field and the fix."""
 
 
 class Prices(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -33,7 +33,7 @@ class Prices(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=
     currency: str = "USD"
 
     def month(self, millicores: float, memory_bytes: float) -> float:
-        """Return what so much costs in a month of 730 hours."""
+        """Return the price of amounts for a month of 730 hours."""
         return HOURS_PER_MONTH * (millicores / 1000 * self.cpu + memory_bytes / _GIB * self.memory)
 
 

@@ -1,4 +1,4 @@
-"""The report: what each container asks for, uses and should ask for, what that costs, and how sure it is.
+"""The report: requests, usage and recommended requests of each container, their cost, and the confidence.
 
 What it should ask for is the target of the VPA recommender, by the same code: one imagined VPA object a workload.
 """

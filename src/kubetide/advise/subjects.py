@@ -1,4 +1,4 @@
-"""What a report is about: the cluster of a kubeconfig, or the embedded one of a scenario."""
+"""The subject of a report: the cluster of a kubeconfig, or the embedded one of a scenario."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ _OWNERS: Final[tuple[Kind[Any], ...]] = (
     *(DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS, CRON_JOBS, REPLICATION_CONTROLLERS),
 )
 _STEP: Final = seconds(15)
-"""Between two questions to the metrics API of a real cluster: as often as metrics-server has news."""
+"""Between two questions to the metrics API of a real cluster: as often as metrics-server scrapes."""
 
 _SCENARIO_STEP: Final = seconds(60)
 
 
 class Terms(NamedTuple):
-    """By what a report is made.
+    """Settings of a report.
 
     Attributes:
         namespace: Only this one; empty for all.
@@ -71,7 +71,7 @@ class Terms(NamedTuple):
 
 
 def report_of_cluster(config: RunConfig, terms: Terms, watched: Duration) -> Report:
-    """Return the report of a kubeconfig's cluster: usage from Prometheus where the settings name one.
+    """Return the report of a kubeconfig's cluster, with usage from Prometheus if the settings name one.
 
     Args:
         watched: Else for so long the metrics API is asked.

@@ -130,7 +130,7 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 
 def csv_text(report: Report) -> str:
-    """Return a line a container, without a final line break; amounts in millicores and bytes."""
+    """Return one line per container, without a final line break; amounts in millicores and bytes."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(_CSV)
@@ -164,7 +164,7 @@ def _harmless(text: str) -> str:
 
 
 def html_text(report: Report) -> str:
-    """Return one page that fetches nothing and runs nothing."""
+    """Return one page that loads nothing and runs no script."""
     escape = html.escape
     head = "".join(f"<th{_align(column)}>{escape(name)}</th>" for column, name in enumerate(_COLUMNS))
     body = "\n".join(_html_row(row) for row in report.rows)

@@ -1,4 +1,4 @@
-"""Usage of containers over a time, by workload: from answers of the metrics API, or from history."""
+"""Usage of containers over a time, by workload: from the metrics API, or from history."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WorkloadOf = Callable[[str, str], WorkloadKey | None]
 
 
 class Used(NamedTuple):
-    """What one container of a workload used, all of its pods together.
+    """The usage of one container of a workload, over all of its pods.
 
     Attributes:
         cpu, memory: Samples in millicores and bytes.
@@ -41,7 +41,7 @@ class UsageLog:
         self._history: list[History] = []
 
     def add(self, samples: PodSamples) -> None:
-        """Add an answer of the metrics API; a sample that an earlier answer had too counts once."""
+        """Add an answer of the metrics API; a repeated sample counts once."""
         view = samples_view(samples)
         first = view.first.tolist()
         for at, (namespace, name) in enumerate(zip(view.namespaces, view.names, strict=True)):
@@ -53,7 +53,7 @@ class UsageLog:
         self._rounds += 1
 
     def add_history(self, pods: Iterable[History]) -> None:
-        """Add what is known from before, with the same times for all containers."""
+        """Add past usage, with the same times for all containers."""
         self._history += pods
 
     def by_container(self, workload_of: WorkloadOf) -> dict[WorkloadKey, dict[str, Used]]:

@@ -1,4 +1,4 @@
-"""Whose a pod is: the topmost controller that is known, also of a pod that is gone."""
+"""The workload of a pod: its topmost known controller, also for a deleted pod."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubetide.objects.pod import Pod
 
 
 class WorkloadKey(NamedTuple):
-    """A controller of pods, or a pod of its own."""
+    """A controller of pods, or a pod without one."""
 
     namespace: str
     kind: str
@@ -27,7 +27,7 @@ class Workloads:
     def __init__(
         self, controllers: Iterable[tuple[str, ObjectMeta]], pods: Iterable[Pod], namespace: str = ""
     ) -> None:
-        """Take over what there is.
+        """Args: the present objects.
 
         Args:
             controllers: Each with its kind.

@@ -1,4 +1,4 @@
-"""One HPA, decided about from manifests and numbers, without a cluster."""
+"""One HPA, evaluated from manifests and numbers, without a cluster."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SOME_TIME = parse_rfc3339("2026-01-01T00:00:00Z")
 
 
 class UsageError(InputError):
-    """Measured values that cannot be read or do not belong to a pod or metric; the text names it."""
+    """Measured values that are unreadable or match no pod or metric; the text names the value."""
 
 
 def decide_hpa(
@@ -48,7 +48,7 @@ def decide_hpa(
     at: datetime | None = None,
     flags: Mapping[str, str | int | float | bool] | None = None,
 ) -> HpaExplanation:
-    """Return how many replicas an HPA wants, with every number on the way.
+    """Return the desired replicas of an HPA, with every intermediate number.
 
     The decision is that of the HPA controller (v1.36) at its first look: nothing is remembered from before. Of the
     answer, ``desired`` is the number, ``current`` what there is, and ``lines()`` says why.
@@ -70,13 +70,13 @@ def decide_hpa(
     view = msgspec.structs.replace(view, namespace=view.namespace or "default")
     workload = _workload(view, [one for _, one in there])
     now = _SOME_TIME if at is None else Instant(int(at.timestamp() * 1e9))
-    wanted = workload.get("spec", {}).get("replicas", 1) if replicas is None else replicas
+    desired = workload.get("spec", {}).get("replicas", 1) if replicas is None else replicas
     selector = Selector.from_object(msgspec.convert(workload["spec"].get("selector") or {}, LabelSelector))
     pods = [msgspec.convert(_with_namespace(one), Pod) for kind, one in there if kind is PODS]
-    pods = pods or _pods_of(workload, wanted, now)
+    pods = pods or _pods_of(workload, desired, now)
     state = State(parse_flags(dict(flags or {}), [loop_entry("horizontal")]).of(Settings))
     scale = ScaleView(
-        view.namespace, view.spec.scale_target_ref.name, wanted, len(pods), selector=str(selector)
+        view.namespace, view.spec.scale_target_ref.name, desired, len(pods), selector=str(selector)
     )
     state.apply(Delta(hpas=[view], scales=[scale], pods=[view_of_pod(pod) for pod in pods]))
     key = view.namespace, view.name
@@ -97,9 +97,9 @@ def _chosen(hpas: Sequence[Json], name: str) -> Json:
     named = {
         f"{one['metadata'].get('namespace') or 'default'}/{one['metadata']['name']}": one for one in hpas
     }
-    wanted = name if "/" in name or not name else f"default/{name}"
-    if wanted in named:
-        return named[wanted]
+    full_name = name if "/" in name or not name else f"default/{name}"
+    if full_name in named:
+        return named[full_name]
     if not name and len(named) == 1:
         return next(iter(named.values()))
     there = ", ".join(named) or "none"

@@ -1,4 +1,4 @@
-"""Objects as a person has them: YAML text, a file, or mappings."""
+"""Objects as people provide them: YAML text, a file, or mappings."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Objects = str | Path | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 
 class InputError(KubetideError):
-    """Objects that cannot be read, or are not there; the text names object, field and fix."""
+    """Unreadable or missing objects; the text names object, field and fix."""
 
 
 def read_objects(given: Objects) -> list[tuple[Kind[Any], Json]]:
-    """Return the objects with their kinds, checked and with defaults as an API server does. Raises InputError."""
+    """Return the objects with their kinds, validated and defaulted as by an API server. Raises InputError."""
     source = "objects"
     if isinstance(given, Path):
         source = str(given)

@@ -1,4 +1,4 @@
-"""One pod and one machine: does it fit, and if not why."""
+"""One pod and one machine: does the pod fit, and if not, why."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kubetide.scheduling import Shortfall, check_template, classify_unbound
 
 
 class Fit(msgspec.Struct, frozen=True):
-    """Whether a pod fits on a fresh machine.
+    """Whether a pod fits on a new machine.
 
     Attributes:
         plugin: The plugin of kube-scheduler that refuses first; empty where it fits.
@@ -35,7 +35,7 @@ class Fit(msgspec.Struct, frozen=True):
 
 
 def fits(pod: Objects, machine: Objects, *, labels: dict[str, str] | None = None) -> Fit:
-    """Return whether a pod fits on a fresh node, by kube-scheduler's filters (v1.36).
+    """Return whether a pod fits on a new node, by kube-scheduler's filters (v1.36).
 
     Args:
         pod: A Pod, or a workload whose template is meant; of several objects the first.

@@ -1,4 +1,4 @@
-"""Whole runs: played, or read from the folder that one left."""
+"""Whole runs: played now, or read from the folder of an earlier one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Columns = dict[str, list[Any]]
 
 
 class Run(msgspec.Struct, frozen=True):
-    """A run that is over: its summary, and what happened step by step."""
+    """A finished run: its summary, and its course step by step."""
 
     summary: Summary
     timeline: Timeline
@@ -72,7 +72,7 @@ def run_scenario(
     out: str | Path | None = None,
     warn: Callable[[str], None] = lambda _: None,
 ) -> Run:
-    """Run a scenario in virtual time and return what came of it.
+    """Run a scenario in virtual time and return its result.
 
     Args:
         scenario: A file, or the name of a shipped example.
@@ -87,14 +87,14 @@ def run_scenario(
     loaded = load_scenario(path)
     if changes or patches:
         loaded = with_changes(path, loaded, sets=changes, patches=[Path(one) for one in patches])
-    with tempfile.TemporaryDirectory() as unkept:
-        folder = Path(unkept if out is None else out)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary if out is None else out)
         result = run_simulation(loaded, base=path.parent, out=folder, seed=seed, warn=warn)
     return Run(result.summary, result.timeline)
 
 
 def read_run(folder: str | Path) -> Run:
-    """Return the run that ``kubetide simulate`` or ``up`` left in a folder. Raises RecordError."""
+    """Return the run of ``kubetide simulate`` or ``up`` in a folder. Raises RecordError."""
     path = Path(folder) / TIMELINE
     try:
         timeline = msgspec.json.decode(path.read_bytes(), type=Timeline)
@@ -104,12 +104,12 @@ def read_run(folder: str | Path) -> Run:
 
 
 def decisions(folder: str | Path) -> Columns:
-    """Return every decision of a records folder, also of a run that goes on, a row each. Raises RecordError."""
+    """Return every decision of a records folder, also of a running run, one row each. Raises RecordError."""
     return _decisions(sorted(_marks(Path(folder)), key=lambda mark: mark.at))
 
 
 def why(folder: str | Path, kind: str, name: str, *, at: str = "") -> str:
-    """Return what ``kubetide explain KIND NAME`` says; the name may have its namespace, ``shop/cart``.
+    """Return the answer of ``kubetide explain KIND NAME``; the name may include its namespace, ``shop/cart``.
 
     Args:
         at: A time, a time of day or a duration from the start; the end of the records without it.

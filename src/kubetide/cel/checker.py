@@ -193,7 +193,7 @@ class Checker:
 
     def _takes(self, overload: Overload, arguments: list[Type], bindings: Bindings) -> bool:
         pairs = zip(overload.parameters, arguments, strict=True)
-        return all(assignable(fresh(wanted, self._uses), given, bindings) for wanted, given in pairs)
+        return all(assignable(fresh(expected, self._uses), given, bindings) for expected, given in pairs)
 
     def _check_literal(self, node: Call) -> None:
         """Patterns and times that stand in the expression are read before it is run."""

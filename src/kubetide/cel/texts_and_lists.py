@@ -110,8 +110,8 @@ def _texts() -> None:
     _function("strings.quote", (STRING,), STRING, _quote)
 
 
-def _position(elements: list[Any], wanted: Any, *, last: bool = False) -> int:
-    found = [at for at, one in enumerate(elements) if equal(one, wanted)]
+def _position(elements: list[Any], value: Any, *, last: bool = False) -> int:
+    found = [at for at, one in enumerate(elements) if equal(one, value)]
     return found[-1 if last else 0] if found else -1
 
 
@@ -177,8 +177,8 @@ def _within(one: Any, elements: list[Any]) -> bool:
     return any(equal(one, other) for other in elements)
 
 
-def _contains(elements: list[Any], wanted: list[Any]) -> bool:
-    return all(_within(one, elements) for one in wanted)
+def _contains(elements: list[Any], required: list[Any]) -> bool:
+    return all(_within(one, elements) for one in required)
 
 
 def _lists() -> None:

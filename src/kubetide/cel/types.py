@@ -83,7 +83,7 @@ def substitute(given: Type, bindings: Bindings, *, final: bool = False) -> Type:
 
 
 def assignable(target: Type, source: Type, bindings: Bindings) -> bool:
-    """Return whether a source may stand where a target is wanted; binds parameters as it goes."""
+    """Return whether a source may stand where a target is expected; binds parameters as it goes."""
     if is_parameter(target) and target.name in bindings:
         known, given = substitute(target, bindings), substitute(source, bindings)
         if not is_parameter(known) and known != given:

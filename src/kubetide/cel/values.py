@@ -125,15 +125,15 @@ def equal(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def fits(value: Any, wanted: Type) -> bool:
+def fits(value: Any, expected: Type) -> bool:
     """Return whether a value may be an argument of that type; parameters and dyn take anything."""
-    name = wanted.name
+    name = expected.name
     if name in {"dyn", "any"} or name[0].isupper():
         return True
     if kind_of(value) != name:
         return False
-    if wanted.arguments and name == "list" and value:
-        return fits(value[0], wanted.arguments[0])
+    if expected.arguments and name == "list" and value:
+        return fits(value[0], expected.arguments[0])
     return True
 
 

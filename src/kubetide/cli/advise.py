@@ -51,9 +51,9 @@ def command(
     seed: int,
     arguments: tuple[str, ...],
 ) -> None:
-    """Report per container what it asks for, uses and should ask for, what that costs a month, and the risk.
+    """Report per container its requests, usage and recommended requests, their monthly cost, and the risk.
 
-    Looks at the cluster of your kubeconfig, whatever controllers run there, and only reads: pods, their controllers,
+    Reads the cluster of your kubeconfig, whatever controllers run there, and writes nothing: pods, their controllers,
     HPAs, and usage from the metrics API or from Prometheus. With SCENARIO, a file or the name of a shipped example,
     it plays that scenario in virtual time.
 

@@ -21,7 +21,7 @@ from kubetide.cli.common.exits import FAILED
     show_default=True,
     help="Folder for the scenario and its traces.",
 )
-@click.option("--name", default="captured", show_default=True, help="What the scenario is called.")
+@click.option("--name", default="captured", show_default=True, help="Name of the scenario.")
 @click.option(
     "--set",
     "sets",
@@ -72,13 +72,13 @@ def command(
     step: str,
     **prometheus: str | bool,
 ) -> None:
-    """Make a scenario of the records in FOLDER: what was there, its load, its node groups.
+    """Make a scenario from the records in FOLDER: workloads, their load, node groups.
 
     FOLDER is what `kubetide run`, also in advice mode, `up` or `simulate` wrote. The scenario has the workloads, HPAs,
     VPAs, time tables and disruption budgets of the beginning, node groups with prices and measured boot times, and for each HPA's target a
     load from the CPU usage of its pods. With --prometheus-url, Prometheus covers the time before the records, or without
-    FOLDER everything: by the series of kube-state-metrics and cAdvisor. What was assumed, and what cannot be seen, is
-    printed and stands in the scenario. Then the scenario is simulated and set beside what happened: a score card. Writes
+    FOLDER everything: by the series of kube-state-metrics and cAdvisor. Assumptions and
+    gaps are printed and written to the scenario. Then the scenario is simulated and compared with the real run: the score card. Writes
     into --out:
 
     \b
@@ -95,9 +95,9 @@ def command(
     """  # noqa: D301  click marks paragraphs with the character, not with two
     from kubetide.cli.common.progress import simulated
     from kubetide.experiments.capture.errors import CaptureError
+    from kubetide.experiments.capture.observed import seen_in
     from kubetide.experiments.capture.scenario import captured
     from kubetide.experiments.capture.score import CARD, scores
-    from kubetide.experiments.capture.seen import seen_in
     from kubetide.experiments.changes import with_changes, without_nulls
     from kubetide.runtime.configuration.prometheus_settings import PrometheusSettings
     from kubetide.runtime.recording.folder import write_bytes_whole

@@ -18,15 +18,15 @@ _OUTPUT = output_option()
 
 @click.group("catalog")
 def command() -> None:
-    """Prices and shapes of machines as your own data, which holds over that of the cloud."""
+    """Prices and shapes of machines as your own data, which overrides the cloud's."""
 
 
 @command.command("check")
 @click.argument("file", type=_FILE)
 def check(file: Path) -> None:
-    """Read a catalogue, and say what is wrong with it.
+    """Check a catalogue, and print its errors.
 
-    Exit status: 0 where it can be used, 1 with the line and the column where it cannot.
+    Exit status: 0 for a valid catalogue, 1 with the line and the column of each error.
     """
     from kubetide.clouds.catalog import read_catalog
 
@@ -44,10 +44,10 @@ def check(file: Path) -> None:
 @click.option(
     "--type", "types", multiple=True, metavar="TYPE", help="Only this instance type; may be repeated."
 )
-@click.option("--provider", default="", help="Only what holds for this provider.")
+@click.option("--provider", default="", help="Only entries for this provider.")
 @_OUTPUT
 def show(file: Path, types: tuple[str, ...], provider: str, output: str) -> None:
-    """Show what a catalogue says: prices by type, zone and market, shapes, commitments.
+    """Show the content of a catalogue: prices by type, zone and market, shapes, commitments.
 
     \b
     Examples:
@@ -76,12 +76,12 @@ def show(file: Path, types: tuple[str, ...], provider: str, output: str) -> None
 def compare_(
     file: Path, output: str, config: Path | None, after: str, seed: int, arguments: tuple[str, ...]
 ) -> None:
-    """Compare a catalogue with what the cloud says, and with the nodes that there are.
+    """Compare a catalogue with the cloud's data, and with the existing nodes.
 
-    Looks at the cluster of your kubeconfig, and where --cloud-provider names one at its cloud; it only reads. With
-    SCENARIO it looks at the embedded cluster of that scenario. Settings are those of `kubetide run`.
+    Reads the cluster of your kubeconfig, and with --cloud-provider the cloud; it writes nothing. With
+    SCENARIO it reads the embedded cluster of that scenario. Settings are those of `kubetide run`.
 
-    Exit status: 0 where all numbers agree to half a per cent, 1 where one does not, or where it failed.
+    Exit status: 0 if all numbers agree within half a per cent, 1 if one does not, or on failure.
 
     \b
     Examples:

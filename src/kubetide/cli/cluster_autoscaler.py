@@ -21,8 +21,8 @@ class _AsUpstream(click.Command):
 def command(context: click.Context) -> None:
     """Run the node loop by the command line of Cluster Autoscaler: every flag of upstream, and it acts.
 
-    Leave the arguments of your Deployment as they are. Flags that cannot be used are all named at once, each with the
-    fix; docs/cluster-autoscaler.md says of every flag what comes of it. Without --kubeconfig the pod's own account is
+    Leave the arguments of your Deployment as they are. All flags that cannot be used are reported at once, each with the
+    fix; docs/cluster-autoscaler.md lists the effect of every flag. Without --kubeconfig the pod's own account is
     used.
 
     \b

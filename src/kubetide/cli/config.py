@@ -18,7 +18,7 @@ HIDDEN = "(not shown)"
 
 @click.group("config")
 def command() -> None:
-    """Look into the configuration of `kubetide run`."""
+    """Inspect the configuration of `kubetide run`."""
 
 
 @command.command("check", cls=WithSettings, context_settings=OPEN)
@@ -26,9 +26,9 @@ def command() -> None:
 @output_option()
 @click.pass_context
 def check(context: click.Context, config: Path | None, output: str) -> None:
-    """Read file, environment and flags as `kubetide run` does, and show each setting and where it stands.
+    """Read file, environment and flags as `kubetide run` does, and show each setting and its source.
 
-    What is wrong is named with its place and the fix, with exit status 1. Nothing is connected to.
+    Errors are printed with their place and the fix, with exit status 1. It opens no connection.
 
     \b
     Examples:

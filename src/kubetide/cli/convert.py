@@ -23,8 +23,8 @@ def command(files: tuple[str, ...], back: bool, output: str) -> None:
     """Convert HPAs, VPAs and time tables into ElasticWorkloads, one for each target; with --back the other way.
 
     FILES are manifests, or what `kubectl get -o yaml` prints; `-` is the standard input. All of them are
-    read together. Objects of other kinds are passed over. What the other form cannot express is refused by
-    name: then nothing is printed for that target, and the exit status is 1.
+    read together. Objects of other kinds are ignored. A part that the other form cannot express is
+    reported by name: then nothing is printed for that target, and the exit status is 1.
 
     \b
     Examples:
@@ -37,8 +37,8 @@ def command(files: tuple[str, ...], back: bool, output: str) -> None:
     from kubetide.objects.kinds import ELASTIC_WORKLOADS
 
     objects = [one for file in files for one in _read(file)]
-    wanted = {ELASTIC_WORKLOADS.kind} if back else KINDS
-    chosen = [one for one in objects if one["kind"] in wanted]
+    kinds = {ELASTIC_WORKLOADS.kind} if back else KINDS
+    chosen = [one for one in objects if one["kind"] in kinds]
     if not chosen:
         what = ELASTIC_WORKLOADS.kind if back else "HPA, VPA or time table"
         raise click.ClickException(

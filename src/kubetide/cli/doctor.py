@@ -17,16 +17,16 @@ from kubetide.cli.run import OPEN
 @output_option()
 @snapshot_options
 def command(output: str, config: Path | None, after: str, seed: int, arguments: tuple[str, ...]) -> None:
-    """Say what keeps a cluster from scaling well: the object, why it matters, and the fix.
+    """Report what keeps a cluster from scaling well: the object, why it matters, and the fix.
 
-    Looks at the cluster of your kubeconfig and only reads. With SCENARIO, a file or the name of a shipped
-    example, it looks at the embedded cluster of that scenario when it has run for --after in virtual time.
+    Reads the cluster of your kubeconfig and writes nothing. With SCENARIO, a file or the name of a shipped
+    example, it reads the embedded cluster of that scenario after --after of virtual time.
 
     Settings are those of `kubetide run`: --kubeconfig, --context, and for node groups with their prices and
     templates --controllers=nodes --cloud-provider=NAME. Without a cloud, only the groups in the status ConfigMap
     of the node autoscaler are known.
 
-    Exit status: 0 where nothing critical and no warning was found, 1 where there is, or where it failed.
+    Exit status: 0 without critical findings and warnings, 1 with any, or on failure.
 
     \b
     Examples:

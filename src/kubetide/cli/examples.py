@@ -25,9 +25,9 @@ from kubetide.simulate.scenarios.shipped import EXAMPLES, shipped
 )
 @output_option(wide="length, loops and file as well")
 def command(name: str | None, to: Path | None, output: str) -> None:
-    """List the scenarios that are shipped, or copy one with its files, to be changed.
+    """List the shipped scenarios, or copy one with its files to change it.
 
-    `kubetide simulate NAME` and `kubetide up NAME` play an example where it is.
+    `kubetide simulate NAME` and `kubetide up NAME` play an example without a copy.
 
     \b
     Examples:

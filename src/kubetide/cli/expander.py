@@ -14,11 +14,15 @@ def command() -> None:
 
 @command.command("serve")
 @click.argument("chain", default="least-waste")
-@click.option("--listen", default="127.0.0.1:7000", show_default=True, help="Where to listen, HOST:PORT.")
 @click.option(
-    "--cert", type=click.Path(path_type=Path, dir_okay=False, exists=True), help="Certificate, PEM."
+    "--listen", default="127.0.0.1:7000", show_default=True, help="Address to listen on, HOST:PORT."
 )
-@click.option("--key", type=click.Path(path_type=Path, dir_okay=False, exists=True), help="Its key, PEM.")
+@click.option(
+    "--cert", type=click.Path(path_type=Path, dir_okay=False, exists=True), help="Server certificate, PEM."
+)
+@click.option(
+    "--key", type=click.Path(path_type=Path, dir_okay=False, exists=True), help="Key of the certificate, PEM."
+)
 def serve(chain: str, listen: str, cert: Path | None, key: Path | None) -> None:
     """Offer a chain of expanders to upstream's Cluster Autoscaler by its gRPC protocol.
 

@@ -32,7 +32,7 @@ _NAMED = 10
 @click.option(
     "--nodes",
     is_flag=True,
-    help="Of a pod: what each node says to it, and the smallest change that would let it in.",
+    help="For a pod: the verdict of each node, and the smallest change that would let the pod in.",
 )
 @click.option(
     "--out",
@@ -45,7 +45,7 @@ _NAMED = 10
 def command(
     kind: str, name: str | None, namespace: str, at: str | None, nodes: bool, out: Path, output: str
 ) -> None:
-    """Say why a pod waits, an HPA wants what it wants, a node stays or goes, a node group cannot grow.
+    """Explain why a pod waits, an HPA has its number of replicas, a node stays or goes, a node group cannot grow.
 
     NAME of a pod or an HPA may say its namespace: shop/cart.
 
@@ -54,9 +54,9 @@ def command(
     is one word for both.
 
     Reads the decision records of a run, also of a `kubetide up` that is running, and decides again.
-    For a pending pod: each node group's first rule that refuses it, with the numbers on both sides,
+    For a pending pod: each node group's first rule that rejects it, with the numbers on both sides,
     where the group's template comes from, and the smallest change that would help. With --nodes the
-    same of each node there is.
+    same for each existing node.
 
     \b
     Examples:

@@ -11,7 +11,7 @@ from kubetide.cli.common.playing import ask, kubeconfig_option
 from kubetide.cli.common.structured import TABLE, columns, output_option, structured
 
 if TYPE_CHECKING:
-    from kubetide.simulate.playground.asking import Faults
+    from kubetide.simulate.playground.requests import Faults
 
 
 @click.command("fault")
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 def command(
     words: tuple[str, ...], length: str | None, probability: float, kubeconfig: Path, output: str
 ) -> None:
-    """Show what can go wrong in a run that `kubetide up --serve` serves, inject a fault, or clear faults.
+    """List the possible faults of a run that `kubetide up --serve` serves, inject a fault, or clear faults.
 
-    KIND is one of those that `kubetide fault` lists; GROUP is a node group, all of them without it. A fault stays
-    until it is cleared or --for is over, and both stand among the decisions of the run.
+    KIND is one of those that `kubetide fault` lists; GROUP is a node group, by default all of them. A fault stays
+    until it is cleared or --for is over; the decisions of the run list both.
 
     \b
     Examples:
@@ -43,7 +43,7 @@ def command(
       kubetide fault clear stock-out
       kubetide fault clear
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.simulate.playground.asking import Faults
+    from kubetide.simulate.playground.requests import Faults
 
     clears = words[:1] == ("clear",)
     named = words[1:] if clears else words

@@ -10,7 +10,9 @@ from kubetide.cli.common.structured import TABLE, output_option, structured
 @click.command("handover")
 @click.argument("names", nargs=-1, metavar="[NAMESPACE/NAME]...")
 @click.option(
-    "--to", type=click.Choice(["kubetide", "others"]), help="Move the HPAs; without it they are shown."
+    "--to",
+    type=click.Choice(["kubetide", "others"]),
+    help="Controller that shall serve the HPAs; without it they are only shown.",
 )
 @click.option(
     "--wait",
@@ -52,11 +54,11 @@ def command(
 
     An HPA whose status another controller has written is left alone by `kubetide run --act` until it is
     handed over. The annotation kubetide.dev/handover of the HPA records that, so it survives a restart.
-    Whether the other controller still runs is found out by changing a condition of up to three HPAs:
-    whoever serves them puts it right within two sync periods. Any write of another controller takes
+    To find out whether the other controller still runs, the command changes a condition of up to three
+    HPAs: a running controller restores it within two sync periods. Any write of another controller takes
     an HPA away from kubetide at once.
 
-    NAMES are HPAs; without any, all are meant. Needs the rights to patch HPAs and their status.
+    NAMES are HPAs; the default is all of them. Needs the rights to patch HPAs and their status.
 
     \b
     Examples:

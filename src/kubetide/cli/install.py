@@ -7,12 +7,12 @@ import click
 
 @click.group("install")
 def command() -> None:
-    """Print what a cluster needs before the loops can run, or put it there."""
+    """Print the objects that a cluster needs before the loops can run, or install them."""
 
 
 @command.command("crds")
 @click.option(
-    "--apply", "applies", is_flag=True, help="Put them into the cluster; without it they are printed."
+    "--apply", "applies", is_flag=True, help="Install them in the cluster; without it they are printed."
 )
 @click.option("--kubeconfig", default="", metavar="PATH", help="Kubeconfig, as for kubectl.")
 @click.option("--context", "context_name", default="", metavar="NAME", help="Context of the kubeconfig.")

@@ -12,20 +12,20 @@ from kubetide.cli.common.playing import ask, kubeconfig_option
 from kubetide.cli.common.structured import TABLE, columns, output_option, structured
 
 if TYPE_CHECKING:
-    from kubetide.simulate.playground.asking import Loads
+    from kubetide.simulate.playground.requests import Loads
 
 
 @click.command("load")
 @click.argument("service", required=False)
 @click.argument("requests", type=float, required=False, metavar="[REQUESTS_PER_SECOND]")
-@click.option("--reset", is_flag=True, help="Give SERVICE the scenario's load again.")
+@click.option("--reset", is_flag=True, help="Restore the scenario's load of SERVICE.")
 @kubeconfig_option()
 @output_option()
 def command(service: str | None, requests: float | None, reset: bool, kubeconfig: Path, output: str) -> None:
     """Show the load of a run that `kubetide up --serve` serves, or set that of SERVICE.
 
-    SERVICE is the name of a service of the scenario, or namespace/name. The load holds from now on, without an
-    end and without noise, and the change stands among the decisions of the run.
+    SERVICE is the name of a service of the scenario, or namespace/name. The load applies from now on, without an
+    end and without noise; the decisions of the run list the change.
 
     \b
     Examples:
@@ -33,7 +33,7 @@ def command(service: str | None, requests: float | None, reset: bool, kubeconfig
       kubetide load web 500
       kubetide load web --reset
     """  # noqa: D301  click marks paragraphs with the character, not with two
-    from kubetide.simulate.playground.asking import Loads
+    from kubetide.simulate.playground.requests import Loads
 
     if requests is not None and not isfinite(requests):
         raise click.BadParameter(f"{requests} is no load; write a number", param_hint="REQUESTS_PER_SECOND")

@@ -10,7 +10,7 @@ from kubetide.cli.common.numpy_threads import keep_numpy_single_threaded
 
 
 @click.command("plan")
-@click.option("--ahead", default="1h", show_default=True, metavar="DURATION", help="How far to look.")
+@click.option("--ahead", default="1h", show_default=True, metavar="DURATION", help="How far to look ahead.")
 @click.option(
     "--at",
     metavar="TIME",
@@ -27,9 +27,9 @@ from kubetide.cli.common.numpy_threads import keep_numpy_single_threaded
     help="Folder that the run writes to.",
 )
 def command(ahead: str, at: str | None, output: str, out: Path) -> None:
-    """Show what is to come: changes of time tables, forecast load, nodes that are asked for, and why.
+    """Show coming events: changes of time tables, forecast load, requested nodes, and their reasons.
 
-    Reads the decision records of a run, also of one that is running.
+    Reads the decision records of a run, also of a running one.
 
     \b
     Examples:

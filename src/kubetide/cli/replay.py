@@ -13,12 +13,12 @@ from kubetide.cli.common.exits import FAILED
 @click.command("replay")
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=Path("kubetide-out"))
 def command(folder: Path) -> None:
-    """Decide every recorded tick in FOLDER again and compare the bytes.
+    """Replay every recorded tick in FOLDER and compare the bytes.
 
-    FOLDER is what a run wrote with --out (default: kubetide-out). Each loop gets what its record says
-    it was given; it must answer what the record says it answered. Exit status 1 where it does not:
-    the records come from another version, or a decision depended on something outside of its input;
-    also where the records break off within a line. Records without a clean end are said to be so.
+    FOLDER is what a run wrote with --out (default: kubetide-out). Each loop gets the recorded
+    input, and must return the recorded result. Exit status 1 if it does not: the records come from
+    another version, or a decision depended on something outside of its input; also if the records
+    break off within a line. Records without a clean end are reported.
 
     \b
     Examples:

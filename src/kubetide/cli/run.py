@@ -32,7 +32,7 @@ def configuration(path: Path | None, arguments: list[str]) -> RunConfig:
 @click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="File of settings (YAML).")
 @click.pass_context
 def command(context: click.Context, config: Path | None) -> None:
-    """Run the loops on the cluster of your kubeconfig: say what they would do, and why.
+    """Run the loops on the cluster of your kubeconfig: print what they would do, and why.
 
     Nothing is written to the cluster or the cloud unless --act is given. Each decision is one line;
     `kubetide explain` answers questions about it from the records in --out, while it runs too.
@@ -43,8 +43,8 @@ def command(context: click.Context, config: Path | None) -> None:
       --controllers=LIST        horizontal, nodes, recommender, updater, admission; vertical for the last three  [horizontal]
       --kubeconfig=PATH         [KUBECONFIG, then ~/.kube/config, then the pod's own account]
       --context=NAME            of the kubeconfig  [its current one]
-      --cloud-provider=NAME     whose node groups are scaled, for nodes; `labels` for advice on any cluster
-      --cloud-config=TEXT       what the provider reads
+      --cloud-provider=NAME     provider of the node groups; `labels` for advice on any cluster
+      --cloud-config=TEXT       the provider's configuration
       --nodes=MIN:MAX:GROUP     bounds of a group, for `labels`
       --leader-elect=BOOL       one replica acts at a time  [true]
       --address=HOST:PORT       health and metrics; empty for none  [127.0.0.1:8085]

@@ -26,7 +26,7 @@ from kubetide.cli.common.exits import FAILED, INTERRUPTED
 )
 @click.option("--strict", is_flag=True, help="Exit with 3 if something could not scale (see the notices).")
 @click.option(
-    "--variants", is_flag=True, help="Play each of the scenario's variants, and print a line for each."
+    "--variants", is_flag=True, help="Play each of the scenario's variants, and print one line per variant."
 )
 def command(scenario: Path, trace: Path | None, seed: int, out: Path, strict: bool, variants: bool) -> None:
     """Run SCENARIO, a file or the name of a shipped example, in virtual time: a day takes seconds.

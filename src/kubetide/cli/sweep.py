@@ -39,7 +39,7 @@ from kubetide.cli.common.exits import FAILED
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("kubetide-out/sweep"),
     show_default=True,
-    help="Folder for the tables, the page, and the cells that are done.",
+    help="Folder for the tables, the page, and the finished cells.",
 )
 @click.option(
     "--records",
@@ -61,21 +61,21 @@ def command(
     parquet: bool,
     resume: bool,
 ) -> None:
-    """Run SCENARIO under every combination of settings, on several seeds, and set the results side by side.
+    """Run SCENARIO under every combination of settings, on several seeds, and compare the results.
 
     SCENARIO is a file or the name of a shipped example. Each cell is a run of its own; processes of this machine, or
-    the workers of a Dask scheduler, run them, and the results are the same bytes. A cell that fails is named, and the
+    the workers of a Dask scheduler, run them, and the results are the same bytes. A failed cell is reported, and the
     others go on. Writes into --out:
 
     \b
-      sweep.html    cost against SLO minutes, what each value does, the cells behind each point
-      settings.csv  a row a setting, means over its seeds
-      cells.csv     a row a cell
+      sweep.html    cost against SLO minutes, the effect of each value, the cells behind each point
+      settings.csv  one row per setting, means over its seeds
+      cells.csv     one row per cell
       sweep.json    all of it, with the whole summary of each cell
-      cells/        what came of each cell, for --resume
+      cells/        the result of each cell, for --resume
       *.parquet     with --parquet, settings and cells
 
-    Exits with 0, or with 1 where a cell failed.
+    Exits with 0, or with 1 if a cell failed.
 
     \b
     Examples:

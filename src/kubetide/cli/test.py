@@ -16,7 +16,7 @@ from kubetide.cli.common.exits import FAILED, USAGE
     "--junit",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Write what came of each expectation as JUnit XML.",
+    help="Write the result of each expectation as JUnit XML.",
 )
 @click.option(
     "--out",
@@ -26,9 +26,9 @@ from kubetide.cli.common.exits import FAILED, USAGE
     help="Folder for reports and records of the runs.",
 )
 def command(paths: tuple[Path, ...], junit: Path | None, out: Path) -> None:
-    """Test policies: run the scenario of each file in PATHS, and hold its expectations against the run.
+    """Test policies: run the scenario of each file in PATHS, and check its expectations.
 
-    A file names a scenario, what to change in it, seeds, and what must hold:
+    A file names a scenario, changes of it, seeds, and expectations:
 
     \b
       scenario: web-shop
@@ -41,8 +41,8 @@ def command(paths: tuple[Path, ...], junit: Path | None, out: Path) -> None:
         - always(replicas(cart) >= 2 between 08:30 and 18:00 Europe/Berlin)
         - no node deleted within 4m of its creation
 
-    What fails says when, by how much, and what was decided then. Exits with 0 where all held, 1 where something
-    did not, 2 where a policy cannot be read.
+    A failure is printed with its time, its amount, and the decisions at that time. Exits with 0 if all
+    expectations hold, 1 if one does not, 2 if a policy cannot be read.
 
     \b
     Examples:

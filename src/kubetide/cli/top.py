@@ -41,12 +41,12 @@ class _View(Protocol):
     "--context", "context_name", default="", metavar="NAME", help="Show the cluster of this context instead."
 )
 def command(once: bool, out: Path, kubeconfig: str, context_name: str) -> None:
-    """Show what scales on the whole terminal, drawn anew as it changes: pods, nodes, what waits, the last decisions.
+    """Show scaling live on the whole terminal: pods, nodes, pending objects, the last decisions.
 
-    Reads the decision records of a run, also of one that goes on. With --kubeconfig or --context it watches that
+    Reads the decision records of a run, also of a running one. With --kubeconfig or --context it watches that
     cluster instead, whatever controllers run there: HPAs, nodes, pods, and the events of the autoscalers. It writes nothing.
 
-    What needs attention comes first. Ctrl-C ends it. Without rich (pip install 'rich>=14') it prints plain pages.
+    Rows that need attention come first. Ctrl-C ends it. Without rich (pip install 'rich>=14') it prints plain pages.
 
     \b
     Examples:

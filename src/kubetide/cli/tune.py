@@ -44,14 +44,14 @@ from kubetide.cli.common.exits import FAILED
     "judge",
     multiple=True,
     metavar="NAME=V1,V2,...",
-    help="Days or loads that the result is judged on. [default: as of --train]",
+    help="Days or loads that the result is evaluated on. [default: as --train]",
 )
 @click.option(
     "--seeds",
     type=click.IntRange(1, 1000),
     default=3,
     show_default=True,
-    help="Search on seeds 1 to N, judge on N+1 to 2N.",
+    help="Search on seeds 1 to N, evaluate on N+1 to 2N.",
 )
 @click.option(
     "--trials", type=click.IntRange(1, 10_000), default=40, show_default=True, help="Combinations to try."
@@ -62,7 +62,7 @@ from kubetide.cli.common.exits import FAILED
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("kubetide-out/tune"),
     show_default=True,
-    help="Folder for the patch, the trials, the page and the cells that are done.",
+    help="Folder for the patch, the trials, the page and the finished cells.",
 )
 @worker_options
 def command(
@@ -80,20 +80,20 @@ def command(
     dask: str | None,
     resume: bool,
 ) -> None:
-    """Search which settings of SCENARIO to change, judge the result on runs that the search has not seen.
+    """Search which settings of SCENARIO to change, and evaluate the result on runs that the search has not used.
 
-    SCENARIO is a file or the name of a shipped example. Of the combinations of the knobs' values that keep every
-    constraint in the mean of the training runs, the one with the lowest mean cost is judged on other seeds, and other
-    days where --judge names them. Nothing is applied. Writes into --out:
+    SCENARIO is a file or the name of a shipped example. Of the combinations of the knobs' values that meet every
+    constraint in the mean of the training runs, the one with the lowest mean cost is evaluated on other seeds, and on
+    other days if --judge names them. Nothing is applied. Writes into --out:
 
     \b
       patch.yaml     the objects that change, for kubectl, a kustomization or `kubetide what-if --patch`
       settings.yaml  all that changes, as `set` of a policy for `kubetide test`
-      trials.csv     a row a combination that was tried
-      what-if/       the page of `kubetide what-if` on the first run that it was judged on
-      cells/         what came of each run, for --resume
+      trials.csv     one row per tried combination
+      what-if/       the page of `kubetide what-if` on the first evaluation run
+      cells/         the result of each run, for --resume
 
-    Exits with 0 where the result holds on what the search has not seen, else with 1.
+    Exits with 0 if the result holds on the evaluation runs, else with 1.
 
     \b
     Examples:
@@ -108,7 +108,7 @@ def command(
     from kubetide.experiments.sweeps.results import QUANTITIES
     from kubetide.experiments.tuning.goal import read_constraint
     from kubetide.experiments.tuning.knobs import read_knobs
-    from kubetide.experiments.tuning.trying import Conditions, check_knob, tune
+    from kubetide.experiments.tuning.trials import Conditions, check_knob, tune
     from kubetide.simulate.outcome.observe import shown_name
     from kubetide.simulate.scenarios.scenario import load_scenario
     from kubetide.simulate.scenarios.shipped import scenario_path
@@ -127,7 +127,7 @@ def command(
     days = read_axes(train), read_axes(judge or train)
     store = cells_in(out, resume=resume)
     with resumable(), workers_for(dask, jobs, 1024) as workers, cells_bar(loaded.name, 1) as bar:
-        training, judging = (
+        training, evaluation = (
             Conditions(
                 scenario,
                 loaded,
@@ -139,11 +139,11 @@ def command(
             )
             for axes, first in zip(days, (1, seeds + 1), strict=True)
         )
-        bar.length = (trials + 1) * len(training) + 2 * len(judging)
+        bar.length = (trials + 1) * len(training) + 2 * len(evaluation)
         found = tune(
-            training, judging, turned, minimize=minimize, constraints=constraints, trials=trials, seed=seed
+            training, evaluation, turned, minimize=minimize, constraints=constraints, trials=trials, seed=seed
         )
-    write(out, found, turned, minimize, constraints, scenario, judging.scenarios[0], seeds + 1)
+    write(out, found, turned, minimize, constraints, scenario, evaluation.scenarios[0], seeds + 1)
     show(loaded.name, found, turned, minimize, constraints, out)
     if measured_error := error_bar(scenario):
         click.echo(f"\n{measured_error}")

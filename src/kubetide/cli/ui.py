@@ -26,14 +26,16 @@ import click
 @click.option(
     "--token-file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="The token to ask for; needed to listen beyond this machine.  [default: a new one, in the printed address]",
+    help="File with the token that browsers must send; needed to listen beyond this machine.  [default: a new one, in the printed address]",
 )
 @click.option(
     "--kubernetes-access",
     is_flag=True,
     help="Ask the API server who may look (TokenReview, SubjectAccessReview), instead of using a token.",
 )
-@click.option("--kubeconfig", default="", help="Where that API server is.  [default: as kubectl finds it]")
+@click.option(
+    "--kubeconfig", default="", help="Kubeconfig of that API server.  [default: as kubectl finds it]"
+)
 @click.option("--context", default="", help="A context of the kubeconfig.")
 @click.option("--open", "opens", is_flag=True, help="Open the address in a browser.")
 def command(
@@ -45,9 +47,9 @@ def command(
     context: str,
     opens: bool,
 ) -> None:
-    """Show a run in a browser: what there is, what waits, what was decided and why, now and at any time before.
+    """Show a run in a browser: objects, pending work, decisions and their reasons, now and at any earlier time.
 
-    Reads the decision records of a run, also of a `kubetide up` or `kubetide run` that is going on, and writes
+    Reads the decision records of a run, also of a running `kubetide up` or `kubetide run`, and writes
     nothing. It is a process of its own, so it cannot slow a loop. Ctrl-C ends it.
 
     \b

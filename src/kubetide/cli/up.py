@@ -88,7 +88,7 @@ def _checked_speed(_context: click.Context, _option: click.Parameter, speed: flo
 @click.command("up")
 @click.argument("scenario", type=click.Path(path_type=Path), required=False, shell_complete=complete_scenario)
 @click.option(
-    "--speed", type=float, callback=_checked_speed, help="Times real time.  [default: the scenario's]"
+    "--speed", type=float, callback=_checked_speed, help="Multiple of real time.  [default: the scenario's]"
 )
 @click.option(
     "--until", metavar="TIME", help="End at 13:00, 2026-03-02T13:00:00Z, 90m after the start, or never."
@@ -134,7 +134,7 @@ def command(
     with it and fall after it, within two minutes. No cluster is needed and no kubeconfig is read.
 
     On a terminal it shows a live view (with: pip install 'rich>=14'); elsewhere it
-    prints one line a decision. Ctrl-C or SIGTERM ends the run early. Either way it ends with the summary and
+    prints one line per decision. Ctrl-C or SIGTERM ends the run early. Either way it ends with the summary and
     leaves the report and the decision records in --out.
 
     With --ui the dashboard (`kubetide ui`) runs beside it, and its address is printed.
@@ -142,10 +142,10 @@ def command(
     With --serve (with: pip install 'cryptography>=45') the cluster speaks the Kubernetes API over
     HTTPS; the kubeconfig for it lies in --out while the run lasts.
 
-    Load and faults of a run that is served can be changed while it goes on: `kubetide load`, `kubetide fault`.
+    Load and faults of a served run can be changed while it runs: `kubetide load`, `kubetide fault`.
 
-    With --state every write to the cluster and every machine is stored in a folder: a run that was
-    ended in any way, kill -9 too, goes on from there with the same command.
+    With --state every write to the cluster and every machine is stored in a folder: a run that ended
+    in any way, even by kill -9, resumes from there with the same command.
 
     \b
     Examples:
@@ -177,7 +177,7 @@ def command(
     address = None if serve is None else _address(serve)
     with claimed(out):
         with (
-            _kept(state, loaded, end) as persisted,
+            _persisted(state, loaded, end) as persisted,
             _view()(loaded, chosen, end) as view,
             ExitStack() as beside,
         ):
@@ -203,7 +203,7 @@ def command(
         finish(result, out, strict=strict)
 
 
-def _kept(
+def _persisted(
     folder: Path | None, scenario: Scenario, end: Instant
 ) -> AbstractContextManager[PersistedRun | None]:
     """Open the folder of --state. Raises JournalError, ScenarioError."""

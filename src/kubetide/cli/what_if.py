@@ -42,15 +42,15 @@ from kubetide.cli.common.exits import FAILED
     help="Folder for the page and for both runs.",
 )
 def command(scenario: Path, sets: tuple[str, ...], patches: tuple[Path, ...], seed: int, out: Path) -> None:
-    """Run SCENARIO as it is and with changes, on one seed, and print both side by side.
+    """Run SCENARIO unchanged and with changes, on one seed, and print both side by side.
 
     SCENARIO is a file or the name of a shipped example. Both runs are the loops of production on the embedded
     cluster. Writes into --out:
 
     \b
       what-if.html   both runs under one cursor, their figures, and the first decision that differs
-      as-it-is/      report, summary, timeline and records of the scenario as it is
-      changed/       the same of the scenario with the changes
+      as-it-is/      report, summary, timeline and records of the unchanged scenario
+      changed/       the same for the scenario with the changes
 
     \b
     Examples:

@@ -135,7 +135,7 @@ def _aggregated(document: _Root) -> Iterator[Kind[Any]]:
 
 
 def _plain_versions(document: _Root) -> Iterator[tuple[str, str]]:
-    """Return group and version of each resource list, the preferred version of a group first."""
+    """Yield group and version of each resource list, the preferred version of a group first."""
     for version in document.versions or ():
         yield "", version
     for group in document.groups or ():

@@ -56,7 +56,7 @@ class _Form(NamedTuple):
     event: Callable[[bytes, Kind[Any]], tuple[WatchEvent[Any], bool]]
     keep: Callable[[Any], Any] | None
 
-    def kept(self, one: bytes, kind: Kind[Any]) -> WatchEvent[Any]:
+    def trimmed(self, one: bytes, kind: Kind[Any]) -> WatchEvent[Any]:
         """Read an event with its object reduced."""
         event = self.event(one, kind)[0]
         if self.keep is None or event.object is None:
@@ -235,14 +235,14 @@ class Reader:
             for number, one in enumerate(pieces):
                 event, ends = form.event(one, kind)
                 if ends:
-                    later = [form.kept(other, kind) for other in pieces[number + 1 :]]
+                    later = [form.trimmed(other, kind) for other in pieces[number + 1 :]]
                     # A stream promises no order; a list does.
                     items.sort(key=itemgetter(0, 1))
                     return Listing(tuple(item[2] for item in items), event.resource_version), later
                 if event.type != "ADDED" or event.object is None:
                     raise _NotStreamedError  # these are changes: the server did not understand the question
-                kept = event.object if form.keep is None else form.keep(event.object)
-                items.append((event.namespace, event.name, kept))
+                trimmed = event.object if form.keep is None else form.keep(event.object)
+                items.append((event.namespace, event.name, trimmed))
             self._check_number(kind, len(items))
 
     def _check_number(self, kind: Kind[T], number: int) -> None:
@@ -258,7 +258,7 @@ class Reader:
     ) -> AsyncGenerator[Sequence[WatchEvent[Any]], None]:
         while piece := await stream.read(self._stall):
             if pieces := form.cut.take(piece):
-                yield [form.kept(one, kind) for one in pieces]
+                yield [form.trimmed(one, kind) for one in pieces]
 
     def _accepted(self, kind: Kind[Any]) -> str:
         return PROTOBUF_OR_JSON if self._codec is not None and self._codec.knows(kind) else JSON

@@ -1,4 +1,4 @@
-"""One screen of a cluster as it is now, for ``kubetide top``: watched, never asked twice, and nothing is written."""
+"""The present cluster on one screen, for ``kubetide top``: by watches, read-only."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class _NodeView(NamedTuple):
 
 
 class ClusterTop:
-    """Holds what the screen shows, updated as the cluster changes."""
+    """The content of the screen, updated as the cluster changes."""
 
     def __init__(self, cluster: Cluster, clock: Clock, name: str) -> None:
         self._clock = clock
@@ -61,7 +61,7 @@ class ClusterTop:
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
-        """Watch while it is open; it is when each kind has been listed, or was refused."""
+        """Watch inside the block, which begins once each kind is synced, or refused."""
         async with asyncio.TaskGroup() as tasks:
             running = tasks.create_task(self._caches.run())
             for informer in self._caches.all:
@@ -72,7 +72,7 @@ class ClusterTop:
                 running.cancel()
 
     def screen(self) -> Screen:
-        """Return what is known now."""
+        """Return the present screen."""
         pods = [pod for pod in self._pods.objects.values() if not pod.finished]
         waiting = [pod for pod in pods if pod.pending]
         nodes = list(self._nodes.objects.values())
@@ -115,7 +115,7 @@ class ClusterTop:
                     _limited_by(hpa),
                 )
             )
-        columns = ("hpa", "target", "current", "wanted", "min", "max", "limited by")
+        columns = ("hpa", "target", "current", "desired", "min", "max", "limited by")
         return Table("hpas", columns, tuple(rows))
 
     def _groups(self) -> Table:

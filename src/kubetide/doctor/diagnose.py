@@ -1,4 +1,4 @@
-"""Asks all checks."""
+"""Runs all checks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubetide.doctor.snapshot import Snapshot
 
 
 def diagnose(snapshot: Snapshot, checks: Sequence[Check] = CHECKS) -> tuple[Finding, ...]:
-    """Return what the checks find, worst first, then in the order of the checks and by object.
+    """Return the findings of all checks, worst first, then in the order of the checks and by object.
 
     What could not be read, and a check that fails on an object that cannot be read, are findings as well.
     """

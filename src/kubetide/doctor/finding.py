@@ -1,4 +1,4 @@
-"""What a check finds."""
+"""A finding of a check."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SEVERITIES: Final[tuple[Severity, ...]] = ("critical", "warning", "info")
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, rename=json_name, omit_defaults=True):
-    """One thing that is wrong with one object.
+    """One problem of one object.
 
     Attributes:
         check: The name of the check.

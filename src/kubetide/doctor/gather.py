@@ -64,7 +64,7 @@ _LEASE_NAMES: Final = ("cluster-autoscaler", "karpenter-leader-election")
 
 
 async def gather(cluster: Cluster, now: Instant, *, cloud: Cloud | None, settings: Settings) -> Snapshot:
-    """Return what there is; kinds that cannot be read are named in ``unread`` with the reason.
+    """Return the snapshot; ``unread`` names the kinds that cannot be read, with the reason.
 
     Args:
         cluster: What is read.
@@ -110,7 +110,7 @@ async def _statuses(cluster: Cluster, settings: Settings) -> tuple[GroupStatus, 
 
 
 def read_statuses(text: str) -> tuple[GroupStatus, ...]:
-    """Return the groups that the status document of a node autoscaler names; none where it cannot be read.
+    """Return the groups in the status document of a node autoscaler; none if it cannot be read.
 
     Source: Cluster Autoscaler, cluster state status (YAML since 1.30).
     """

@@ -1,1 +1,1 @@
-"""ElasticWorkloads: for the other loops of the process each is an HPA, a VPA and a time table of one target."""
+"""ElasticWorkloads: the other loops of the process see each as an HPA, a VPA and a time table of one target."""

@@ -1,4 +1,4 @@
-"""Which conditions an ElasticWorkload gets: whether it is followed, and whether its schedule can be."""
+"""The conditions of an ElasticWorkload: whether it is followed, and whether its schedule can be."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Notice(msgspec.Struct, frozen=True):
 
 
 class StatusWrite(msgspec.Struct, frozen=True):
-    """What is written into the status of an object, as a merge patch."""
+    """A merge patch of an object's status."""
 
     key: Key
     status: msgspec.Raw
 
 
 class Commands(msgspec.Struct, frozen=True):
-    """What a tick writes, and why."""
+    """The writes of a tick, and their reasons."""
 
     writes: tuple[StatusWrite, ...] = ()
     notices: tuple[Notice, ...] = ()
@@ -43,18 +43,18 @@ class Commands(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What came of a write: an error, or nothing."""
+    """The outcome of a write: an error, or empty."""
 
     error: str = ""
 
 
 def decide(state: State, now: Instant) -> Commands:
-    """Return the statuses that differ from what holds; each is said in an event where a condition changes."""
+    """Return the statuses that differ from the present ones, with an event for each changed condition."""
     writes, notices, reasons = [], [], []
     for key in sorted(state.due):
         found = state.scene.workloads[key]
         before = {one.type: one for one in found.status.conditions or ()}
-        conditions = [_kept(one, before.get(one.type), now) for one in _conditions(state, key)]
+        conditions = [_with_transition(one, before.get(one.type), now) for one in _conditions(state, key)]
         if (
             tuple(conditions) == (found.status.conditions or ())
             and found.status.observed_generation == found.metadata.generation
@@ -77,7 +77,7 @@ def decide(state: State, now: Instant) -> Commands:
 
 
 def absorb(state: State, commands: Commands, outcomes: Sequence[Outcome], now: Instant) -> None:
-    """Take in what came of the writes: one that failed is tried again at the next tick."""
+    """Apply the outcomes of the writes: a failed one is tried again at the next tick."""
     del now
     failed = {write.key for write, outcome in zip(commands.writes, outcomes, strict=True) if outcome.error}
     state.due = failed
@@ -115,7 +115,7 @@ def _sections(found: ElasticWorkload) -> str:
     return ", ".join(name for name, section in named.items() if section is not None)
 
 
-def _kept(new: Condition, known: Condition | None, now: Instant) -> Condition:
+def _with_transition(new: Condition, known: Condition | None, now: Instant) -> Condition:
     """Return a condition with the time of its last change of status."""
     since = known.last_transition_time if known is not None and known.status == new.status else None
     return msgspec.structs.replace(new, last_transition_time=since or format_rfc3339(now))

@@ -1,4 +1,4 @@
-"""The CustomResourceDefinition of ElasticWorkload: schemas follow from the types, the tables hold what these do not say."""
+"""The CustomResourceDefinition of ElasticWorkload: schemas come from the types, and tables add the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ElasticWorkloads, as the rest of the program knows them: a loop that writes conditions, and a view for the other loops."""
+"""The entry of ElasticWorkloads for the rest of the program: a loop that writes conditions, and views for other loops."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ def names(core: StepCore[State]) -> list[str]:
 
 
 def lines(core: StepCore[State], subject: str, now: Instant, view: str) -> list[str]:
-    """Return what each section asks for, and which command shows more. Raises KeyError for none of that name."""
+    """Return the request of each section, and the command that shows more. Raises KeyError for an unknown object."""
     del now, view
     namespace, _, name = subject.partition("/")
     scene = core.state.scene

@@ -1,4 +1,4 @@
-"""Why an ElasticWorkload is followed or not: the closed vocabulary."""
+"""The closed vocabulary of reasons why an ElasticWorkload is followed or not."""
 
 from __future__ import annotations
 

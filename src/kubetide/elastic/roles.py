@@ -1,4 +1,4 @@
-"""What the loop asks of the API server."""
+"""The API requests of the loop."""
 
 from __future__ import annotations
 

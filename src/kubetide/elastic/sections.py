@@ -1,4 +1,4 @@
-"""An ElasticWorkload as the autoscalers that the loops know, and what is wrong with its sections."""
+"""An ElasticWorkload as the objects that the loops know, and the problems of its sections."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ALL_GATES: Final = FeatureGates(cpu_startup_boost=True, in_place=True, per_vpa_
 
 
 def problems_of(spec: ElasticSpec) -> list[str]:
-    """Return what is wrong with the sections, each with the field before it; the schedule's loop reads its own."""
+    """Return the problems of the sections, each preceded by its field; the schedule's loop checks its own."""
     found = []
     if not (spec.horizontal or spec.vertical or spec.schedule):
         found.append("spec: write at least one of horizontal, vertical and schedule")
@@ -66,7 +66,7 @@ def _in_section(text: str, section: str) -> str:
 
 
 def hpa_spec(spec: ElasticSpec, bounds: ScheduleStatus | None) -> HpaSpec:
-    """Return the spec of the HPA, within the bounds that the schedule asks for now."""
+    """Return the spec of the HPA, within the schedule's present bounds."""
     section = spec.horizontal
     assert section is not None
     low, high = effective_bounds(section, bounds)
@@ -80,7 +80,7 @@ def hpa_spec(spec: ElasticSpec, bounds: ScheduleStatus | None) -> HpaSpec:
 
 
 def effective_bounds(section: HorizontalSection, bounds: ScheduleStatus | None) -> tuple[int | None, int]:
-    """Return the bounds that hold: those of the schedule before those of the section, which give way to them."""
+    """Return the effective bounds: the schedule's bounds override the section's."""
     low, high = section.min_replicas, section.max_replicas
     if bounds is None:
         return low, high
@@ -107,7 +107,7 @@ def vpa_spec(spec: ElasticSpec) -> VpaSpec:
 
 
 def as_hpa(found: ElasticWorkload) -> HorizontalPodAutoscaler | None:
-    """Return the horizontal section as an HPA of the object's name; None without one, and while the schedule says 0."""
+    """Return the horizontal section as an HPA of the object's name; None without one, and while the schedule sets 0."""
     spec, bounds = found.spec, found.status.schedule if found.spec.schedule is not None else None
     if spec.horizontal is None or (bounds is not None and bounds.max_replicas == 0):
         return None

@@ -1,1 +1,1 @@
-"""Tried before production: a scenario with changes beside the scenario as it is, and policies under test."""
+"""Trials before production: a scenario with changes compared with the unchanged one, and policy tests."""

@@ -20,7 +20,7 @@ import msgspec
 
 from kubetide.experiments.objects import Objects
 from kubetide.experiments.paths import PathError, nearest, set_at, split_name
-from kubetide.loop import flag_names, loop_entries, spelled_out
+from kubetide.loop import expand_groups, flag_names, loop_entries
 from kubetide.objects.yaml_reading import Document, YamlError, read_documents
 from kubetide.simulate.scenarios.build import manifests_of
 from kubetide.simulate.scenarios.rules import check_scenario
@@ -53,7 +53,7 @@ def with_changes(path: Path, scenario: Scenario, *, sets: Sequence[str], patches
 
 
 def without_nulls(value: Any) -> Any:
-    """Return the value as a file would hold it: what is null is not there."""
+    """Return the value as a file would hold it: without nulls."""
     if isinstance(value, dict):
         return {name: without_nulls(one) for name, one in value.items() if one is not None}
     return [without_nulls(one) for one in value] if isinstance(value, list) else value
@@ -96,7 +96,7 @@ def _set_own(value: dict[str, Any], name: str, new: Any) -> None:
     if field in fields:
         set_at(value, name, new)
         return
-    flags = flag_names(loop_entries(spelled_out(value["loops"])))
+    flags = flag_names(loop_entries(expand_groups(value["loops"])))
     flag = name.removeprefix("--").replace("_", "-")
     if flag not in flags:
         raise PathError(

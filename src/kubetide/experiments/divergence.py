@@ -1,4 +1,4 @@
-"""Where two runs of one seed part: the first decision that one of them took and the other did not."""
+"""Where two runs of one seed diverge: the first decision that only one of them made."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_REASONS = 4
 
 
 class Side(msgspec.Struct, frozen=True):
-    """What one run did at the moment at which they part.
+    """The decisions of one run at the moment of divergence.
 
     Attributes:
         decided: Its decisions that the other did not take, each with its reasons.
@@ -39,7 +39,7 @@ class Divergence(msgspec.Struct, frozen=True):
 def first_divergence(
     before: Sequence[Mark], after: Sequence[Mark], folders: tuple[Path, Path]
 ) -> Divergence | None:
-    """Return the first moment at which the decisions differ, or None where all are the same.
+    """Return the first moment at which the decisions differ, or None if all are equal.
 
     Args:
         before, after: The decisions of both runs, by time.
@@ -59,7 +59,7 @@ def first_divergence(
 
 
 def parting_time(before: Sequence[Mark], after: Sequence[Mark]) -> Instant | None:
-    """Return when the decisions of two runs, by time, differ first; None where all are the same."""
+    """Return the first time at which the decisions of two runs differ; None if all are equal."""
     for one, other in zip(before, after, strict=False):
         if _what(one) != _what(other):
             found = min(one.at, other.at)

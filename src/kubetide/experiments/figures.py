@@ -1,4 +1,4 @@
-"""Two runs in figures, side by side."""
+"""Figures of two runs, side by side."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Figure(msgspec.Struct, frozen=True):
 
     @property
     def change(self) -> float:
-        """How much more the changed run has."""
+        """How much higher the changed run's figure is."""
         return (self.after or 0.0) - (self.before or 0.0)
 
 
@@ -111,7 +111,7 @@ def _row(figure: Figure) -> tuple[str, str, str, str]:
 
 
 def written(value: float | None, digits: int) -> str:
-    """Write a figure for people."""
+    """Return a figure as text for people."""
     if value is None:
         return "-"
     if digits < 0:

@@ -11,11 +11,11 @@ _PART = re.compile(r"\.?([^.\[\]]+)|\[([^\[\]]*)\]")
 
 
 class PathError(ValueError):
-    """A path that leads nowhere; the text says where it ends and what is there."""
+    """A path without a target; the text says where it ends and what is there."""
 
 
 def set_at(value: dict[str, Any], path: str, new: Any) -> None:
-    """Set what is at a path, or take it away where ``new`` is None.
+    """Set the value at a path; None for ``new`` removes it.
 
     ``[0]`` counts entries of a list, ``[app]`` is the entry of that ``name``. Mappings that are not there are made.
 
@@ -38,7 +38,7 @@ def set_at(value: dict[str, Any], path: str, new: Any) -> None:
 
 
 def split_name(rest: str, known: Iterable[str], what: str) -> tuple[str, str]:
-    """Part ``NAME.FIELD`` after the longest name that is known. Raises PathError offering the nearest names."""
+    """Return the parts of ``NAME.FIELD``, split after the longest known name. Raises PathError with the nearest names."""
     names = list(known)
     for name in sorted(names, key=len, reverse=True):
         if rest == name or rest.startswith((f"{name}.", f"{name}[")):
@@ -49,7 +49,7 @@ def split_name(rest: str, known: Iterable[str], what: str) -> tuple[str, str]:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return what to offer in place of a name that nothing has."""
+    """Return a hint with the names most similar to an unknown one."""
     names = sorted(set(known))
     near = difflib.get_close_matches(name, names, n=3)
     if near:

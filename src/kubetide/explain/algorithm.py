@@ -1,4 +1,4 @@
-"""The pure functions of a loop whose tick is one step, and the core that ``kubetide replay`` drives made of them."""
+"""The pure functions of a loop whose tick is one step, and the core for ``kubetide replay`` built from them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ State = TypeVar("State", bound="AppliesDeltas")
 
 
 class AppliesDeltas(Protocol):
-    """What a loop decides from; deltas are the only way in."""
+    """A loop's state; deltas are the only way to change it."""
 
     def apply(self, delta: Any, /) -> Any:
-        """Take over what changed."""
+        """Apply the changes."""
         ...
 
 
@@ -30,7 +30,7 @@ def _remembers_nothing(state: Any, commands: Any, outcomes: Any, now: Instant) -
 
 
 class Latest:
-    """The state of a loop that gathers everything anew in each tick.
+    """The state of a loop that gathers everything again in each tick.
 
     Attributes:
         found: What was gathered last.
@@ -40,17 +40,17 @@ class Latest:
         self.found: Any = None
 
     def apply(self, delta: Any, /) -> None:
-        """Take over what was gathered."""
+        """Replace the state by what was gathered."""
         self.found = delta
 
     def dump(self) -> Any:
-        """Return it again."""
+        """Return the last delta."""
         return self.found
 
 
 @dataclass(frozen=True, kw_only=True)
 class Algorithm(Generic[State, Delta, Commands, Outcomes, Result]):
-    """A state, ``decide`` and ``absorb``, and how deltas and outcomes are read from a record.
+    """A state, ``decide`` and ``absorb``, and how to decode deltas and outcomes of a record.
 
     Attributes:
         state: Makes an empty state.
@@ -71,12 +71,12 @@ class Algorithm(Generic[State, Delta, Commands, Outcomes, Result]):
     encode: Callable[[Any], bytes] = msgspec.json.encode
 
     def core(self) -> StepCore[State]:
-        """Return a core that knows nothing yet."""
+        """Return a core with an empty state."""
         return StepCore(self)
 
 
 class StepCore(Generic[State]):
-    """Decides again from recorded deltas (``explain.records.Core``), by the same functions as in production."""
+    """Decides again from recorded deltas (``explain.records.Core``), with the same functions as in production."""
 
     def __init__(self, algorithm: Algorithm[State, Any, Any, Any, Any]) -> None:
         self._algorithm = algorithm
@@ -84,11 +84,11 @@ class StepCore(Generic[State]):
         self.state = algorithm.state()
 
     def apply(self, delta: bytes, *, full: bool) -> None:
-        """Take over gathered state: everything, or what changed."""
+        """Apply gathered state: everything, or the changes."""
         self.take(self._algorithm.read_delta(delta), full=full)
 
     def take(self, delta: Any, *, full: bool) -> None:
-        """Take over a delta that is read."""
+        """Apply a decoded delta."""
         algorithm = self._algorithm
         if full and algorithm.restore is not None:
             self.state = algorithm.restore(delta)
@@ -103,7 +103,7 @@ class StepCore(Generic[State]):
         return self._algorithm.encode(self._commands)
 
     def absorb(self, outcomes: bytes, now: Instant) -> bytes:
-        """Take in what came of the commands; return what is written and reported."""
+        """Apply the outcomes of the commands; return the writes and reports."""
         algorithm = self._algorithm
         result = algorithm.absorb(self.state, self._commands, algorithm.read_outcomes(outcomes), now)
         return b"{}" if result is None else algorithm.encode(result)

@@ -1,4 +1,4 @@
-"""Figures of a tick: the numbers of which there is a history, beside what it decides."""
+"""Figures of a tick: numbers with a history, besides its decisions."""
 
 from __future__ import annotations
 

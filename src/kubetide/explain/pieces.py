@@ -1,4 +1,4 @@
-"""The JSON of a whole state in pieces, which are made when they are asked for: it is never held at once."""
+"""The JSON of a whole state in pieces that are built on demand: it is never in memory at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def in_pieces(
     last: bytes,
     encode: Callable[[Sequence[object]], bytes],
 ) -> Iterator[bytes]:
-    """Join two JSON objects, with arrays by name between their members; an empty one is left out.
+    """Yield two JSON objects joined, with named arrays between their members; an empty one is left out.
 
     Args:
         first, last: The objects that begin and end the whole.

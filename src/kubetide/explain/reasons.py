@@ -1,4 +1,4 @@
-"""A reason: why a decision is what it is, as data first and text last.
+"""A reason of a decision, as data first and text last.
 
 Every loop has a closed vocabulary of codes, one table in its ``reasons.py``; a code is never
 renamed silently. Fields are numbers and names; the sentence is made here, from the table.
@@ -17,7 +17,7 @@ Field = str | int | float | bool | None
 
 
 class Reason(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One step of an explanation: a code of the loop's vocabulary, what it is about, and the numbers."""
+    """One step of an explanation: a code of the loop's vocabulary, its subject, and the numbers."""
 
     code: str
     subject: str = ""
@@ -25,7 +25,7 @@ class Reason(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Vocabulary:
-    """The codes of one loop and the sentence of each.
+    """The codes of one loop, and the sentence of each.
 
     ``{name}`` stands for a field or ``subject``, ``{nodes:node}`` for a count with its noun.
 
@@ -70,15 +70,15 @@ class Vocabulary:
         return tuple(self._sentences)
 
     def is_action(self, reason: Reason) -> bool:
-        """Return whether the reason stands for something done."""
+        """Return whether the reason stands for an action."""
         return reason.code in self._actions
 
     def is_fruitless(self, action: Reason) -> bool:
-        """Return whether nothing came of the action."""
+        """Return whether the action had no effect."""
         return action.code in self._fruitless
 
     def change_of(self, action: Reason) -> int:
-        """Return by how much the action changes the count of its subject; 0 where that is not known."""
+        """Return by how much the action changes the count of its subject; 0 if that is unknown."""
         change = self._changes.get(action.code, 0)
         if isinstance(change, int):
             return change
@@ -86,7 +86,7 @@ class Vocabulary:
         return new - old if isinstance(old, int) and isinstance(new, int) else 0
 
     def has_alternatives(self, action: Reason) -> bool:
-        """Return whether reasons about others may say why these were not chosen."""
+        """Return whether reasons about others may explain why these were not chosen."""
         return action.code in self._alternatives
 
     def alternatives(self, action: Reason, reasons: Sequence[Reason]) -> list[Reason]:
@@ -95,13 +95,13 @@ class Vocabulary:
         return [one for one in reasons if one.code in codes and one.subject != action.subject]
 
     def reason(self, code: str, subject: str = "", **fields: Field) -> Reason:
-        """Make a reason. Raises KeyError for a code that the table lacks."""
+        """Return a reason. Raises KeyError for a code that the table lacks."""
         if code not in self._sentences:
             raise KeyError(f"{code} is not a reason of this loop")
         return Reason(code, subject, fields)
 
     def text(self, reason: Reason) -> str:
-        """Render the reason as one English sentence with its numbers."""
+        """Return the reason as one English sentence with its numbers."""
         sentence = self._sentences.get(reason.code)
         if sentence is None:
             return f"{reason.code} {reason.subject} {reason.fields}".strip()

@@ -1,4 +1,4 @@
-"""The decision record: one JSON line a tick and loop, from which the tick can be decided again.
+"""The decision record: one JSON line per tick and loop, from which the tick can be decided again.
 
 A line holds what the tick was given (the whole state every N ticks, else only what changed), what
 it decided, what came of the commands, and the reasons. ``Core`` is what a loop offers so that
@@ -39,7 +39,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
         result: What ``absorb`` answered (statuses, events), as JSON.
         reasons: Why; a verdict that has not changed since the last tick is left out here.
         repeated: How many unchanged verdicts were left out.
-        figures: What a history is kept of. They stand in a file beside the line and not in it.
+        figures: Figures that have a history. A file beside the records holds them, not the line.
     """
 
     loop: str
@@ -58,14 +58,14 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Recorder(Protocol):
-    """Takes records; the runtime's writes them to a folder, a test's keeps them."""
+    """Stores records; the runtime's writes them to a folder, a test's keeps them in memory."""
 
     def wants_full(self, loop: str) -> bool:
         """Return whether the next record of the loop must hold the whole state."""
         ...
 
     def write(self, record: Record, state: Iterable[bytes] | None = None) -> None:
-        """Keep one record. Never raises: a recorder that fails says so by itself and drops.
+        """Store one record. Never raises: a failing recorder reports the failure and drops the record.
 
         Args:
             record: The record; whole where ``state`` is None.
@@ -76,14 +76,14 @@ class Recorder(Protocol):
 
 
 class Core(Protocol):
-    """A loop's pure core, driven the same way by its controller and by ``replay``.
+    """A loop's pure core; its controller and ``replay`` drive it the same way.
 
     The only way into the core is ``apply``; so a record that holds the deltas holds everything.
     All bytes are JSON, made with a fixed field order.
     """
 
     def apply(self, delta: bytes, *, full: bool) -> None:
-        """Take over gathered state: everything (``full``, memory included) or what changed."""
+        """Apply gathered state: everything (``full``, memory included) or the changes."""
         ...
 
     def decide(self, now: Instant) -> bytes:
@@ -91,21 +91,21 @@ class Core(Protocol):
         ...
 
     def absorb(self, outcomes: bytes, now: Instant) -> bytes:
-        """Take in what came of the last commands; return statuses, events and such."""
+        """Apply the outcomes of the last commands; return statuses, events and such."""
         ...
 
 
 @runtime_checkable
 class ResumingCore(Core, Protocol):
-    """A core that needs no earlier decisions where a record has the memory of its loop."""
+    """A core that needs no earlier decisions if a record holds the memory of its loop."""
 
     def resume(self, delta: bytes) -> None:
-        """Take over what changed, as ``apply``, and what earlier decisions left behind."""
+        """Apply the changes as ``apply`` does, and the memory of earlier decisions."""
         ...
 
 
 class OneObjectCore(Core, Protocol):
-    """A core that follows one object, and takes over of the others only what it needs for that.
+    """A core that follows one object, and applies of the others only what it needs for that.
 
     Attributes:
         stands_alone: Whether it could; if not, the whole core must be asked.

@@ -1,1 +1,1 @@
-"""What comes next: the load of the past in, what it will be at least out. Pure, in columns."""
+"""Forecasts: past load in, the least load to come out. Pure, in columns."""

@@ -1,4 +1,4 @@
-"""How well a forecaster would have done on a workload's own past, against the level that any HPA follows."""
+"""The back-test of a forecaster on a workload's own past, compared with the level that any HPA follows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BETTER: Final = 0.95
 
 
 class BackTest(NamedTuple):
-    """The score of a forecaster, (workloads,) each; NaN where there is not enough to score it.
+    """The score of a forecaster, (workloads,) each; NaN where too little is known.
 
     Attributes:
         loss: Mean pinball loss, in pods at full use.
@@ -34,13 +34,13 @@ class BackTest(NamedTuple):
 
     @property
     def is_better(self) -> np.typing.NDArray[np.bool_]:
-        """Return (workloads,) whether the forecaster is to be used."""
+        """Return (workloads,): whether to use the forecaster."""
         found: np.typing.NDArray[np.bool_] = self.loss < BETTER * self.level_loss
         return found
 
 
 def backtest(forecaster: Forecaster, history: History, ahead: int, quantile: float) -> BackTest:
-    """Return how a forecaster would have done on the last steps of a history, each time knowing only what was before.
+    """Return the score of a forecaster on the last steps of a history; each forecast sees only the steps before it.
 
     Args:
         ahead: So many steps are forecast each time.
@@ -71,7 +71,7 @@ def backtest(forecaster: Forecaster, history: History, ahead: int, quantile: flo
 
 
 def checked(forecaster: Forecaster, history: History, ahead: int, quantile: float) -> Loads:
-    """Return (steps ahead, workloads) what a forecaster answers. Raises ValueError for an answer of another shape."""
+    """Return (steps ahead, workloads): the forecaster's answer. Raises ValueError for another shape."""
     predicted = np.asarray(forecaster.forecast(history, ahead, (quantile,)), np.float32)
     expected = (1, ahead, history.loads.shape[1])
     if predicted.shape != expected:
@@ -107,5 +107,5 @@ def _factors(loads: Loads, ahead: int, quantile: float) -> Loads:
 
 
 def lasts(step: Duration, ahead: int) -> Duration:
-    """Return how long a history must be to be scored."""
+    """Return the length that a history needs to be scored."""
     return Duration(step * (ORIGINS + LEAST) * ahead)

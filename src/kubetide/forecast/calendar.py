@@ -1,4 +1,4 @@
-"""A calendar of onsets: when the load of a workload has jumped, and whether it does so again after a fixed time.
+"""A calendar of onsets: when a workload's load has jumped, and whether it does so again after a fixed time.
 
 Levels seldom repeat well enough to be worth anything; onsets do (jobs on the hour, shifts, matches, batch imports).
 An onset at s is a load within half a minute of s of at least 1.25 times the mean of the ten minutes before, and not
@@ -48,7 +48,7 @@ _NOTHING = np.float32(0.0)
 
 
 class Episode(NamedTuple):
-    """A forecast onset whose time is over.
+    """A forecast onset that is over.
 
     Attributes:
         at: The step that it was forecast for.
@@ -63,7 +63,7 @@ class Episode(NamedTuple):
 
 
 class Calendar:
-    """Onsets of many workloads; one slot each. Slots are the caller's to give and to clear.
+    """Onsets of many workloads; one slot each. The caller assigns and clears slots.
 
     Attributes:
         index: The last step that was taken in, counted from 1970; None before the first.
@@ -80,7 +80,7 @@ class Calendar:
         self.periods = periods
         self.period_steps: tuple[int, ...] = tuple(int(period // step) for period in periods)
         self.recent = n.base + n.lead + n.size + max(n.nodes_before, n.nodes_after) + 2 * n.near + 4
-        self.kept = LOOKED_BACK * max(self.period_steps) + self.recent + int(hours(3) // step)
+        self.history_steps = LOOKED_BACK * max(self.period_steps) + self.recent + int(hours(3) // step)
         self.index: int | None = None
         self.zones = Zones(step)
         self._decay = 0.5 ** (step / HALF_LIFE)
@@ -89,7 +89,7 @@ class Calendar:
         self.peaks = self._ring(self.recent, np.nan)
         self.forecast = self._ring(self.recent, 0.0)
         self.period_of = np.zeros((self.recent, self._size), np.int8)
-        self.onsets = np.zeros((self.kept, self._size), np.float16)
+        self.onsets = np.zeros((self.history_steps, self._size), np.float16)
         self.hits = np.zeros((len(periods), self._size), np.float32)
         self.trials = np.zeros((len(periods), self._size), np.float32)
         self.hour_peaks = self._ring(25, 0.0)
@@ -103,7 +103,7 @@ class Calendar:
         return np.full((rows, self._size), fill, np.float32)
 
     def grow(self, size: int) -> None:
-        """Make room for so many slots."""
+        """Grow to ``size`` slots."""
         more = size - self._size
         if more <= 0:
             return
@@ -123,7 +123,7 @@ class Calendar:
     # ── a step ──
 
     def advance(self, index: int, mean: Float32Vector, peak: Float32Vector, learns: BoolVector) -> None:
-        """Take in the next step of all slots.
+        """Apply the next step of all slots.
 
         Args:
             index: Of the step; those that were left out since the last one count as not known.
@@ -137,7 +137,7 @@ class Calendar:
             unknown = np.full(self._size, np.nan, np.float32)
             never = np.zeros(self._size, np.bool_)
             # After a longer time nothing of the recent past is left, and the steps between make no difference.
-            first = max(last + 1, index - self.kept)
+            first = max(last + 1, index - self.history_steps)
             for missed in range(first, index):
                 self._take(missed, unknown, unknown, never)
         self._take(index, mean, peak, learns)
@@ -165,7 +165,7 @@ class Calendar:
         near = self.highest(at - n.near, at + n.near)
         before = self.highest(at - n.lead - n.base + 1, at - n.lead)
         came = learns & (near >= RISE * level) & (near > 0) & (near >= before)
-        self.onsets[at % self.kept] = np.where(came, np.minimum(size, 60000.0), 0.0)
+        self.onsets[at % self.history_steps] = np.where(came, np.minimum(size, 60000.0), 0.0)
         self.hits *= self._decay
         self.trials *= self._decay
         known = ~np.isnan(level) & learns
@@ -187,7 +187,7 @@ class Calendar:
         self.forecast[at % self.recent], self.period_of[at % self.recent] = best, by
 
     def believed(self, number: int) -> BoolVector:
-        """Return (slots,) whether what a period forecasts is believed."""
+        """Return (slots,): whether a period's forecasts are used."""
         found: BoolVector = (self.hits[number] + 1.0) / (self.trials[number] + 2.0) > BELIEVED
         return found
 
@@ -197,14 +197,14 @@ class Calendar:
         return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
 
     def _onset(self, at: int, back: int, number: int) -> Float32Vector:
-        row = self.onsets[(at - back) % self.kept]
+        row = self.onsets[(at - back) % self.history_steps]
         if self.periods[number] >= hours(24) and self.zones.any:
             # Days and weeks are those of the workload's own clock.
             shift = self.zones.shift(at, back)
             moved = np.flatnonzero(shift)
             if len(moved):
                 row = row.copy()
-                row[moved] = self.onsets[(at - back + shift[moved]) % self.kept, moved]
+                row[moved] = self.onsets[(at - back + shift[moved]) % self.history_steps, moved]
         found: Float32Vector = row.astype(np.float32)
         return found
 
@@ -212,13 +212,13 @@ class Calendar:
         return np.arange(first, last + 1) % self.recent
 
     def highest(self, first: int, last: int) -> Float32Vector:
-        """Return (slots,) the highest load of some recent steps; NaN where none of them is known."""
+        """Return (slots,): the highest load of some recent steps; NaN if none of them is known."""
         found: Float32Vector = self.peaks[self._rows(first, last)]
         most: Float32Vector = np.asarray(np.fmax.reduce(found, axis=0), np.float32)
         return most
 
     def level(self, until: int) -> Float32Vector:
-        """Return (slots,) the mean of the ten minutes up to a step; NaN where less than half of it is known."""
+        """Return (slots,): the mean of the ten minutes up to a step; NaN if less than half of it is known."""
         rows = self.means[self._rows(until - self.lengths.base + 1, until)]
         known = np.count_nonzero(~np.isnan(rows), axis=0)
         total = np.nansum(rows, axis=0)
@@ -230,12 +230,12 @@ class Calendar:
     # ── reading ──
 
     def pods_ahead(self) -> tuple[Float32Vector, Int64Vector]:
-        """Return (slots,) the load that pods are to be ready for now, and the step that it is forecast for."""
+        """Return (slots,): the load that pods must be ready for now, and its forecast step."""
         n = self.lengths
         return self._most(-n.pods_after, n.pods_before)
 
     def nodes_ahead(self) -> tuple[Float32Vector, Int64Vector]:
-        """Return (slots,) the same for nodes, which take longer to come and are held longer."""
+        """Return (slots,): the same for nodes, which take longer to start and are held longer."""
         n = self.lengths
         return self._most(-n.nodes_after, n.nodes_before - 1)
 
@@ -250,16 +250,16 @@ class Calendar:
         return np.where(quiet & (place + begin > self.index), _NOTHING, most), begin + place
 
     def day_peak(self) -> Float32Vector:
-        """Return (slots,) the highest load of the last day."""
+        """Return (slots,): the highest load of the last day."""
         found: Float32Vector = self.hour_peaks.max(axis=0)
         return found
 
     def period_at(self, at: int, slot: int) -> Duration:
-        """Return the period by which something is forecast for a step."""
+        """Return the period that forecasts an onset at a step."""
         return self.periods[int(self.period_of[at % self.recent, slot])]
 
     def ended(self) -> list[tuple[int, Episode]]:
-        """Return the forecast onsets whose time is over since the last step, by slot: what was forecast and what came."""
+        """Return the forecast onsets that ended since the last step, by slot: the forecast and the actual load."""
         if self.index is None:
             return []
         n, at = self.lengths, self.index - self.lengths.size - self.lengths.near
@@ -278,7 +278,7 @@ class Calendar:
         ]
 
     def coming(self, slot: int, steps: int) -> list[Episode]:
-        """Return the onsets that are forecast of a slot for the next steps; what came of them is 0 so far."""
+        """Return the forecast onsets of a slot for the next steps; their actual load is 0 so far."""
         if self.index is None:
             return []
         level = float(self.level(self.index)[slot])
@@ -300,7 +300,7 @@ class Calendar:
         return found
 
     def forecast_next(self, steps: int) -> Float32Matrix:
-        """Return (steps, slots) the onsets that the believed periods forecast for the next steps, 0 for none."""
+        """Return (steps, slots): the onsets that the used periods forecast for the next steps, 0 for none."""
         found = np.zeros((steps, self._size), np.float32)
         if self.index is None:
             return found
@@ -315,7 +315,7 @@ class Calendar:
         return found
 
     def instant_of(self, at: int) -> Instant:
-        """Return when a step begins."""
+        """Return the start time of a step."""
         return Instant(at * self.step)
 
 

@@ -1,4 +1,4 @@
-"""What a forecaster is: history in, quantiles of the load of each step to come out.
+"""The interface of a forecaster: history in, quantiles of each coming step's load out.
 
 A forecaster of another package is an entry point of the group ``kubetide.forecasters``, or ``module:Class``. It is a
 second stage beside the calendar, and used only for workloads on whose own history it does better than the level
@@ -34,12 +34,12 @@ class History(NamedTuple):
 
 
 class Forecaster(Protocol):
-    """Forecasts the load of many workloads at once. The same history must give the same answer."""
+    """Forecasts the load of many workloads at once. The same history must give the same forecast."""
 
     name: str
 
     def forecast(self, history: History, ahead: int, quantiles: tuple[float, ...]) -> Loads:
-        """Return (quantiles, steps ahead, workloads); NaN where nothing is forecast.
+        """Return (quantiles, steps ahead, workloads); NaN without a forecast.
 
         Args:
             history: Up to now.
@@ -50,12 +50,12 @@ class Forecaster(Protocol):
 
 
 class CalendarForecaster:
-    """The built-in calendar as a forecaster: an onset that is forecast is every quantile; else nothing is forecast."""
+    """The built-in calendar as a forecaster: all quantiles are the forecast onset; no forecast between onsets."""
 
     name = "calendar"
 
     def forecast(self, history: History, ahead: int, quantiles: tuple[float, ...]) -> Loads:
-        """Return the onsets that recur, on the steps that they are forecast for."""
+        """Return the recurring onsets at their forecast steps."""
         steps, workloads = history.loads.shape
         calendar = Calendar(history.step)
         calendar.grow(workloads)
@@ -84,5 +84,5 @@ PLUGINS: Final = PluginGroup[Forecaster](
 
 
 def load_forecaster(name: str) -> Forecaster:
-    """Return a forecaster by the name of its entry point, or ``module:Class``. Raises PluginNotUsable."""
+    """Return a forecaster by its entry point's name, or ``module:Class``. Raises PluginNotUsable."""
     return CalendarForecaster() if name == CalendarForecaster.name else PLUGINS.load(name)[1]

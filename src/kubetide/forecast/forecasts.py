@@ -1,4 +1,4 @@
-"""The forecasts of many workloads from tick to tick, with the guards that keep them harmless.
+"""The forecasts of many workloads between ticks, with guards that keep them harmless.
 
 A tick brings each workload's load as pods at full use. Ticks are gathered into the steps of the calendar. The guards:
 
@@ -20,8 +20,8 @@ from kubetide.forecast.forecaster import Forecaster
 from kubetide.forecast.headroom import Headroom, HeadroomScore
 from kubetide.forecast.long_window import LongWindow
 from kubetide.forecast.memory import dumped, restore
+from kubetide.forecast.rows import FIRST_CREDIT, NOTHING, Ahead, Came, ForecastMemory, Limit, Row, Score, Seen
 from kubetide.forecast.second_stage import SecondStage, larger
-from kubetide.forecast.seen import FIRST_CREDIT, NOTHING, Ahead, Came, ForecastMemory, Limit, Row, Score, Seen
 from kubetide.units.time import Duration, Instant, after, hours, minutes
 from kubetide.units.vectors import BoolVector, Int64Vector
 
@@ -82,7 +82,7 @@ class Forecasts(Generic[K]):
         return len(self._slots)
 
     def keys(self) -> Sequence[K]:
-        """Return the workloads that are known, in order of their coming."""
+        """Return the known workloads, in order of addition."""
         return tuple(self._slots)
 
     def score(self, key: K) -> Score:
@@ -91,7 +91,7 @@ class Forecasts(Generic[K]):
         return Score() if row is None else row.score
 
     def forget(self, key: K) -> None:
-        """Drop a workload, if it is known."""
+        """Remove a workload, if it is known."""
         slot = self._slots.pop(key, None)
         if slot is not None:
             del self._rows[key]
@@ -108,13 +108,13 @@ class Forecasts(Generic[K]):
             self._free.append(slot)
 
     def put_zone(self, key: K, zone: str) -> None:
-        """Let days and weeks of a workload be those of a time zone; empty for UTC."""
+        """Set the time zone of a workload's days and weeks; empty for UTC."""
         self.calendar.zones.put(self._slot(key), zone)
 
     # ── reading ──
 
     def ahead(self, key: K, now: Instant) -> Ahead:
-        """Return what is forecast of a workload."""
+        """Return the forecast of a workload."""
         slot = self._slots.get(key)
         if slot is None or slot >= len(self._cap):
             return NOTHING
@@ -142,7 +142,7 @@ class Forecasts(Generic[K]):
         )
 
     def coming(self, key: K, now: Instant, ahead: Duration) -> list[Ahead]:
-        """Return the onsets that are forecast within a time, as far as the periods that are believed reach."""
+        """Return the forecast onsets within a time, as far as the used periods reach."""
         slot = self._slots.get(key)
         if slot is None or slot >= len(self._cap):
             return []
@@ -161,46 +161,46 @@ class Forecasts(Generic[K]):
         ]
 
     def most_of_day(self, key: K) -> float:
-        """Return the most load that the last day makes plausible, 0 where nothing is known yet."""
+        """Return the highest plausible load by the last day, 0 if nothing is known yet."""
         slot = self._slots.get(key)
         return 0.0 if slot is None or slot >= len(self._cap) else self._cap[slot]
 
     def may_boost(self, key: K) -> bool:
-        """Return whether a load at the limit is to count more: so far it has lasted, and more pods have lowered it."""
+        """Return whether a load at its limit may count more: so far it has lasted, and more pods have lowered it."""
         row = self._rows.get(key)
         return row is None or (row.rounds < MOST_ROUNDS and row.limit.hides_more)
 
     def limit(self, key: K) -> Limit:
-        """Return what became of a workload's load whenever it was at its limit."""
+        """Return the history of a workload's load at its limit."""
         row = self._rows.get(key)
         return Limit() if row is None else row.limit
 
     def holds_longer(self, key: K) -> bool:
-        """Return whether the long window of scale-downs is used: at first, and while it pays."""
+        """Return whether to use the long scale-down window: at first, and while it pays."""
         slot = self._slots.get(key)
         return slot is None or slot >= len(self._held_longer) or self._held_longer[slot]
 
     def long_window_pays(self, key: K) -> bool:
-        """Return whether what the long window holds is needed often enough, whatever it costs."""
+        """Return whether enough of what the long window holds is needed, whatever it costs."""
         slot = self._slots.get(key)
         return slot is None or bool(self.long_window.pays[slot])
 
-    def room(self, key: K) -> float | None:
-        """Return the load that pods are to be there for by the learned headroom; None where that is not used."""
+    def capacity(self, key: K) -> float | None:
+        """Return the load to provide pods for by the learned headroom; None if it is not used."""
         slot = self._slots.get(key)
         if self.headroom is None or slot is None or slot >= len(self._cap) or not self.headroom.used[slot]:
             return None
-        return min(float(self.headroom.room[slot]), self._cap[slot]) or None
+        return min(float(self.headroom.capacity[slot]), self._cap[slot]) or None
 
     def headroom_score(self, key: K) -> HeadroomScore | None:
-        """Return the back-test of the learned headroom; None where none is learned."""
+        """Return the back-test of the learned headroom; None if none is learned."""
         slot = self._slots.get(key)
         return None if self.headroom is None or slot is None else self.headroom.score(slot)
 
     # ── a tick ──
 
     def take(self, seen: Sequence[tuple[K, Seen]], now: Instant) -> None:
-        """Take in a tick; the answers of ``ahead`` are those of the newest whole step."""
+        """Apply a tick; ``ahead`` then returns the forecasts of the newest whole step."""
         self.came = {}
         step = int(now // self.calendar.step)
         newest = self.calendar.index
@@ -342,7 +342,7 @@ class Forecasts(Generic[K]):
     # ── records ──
 
     def dump(self, key: K) -> ForecastMemory | None:
-        """Return what is remembered of a workload; None where it is not known."""
+        """Return the memory of a workload; None if it is unknown."""
         slot = self._slots.get(key)
         if slot is None:
             return None
@@ -366,7 +366,7 @@ class Forecasts(Generic[K]):
         )
 
     def put(self, key: K, memory: ForecastMemory) -> None:
-        """Take over what was remembered; a calendar that does not fit begins anew."""
+        """Restore the memory of a workload; a calendar that does not fit starts empty."""
         slot = self._slot(key)
         row = self._rows[key]
         row.step, (row.sum, row.count, row.peak) = memory.step, memory.gathered

@@ -1,4 +1,4 @@
-"""The steps that forecasts are made on, and the lengths of the calendar's rules in such steps.
+"""The steps of forecasts, and the lengths of the calendar's rules in steps.
 
 The numbers were found on real series at ticks of 15 s (two weeks of web, stream and taxi load); here they are
 rounded up to whole steps.

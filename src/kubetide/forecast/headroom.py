@@ -1,13 +1,14 @@
-"""Headroom learned from one's own errors: how far above its own line a load has been by the time that new pods serve.
+"""Headroom learned from forecast errors: how far the load exceeded its trend line by the time that new pods serve.
 
-The HPA's target is a fixed headroom: 70 % leaves the same room to a load that never moves as to one that doubles in a
-minute. Here a line through the last five minutes forecasts each step; how far the peak five steps later was above it goes
-into a histogram, and what 98 % of these errors did not exceed is the room that is left. The share of full use that pods
-end at stays within bounds around the HPA's target.
+The HPA's target is a fixed headroom: 70 % gives a steady load the same headroom as one that doubles in a minute. Here a
+line through the last five minutes forecasts each step. A histogram counts how far the peak five steps later exceeded the
+line; its 98th percentile is the learned headroom. The share of full use of the pods stays within bounds around the HPA's
+target.
 
-It is chosen by a back-test that runs along: at each step both what this and what the plain target would have asked for
-(the most of ten minutes, as scale-downs wait) is held against the peak five steps later. It is used for a workload where,
-over its last days, it would have had fewer minutes short of pods at no more pods, or fewer pods at no more such minutes.
+A running back-test decides whether to use it: at each step it compares the pods that this and the plain target would have
+asked for (the maximum of ten minutes, because scale-downs wait) with the peak five steps later. The learned headroom is
+used for a workload if, over the last days, it would have had fewer minutes short of pods with no more pods, or fewer pods
+with no more such minutes.
 
 All workloads are columns; a step is one pass over them.
 """
@@ -29,28 +30,28 @@ NAME: Final = "headroom"
 """As a second stage is named."""
 
 LEAST_PODS: Final = 30
-"""Below so many pods at full use single requests make a second bad that the mean of a tick does not show."""
+"""With fewer pods at full use, single requests overload a second unseen in the mean of a tick."""
 
 HIGHEST: Final = 8 / 7
-"""The share of full use that pods end at is at most so many times the target (80 % for 70 %), ..."""
+"""The share of full use of the pods is at most this multiple of the target (80 % for 70 %), ..."""
 
 LOWEST: Final = 5 / 7
-"""... and at least so many times (50 %)."""
+"""... and at least this multiple (50 %)."""
 
 FULLEST: Final = 0.95
 """No target makes pods fuller than this."""
 
-KEPT: Final = 0.98
-"""Share of the errors that the room is enough for."""
+COVERED: Final = 0.98
+"""Share of the errors that the headroom covers."""
 
 FEWER: Final = 0.9
-"""It is better where it has less than this share of the plain target's bad minutes at no more pods, ..."""
+"""It is better if it has less than this share of the plain target's bad minutes with no more pods, ..."""
 
 CHEAPER: Final = 0.97
-"""... or less than this share of its pods at no more bad minutes."""
+"""... or less than this share of its pods with no more bad minutes."""
 
 LEAST_STEPS: Final = 24 * 60
-"""So many steps must have been scored: a whole day."""
+"""The number of steps that must have been scored: a whole day."""
 
 _ERRORS_HALF_LIFE: Final = hours(24)
 _SCORE_HALF_LIFE: Final = hours(48)
@@ -73,7 +74,7 @@ _ALONG: Final[Float32Vector] = (
 
 
 class HeadroomScore(NamedTuple):
-    """The back-test of one workload: pods that would have been asked for, steps short of pods, and how many were scored."""
+    """The back-test of one workload: pods asked for, steps short of pods, and the number of scored steps."""
 
     pods: float
     plain_pods: float
@@ -84,19 +85,19 @@ class HeadroomScore(NamedTuple):
 
 
 class HeadroomMemory(msgspec.Struct, frozen=True):
-    """One slot: its columns as they lie in memory, which hold for the same ``index``."""
+    """One slot: its columns as bytes, valid for the same ``index``."""
 
     index: int
     columns: tuple[bytes, ...]
 
 
 class Headroom:
-    """What is learned of all slots.
+    """The learned headroom of all slots.
 
     Attributes:
-        index: The last step that was taken in.
-        room: (slots,) the load that pods are to be there for five steps on; 0 where it is not known.
-        used: (slots,) whether the back-test is better than the plain target's.
+        index: The last applied step.
+        capacity: (slots,) the load to provide pods for five steps ahead; 0 where it is not known.
+        used: (slots,) whether the back-test beats the plain target's.
     """
 
     def __init__(self, size: int, step: Duration = STEP) -> None:
@@ -107,33 +108,33 @@ class Headroom:
         self.means: Float32Matrix = np.zeros((_LINE, size), np.float32)
         self.lines: Float32Matrix = np.zeros((_HORIZON + 1, size), np.float32)
         self.asked: NDArray[np.float32] = np.zeros((2 * _WINDOW, size), np.float32)
-        """Of each of the last ten steps what this and what the plain target asks for, in turn."""
-        self.wanted: Float32Matrix = np.zeros((2 * (_HORIZON + 1), size), np.float32)
+        """Pods that this and the plain target ask for, alternating, for each of the last ten steps."""
+        self.most_asked: Float32Matrix = np.zeros((2 * (_HORIZON + 1), size), np.float32)
         self.pods: Float32Matrix = np.zeros((2, size), np.float32)
         self.short: Float32Matrix = np.zeros((2, size), np.float32)
         self.steps: NDArray[np.int32] = np.zeros((2, size), np.int32)
         """Steps that are known without a gap, and steps that were scored."""
         self.factor: Float32Matrix = np.zeros((1, size), np.float32)
-        self.room: Float32Vector = np.zeros(size, np.float32)
+        self.capacity: Float32Vector = np.zeros(size, np.float32)
         self.used: BoolVector = np.zeros(size, np.bool_)
 
     def _columns(self) -> tuple[NDArray[np.generic], ...]:
         return (
-            self.errors, self.means, self.lines, self.asked, self.wanted, self.pods, self.short, self.steps,
-            self.factor, self.room[None], self.used[None],
+            self.errors, self.means, self.lines, self.asked, self.most_asked, self.pods, self.short, self.steps,
+            self.factor, self.capacity[None], self.used[None],
         )  # fmt: skip
 
     def grow(self, size: int) -> None:
-        """Make room for so many slots."""
+        """Grow to ``size`` slots."""
         more = size - len(self.used)
         if more <= 0:
             return
         wider = [np.pad(one, ((0, 0), (0, more))) for one in self._columns()]
         (
-            self.errors, self.means, self.lines, self.asked, self.wanted, self.pods, self.short, self.steps,
+            self.errors, self.means, self.lines, self.asked, self.most_asked, self.pods, self.short, self.steps,
             self.factor,
         ) = wider[:9]  # fmt: skip
-        self.room, self.used = wider[9][0], wider[10][0]
+        self.capacity, self.used = wider[9][0], wider[10][0]
 
     def clear(self, slot: int) -> None:
         """Forget a workload."""
@@ -143,7 +144,7 @@ class Headroom:
     # ── a step ──
 
     def advance(self, index: int, mean: Float32Vector, peak: Float32Vector, share: Float32Vector) -> None:
-        """Take in the next step of all slots.
+        """Apply the next step of all slots.
 
         Args:
             index: Of the step; where some were left out, all begin anew with their lines.
@@ -167,8 +168,8 @@ class Headroom:
         self.lines[now] = line
         if index % _REFRESHED == 0:
             self._refresh()
-        self.room = np.where(run >= _LINE, np.maximum((line + _SMOOTH) * self.factor[0] - _SMOOTH, 0), 0)
-        self._note_wanted(index, now, peak, np.where(share > 0, share, 1).astype(np.float32))
+        self.capacity = np.where(run >= _LINE, np.maximum((line + _SMOOTH) * self.factor[0] - _SMOOTH, 0), 0)
+        self._note_asked(index, now, peak, np.where(share > 0, share, 1).astype(np.float32))
 
     def _note_error(self, slots: NDArray[np.intp], peak: Float32Vector, was: int) -> None:
         above = (peak[slots] + _SMOOTH) / (self.lines[was, slots] + _SMOOTH)
@@ -176,9 +177,9 @@ class Headroom:
         self.errors[bins, slots] += 1
 
     def _score(self, scored: BoolVector, peak: Float32Vector, was: int) -> None:
-        wanted = self.wanted[2 * was : 2 * was + 2]
-        self.pods = np.where(scored, self.pods * self._score_weight + wanted, self.pods)
-        short = self.short * self._score_weight + (peak > wanted)
+        most_asked = self.most_asked[2 * was : 2 * was + 2]
+        self.pods = np.where(scored, self.pods * self._score_weight + most_asked, self.pods)
+        short = self.short * self._score_weight + (peak > most_asked)
         self.short = np.where(scored, short, self.short).astype(np.float32)
         self.steps[1] += scored
         (own, plain), (bad, plain_bad) = self.pods, self.short
@@ -186,20 +187,20 @@ class Headroom:
         self.used = better & (self.steps[1] >= LEAST_STEPS)
 
     def _refresh(self) -> None:
-        """Let what was seen weigh less, and read the room from it."""
+        """Decay the histograms, and read the factors from them."""
         self.errors *= self._error_weight
         summed = self.errors.cumsum(axis=0)
-        bins = (summed < KEPT * summed[-1]).sum(axis=0)
+        bins = (summed < COVERED * summed[-1]).sum(axis=0)
         enough = summed[-1] >= _LEAST_ERRORS
         self.factor[0] = np.where(enough, np.exp((bins - _MIDDLE + 1) * _WIDTH), 0)
 
-    def _note_wanted(self, index: int, now: int, peak: Float32Vector, share: Float32Vector) -> None:
+    def _note_asked(self, index: int, now: int, peak: Float32Vector, share: Float32Vector) -> None:
         at = 2 * (index % _WINDOW)
         plain = np.maximum(np.ceil(peak / share - 1e-4), 1)
-        own = np.maximum(np.ceil(within(self.room, peak, share) - 1e-4), 1)
-        self.asked[at], self.asked[at + 1] = np.where(self.room > 0, own, plain), plain
-        self.wanted[2 * now] = self.asked[::2].max(axis=0)
-        self.wanted[2 * now + 1] = self.asked[1::2].max(axis=0)
+        own = np.maximum(np.ceil(within(self.capacity, peak, share) - 1e-4), 1)
+        self.asked[at], self.asked[at + 1] = np.where(self.capacity > 0, own, plain), plain
+        self.most_asked[2 * now] = self.asked[::2].max(axis=0)
+        self.most_asked[2 * now + 1] = self.asked[1::2].max(axis=0)
 
     # ── reading ──
 
@@ -209,11 +210,11 @@ class Headroom:
         return HeadroomScore(pods, plain, short, plain_short, int(self.steps[1, slot]), bool(self.used[slot]))
 
     def dump(self, slot: int) -> HeadroomMemory:
-        """Return what is remembered of a slot."""
+        """Return the memory of a slot."""
         return HeadroomMemory(self.index, tuple(one[:, slot].tobytes() for one in self._columns()))
 
     def restore(self, slot: int, memory: HeadroomMemory) -> None:
-        """Take over what was dumped; what does not fit is left out."""
+        """Restore the memory of a slot; one that does not fit is ignored."""
         columns = self._columns()
         sizes = [len(one) * one.dtype.itemsize for one in columns]
         if [len(data) for data in memory.columns] != sizes or self.index not in {-1, memory.index}:
@@ -224,9 +225,9 @@ class Headroom:
 
 
 def within(
-    room: Float32Vector | float, load: Float32Vector | float, share: Float32Vector | float
+    capacity: Float32Vector | float, load: Float32Vector | float, share: Float32Vector | float
 ) -> Float32Vector:
-    """Return the pods for a room, within the bounds around a target: its share of full use."""
+    """Return the pods for a load with headroom, within the bounds around a target: its share of full use."""
     fewest = load / np.minimum(share * HIGHEST, FULLEST)
-    found: Float32Vector = np.clip(room, fewest, np.maximum(load / (share * LOWEST), fewest))
+    found: Float32Vector = np.clip(capacity, fewest, np.maximum(load / (share * LOWEST), fewest))
     return found

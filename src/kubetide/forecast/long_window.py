@@ -1,4 +1,4 @@
-"""Whether a second, longer stabilization window of scale-downs pays: what it holds must be needed often enough.
+"""Whether a second, longer scale-down window pays: enough of what it holds must be needed.
 
 Upstream's five minutes hold all that was recommended, with the headroom of the HPA's target. Within the longer window
 only as much is held as a load that comes again would need at full use: a spike that was served with headroom is served
@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from kubetide.forecast.calendar import HALF_LIFE, MARGIN, Calendar, Float32Matrix, Float32Vector
-from kubetide.forecast.seen import FIRST_CREDIT
+from kubetide.forecast.rows import FIRST_CREDIT
 from kubetide.units.time import Duration, minutes
 from kubetide.units.vectors import BoolVector
 
@@ -50,11 +50,11 @@ class LongWindow:
         self._weight = 0.5 ** (step / HALF_LIFE)
 
     def grow(self, size: int) -> None:
-        """Make room for so many slots."""
+        """Grow to ``size`` slots."""
         self.score = np.pad(self.score, ((0, 0), (0, size - self.score.shape[1])))
 
     def advance(self, calendar: Calendar, share: Float32Vector) -> None:
-        """Score the step of which all is known now, with the calendar's newest step.
+        """Score the newest completed step, with the calendar's newest step.
 
         Args:
             share: (slots,) the HPA's target as a share of full use; 0 where nothing is to be learned.
@@ -63,27 +63,32 @@ class LongWindow:
         now, then = calendar.index, calendar.index - self._short
         learns = share > 0
         full = np.where(learns, share, 1)
-        kept = np.ceil(calendar.highest(then - self._short, then) / full - 1e-4)
+        short_hold = np.ceil(calendar.highest(then - self._short, then) / full - 1e-4)
         again = calendar.highest(then - self._long, then) * np.minimum(MARGIN, 1 / full)
-        held = np.maximum(kept, np.ceil(again - 1e-4))
-        more = np.where(learns, held - kept, 0)
-        needed = np.clip(calendar.highest(then + 1, now) - kept, 0, more)
+        held = np.maximum(short_hold, np.ceil(again - 1e-4))
+        more = np.where(learns, held - short_hold, 0)
+        needed = np.clip(calendar.highest(then + 1, now) - short_hold, 0, more)
         step = self._step / minutes(1)
         known = step / np.maximum(held, 1)
-        found = [needed * known, more * known, more * step * self.used, np.where(learns, kept, 0) * step]
+        found = [
+            needed * known,
+            more * known,
+            more * step * self.used,
+            np.where(learns, short_hold, 0) * step,
+        ]
         self.score *= self._weight
         self.score += np.nan_to_num(np.stack(found)).astype(np.float32)
 
     @property
     def pays(self) -> BoolVector:
-        """Return (slots,) whether enough of what is held is needed."""
+        """Return (slots,): whether enough of what is held is needed."""
         (needed, held), (first, of) = self.score[:2], _FIRST
         found: BoolVector = (needed + first) / (held + of) > PAYS
         return found
 
     @property
     def used(self) -> BoolVector:
-        """Return (slots,) whether it is used: it pays, and has not cost too much."""
+        """Return (slots,): whether the window is used: it pays, and has not cost too much."""
         spent, asked = self.score[2:]
         found: BoolVector = self.pays & (spent < self._budget * asked + FIRST_CREDIT)
         return found

@@ -1,4 +1,4 @@
-"""What is remembered of one workload, for records: columns as bytes, the onsets without the empty steps between."""
+"""The memory of one workload in records: columns as bytes, onsets without the empty steps between."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubetide.forecast.calendar import Calendar
 
 
 class CalendarMemory(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One slot of a calendar. Rings are as they lie in memory, so they hold for a calendar at the same ``index``.
+    """One slot of a calendar. Rings are stored as in memory, so they are valid for a calendar at the same ``index``.
 
     Attributes:
         index: The last step that was taken in.
@@ -25,7 +25,7 @@ class CalendarMemory(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def dumped(calendar: Calendar, slot: int) -> CalendarMemory | None:
-    """Return what a calendar knows of a slot; None before the first step."""
+    """Return the memory of a calendar's slot; None before the first step."""
     if calendar.index is None:
         return None
     onsets = calendar.onsets[:, slot]
@@ -39,7 +39,7 @@ def dumped(calendar: Calendar, slot: int) -> CalendarMemory | None:
 
 
 def restore(calendar: Calendar, slot: int, memory: CalendarMemory) -> bool:
-    """Take over what was dumped; return False, and change nothing, where it does not fit."""
+    """Restore a slot's memory; return False, and change nothing, if it does not fit."""
     rings = _rings(calendar)
     sizes = [len(ring) * ring.dtype.itemsize for ring in rings]
     if [len(data) for data in memory.rings] != sizes or calendar.index not in {None, memory.index}:

@@ -1,4 +1,4 @@
-"""A forecaster beside the calendar, used only for workloads on whose own past it does better than the level."""
+"""A forecaster besides the calendar, used only for workloads on whose own past it beats the level."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REMEMBERED: Final = hours(14 * 24)
 
 
 class SecondStageMemory(msgspec.Struct, frozen=True):
-    """One slot: its history, what is forecast of it from the step ``base`` on, and whether that is used."""
+    """One slot: its history, its forecast from the step ``base`` on, and whether that is used."""
 
     index: int
     base: int
@@ -36,7 +36,7 @@ class SecondStageMemory(msgspec.Struct, frozen=True):
 
 
 class SecondStage:
-    """The histories of all slots, and what the forecaster says of them.
+    """The histories of all slots, and the forecaster's forecasts for them.
 
     Attributes:
         used: (slots,) whether the back-test was better than the level's.
@@ -56,7 +56,7 @@ class SecondStage:
         self.used: BoolVector = np.zeros(size, np.bool_)
 
     def grow(self, size: int) -> None:
-        """Make room for so many slots."""
+        """Grow to ``size`` slots."""
         more = size - len(self.used)
         if more > 0:
             self.history = np.pad(self.history, ((0, 0), (0, more)), constant_values=np.nan)
@@ -69,7 +69,7 @@ class SecondStage:
         self.used[slot] = False
 
     def advance(self, index: int, mean: Float32Vector) -> None:
-        """Take in a step; once in a while score and forecast anew."""
+        """Apply a step; from time to time score and forecast again."""
         for missed in range(max(self.index + 1, index - self.rows), index):
             self.history[missed % self.rows] = np.nan
         self.history[index % self.rows] = mean
@@ -78,7 +78,7 @@ class SecondStage:
             self._refresh()
 
     def most(self, steps: int) -> tuple[Float32Vector, Int64Vector]:
-        """Return (slots,) the most that is forecast for the next steps, 0 where it is not used, and for which step."""
+        """Return (slots,): the highest forecast of the next steps, 0 if it is not used, and its step."""
         first = self.index + 1 - self.base
         rows = self.predicted[max(first, 0) : max(first + steps, 0)]
         if not len(rows):
@@ -107,14 +107,14 @@ class SecondStage:
     # ── records ──
 
     def dump(self, slot: int) -> SecondStageMemory:
-        """Return what is remembered of a slot."""
+        """Return the memory of a slot."""
         column, predicted = self.history[:, slot], self.predicted[:, slot]
         return SecondStageMemory(
             self.index, self.base, column.tobytes(), predicted.tobytes(), bool(self.used[slot])
         )
 
     def restore(self, slot: int, memory: SecondStageMemory) -> None:
-        """Take over what was dumped; what does not fit is left out."""
+        """Restore the memory of a slot; one that does not fit is ignored."""
         if len(memory.history) != 4 * self.rows or len(memory.told) != 4 * self.ahead:
             return
         if self.index not in {-1, memory.index}:
@@ -128,5 +128,5 @@ class SecondStage:
 def larger(
     one: tuple[Float32Vector, Int64Vector], other: tuple[Float32Vector, Int64Vector]
 ) -> tuple[Float32Vector, Int64Vector]:
-    """Return the larger of what two stages forecast for each slot, and the step that it is forecast for."""
+    """Return the larger forecast of two stages for each slot, and its step."""
     return np.maximum(one[0], other[0]), np.where(other[0] > one[0], other[1], one[1])

@@ -1,4 +1,4 @@
-"""The clocks that workloads go by: where a zone's offset changes, so does the phase of days and weeks."""
+"""Time zones of workloads: where a zone's offset changes, the phase of days and weeks changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kubetide.units.time import Duration
 
 
 class Zones:
-    """The zone of each slot that has one; all others go by UTC."""
+    """The zone of each slot that has one; all others use UTC."""
 
     def __init__(self, step: Duration) -> None:
         self._step = step
@@ -26,7 +26,7 @@ class Zones:
         return bool(self._of)
 
     def put(self, slot: int, zone: str) -> None:
-        """Note the zone of a slot; empty for UTC."""
+        """Set the zone of a slot; empty for UTC."""
         if zone:
             self._of[slot] = zone
         else:
@@ -34,11 +34,11 @@ class Zones:
         self._size = max(self._size, slot + 1)
 
     def clear(self, slot: int) -> None:
-        """Let a slot go by UTC."""
+        """Reset a slot to UTC."""
         self._of.pop(slot, None)
 
     def shift(self, at: int, back: int) -> NDArray[np.int64]:
-        """Return (slots up to the last with a zone,) by how many steps the same time of day lies elsewhere, ``back`` ago."""
+        """Return (slots up to the last with a zone,): by how many steps the same time of day was shifted ``back`` ago."""
         found = np.zeros(self._size, np.int64)
         for slot, zone in self._of.items():
             now = _offset_s(zone, at * self._step // 1_000_000_000)

@@ -1,1 +1,1 @@
-"""Pods out: the horizontal loop (HPA). ``decide.py`` is the table of contents of its algorithm."""
+"""The horizontal loop (HPA). ``decide.py`` lists the steps of its algorithm."""

@@ -26,12 +26,12 @@ def encode_delta(delta: Delta) -> bytes:
 
 
 def decode_delta(delta: bytes | msgspec.Raw) -> Delta:
-    """Read what ``encode_delta`` gave."""
+    """Return the delta of ``encode_delta`` bytes."""
     return _deltas.decode(delta)
 
 
 def encode_in_pieces(delta: Delta) -> Iterator[bytes]:
-    """Return what ``encode_delta`` gives in pieces: pods are encoded when asked for, all else at once."""
+    """Return the bytes of ``encode_delta`` in pieces: pods are encoded on demand, all else at once."""
     # Memory and samples change from here on, views of pods do not.
     first = Delta(delta.settings, delta.hpas, delta.gone_hpas, delta.statuses)
     rest = replace(delta, settings=None, hpas=(), gone_hpas=(), statuses=(), pods=())
@@ -39,7 +39,7 @@ def encode_in_pieces(delta: Delta) -> Iterator[bytes]:
 
 
 def encode_commands(commands: Commands) -> bytes:
-    """Return the writes as JSON: what a replay must come to again."""
+    """Return the writes as JSON: a replay must return the same."""
     writes: tuple[ScaleWrite, ...] = commands.writes
     return _encoder.encode(writes)
 
@@ -50,19 +50,19 @@ def encode_outcomes(outcomes: Sequence[ScaleOutcome]) -> bytes:
 
 
 def encode_result(result: Result) -> bytes:
-    """Return what changes and is said as JSON."""
+    """Return status changes and events as JSON."""
     return _encoder.encode(record_of(result))
 
 
 class HorizontalCore:
-    """Decides again from recorded deltas; the same functions as in production."""
+    """Decides again from recorded deltas, with the same functions as in production."""
 
     def __init__(self, settings: Settings | None = None) -> None:
         self.state = State(settings)
         self._commands = Commands(Instant(0), (), ())
 
     def apply(self, delta: bytes, *, full: bool) -> None:
-        """Take over gathered state: everything, or what changed."""
+        """Apply gathered state: everything, or the changes."""
         self._take(decode_delta(delta), full=full)
 
     def _take(self, delta: Delta, *, full: bool) -> None:
@@ -80,7 +80,7 @@ class HorizontalCore:
         return encode_commands(self._commands)
 
     def absorb(self, outcomes: bytes, now: Instant) -> bytes:  # noqa: ARG002  # each outcome says when it came
-        """Take in what came of the writes; return changed statuses and events."""
+        """Apply the outcomes of the writes; return changed statuses and events."""
         return encode_result(absorb(self.state, self._commands, _outcomes.decode(outcomes)))
 
     def dump(self) -> bytes:

@@ -1,4 +1,4 @@
-"""Pods out: how many replicas each HPA's target should have.
+"""How many replicas each HPA's target should have.
 
 One tick over all HPAs, as upstream does it for one (horizontal controller v1.36):
 
@@ -35,12 +35,12 @@ COLUMNS_FROM = 200
 
 
 def decide(state: State, now: Instant, *, columns_from: int = COLUMNS_FROM) -> Commands:
-    """Do ``deciding`` at one go."""
+    """Run ``deciding`` to its end and return its result."""
     return finish(deciding(state, now, columns_from=columns_from))
 
 
 def decide_one(state: State, key: Key, now: Instant) -> Commands:
-    """Return what ``decide`` answers about one HPA, and nothing of the others."""
+    """Return the verdict and write of ``decide`` for one HPA, without evaluating the others."""
     verdict = evaluate(state, key, now)
     return Commands(now, (_write(state, verdict),) if verdict.rescale else (), (verdict,))
 

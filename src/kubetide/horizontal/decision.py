@@ -1,4 +1,4 @@
-"""What the loop decides, what comes of it, and what it then has to say."""
+"""Decisions of the loop, their outcomes, and what it reports."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from kubetide.forecast.seen import NOTHING, Ahead, Came
+from kubetide.forecast.rows import NOTHING, Ahead, Came
 from kubetide.horizontal.metrics.types import Known, MetricFailure, Proposal
 from kubetide.horizontal.status.conditions import Note
 from kubetide.horizontal.status.events import EventNote, status_not_written
@@ -39,7 +39,7 @@ class ScaleWrite(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ScaleOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What came of a write, and when; ``error`` is empty when it was taken. Conflicts take time.
+    """The outcome of a write, and its time; ``error`` is empty on success. Retries of conflicts take time.
 
     ``withheld``: it was not sent, on purpose; nothing is remembered of it and nothing has failed.
     """
@@ -64,7 +64,7 @@ Grounds = tuple[Sequence[Proposal | MetricFailure], Sequence[Known]]
 
 
 class Verdict(msgspec.Struct, eq=False):
-    """All that was found out about one HPA in one tick, before anything is written.
+    """All findings about one HPA in one tick, before any write.
 
     Attributes:
         current: ``spec.replicas`` that was read; ``desired`` what it is to be.
@@ -136,13 +136,13 @@ class Verdict(msgspec.Struct, eq=False):
 
     @property
     def limited(self) -> int:
-        """What policies and bounds let through, before holds and pauses."""
-        kept = (self.held_back, self.reactive, self.unready, self.unadjusted, self.unpaused)
-        return next((number for number in kept if number is not None), self.desired)
+        """The replicas within policies and bounds, before holds and pauses."""
+        proposals = (self.held_back, self.reactive, self.unready, self.unadjusted, self.unpaused)
+        return next((number for number in proposals if number is not None), self.desired)
 
 
 class Commands(msgspec.Struct, frozen=True, eq=False):
-    """The answer of ``decide`` at ``at``: writes to carry out, and the verdicts behind them, ordered by HPA."""
+    """The result of ``decide`` at ``at``: writes to carry out, and their verdicts, ordered by HPA."""
 
     at: Instant
     writes: tuple[ScaleWrite, ...]
@@ -150,7 +150,7 @@ class Commands(msgspec.Struct, frozen=True, eq=False):
 
 
 class Settlement(msgspec.Struct, eq=False):
-    """What is left to do and to say for one HPA once the outcome is known.
+    """The writes and events of one HPA once the outcome is known.
 
     Attributes:
         status: The new status; ``changes`` names the fields of it that differ.
@@ -160,7 +160,7 @@ class Settlement(msgspec.Struct, eq=False):
             None when the tick did not come to its end.
         held: Whether a change of nothing but measured values waits for its time to be written; ``status`` is
             the one that is there.
-        kept: Whether the conditions are the very ones of before.
+        kept: Whether the conditions are unchanged.
         normal_end: Whether a failing status write becomes the error of the tick.
     """
 
@@ -180,17 +180,17 @@ class Settlement(msgspec.Struct, eq=False):
 
     @property
     def patch(self) -> Json:
-        """A merge patch of the status, empty when nothing is to be written."""
+        """A merge patch of the status, empty if nothing changed."""
         return patch_of(self.status, self.changes)
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing is to be written or said."""
+        """Whether there is nothing to write and no event."""
         return not (self.held or self.changes or self.events or self.late_events or self.verdict.rescale)
 
 
 class Result(msgspec.Struct, frozen=True, eq=False):
-    """The answer of ``absorb``, ordered by HPA."""
+    """The result of ``absorb``, ordered by HPA."""
 
     settlements: tuple[Settlement, ...]
 
@@ -212,7 +212,7 @@ class HpaEvent(msgspec.Struct, frozen=True):
 
 
 class ResultRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A result as it stands in a record: only what changes or is said.
+    """A result in a record: only changes and events.
 
     Attributes:
         held: HPAs whose status was not written although what was measured has changed.
@@ -224,7 +224,7 @@ class ResultRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def record_of(result: Result) -> ResultRecord:
-    """Return the part of a result that a record keeps."""
+    """Return the part of a result that a record stores."""
     settled = result.settlements
     return ResultRecord(
         statuses=tuple(StatusPatch(*one.verdict.key, one.patch) for one in settled if one.changes),
@@ -238,13 +238,13 @@ def record_of(result: Result) -> ResultRecord:
 
 
 def events_in_order(settlement: Settlement, status_error: str) -> tuple[EventNote, ...]:
-    """Return the events of a tick, with that of a failed status write in its place."""
+    """Return the events of a tick, with the event of a failed status write at its place."""
     failed = (status_not_written(status_error),) if status_error else ()
     return settlement.events + failed + settlement.late_events
 
 
 def error_of(settlement: Settlement, status_error: str) -> tuple[str, str]:
-    """Return the error that the tick ends with for this HPA, and its label."""
+    """Return the error of this HPA's tick, and its label."""
     if status_error and settlement.normal_end:
         return f"failed to update status for {settlement.verdict.key[1]}: {status_error}", "internal"
     return settlement.error, settlement.error_label

@@ -1,4 +1,4 @@
-"""The horizontal loop, as the rest of the program knows it."""
+"""The horizontal loop's entry for the rest of the program."""
 
 from __future__ import annotations
 

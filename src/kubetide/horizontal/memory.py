@@ -1,4 +1,4 @@
-"""What the loop remembers of an HPA between ticks: recommendations and scale events.
+"""The loop's memory of an HPA between ticks: recommendations and scale events.
 
 Both stand in slots. A slot whose entry is outdated is used again, the last such one first; else
 the list grows and never shrinks. Source: horizontal controller v1.36. Recommendations come every
@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kubetide.forecast.seen import ForecastMemory
+from kubetide.forecast.rows import ForecastMemory
 from kubetide.objects.meta import Key
 from kubetide.units.vectors import Int64Vector
 
@@ -25,14 +25,14 @@ _FIRST_ROWS, _FIRST_SLOTS = 16, 8
 
 
 class Recommendation(NamedTuple):
-    """A raw proposal and when it was made, ns."""
+    """A raw proposal and its time, ns."""
 
     at: int
     replicas: int
 
 
 class ScaleEvent(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A change that was carried out: by how many replicas (positive both ways), and when, ns."""
+    """An executed change: number of replicas (positive both ways), and time, ns."""
 
     at: int
     change: int
@@ -46,19 +46,19 @@ class ScaleEvents(msgspec.Struct, omit_defaults=True):
     downs: list[ScaleEvent] = []
 
     def copy(self) -> ScaleEvents:
-        """Return events that can be remembered apart from these."""
+        """Return an independent copy."""
         return ScaleEvents(list(self.ups), list(self.downs))
 
 
 class Change(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A change that was carried out, upwards positive, and when, ns."""
+    """An executed change, upwards positive, and its time, ns."""
 
     at: int
     change: int
 
 
 class OptionMemory(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the options of one HPA remember (``options``); HPAs without any have none.
+    """The memory of an HPA's options (``options``); HPAs without options have none.
 
     Attributes:
         looked_at: When it was decided about last, ns.
@@ -94,7 +94,7 @@ class MemoryEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def remember_event(events: list[ScaleEvent], event: ScaleEvent, longest_period: int) -> None:
-    """Store an event in upstream's slot; marks those older than the longest period as outdated."""
+    """Store an event in upstream's slot; mark those older than the longest period as outdated."""
     cutoff = event.at - longest_period
     slot = -1
     for index, old in enumerate(events):
@@ -109,7 +109,7 @@ def remember_event(events: list[ScaleEvent], event: ScaleEvent, longest_period: 
 
 
 class Recommendations:
-    """The recommendations of all HPAs: a row each in every slot, so that what is asked of all rows runs over whole slots.
+    """The recommendations of all HPAs: slots of one row per HPA, so that queries over all rows use whole slots.
 
     Attributes:
         at: (slots, rows) int64 times, ``UNUSED`` where a slot holds nothing.
@@ -147,7 +147,7 @@ class Recommendations:
         return [Recommendation(*pair) for pair in self.pairs(key)]
 
     def pairs(self, key: Key) -> Sequence[tuple[int, int]]:
-        """Return what ``of`` returns as plain pairs, which cost less."""
+        """Return the recommendations of ``of`` as plain pairs, which cost less."""
         row = self._rows.get(key)
         if row is None:
             return []
@@ -155,7 +155,7 @@ class Recommendations:
         return [*zip(self.at[:used, row].tolist(), self.replicas[:used, row].tolist(), strict=True)]
 
     def put(self, key: Key, recommendations: Sequence[Recommendation]) -> None:
-        """Take over the recommendations of an HPA, in slot order."""
+        """Replace the recommendations of an HPA, in slot order."""
         for one in recommendations:
             self.store_one(key, -1, one.at, one.replicas)
 
@@ -179,7 +179,7 @@ class Recommendations:
         self.replicas[slot, row] = replicas
 
     def store(self, rows: Int64Vector, slots: Int64Vector, at: int, replicas: Int64Vector) -> None:
-        """Store one recommendation a row, each row at most once; slot -1 is a new one."""
+        """Store one recommendation per row, each row at most once; slot -1 is a new one."""
         if not len(rows):
             return
         new = slots < 0

@@ -1,4 +1,4 @@
-"""Why: the closed vocabulary of the horizontal loop, and the reasons of a verdict.
+"""The closed vocabulary of reasons of the horizontal loop, and the reasons of a verdict.
 
 Every HPA has reasons in every tick, "nothing to do" included. Numbers are the ones that were
 decided with; the sentences are made when someone reads them.
@@ -83,7 +83,7 @@ PLANNED = "planned"
 
 
 def signature(settlement: Settlement) -> tuple[object, ...]:
-    """Return what must change for a verdict to count as a new one; the values of metrics are not part of it."""
+    """Return what must change for a verdict to count as new; metric values are not part of it."""
     verdict = settlement.verdict
     return (
         verdict.stage,
@@ -101,7 +101,7 @@ def signature(settlement: Settlement) -> tuple[object, ...]:
 
 
 def reasons_of(settlement: Settlement, spec: Autoscaler, holds: Sequence[str] = ()) -> tuple[Reason, ...]:
-    """Return all reasons of one HPA's tick, in the order of the algorithm; ``holds`` are those of scale-down."""
+    """Return all reasons of one HPA's tick, in the order of the algorithm; ``holds`` are those that hold scale-downs."""
     verdict = settlement.verdict
     subject = "/".join(verdict.key)
     say = VOCABULARY.reason

@@ -22,7 +22,7 @@ _SECONDS = exponential_buckets(0.001, 2, 15)
 
 
 class HorizontalSeries:
-    """Counts what came of each tick; ``on_record`` is to be called with each record of the loop."""
+    """Counts the results of each tick; call ``on_record`` with each record of the loop."""
 
     def __init__(self, registry: Registry, controller: HorizontalController, clock: Clock) -> None:
         self._controller = controller
@@ -49,7 +49,7 @@ class HorizontalSeries:
         )
         self._desired_replicas = registry.gauge(
             f"{PREFIX}desired_replicas",
-            "Replicas that an HPA last wanted.",
+            "Replicas that an HPA last asked for.",
             ("hpa_name", "namespace"),
         )
         self._ticks = registry.histogram(

@@ -12,7 +12,7 @@ from kubetide.units.time import ZERO, Duration, minutes, seconds
 
 
 class FeatureGates(msgspec.Struct, frozen=True):
-    """Upstream's feature gates that the loop asks.
+    """Upstream's feature gates that the loop reads.
 
     Attributes:
         configurable_tolerance: ``behavior.scaleUp/scaleDown.tolerance`` count (beta, on).

@@ -1,4 +1,4 @@
-"""What the loop decides from: everything it has gathered, and what it remembers.
+"""The loop's state: everything it has gathered, and its memory.
 
 ``State.apply(delta)`` is the only way in, so a record of the deltas is a record of the state. Pods
 and samples are held in columns; the HPAs by key.
@@ -15,8 +15,8 @@ import numpy as np
 from kubetide.forecast.forecaster import load_forecaster
 from kubetide.forecast.forecasts import Forecasts
 from kubetide.forecast.headroom import NAME as HEADROOM
-from kubetide.horizontal.batch.found import Newest
 from kubetide.horizontal.batch.hpas import HpaColumns, Segments, cells_of
+from kubetide.horizontal.batch.results import Newest
 from kubetide.horizontal.decision import Settlement, Verdict
 from kubetide.horizontal.facts.pods import PodTable
 from kubetide.horizontal.facts.samples import Answer, SampleTable
@@ -35,7 +35,7 @@ from kubetide.units.vectors import BoolVector, Int64Vector
 
 
 class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What was gathered since the last tick; a full one also holds memory and settings.
+    """The changes gathered since the last tick; a full one also holds memory and settings.
 
     Attributes:
         settings: Only in a full delta.
@@ -67,14 +67,14 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class LastPass(msgspec.Struct, eq=False):
-    """The last pass in columns, so that what has not changed since need not be worked out again (``fleet``).
+    """The last pass in columns, so that unchanged parts are not computed again (``fleet``).
 
     Attributes:
         columns: The HPAs; with other ones nothing can be compared.
         overall: (figures, HPAs) what the verdicts were made from.
         cells: The same by cell: (HPAs of the cell,) positions and (figures, HPAs of the cell).
         stored: (HPAs,) which proposals are stored from columns: ``proposals`` at ``slots``.
-        again: (HPAs,) whose verdicts are those of the pass before.
+        repeated: (HPAs,) whose verdicts are those of the pass before.
         before: (HPAs,) settlements of the pass before, where it had the same HPAs.
         newest: The columns of the pass, by which verdicts explain themselves.
         verdicts: (HPAs,)
@@ -88,7 +88,7 @@ class LastPass(msgspec.Struct, eq=False):
     stored: BoolVector
     proposals: Int64Vector
     slots: Int64Vector
-    again: BoolVector
+    repeated: BoolVector
     newest: Newest
     before: tuple[Settlement, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
@@ -97,7 +97,7 @@ class LastPass(msgspec.Struct, eq=False):
 
 
 class Unchanged(msgspec.Struct, eq=False):
-    """A verdict that leaves the target as it is, and what it was made from.
+    """A verdict that leaves the target unchanged, and its input.
 
     Attributes:
         settings, spec, scale: The very objects.
@@ -116,7 +116,7 @@ class Unchanged(msgspec.Struct, eq=False):
 
 
 class Steady(NamedTuple):
-    """What the pods of an HPA came to for a metric while all of them counted in full, and none was young.
+    """The tally of an HPA's pods for a metric while all of them counted in full, and none was young.
 
     Attributes:
         metric, settings, rows: The very objects.
@@ -131,7 +131,7 @@ class Steady(NamedTuple):
 
 
 class State:
-    """Everything that decisions are made from. Only ``apply`` and ``absorb`` change it."""
+    """All input of decisions. Only ``apply`` and ``absorb`` change it."""
 
     def __init__(self, settings: Settings | None = None, *, only: Key | None = None) -> None:
         self.settings = settings or Settings()
@@ -157,7 +157,7 @@ class State:
         """When each status was last written, ns; only with ``Settings.metrics_status_period``."""
         self.last_pass: LastPass | None = None
         self.unchanged: dict[Key, Unchanged] = {}
-        """Verdicts that may come out again (``rules.again``)."""
+        """Verdicts that may be reused (``rules.unchanged``)."""
         self.steady: dict[Key, dict[SampleKey, Steady]] = {}
         """Tallies of which only the usage may differ while pods are the same (``rules.tally``)."""
         self._by_node: Mapping[str, int] | None = None
@@ -171,17 +171,17 @@ class State:
 
     @classmethod
     def from_full(cls, delta: Delta, *, only: Key | None = None) -> State:
-        """Make the state that a full delta holds; ``only``: to decide about this HPA alone."""
+        """Return the state of a full delta; ``only``: to decide about this HPA alone."""
         state = cls(delta.settings, only=only)
         state.apply(delta)
         return state
 
     def apply(self, delta: Delta) -> None:
-        """Take over what was gathered since the last tick."""
+        """Apply what was gathered since the last tick."""
         finish(self.applying(delta))
 
     def applying(self, delta: Delta) -> Steps[None]:
-        """Take over what was gathered since the last tick, in steps; nothing may be read in between."""
+        """Apply what was gathered since the last tick, in steps; nothing may read the state in between."""
         self.holds = tuple(delta.holds)
         self._by_node = None
         for number, view in enumerate(delta.hpas):
@@ -286,7 +286,7 @@ class State:
         return self._order
 
     def pods_by_node(self) -> Mapping[str, int]:
-        """Return how many pods leave with each node, counted once a tick."""
+        """Return the number of movable pods per node, counted once per tick."""
         if self._by_node is None:
             table = self.table
             self._by_node = pods_by_node(table.view(row) for row in table.rows.values())
@@ -303,12 +303,12 @@ class State:
         return self._columns
 
     def cells(self) -> Sequence[tuple[int, SampleKey]]:
-        """Return the places in the specs' metrics and the samples that they need, ordered."""
+        """Return the positions of metrics in the specs and the samples that they need, ordered."""
         self.columns()
         return self._cells
 
     def segments(self, cell: tuple[int, SampleKey]) -> Segments:
-        """Return the pods of the HPAs that ask for this resource at this place."""
+        """Return the pods of the HPAs that ask for this resource at this position."""
         columns = self.columns()
         if self.table.members.version != self._segments_version:
             self._segments, self._segments_version = {}, self.table.members.version
@@ -328,7 +328,7 @@ class State:
     # ── a full record ──
 
     def memories(self) -> list[MemoryEntry]:
-        """Return what is remembered of each HPA, ordered."""
+        """Return the memory of each HPA, ordered."""
         selectors = self.table.members.selectors()
         known = {
             *self.recommendations.keys(),
@@ -352,7 +352,7 @@ class State:
         ]
 
     def dump(self) -> Delta:
-        """Return everything as one full delta: applied to a new state, it decides the same."""
+        """Return everything as one full delta: a new state with it decides the same."""
         return Delta(
             settings=self.settings,
             hpas=[self.views[key] for key in self.hpas],

@@ -1,4 +1,4 @@
-"""The shell that all loops share: one protocol, one runner, one entry a loop.
+"""The shell that all loops share: one protocol, one runner, one entry per loop.
 
 What runs loops is in ``loop.runner`` and ``loop.wiring``: answers from records do without an event loop.
 """
@@ -17,11 +17,11 @@ from kubetide.loop.registry import (
     SHIPPED,
     VIEWS,
     UnknownLoop,
+    expand_groups,
     explaining,
     loop_entries,
     loop_entry,
     loop_names,
-    spelled_out,
 )
 from kubetide.loop.roles import CACHED, EVENTS, Grant, Role
 from kubetide.loop.settings import LoopSettings, flag_names, is_list, is_switch, parse_flags
@@ -64,6 +64,7 @@ __all__ = [
     "Table",
     "UnknownLoop",
     "Value",
+    "expand_groups",
     "explaining",
     "flag_names",
     "flags_of",
@@ -73,5 +74,4 @@ __all__ = [
     "loop_entry",
     "loop_names",
     "parse_flags",
-    "spelled_out",
 ]

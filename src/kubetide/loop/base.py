@@ -1,4 +1,4 @@
-"""What most loops do not need of the protocol, as a base to start from."""
+"""A base class for loops, with defaults for optional parts of the protocol."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class BaseLoop:
-    """A loop that holds nothing back, has nothing under way between two ticks and leaves nothing behind."""
+    """A loop without holds, work between two ticks, or clean-up."""
 
     eager: asyncio.Event | None = None
     """Set when the next tick should not wait for its time; cleared when it begins. None for a loop that never asks."""
@@ -26,23 +26,23 @@ class BaseLoop:
 
     @property
     def holds(self) -> Sequence[str]:
-        """Why the last tick took nothing away."""
+        """Why the last tick removed nothing."""
         return ()
 
     @property
     def sources(self) -> Sequence[SourceHealth]:
-        """The sources of measured values that the loop asks."""
+        """The metric sources of the loop."""
         return ()
 
     def next_wake(self) -> Instant | None:
-        """Return when something under way is due."""
+        """Return when ``wake`` is due."""
         return None
 
     async def wake(self) -> None:
-        """Move on what is under way."""
+        """Advance the work between two ticks."""
 
     def start_anew(self) -> None:
-        """Forget what was derived."""
+        """Drop derived state."""
 
     async def close(self) -> None:
-        """Take back what would mislead others."""
+        """Withdraw what would mislead others."""

@@ -1,4 +1,4 @@
-"""A loop's entry: the one place that says all that the rest of the program knows of it."""
+"""A loop's entry: everything that the rest of the program knows about the loop."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Explainer(NamedTuple):
         views: Other answers about the same object, by the option that asks for them; ``lines`` gets its name.
         after_decision: Whether the answer is made of the core as it is after the decision of that time.
         targets: Returns, by subject, the workload that it scales, ``KIND/NAMESPACE/NAME``; None for kinds that scale none.
-        alone: Makes a core that follows one subject alone and comes to the same sooner; None where there is none.
-        targets_alone: Makes a core of which ``targets`` is all that can be asked, and comes to the same sooner.
+        alone: Makes a core that follows one subject alone, with the same results in less time; None where there is none.
+        targets_alone: Makes a core that answers ``targets`` only, with the same results in less time.
     """
 
     kind: str
@@ -59,7 +59,7 @@ class Explainer(NamedTuple):
 
 
 class Explaining(NamedTuple):
-    """What of a loop answers from records: all that ``explain`` needs, and no controller.
+    """The part of a loop that answers from records: all that ``explain`` needs, without a controller.
 
     Attributes:
         name: Of the loop.
@@ -120,5 +120,5 @@ class LoopEntry(Generic[S]):
 
     @property
     def explaining(self) -> Explaining:
-        """What of the loop answers from records."""
+        """The part that answers from records."""
         return Explaining(self.name, self.core, self.vocabulary, self.explainers)

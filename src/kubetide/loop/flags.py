@@ -22,7 +22,7 @@ _SHARES = ("-threshold", "-ratio", "-loss")
 
 
 class FlagError(KubetideError):
-    """A flag that does not exist or whose value cannot be read; the text names it and the fix."""
+    """An unknown flag, or a value that cannot be read; the text names it and the fix."""
 
 
 def flags_of(model: type[msgspec.Struct], *, without: frozenset[str] = frozenset()) -> dict[str, str]:
@@ -49,22 +49,24 @@ class FlagTable(Generic[S]):
     numbers: frozenset[str] = frozenset()
 
     def is_switch(self, name: str) -> bool:
-        """Return whether the flag is true or false, so that its name alone means true."""
-        wanted = self.fields.get(name)
-        return wanted is not None and typing.get_type_hints(self.model)[wanted] is bool
+        """Return whether the flag is boolean, so that its name alone means true."""
+        field_type = self.fields.get(name)
+        return field_type is not None and typing.get_type_hints(self.model)[field_type] is bool
 
     def is_list(self, name: str) -> bool:
-        """Return whether the flag takes several values, so that giving it again appends.
+        """Return whether the flag takes several values, so that repeating it appends.
 
         Source: pflag's StringSlice and MapStringBool, which upstream's flags are made of.
         """
-        wanted = self.fields.get(name)
-        if wanted is None:
+        field_type = self.fields.get(name)
+        if field_type is None:
             return False
-        return name in self.readers or typing.get_origin(typing.get_type_hints(self.model)[wanted]) is tuple
+        return (
+            name in self.readers or typing.get_origin(typing.get_type_hints(self.model)[field_type]) is tuple
+        )
 
     def parse(self, flags: Mapping[str, Value]) -> S:
-        """Return the settings that the flags state; flags of others are passed over. Raises FlagError."""
+        """Return the settings of the flags; other loops' flags are ignored. Raises FlagError."""
         values = {
             self.fields[name]: self._read(name, value) for name, value in flags.items() if name in self.fields
         }
@@ -79,8 +81,8 @@ class FlagTable(Generic[S]):
         reader = self.readers.get(name)
         if reader is not None:
             return reader(str(value))
-        wanted = typing.get_type_hints(self.model)[self.fields[name]]
-        return read_value(name, value, wanted, checked=name not in self.numbers)
+        field_type = typing.get_type_hints(self.model)[self.fields[name]]
+        return read_value(name, value, field_type, checked=name not in self.numbers)
 
 
 class NoSettings(msgspec.Struct, frozen=True):
@@ -90,19 +92,19 @@ class NoSettings(msgspec.Struct, frozen=True):
 NO_FLAGS: Final = FlagTable(NoSettings, {})
 
 
-def read_value(name: str, value: Value, wanted: Any, *, checked: bool = True) -> Any:
+def read_value(name: str, value: Value, field_type: Any, *, checked: bool = True) -> Any:
     """Return a flag's value as that type. Raises FlagError."""
     try:
-        if wanted is Duration:
+        if field_type is Duration:
             return parse_duration(str(value))
-        if typing.get_origin(wanted) is tuple:
+        if typing.get_origin(field_type) is tuple:
             return tuple(part for part in str(value).split(",") if part)
-        if wanted is bool and isinstance(value, str):
+        if field_type is bool and isinstance(value, str):
             return {"true": True, "false": False}[value.lower()]
-        found = msgspec.convert(value, wanted, strict=False)
+        found = msgspec.convert(value, field_type, strict=False)
     except (ValueError, KeyError, msgspec.ValidationError) as error:
-        raise FlagError(f"--{name}: {value!r} cannot be read; it takes {_word(wanted)}") from error
-    if wanted is float and checked:
+        raise FlagError(f"--{name}: {value!r} cannot be read; it takes {_word(field_type)}") from error
+    if field_type is float and checked:
         _check_range(name, found)
     return found
 
@@ -114,7 +116,7 @@ def _check_range(name: str, value: float) -> None:
         raise FlagError(f"--{name}: {value:g} must be {words}")
 
 
-def _word(wanted: Any) -> str:
-    if wanted is Duration:
+def _word(field_type: Any) -> str:
+    if field_type is Duration:
         return "a duration such as 10m or 1h30m"
-    return {bool: "true or false", int: "a whole number", float: "a number"}.get(wanted, "text")
+    return {bool: "true or false", int: "a whole number", float: "a number"}.get(field_type, "text")

@@ -37,7 +37,7 @@ Result = TypeVar("Result")
 
 
 class OneStepLoop(BaseLoop, ABC, Generic[State, Delta, Commands, Outcomes, Result]):
-    """A loop that gathers, decides, acts, absorbs, records and reports, once a tick.
+    """A loop whose tick gathers, decides, acts, absorbs, records and reports once.
 
     Attributes:
         parts: The ends of the ports.
@@ -53,7 +53,7 @@ class OneStepLoop(BaseLoop, ABC, Generic[State, Delta, Commands, Outcomes, Resul
         algorithm: Algorithm[State, Delta, Commands, Outcomes, Result],
         state: Callable[[], State] | None = None,
     ) -> None:
-        """Prepare the loop; nothing is asked before the first tick.
+        """Prepare the loop; it sends no request before the first tick.
 
         Args:
             state: Makes the empty state, where it is made of settings.
@@ -67,27 +67,27 @@ class OneStepLoop(BaseLoop, ABC, Generic[State, Delta, Commands, Outcomes, Resul
 
     @abstractmethod
     async def gather(self, now: Instant) -> Delta:
-        """Bring the state up to date; return what of it changed."""
+        """Update the state; return its changes."""
 
     @abstractmethod
     async def act(self, commands: Commands) -> Outcomes:
-        """Carry the commands out; return what came of them."""
+        """Carry the commands out; return their outcomes."""
 
     def everything(self) -> Delta:
-        """Return the whole state as a full delta, for a record that a replay may start at."""
+        """Return the whole state as a full delta, from which a replay can start."""
         everything: Delta = self.state.dump()
         return everything
 
     def reasons(self, commands: Commands, result: Result) -> tuple[Reason, ...]:
-        """Return why, for the record."""
+        """Return the reasons for the record."""
         del result
         return commands.reasons
 
     async def report(self, commands: Commands, result: Result) -> None:
-        """Write what is said of the tick, such as statuses and events."""
+        """Write the reports of the tick, such as statuses and events."""
 
     def start_anew(self) -> None:
-        """Forget what was derived."""
+        """Drop derived state."""
         self.state = self._new_state()
 
     async def tick(self) -> None:

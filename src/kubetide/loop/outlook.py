@@ -1,4 +1,4 @@
-"""What a loop shows of the time to come, for ``kubetide plan``."""
+"""Coming events of a loop, for ``kubetide plan``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kubetide.units.time import Duration, Instant
 
 
 class Coming(NamedTuple):
-    """Something that is to come.
+    """A coming event.
 
     Attributes:
         at: When, as far as it is known now.

@@ -1,4 +1,4 @@
-"""What every loop offers to the shell that runs it."""
+"""The interface of every loop to the shell that runs it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @dataclass
 class Health:
-    """What the runner has seen of a loop's ticks.
+    """The runner's observations of a loop's ticks.
 
     Attributes:
         began: When the last tick began, by the clock's elapsed time.
@@ -49,7 +49,7 @@ class Health:
 
 
 class Loop(Protocol):
-    """A loop, as ``loop.runner.Runner`` drives it. It keeps no time of its own."""
+    """A loop, as ``loop.runner.Runner`` drives it. It has no timer of its own."""
 
     health: Health
     """Written by the runner, read by whoever asks how the loop is."""
@@ -61,31 +61,31 @@ class Loop(Protocol):
 
     @property
     def period(self) -> Duration:
-        """The time from the beginning of a tick to that of the next."""
+        """The time from the start of a tick to the start of the next."""
         ...
 
     @property
     def eager(self) -> asyncio.Event | None:
-        """Set when the next tick should not wait for its time; cleared when it begins. None for a loop that never asks."""
+        """Set to start the next tick early; cleared when it starts. None for a loop that never does so."""
         ...
 
     @property
     def ticks_at_once(self) -> bool:
-        """Whether the first tick comes as soon as the caches are there, and not a period later."""
+        """Whether the first tick runs once the caches are synced, not a period later."""
         ...
 
     @property
     def holds(self) -> Sequence[str]:
-        """Why the last tick took nothing away, a sentence each; empty where it was free to."""
+        """Why the last tick removed nothing, one sentence each; empty if nothing held it."""
         ...
 
     @property
     def sources(self) -> Sequence[SourceHealth]:
-        """The sources of measured values that the loop asks."""
+        """The metric sources of the loop."""
         ...
 
     async def synced(self) -> None:
-        """Return when the caches that the loop needs have had their first list."""
+        """Return once the caches that the loop needs are synced."""
         ...
 
     async def tick(self) -> None:
@@ -93,24 +93,24 @@ class Loop(Protocol):
         ...
 
     def next_wake(self) -> Instant | None:
-        """Return when ``wake`` is due, if that is before the next tick; None where nothing waits for it."""
+        """Return when ``wake`` is due, if that is before the next tick; None if nothing is due."""
         ...
 
     async def wake(self) -> None:
-        """Move on what is under way between two ticks. Raises CloudError, ApiError."""
+        """Advance the work between two ticks. Raises CloudError, ApiError."""
         ...
 
     def start_anew(self) -> None:
-        """Forget everything derived, after a tick that ended with a bug: the caches have all of it."""
+        """Drop all derived state after a tick that ended with a bug: the caches still hold its input."""
         ...
 
     async def close(self) -> None:
-        """Take back what would mislead others once the loop has ended."""
+        """Withdraw, once the loop has ended, what would mislead others."""
         ...
 
 
 class SourceHealth(Protocol):
-    """How a source of measured values is.
+    """The health of a metric source.
 
     Attributes:
         last_error: What it last said where it had no answer; empty where it always had one.
@@ -128,16 +128,16 @@ class Owners(Protocol):
     """Who serves an object: this program or another controller."""
 
     def left_alone(self) -> Collection[Key]:
-        """Return the objects that are not to be touched now."""
+        """Return the objects that must not be changed now."""
         ...
 
     def knows(self, key: Key) -> bool:
-        """Return whether it has seen an object: one that it has not is left alone, too."""
+        """Return whether the object has been seen: unseen ones must not be changed, either."""
         ...
 
 
 class Offload(Protocol):
-    """Runs a function where it holds nobody up, and returns what it returns."""
+    """Runs a function without blocking others, and returns its result."""
 
     async def __call__(self, work: Callable[[], T], /) -> T: ...
 
@@ -151,7 +151,7 @@ class Answers(Protocol):
 
 
 class Sources(NamedTuple):
-    """Where metrics come from; all but those of resources may be missing."""
+    """Metric sources; all except resource metrics may be missing."""
 
     resource: MetricSource
     custom: CustomMetricSource | None = None
@@ -161,7 +161,7 @@ class Sources(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """What a loop is made of besides its settings: the ends of the ports, shared by the loops of a process.
+    """The parts that a loop is built from besides its settings: ports, shared by the loops of a process.
 
     Attributes:
         caches: Kept up to date by whoever made them.

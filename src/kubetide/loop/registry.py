@@ -77,16 +77,16 @@ PLUGINS: Final = PluginGroup[LoopEntry[Any]](
 
 
 class UnknownLoop(KubetideError):
-    """There is no loop of that name, or it cannot be loaded; the text names the fix."""
+    """An unknown loop, or one that cannot be loaded; the text names the fix."""
 
 
 def loop_names() -> tuple[str, ...]:
-    """Return the names of all loops: those of this package, then those that others offer."""
+    """Return the names of all loops: those of this package, then those of others."""
     return (*BUILT_IN, *_NAMED_ONLY, *plugin_names(PLUGINS.name))
 
 
-def spelled_out(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of loops, each once; a word that stands for several is replaced by them."""
+def expand_groups(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of loops, each once; group names are replaced by their loops."""
     return tuple(dict.fromkeys(loop for name in names for loop in _TOGETHER.get(name, (name,))))
 
 
@@ -105,7 +105,7 @@ def loop_entry(name: str) -> LoopEntry[Any]:
 
 
 def explaining(name: str) -> Explaining:
-    """Return what of a loop answers from records. Raises UnknownLoop."""
+    """Return the part of a loop that answers from records. Raises UnknownLoop."""
     module = _EXPLAINING.get(name) or RECORDED.get(name)
     if module is None:
         return loop_entry(name).explaining
@@ -117,4 +117,4 @@ def explaining(name: str) -> Explaining:
 
 def loop_entries(names: Iterable[str] = BUILT_IN) -> tuple[LoopEntry[Any], ...]:
     """Return the entries of these loops. Raises UnknownLoop."""
-    return tuple(loop_entry(name) for name in spelled_out(names))
+    return tuple(loop_entry(name) for name in expand_groups(names))

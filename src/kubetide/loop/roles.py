@@ -1,4 +1,4 @@
-"""What a loop asks of the API server, as roles: the tables behind ``deploy/`` and behind hints about refusals.
+"""API requests of a loop as roles: the tables behind ``deploy/`` and behind hints about refusals.
 
 A loop that only advises needs the reads; the rest is granted with ``act``.
 """
@@ -26,14 +26,14 @@ class Grant(NamedTuple):
     value: str = ""
 
     def allows(self, verb: str, group: str, resource: str) -> bool:
-        """Return whether it grants the verb on some object; the names play no part."""
+        """Return whether it grants the verb on some object, whatever its name."""
         subresource = resource.partition("/")[2]
         named = {"*", resource, f"*/{subresource}"} if subresource else {"*", resource}
         return verb in self.verbs and self.group in {"*", group} and not named.isdisjoint(self.resources)
 
 
 class Role(NamedTuple):
-    """A role of ``deploy/``, by the name that it has in a release called ``kubetide``."""
+    """A role of ``deploy/``, by its name in a release called ``kubetide``."""
 
     kind: Literal["ClusterRole", "Role"]
     name: str

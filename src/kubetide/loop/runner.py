@@ -1,4 +1,4 @@
-"""Drives a loop: when it ticks, what happens to a tick that fails, and who waits for whom."""
+"""Drives a loop: when it ticks, how failed ticks are handled, and which loops wait for each other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PATIENCE = seconds(1)
 
 
 class Runner:
-    """Ticks a loop every period, from the time its caches are there until it is cancelled.
+    """Ticks a loop every period, from the sync of its caches until it is cancelled.
 
     Args:
         waits_for: Runners whose ticks under way end before each tick of this one, so that what they announce
@@ -33,7 +33,7 @@ class Runner:
         self._resting.set()
 
     async def run(self) -> None:
-        """Tick until cancelled; what is due between two ticks is done when it is due."""
+        """Tick until cancelled; call ``wake`` when it is due between two ticks."""
         loop, clock = self.loop, self._clock
         await loop.synced()
         due = after(clock.now(), ZERO if loop.ticks_at_once else loop.period)
@@ -51,7 +51,7 @@ class Runner:
             due = after(due, Duration(loop.period * max(1, (clock.now() - due) // loop.period)))
 
     async def resting(self) -> None:
-        """Return when no tick is under way, or when one takes too long to be waited for."""
+        """Return once no tick is running, or when one takes too long to wait for."""
         if self._resting.is_set():
             return
         with suppress(TimeoutError):

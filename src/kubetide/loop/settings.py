@@ -23,11 +23,11 @@ class LoopSettings:
     by_name: Mapping[str, msgspec.Struct]
 
     def of(self, model: type[S]) -> S:
-        """Return the settings of that type, the defaults where no loop of the process has it."""
+        """Return the settings of that type, the defaults if no loop of the process has it."""
         return next((one for one in self.by_name.values() if isinstance(one, model)), model())
 
     def plugins(self, entries: Iterable[LoopEntry[Any]]) -> list[Plugin]:
-        """Return the plug-ins of other packages that the settings name, scheduler filters aside. Raises PluginNotUsable."""
+        """Return the named plug-ins of other packages, except scheduler filters. Raises PluginNotUsable."""
         return [
             plugin
             for entry in entries
@@ -42,17 +42,17 @@ def flag_names(entries: Iterable[LoopEntry[Any]] | None = None) -> list[str]:
 
 
 def is_switch(name: str, entries: Iterable[LoopEntry[Any]] | None = None) -> bool:
-    """Return whether a flag is true or false, so that its name alone means true."""
+    """Return whether a flag is boolean, so that its name alone means true."""
     return any(entry.flags.is_switch(name) for entry in _or_built_in(entries))
 
 
 def is_list(name: str, entries: Iterable[LoopEntry[Any]] | None = None) -> bool:
-    """Return whether a flag takes several values, so that giving it again appends."""
+    """Return whether a flag takes several values, so that repeating it appends."""
     return any(entry.flags.is_list(name) for entry in _or_built_in(entries))
 
 
 def parse_flags(flags: Mapping[str, Value], entries: Iterable[LoopEntry[Any]] | None = None) -> LoopSettings:
-    """Return the settings that the flags state, upstream's defaults for the rest.
+    """Return the settings of the flags, with upstream's defaults for the rest.
 
     A leading ``--`` is allowed and underscores are read as dashes, as upstream does. A flag that several
     loops have is set for each of them.

@@ -1,4 +1,4 @@
-"""What a loop shows of itself on the page of ``kubetide status``."""
+"""A loop's part of the page of ``kubetide status``."""
 
 from __future__ import annotations
 

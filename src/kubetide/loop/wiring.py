@@ -1,4 +1,4 @@
-"""The loops of a process, made of their entries and ready to run."""
+"""Builds the loops of a process from their entries, ready to run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kubetide.loop.settings import LoopSettings
 
 
 class RunningLoop(NamedTuple):
-    """A loop with its entry and what runs it."""
+    """A loop with its entry and its runner."""
 
     entry: LoopEntry[Any]
     loop: Loop

@@ -1,1 +1,1 @@
-"""Nodes: the node loop (Cluster Autoscaler). ``decide.py`` is the table of contents of its algorithm."""
+"""The node loop (Cluster Autoscaler). ``decide.py`` lists the steps of its algorithm."""

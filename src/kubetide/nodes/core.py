@@ -1,4 +1,4 @@
-"""The node loop's core in bytes: what the recorder keeps and ``kubetide replay`` decides again."""
+"""The node loop's core in bytes: the recorder stores them and ``kubetide replay`` decides again from them."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class NodesCore:
         self._commands = Commands()
 
     def apply(self, delta: bytes, *, full: bool) -> None:
-        """Take over gathered state. Raises ValueError when nodes or pods come in the middle of a tick."""
+        """Apply gathered state. Raises ValueError if nodes or pods arrive in the middle of a tick."""
         self.state.apply(decode_delta(delta), full=full)
 
     def resume(self, delta: bytes) -> None:
-        """Take over what changed and what earlier decisions left behind (``explain.records.ResumingCore``)."""
+        """Apply changed objects and the memory of earlier decisions (``explain.records.ResumingCore``)."""
         read = decode_delta(delta)
         self.state.apply(read)
         assert read.checkpoint is not None, "the record says that it has the memory"
@@ -45,7 +45,7 @@ class NodesCore:
         return encode_commands(self._commands)
 
     def absorb(self, outcomes: bytes, now: Instant) -> bytes:
-        """Take in what came of them."""
+        """Apply the outcomes of the commands; return the result as bytes."""
         return encode_result(absorb(self.state, self._commands, _outcomes_decoder.decode(outcomes), now))
 
 
@@ -55,7 +55,7 @@ def encode_delta(delta: Delta) -> bytes:
 
 
 def encode_in_pieces(delta: Delta) -> Iterator[bytes]:
-    """Return what ``encode_delta`` gives in pieces: nodes and pods are encoded when asked for, all else at once."""
+    """Return the bytes of ``encode_delta`` in pieces: nodes and pods are encoded on demand, all else at once."""
     # Memory changes from here on, objects do not.
     rest = _encoder.encode(replace(delta, step=Delta().step, nodes=(), pods=()))
     objects = {"nodes": delta.nodes, "pods": delta.pods}
@@ -63,17 +63,17 @@ def encode_in_pieces(delta: Delta) -> Iterator[bytes]:
 
 
 def decode_delta(delta: bytes | msgspec.Raw) -> Delta:
-    """Read what ``encode_delta`` gave."""
+    """Return the delta of ``encode_delta`` bytes."""
     return _delta_decoder.decode(delta)
 
 
 def as_read_back(memory: Memory) -> Memory:
-    """Return the memory as it reads in a record."""
+    """Return the memory as a record would return it."""
     return _memory_decoder.decode(_encoder.encode(memory))
 
 
 def encode_commands(commands: Commands) -> bytes:
-    """Return the bytes of commands; reasons are left out, the record has a place of their own for them."""
+    """Return the bytes of commands without reasons, which the record stores separately."""
     return _encoder.encode(replace(commands, reasons=()))
 
 
@@ -83,5 +83,5 @@ def encode_outcomes(outcomes: Outcomes) -> bytes:
 
 
 def encode_result(result: Result) -> bytes:
-    """Return the bytes of a result, reasons left out."""
+    """Return the bytes of a result without reasons."""
     return _encoder.encode(replace(result, reasons=()))

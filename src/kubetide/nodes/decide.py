@@ -1,4 +1,4 @@
-"""The node loop's table of contents: what is decided, in which order.
+"""The steps of the node loop: what is decided, in which order.
 
 One tick::
 
@@ -118,7 +118,7 @@ def decide(state: State, now: Instant) -> Commands:
 
 
 def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -> Result:
-    """Take in what came of the commands; at the end of a tick gives the status document."""
+    """Apply the outcomes of the commands; return the result, with the status document at the end of a tick."""
     match state.step:
         case "update" if state.tick is None:
             result = Result(events=tuple(absorb_update(state, commands.actions, outcomes.results)))

@@ -1,4 +1,4 @@
-"""What the node loop decides, what comes of it, and what it reports.
+"""Commands, outcomes and results of the node loop.
 
 ``Commands.actions`` are carried out in order and ``Outcomes.results`` has one entry for each, in the
 same order. All of it is data, so that a record holds it and a replay can compare it.
@@ -19,7 +19,7 @@ from kubetide.units.time import Duration, Instant
 
 
 class DecreaseTarget(msgspec.Struct, frozen=True, tag_field="op", tag="decreaseTarget"):
-    """Withdraw nodes that never came. ``why``: ``timeout`` of a scale-up, or ``size`` that is wrong for too long."""
+    """Lower a target by nodes that never came. ``why``: ``timeout``, or ``size`` that was wrong for too long."""
 
     group: str
     delta: int
@@ -36,7 +36,7 @@ class DeleteInstances(msgspec.Struct, frozen=True, tag_field="op", tag="deleteIn
 
 
 class IncreaseSize(msgspec.Struct, frozen=True, tag_field="op", tag="increaseSize", omit_defaults=True):
-    """Ask for more nodes. After one that fails, the later ones of the same list are not tried (unless ``parallel``)."""
+    """Raise a target. If it fails, later ones of the same list are not tried (unless ``parallel``)."""
 
     group: str
     delta: int
@@ -50,25 +50,25 @@ class IncreaseSize(msgspec.Struct, frozen=True, tag_field="op", tag="increaseSiz
 
 
 class CreateGroup(msgspec.Struct, frozen=True, tag_field="op", tag="createGroup"):
-    """Create a node group without nodes. ``Outcome.made`` is the group; where it fails, increases of it are not tried."""
+    """Create an empty node group. ``Outcome.made`` is the group; if it fails, its increases are not tried."""
 
     new: NewGroup
 
 
 class DeleteGroup(msgspec.Struct, frozen=True, tag_field="op", tag="deleteGroup"):
-    """Delete an empty group that this program made."""
+    """Delete an empty group that this program created."""
 
     group: str
 
 
 class AskExpander(msgspec.Struct, frozen=True, tag_field="op", tag="askExpander"):
-    """Ask the expander in a process of its own which of these groups' options are best. ``Outcome.groups`` is its answer."""
+    """Ask the external expander which of these groups' options are best. ``Outcome.groups`` is its answer."""
 
     groups: tuple[str, ...]
 
 
 class AddTaint(msgspec.Struct, frozen=True, tag_field="op", tag="addTaint", omit_defaults=True):
-    """Put a taint on a node, in place of one with the same key; with ``cordon`` also ``spec.unschedulable``."""
+    """Set a taint on a node, replacing one with the same key; with ``cordon`` also ``spec.unschedulable``."""
 
     node: str
     key: str
@@ -78,7 +78,7 @@ class AddTaint(msgspec.Struct, frozen=True, tag_field="op", tag="addTaint", omit
 
 
 class RemoveTaint(msgspec.Struct, frozen=True, tag_field="op", tag="removeTaint", omit_defaults=True):
-    """Take all taints with this key off a node; with ``uncordon`` also ``spec.unschedulable``."""
+    """Remove all taints with this key from a node; with ``uncordon`` also ``spec.unschedulable``."""
 
     node: str
     key: str
@@ -86,7 +86,7 @@ class RemoveTaint(msgspec.Struct, frozen=True, tag_field="op", tag="removeTaint"
 
 
 class EvictPod(msgspec.Struct, frozen=True, tag_field="op", tag="evictPod", omit_defaults=True):
-    """Evict a pod from a node that is drained."""
+    """Evict a pod from a node that is being drained."""
 
     namespace: str
     name: str
@@ -123,7 +123,7 @@ Action = (
 
 
 class EventRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An event to be written. ``kind`` is Pod, Node, ConfigMap (the status object) or CapacityBuffer."""
+    """An event to write. ``kind`` is Pod, Node, ConfigMap (the status object) or CapacityBuffer."""
 
     kind: str
     name: str
@@ -150,7 +150,7 @@ NextStep = Literal[
 
 
 class Commands(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one step decides.
+    """The commands of one step.
 
     Attributes:
         next_step: The step that follows in the same tick; empty at the tick's end.
@@ -171,7 +171,7 @@ class Commands(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What came of one action.
+    """The outcome of one action.
 
     ``skipped``: not tried, because an earlier one failed or a cap was reached. ``withheld``: not
     sent, on purpose, as the program only advises or may not act any more; neither done nor failed.
@@ -223,7 +223,7 @@ class DeleteRequest(msgspec.Struct, frozen=True, tag_field="op", tag="deleteRequ
 
 
 class CopyTemplate(msgspec.Struct, frozen=True, tag_field="op", tag="copyTemplate", omit_defaults=True):
-    """Make the PodTemplate of a CapacityBuffer like the template of a workload, or like one of its pods.
+    """Copy the template of a workload, or one of its pods, to the PodTemplate of a CapacityBuffer.
 
     The source is read whole when it is copied: what the loop holds of it are only the fields that it decides by.
     """
@@ -242,7 +242,7 @@ Write = WriteStatus | DeleteRequest | CopyTemplate
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a step reports: events, the status document, reasons.
+    """The report of a step: events, the status document, reasons.
 
     ``status`` is the YAML of the status ConfigMap, made at the end of a tick; None otherwise.
     ``replan`` says that scale-up is to be decided again in the same tick, in place of the step that would follow.

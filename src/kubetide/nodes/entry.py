@@ -1,4 +1,4 @@
-"""The node loop, as the rest of the program knows it."""
+"""The node loop's entry for the rest of the program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the node loop remembers between ticks; part of the state, and of every full record."""
+"""The node loop's memory between ticks; part of the state, and of every full record."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kubetide.units.time import Duration, Instant
 
 
 class ScaleUpRequest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Nodes that were asked for and have not all joined yet."""
+    """Nodes that were asked for and have not all joined."""
 
     increase: int
     time: Instant
@@ -23,7 +23,7 @@ class ScaleUpRequest(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class BackoffEntry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A group that failed: not to be asked before ``until``."""
+    """A failed group: not asked before ``until``."""
 
     duration: Duration
     until: Instant
@@ -35,7 +35,7 @@ class BackoffEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class IncorrectSize(msgspec.Struct, frozen=True):
-    """A group whose number of nodes differs from its target, and since when by this very difference."""
+    """A group whose node count differs from its target, and since when by this difference."""
 
     current: int
     expected: int
@@ -43,7 +43,7 @@ class IncorrectSize(msgspec.Struct, frozen=True):
 
 
 class SeenTemplate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the nodes of a group have really looked like.
+    """What the nodes of a group really looked like.
 
     ``node`` is the newest good node, sanitised, with the least allocatable and capacity seen of each
     resource since its instance type was first seen; ``pods`` are its DaemonSet and mirror pods, ``slices``
@@ -61,7 +61,7 @@ class SeenTemplate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class SeenAmounts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The least that machines of one instance type have really had of each resource.
+    """The least amount of each resource that machines of one instance type really had.
 
     ``image`` holds those of their labels that distinguish images; ``seen_at`` is when an amount was last new.
     """
@@ -76,7 +76,7 @@ class SeenAmounts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class Join(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What came of the template when a node of the group joined: what was promised, and by whom.
+    """How right the template was when a node of the group joined: what it promised, and its source.
 
     ``errors`` has (real - promised) / promised by resource, of all resources that were promised.
     """
@@ -92,7 +92,7 @@ class Join(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class GroupLearned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the nodes of a group have taught.
+    """Facts learned from the nodes of a group.
 
     Attributes:
         amounts: One entry for each instance type that was seen in the group, in order of type.
@@ -110,7 +110,7 @@ class GroupLearned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class Learned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What real machines have taught; the part of the memory that outlives the process.
+    """Facts learned from real machines; the part of the memory that outlives the process.
 
     ``types`` has the amounts by instance type, one entry for each image.
     """
@@ -120,7 +120,7 @@ class Learned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Joining(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A young node that is not well yet, and the keys of all taints that it has had."""
+    """A young node that is not ready yet, and the keys of all taints that it has had."""
 
     taints: tuple[str, ...] = ()
 
@@ -138,7 +138,7 @@ class StockOut(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class StatusTimes(msgspec.Struct, omit_defaults=True):
-    """One line of the status ConfigMap: its word and since when it has been so."""
+    """One line of the status ConfigMap: its value and since when it holds."""
 
     status: str = ""
     since: Instant | None = None
@@ -146,7 +146,7 @@ class StatusTimes(msgspec.Struct, omit_defaults=True):
 
 
 class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Nodes that were asked for on behalf of pods: used to see whether they helped them."""
+    """Nodes that were asked for on behalf of pods: used to check whether they helped."""
 
     group: str
     nodes: int
@@ -166,14 +166,14 @@ class Useless(msgspec.Struct, frozen=True):
 
 
 class Degradation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """In how many loops without a break pods were left out for lack of time, and when the last of them was."""
+    """The number of consecutive loops that left pods out for lack of time, and the time of the last one."""
 
     loops: int = 0
     at: Instant | None = None
 
 
 class RequestsMemory(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is remembered of ProvisioningRequests.
+    """State of ProvisioningRequests.
 
     Attributes:
         turn: Whether requests are served before pods, where both wait: they take turns.
@@ -185,7 +185,7 @@ class RequestsMemory(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class MadeGroup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A group that the loop created: when, for which pods, and out of how many candidates."""
+    """A group that the loop created: when, for which pods, and from how many candidates."""
 
     at: Instant
     pods: int
@@ -198,7 +198,7 @@ class MadeGroup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """All that outlives a tick. Instants are None until the thing has happened."""
+    """All state that outlives a tick. Instants are None until the event has happened."""
 
     started: Instant | None = None
     cleaned: bool = False
@@ -234,7 +234,7 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     useless: dict[str, Useless] = {}
     """By ``<group> <kind of pods>``."""
     missing_since: dict[str, Instant] = {}
-    """By workload: since when replicas are wanted that do not exist."""
+    """By workload: since when requested replicas do not exist."""
     increases: tuple[tuple[Instant, int], ...] = ()
     """Nodes asked for within the last hour."""
     planned: dict[str, tuple[tuple[str, ...], ...]] = {}
@@ -242,7 +242,7 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     hints: dict[str, str] = {}
     """The node that each pod without one fitted on in the last tick, by ``hint_key``: it is tried first."""
     rotation: int = 1
-    """Where the next search for room starts; the scheduler's rotating index."""
+    """Where the next search for a node starts; the scheduler's rotating index."""
     health_status: dict[str, StatusTimes] = {}
     scale_up_status: dict[str, StatusTimes] = {}
     scale_down_status: dict[str, StatusTimes] = {}

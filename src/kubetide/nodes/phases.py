@@ -1,4 +1,4 @@
-"""Where the parts of a tick begin and end, for who takes the time.
+"""Start and end of the parts of a tick, for whoever measures time.
 
 The parts say so themselves; they read no clock, and nothing is decided by how long one took.
 """
@@ -22,20 +22,20 @@ Part = Literal[
 
 
 class Phases(Protocol):
-    """Called as the parts of a tick begin and end."""
+    """Called when parts of a tick begin and end."""
 
     def begin(self, part: Part) -> None:
-        """Note that the part begins."""
+        """Start the part."""
 
     def end(self, part: Part) -> None:
-        """Note that the part is over; one that has not begun is ignored."""
+        """End the part; one that has not begun is ignored."""
 
 
 class NoPhases:
-    """Takes no time: for replays and explanations."""
+    """Measures nothing: for replays and explanations."""
 
     def begin(self, part: Part) -> None:
-        """Keep nothing."""
+        """Do nothing."""
 
     def end(self, part: Part) -> None:
-        """Keep nothing."""
+        """Do nothing."""

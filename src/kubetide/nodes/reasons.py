@@ -24,7 +24,7 @@ USELESS: Final = "in backoff: nodes of the group joined and left these pods pend
 
 
 def quota_exceeded(quota: str, resources: tuple[str, ...]) -> str:
-    """Return upstream's text for a limit that would be passed."""
+    """Return upstream's text for a limit that an increase would exceed."""
     return f'exceeded quota: "{quota}", resources: {", ".join(resources)}'
 
 
@@ -36,7 +36,7 @@ def exceeded_resources(text: str) -> tuple[str, ...]:
 
 SCALE_UP = {
     "NoDemand": "no pod is without a place",
-    "PodsFitExisting": "there is room for {pods:pod} on existing or upcoming nodes",
+    "PodsFitExisting": "{pods:pod} fit on existing or upcoming nodes",
     "ExpanderAnswered": "the expander grpc was asked about {options:option} and prefers {groups}",
     "ExpanderSilent": "the expander grpc was asked about {options:option} in vain, all of them stay: {why}",
     "SalvoGoesOn": "{pods:pod} left after the last increase: another one is looked for in the same loop",
@@ -55,7 +55,7 @@ SCALE_UP = {
     "PackingCut": "{groups:group} were not asked for options: the time for it, --max-binpacking-time={limit}, was over",
     "Chosen": "group {subject} is chosen by {expander}: {nodes:node} for {pods:pod}",
     "NoneRated": "no group is chosen: {expander} can rate none of {options:option}, as none of their groups has a price",
-    "ChosenTogether": "it is part of {nodes:node} of {groups:group} for {price} an hour; the same pods cost at least {bound} ({by}), so it is at most {gap} too dear",
+    "ChosenTogether": "it is part of {nodes:node} of {groups:group} for {price} an hour; the same pods cost at least {bound} ({by}), so it costs at most {gap} too much",
     "SearchCut": "the search for cheaper nodes ended at its budget of work, with the best so far: {price} an hour, at most {gap} above the least possible",
     "LeftForLater": "{pods:pod} are left for a later tick: the limits, or the other pods of this choice, leave no node for them",
     "Capped": "group {subject}: {requested:node} cut to {nodes} by {limit}",
@@ -74,13 +74,13 @@ SCALE_UP = {
     "TemplateMissed": "group {subject}: {resource} is {seen} on new node {node}, the template promised {promised} ({source})",
     "GroupNotice": "group {subject}: {why}",
     "IntentDemand": "{subject}: {missing:replica} that {source} wants and that do not exist yet",
-    "BufferDemand": "CapacityBuffer {subject}: room is kept for {pods:pod}, {missing} of them have none yet",
+    "BufferDemand": "CapacityBuffer {subject}: capacity is reserved for {pods:pod}, {missing} of them have none yet",
     "PodsOfRequests": "{pods:pod} without a place consume ProvisioningRequests, and buy nothing themselves",
-    "RequestBooked": "ProvisioningRequest {subject}: {why}; room for its {pods:pod} is booked until {until}",
+    "RequestBooked": "ProvisioningRequest {subject}: {why}; capacity for its {pods:pod} is booked until {until}",
     "RequestWaits": "ProvisioningRequest {subject}: {why} It waits {wait} before it is tried again",
     "RequestFailed": "ProvisioningRequest {subject} has failed: {why}",
-    "RequestOver": "ProvisioningRequest {subject}: {why}; room is no longer kept for it",
-    "RequestNotBuyable": "ProvisioningRequest {subject}: no group takes all of its {pods:pod} that have no room, and a part is not bought",
+    "RequestOver": "ProvisioningRequest {subject}: {why}; no capacity is reserved for it any longer",
+    "RequestNotBuyable": "ProvisioningRequest {subject}: no group takes all of its {pods:pod} that fit nowhere, and a part is not bought",
     "LeftPending": "group {subject}: {nodes:node} joined and left {pods:pod} pending",
     "UnregisteredRemoved": "group {subject}: instance {instance} never registered and is deleted",
     "FailedInstance": "group {subject}: {instances:instance} could not be made: {error}",
@@ -92,7 +92,7 @@ SCALE_DOWN = {
     "ScaleDownHeld": "scale-down holds: {why}",
     "ScaleDownDisabled": "scale-down is switched off",
     "ScaleDownInCooldown": "scale-down waits: {why}",
-    "NodeUnneeded": "node {subject} is unneeded: its pods have room elsewhere",
+    "NodeUnneeded": "node {subject} is unneeded: its pods fit on other nodes",
     "SimulationCut": "{nodes:node} were not tried for removal: the time for it, --scale-down-simulation-timeout={limit}, was over",
     "NodeStays": "node {subject} stays, {why}: {detail}",
     "NodeBlockedByPod": "node {subject} stays: pod {pod} keeps it, {why}: {detail}",
@@ -157,7 +157,7 @@ reason = VOCABULARY.reason
 
 
 def worded_as_advice(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
-    """Leave out that a node goes where the same step says that it would go."""
+    """Return the reasons without removals that the same step only advises."""
     given = tuple(reasons)
     advised = {one.subject for one in given if one.code == "RemovalAdvised"}
     return tuple(

@@ -25,7 +25,7 @@ class Range(NamedTuple):
 
 
 def parse_range(text: str, flag: str) -> Range:
-    """Read ``<min>:<max>``. Raises ValueError that names the flag and the fix."""
+    """Return the range of ``<min>:<max>``. Raises ValueError that names the flag and the fix."""
     try:
         return Range(*parse_min_max(text))
     except LimitError as error:
@@ -33,7 +33,7 @@ def parse_range(text: str, flag: str) -> Range:
 
 
 def parse_gpu_total(text: str) -> tuple[str, Range]:
-    """Read ``<gpu type>:<min>:<max>``. Raises ValueError that names the flag and the fix."""
+    """Return the limit of ``<gpu type>:<min>:<max>``. Raises ValueError that names the flag and the fix."""
     gpu, first, limits = text.partition(":")
     wrong = (
         f"--gpu-total={text}: give <gpu type>:<min>:<max> with 0 <= min <= max, such as nvidia-tesla-t4:0:16"
@@ -47,14 +47,14 @@ def parse_gpu_total(text: str) -> tuple[str, Range]:
 
 
 class DrainTurn(NamedTuple):
-    """A turn of --drain-priority-config: pods from this priority on, and the seconds they may take to end."""
+    """A turn of --drain-priority-config: pods from this priority on, and the seconds they get to end."""
 
     priority: int
     seconds: int
 
 
 def parse_drain_turns(text: str) -> tuple[DrainTurn, ...]:
-    """Read ``<priority>:<seconds>,...`` and return the turns by priority. Raises ValueError that names the flag and the fix."""
+    """Return the turns of ``<priority>:<seconds>,...`` by priority. Raises ValueError that names the flag and the fix."""
     turns = []
     for part in text.split(","):
         priority, _, time = part.partition(":")
@@ -70,7 +70,7 @@ def parse_drain_turns(text: str) -> tuple[DrainTurn, ...]:
 
 
 def drain_turns(settings: Settings) -> tuple[DrainTurn, ...]:
-    """Return in which turns pods are evicted: one for all, unless --drain-priority-config says otherwise."""
+    """Return the eviction turns: one for all pods, unless --drain-priority-config says otherwise."""
     if not settings.drain_priority_config:
         return (DrainTurn(0, settings.max_graceful_termination_sec),)
     return parse_drain_turns(settings.drain_priority_config)
@@ -244,9 +244,9 @@ class Settings(ConsolidationSettings, frozen=True, kw_only=True, omit_defaults=T
     relist_hold: Duration = minutes(10)
     """How long such a relist holds scale-down."""
     least_cost_rounds: int = 40
-    """Most rounds in which ``least-cost`` betters its greedy choice; 0 for none."""
+    """Most rounds of column generation in which ``least-cost`` improves its greedy choice; 0 for none."""
     intent_patience: Duration = minutes(10)
-    """Replicas that are wanted but do not come into being for so long buy no more nodes."""
+    """Requested replicas that do not exist after so long buy no more nodes."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for a limit that is not ``<min>:<max>``, and for a negative number of rounds."""

@@ -1,4 +1,4 @@
-"""What the node loop must know, as all deltas add up to it: ``State.apply`` is the only way in."""
+"""The node loop's state, the sum of all deltas: ``State.apply`` is the only way to change it from outside."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class State:
         known_templates: Templates of earlier ticks; unread where ``memo`` is off.
         unlooked: Nodes that are new, have changed or may soon be well, from which nothing was learned yet.
         template_matrix: All templates side by side, as classes were last evaluated against them; unread where ``memo`` is off.
-        quiet_at: The version at which nothing was wanted, wrong or on its way; None when something was.
+        quiet_at: The version at which there was no demand, fault or pending change; None when there was one.
         tick: What the scale-up step found out for the later steps of the same tick; None outside.
         draw: Returns the number from 0 to 1 by which one of several equals is picked.
         elapsed: How long the tick has taken when this step began.
@@ -115,7 +115,7 @@ class State:
     # -- reading -----------------------------------------------------------------------------
 
     def group_of(self, node_name: str) -> str | None:
-        """Return the id of the node's group, also just after its instance is gone; None if it has none."""
+        """Return the id of the node's group, also just after its instance is deleted; None if it has none."""
         node = self.nodes.get(node_name)
         if node is None:
             return None
@@ -126,7 +126,7 @@ class State:
         return group if group in self.groups else None
 
     def health(self, node_name: str) -> Health:
-        """Return what the node object says of its health. Raises KeyError for a node that is not here."""
+        """Return the health that the node object states. Raises KeyError for an unknown node."""
         node = self.nodes[node_name]
         if self.snapshot.facts.devices is not None and self._lacks_devices(node_name):
             return Health(readiness(node, self.settings) or "ResourceUnready", None)
@@ -138,7 +138,7 @@ class State:
         return health
 
     def node_devices(self) -> NodeDevices:
-        """Return the devices that nodes have to themselves; of use while the snapshot's devices are the same."""
+        """Return the node-local devices; valid while the snapshot's devices are unchanged."""
         devices = self.snapshot.facts.devices
         if self._node_devices is None or self._node_devices[0] is not devices:
             self._node_devices = devices, NodeDevices.of(self.snapshot)
@@ -155,7 +155,7 @@ class State:
             expected = tuple(one for one in seen.slices if not seen.live or one.spec.driver in at_work)
         else:
             expected = (template.slices if template is not None else None) or ()
-        if not expected:
+        if not expected or self.nodes[node_name].spec.unschedulable:
             return False
         there = self.node_devices().pools(node_name)
         return any(there.get(driver, 0) < count for driver, count in complete_pools(expected).items())
@@ -172,18 +172,18 @@ class State:
                 return instance_id(node) in self._group_of_provider or self.group_of(node_name) is None
 
     def is_leaving(self, node_name: str) -> bool:
-        """Return whether the cloud is deleting the node's machine, which it still has."""
+        """Return whether the cloud is deleting the node's machine, which still exists."""
         return self.nodes[node_name].spec.provider_id in self._deleting
 
     def known_nodes(self, now: Instant | None = None) -> KnownNodes:
-        """Return what was found of nodes and groups as they are; ``now`` for findings that depend on the time."""
+        """Return the cached facts about the present nodes and groups; ``now`` for facts that depend on the time."""
         usable = self.memo and self.snapshot.facts.devices is None
         version, settings = self.nodes_version, self.settings
         self._known_nodes = still_known(self._known_nodes, version, settings, now, usable=usable)
         return self._known_nodes
 
     def nodes_by_group(self) -> Mapping[str, list[str]]:
-        """Return the names of each group's nodes, in name order; groups without nodes are there too."""
+        """Return the names of each group's nodes, in name order; groups without nodes are included."""
         known = self.known_nodes()
         if known.by_group is not None:
             return known.by_group
@@ -197,13 +197,13 @@ class State:
 
     @property
     def pending(self) -> Mapping[Key, Pod]:
-        """Pods that have no node and are not nominated to one, not finished: a live view, in no given order."""
+        """Unfinished pods without a node and without a nomination: a live view, in no order."""
         return MappingProxyType(self.held_pods.pending)
 
     # -- changing ----------------------------------------------------------------------------
 
     def apply(self, delta: Delta, *, full: bool = False, keys: Sequence[Key] = ()) -> None:
-        """Take over what was gathered; ``full`` forgets all that was there before.
+        """Apply gathered changes; ``full`` forgets everything before.
 
         ``keys``: those of ``delta.pods``, where these are in order of key, from a caller that holds them anyway.
         """
@@ -266,7 +266,7 @@ class State:
             self.version += 1
 
     def forget(self) -> None:
-        """Forget all but settings and memory, as at the start of a process: a delta of everything must follow."""
+        """Forget all but settings and memory, as at the start of a process: a full delta must follow."""
         self._start_anew(self.settings, self.memory)
 
     def _start_anew(self, settings: Settings | None, memory: Memory | None) -> None:
@@ -275,13 +275,13 @@ class State:
         self.phases, self.draw = phases, draw
 
     def end_tick(self) -> None:
-        """Take the simulated placements of this tick out of the snapshot."""
+        """Remove the simulated placements of this tick from the snapshot."""
         if self.tick is not None:
             self.tick = None
             self.snapshot.revert()
 
     def set_groups(self, groups: Iterable[NodeGroup]) -> None:
-        """Take over all node groups; instances that vanish while their node is there stay known by group."""
+        """Replace all node groups; instances that vanish while their node exists stay known by group."""
         former = dict(self._group_of_provider)
         self.groups = {group.id: group for group in sorted(groups, key=lambda group: group.id)}
         self._group_of_provider = {
@@ -305,12 +305,12 @@ class State:
         self._nodes_changed()
 
     def set_target(self, group_id: str, target: int) -> None:
-        """Note a group's new target after a call to the cloud, ahead of the next refresh."""
+        """Set a group's new target after a call to the cloud, ahead of the next refresh."""
         self.groups[group_id] = replace(self.groups[group_id], target_size=target)
         self._nodes_changed()
 
     def drop_instances(self, group_id: str, provider_ids: Iterable[str]) -> None:
-        """Note that the cloud took away machines, and lowered the target by their number."""
+        """Remove machines that the cloud deleted, and lower the target by their number."""
         group = self.groups[group_id]
         gone = dict.fromkeys(provider_ids)
         left = tuple(one for one in group.instances or () if one.provider_id not in gone)
@@ -370,7 +370,7 @@ class State:
         self._nodes_changed()
 
     def put_pod(self, pod: Pod, key: Key | None = None) -> None:
-        """Add a pod or take over what changed of it; one that has finished goes."""
+        """Add or replace a pod; a finished one is removed."""
         key = key or key_of(pod)
         if node_name := self._take_pod(key, pod):
             self.snapshot.add_pod(pod, node_name, key=key)

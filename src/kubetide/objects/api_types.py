@@ -58,7 +58,7 @@ def api_types() -> dict[str, tuple[Field, ...]]:
 
 
 def fields_of(name: str) -> Iterator[Field]:
-    """Return the fields of a type as they stand in JSON: those of an inlined type in its place."""
+    """Yield the fields of a type as they stand in JSON: those of an inlined type in its place."""
     for field in api_types().get(name, ()):
         if field.name:
             yield field

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         """For type checkers: what every subclass inherits from ``ApiStruct``."""
 
 else:
-    # Before Python 3.12 a metaclass of one's own makes each call of a class three times as dear.
+    # Before Python 3.12 a metaclass of one's own makes each call of a class cost three times as much.
     _ApiStructMeta = msgspec.StructMeta
 
 

@@ -81,7 +81,7 @@ class Kind(Generic[T]):
 
     @property
     def untyped(self) -> Kind[Json]:
-        """The same kind, its objects read as plain JSON with every field kept."""
+        """The same kind, its objects read as plain JSON with every field."""
         return Kind(
             group=self.group,
             version=self.version,

@@ -90,7 +90,7 @@ def _envelope(raw: memoryview) -> tuple[Json, memoryview]:
 
 
 def _fields(raw: memoryview) -> Iterator[tuple[int, int | memoryview]]:
-    """Return number and value of each field: an int for a varint, bytes for all else."""
+    """Yield number and value of each field: an int for a varint, bytes for all else."""
     position, end = 0, len(raw)
     while position < end:
         tag, position = _varint(raw, position)

@@ -85,7 +85,7 @@ def _member(node: yaml.Node | None, part: str) -> yaml.Node | None:
 
 
 def read_documents(text: str | bytes) -> Iterator[Document]:
-    """Return the documents that are not empty.
+    """Yield the documents that are not empty.
 
     Raises: YamlError.
     """

@@ -1,1 +1,1 @@
-"""What the loops say to each other: intents with due times, and the capacity that answers them."""
+"""Messages between loops: intents with due times, and the capacity that answers them."""

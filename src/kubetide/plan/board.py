@@ -1,4 +1,4 @@
-"""The board: what the loops say to each other.
+"""The board: messages between the loops.
 
 The horizontal loop writes what it wants (intent per workload with a due time); the node loop reads
 it as demand and writes back what can be provided, and when. Made by the wiring and handed to the
@@ -23,12 +23,12 @@ class Workload(msgspec.Struct, frozen=True, order=True):
 
 
 class Intent(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The replicas that ``source`` wants of a workload from ``due`` on.
+    """The replicas of a workload that ``source`` asks for from ``due`` on.
 
     Attributes:
-        until: When nothing is wanted any longer of what has not come by then; None for no end.
-        start: How long a new pod takes until it serves; None where nobody knows.
-        why: What the number rests on, for people.
+        until: When the request ends for replicas that do not exist by then; None for no end.
+        start: How long a new pod takes until it serves; None where that is unknown.
+        why: Where the number comes from, for people.
     """
 
     workload: Workload
@@ -41,7 +41,7 @@ class Intent(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Capacity(msgspec.Struct, frozen=True):
-    """The answer: of the replicas wanted, how many have no place yet and when nodes for them are expected."""
+    """The answer: how many requested replicas have no node yet, and when nodes for them are expected."""
 
     workload: Workload
     missing: int
@@ -50,7 +50,7 @@ class Capacity(msgspec.Struct, frozen=True):
 
 
 class NodeSize(msgspec.Struct, frozen=True, order=True):
-    """What a new node of a group has left for pods, its DaemonSets' pods taken off."""
+    """The free amounts of a new node of a group, after its DaemonSets' pods."""
 
     cpu_milli: int
     memory_bytes: int
@@ -69,12 +69,12 @@ class Board:
         """Of the node groups that may grow, ordered, each once."""
 
     def announce(self, intent: Intent) -> None:
-        """Put up an intent in place of the same source's earlier one."""
+        """Set an intent, replacing the same source's earlier one."""
         self._intents[intent.workload, intent.source] = intent
         self._ordered = None
 
     def withdraw(self, workload: Workload, source: str) -> None:
-        """Take an intent down, if it is there."""
+        """Remove an intent, if it exists."""
         self._intents.pop((workload, source), None)
         self._ordered = None
 
@@ -85,11 +85,11 @@ class Board:
         return self._ordered
 
     def answer(self, capacity: Capacity) -> None:
-        """Put up what can be provided for a workload."""
+        """Set the answer for a workload."""
         self._capacity[capacity.workload] = capacity
 
     def clear_answer(self, workload: Workload) -> None:
-        """Remove an answer: all replicas have a place."""
+        """Remove an answer: all replicas have a node."""
         self._capacity.pop(workload, None)
 
     def answers(self) -> tuple[Capacity, ...]:
@@ -98,11 +98,11 @@ class Board:
 
 
 def percentile_95(times: Sequence[int]) -> Duration:
-    """Return the smallest of some durations that 95 % of them do not exceed."""
+    """Return the 95th percentile of some durations: the smallest that 95 % of them do not exceed."""
     ordered = sorted(times)
     return Duration(ordered[-(-95 * len(ordered) // 100) - 1])
 
 
 def missing_replicas(desired: int, existing: int) -> int:
-    """Return the replicas that do not exist yet; pods that are Pending do exist."""
+    """Return the number of replicas that do not exist yet; Pending pods exist."""
     return max(0, desired - existing)

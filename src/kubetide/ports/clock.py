@@ -1,4 +1,4 @@
-"""The Clock port: the only way to learn or to pass time.
+"""The Clock port: the only way to read time and to wait.
 
 There is one mechanism for time, the event loop's own clock plus an epoch; a loop that jumps to
 its next timer makes virtual time, and nothing else changes.
@@ -19,7 +19,7 @@ class Clock(Protocol):
         ...
 
     def monotonic(self) -> Duration:
-        """Return time since some fixed start, for elapsed time and time-outs."""
+        """Return the time since some fixed start, for elapsed time and time-outs."""
         ...
 
     async def sleep(self, duration: Duration) -> None:

@@ -24,7 +24,7 @@ Market = Literal["on-demand", "spot", "reserved"]
 
 
 class InstanceError(ApiStruct):
-    """Why an instance could not be made. ``error_class`` is ``OutOfResource`` or ``Other``; ``cause`` says more."""
+    """Why an instance could not be created. ``error_class`` is ``OutOfResource`` or ``Other``; ``cause`` says more."""
 
     error_class: str = "Other"
     error_code: str = ""
@@ -33,7 +33,7 @@ class InstanceError(ApiStruct):
 
 
 class Instance(ApiStruct):
-    """A machine as the cloud sees it; ``provider_id`` is what a joined node has in its spec."""
+    """A machine as the cloud sees it; ``provider_id`` is the one in a joined node's spec."""
 
     provider_id: str = ""
     state: InstanceState = "Running"
@@ -41,12 +41,12 @@ class Instance(ApiStruct):
 
 
 def instance_id(node: Node) -> str:
-    """Return the ``provider_id`` of a node's instance: the node's own, or one made of its name where it has none."""
+    """Return the ``provider_id`` of a node's instance: the node's own, or one built from its name."""
     return node.spec.provider_id or f"node:///{node.metadata.name}"
 
 
 class NodeTemplate(ApiStruct):
-    """What a new node of a group is expected to look like, and who says so.
+    """What a new node of a group is expected to look like, and the source of that.
 
     ``slices`` are the devices that will be its own: ResourceSlices with any ``nodeName``. ``pods`` are those that
     the provider itself runs on each node (kube-proxy, agents) and that no DaemonSet makes. ``source`` is one
@@ -60,7 +60,7 @@ class NodeTemplate(ApiStruct):
 
 
 class Offering(ApiStruct):
-    """One way a group's next node may come: an instance type in a zone on a market.
+    """One possible offer of a group's next node: an instance type in a zone on a market.
 
     Attributes:
         instance_type: As in the label ``node.kubernetes.io/instance-type``.
@@ -97,7 +97,7 @@ class GroupOptions(ApiStruct):
 
 
 class NewGroup(ApiStruct):
-    """What ``create_group`` makes; ``instance_type`` and ``zones`` must be the provider's own names."""
+    """The group that ``create_group`` creates; ``instance_type`` and ``zones`` must be the provider's own names."""
 
     id: str = ""
     min_size: int = 0
@@ -110,7 +110,7 @@ class NewGroup(ApiStruct):
 
 
 class NodeGroup(ApiStruct):
-    """One node group as it is now.
+    """The present state of one node group.
 
     Attributes:
         exists: False for a group that ``create_group`` could make and that is not there yet.
@@ -139,7 +139,7 @@ class NodeGroup(ApiStruct):
 
 
 class GroupCandidate(ApiStruct):
-    """A group that ``create_group`` could make: who asks for it may lengthen the id.
+    """A group that ``create_group`` could create; the caller may lengthen the id.
 
     Attributes:
         new: What to ask for.
@@ -161,7 +161,7 @@ machine of any other. ``unknown``: of none; then the taint for deletion says tha
 
 
 class PodPrices(ApiStruct):
-    """What an hour of a pod's requests costs. The defaults are those of upstream's price model for GCE.
+    """Hourly prices of pod requests. The defaults are those of upstream's price model for GCE.
 
     Attributes:
         cpu_hour: A core.
@@ -199,17 +199,17 @@ class Cloud(Protocol):
 
     @property
     def resource_limits(self) -> ResourceLimits | None:
-        """The provider's own limits of the cluster; None when it has none and the flags' hold."""
+        """The provider's own limits of the cluster; None if it has none and the flags apply."""
         return None
 
     @property
     def knows_machines(self) -> KnowsMachines:
-        """Of which nodes the provider can say whether their machine is there."""
+        """For which nodes the provider can tell whether their machine exists."""
         return "any"
 
     @property
     def pod_prices(self) -> PodPrices:
-        """What a pod's share of the provider's machines costs; only the expander ``price`` asks for it."""
+        """The price of a pod's share of the provider's machines; only the expander ``price`` uses it."""
         return PodPrices()
 
     @property
@@ -218,30 +218,30 @@ class Cloud(Protocol):
         return False
 
     async def group_candidates(self) -> Sequence[GroupCandidate]:
-        """Return the groups that ``create_group`` could make, each with an id of its own, ordered by it. Raises CloudError."""
+        """Return the groups that ``create_group`` could create, ordered by their distinct ids. Raises CloudError."""
         return ()
 
     async def refresh(self) -> Sequence[NodeGroup]:
-        """Return all node groups as they are now, ordered by id."""
+        """Return the present node groups, ordered by id."""
         ...
 
     async def increase_size(self, group_id: str, delta: int) -> None:
-        """Ask for ``delta`` > 0 more nodes. Raises CloudError, also when the maximum would be passed."""
+        """Add ``delta`` > 0 nodes. Raises CloudError, also if that would exceed the maximum."""
         ...
 
     async def decrease_target_size(self, group_id: str, delta: int) -> None:
-        """Withdraw ``delta`` > 0 nodes that do not exist yet; never removes an existing one. Raises CloudError."""
+        """Withdraw ``delta`` > 0 nodes that do not exist yet; never deletes an existing one. Raises CloudError."""
         ...
 
     async def delete_nodes(self, group_id: str, provider_ids: Sequence[str], *, force: bool = False) -> None:
-        """Delete these instances and lowers the target by their number.
+        """Delete these instances and lower the target by their number.
 
         Raises CloudError, also when the size would fall below the minimum (unless ``force``).
         """
         ...
 
     async def atomic_increase_size(self, group_id: str, delta: int) -> None:
-        """Ask for ``delta`` > 0 more nodes of which either all come or none.
+        """Add ``delta`` > 0 nodes, all or none.
 
         Raises CloudUnsupported where the cloud cannot promise that, and CloudError as ``increase_size``.
         """
@@ -250,9 +250,9 @@ class Cloud(Protocol):
         )
 
     async def create_group(self, group: NewGroup) -> NodeGroup:
-        """Create a node group without nodes, and return it under the id that was asked for. Raises CloudUnsupported, CloudError."""
+        """Create a node group without nodes, and return it with the requested id. Raises CloudUnsupported, CloudError."""
         raise CloudUnsupported(f"{self.name}: node group {group.id} cannot be created by this provider")
 
     async def delete_group(self, group_id: str) -> None:
-        """Delete a group that ``create_group`` made and that has no instances. Raises CloudUnsupported, CloudError."""
+        """Delete a group that ``create_group`` created and that has no instances. Raises CloudUnsupported, CloudError."""
         raise CloudUnsupported(f"{self.name}: node group {group_id} cannot be deleted by this provider")

@@ -47,7 +47,7 @@ class Cluster(Protocol):
     """A Kubernetes cluster. Every method may raise the errors of ``ports.errors``."""
 
     async def kinds(self) -> Sequence[Kind[Any]]:
-        """Return every kind that can be listed now, of each group the preferred version first.
+        """Return every kind that can be listed now, the preferred version of each group first.
 
         A kind of ``objects.kinds`` comes as it stands there, with its type; any other, such as one that
         a CustomResourceDefinition brings, is untyped. Groups that do not answer are left out.
@@ -89,7 +89,7 @@ class Cluster(Protocol):
     async def replace(
         self, kind: Kind[T], body: Json, *, namespace: str = "", subresource: Literal["", "status"] = ""
     ) -> T:
-        """Replace an object (PUT); with ``metadata.resourceVersion`` in the body, only that version.
+        """Replace an object (PUT) and return it; with ``metadata.resourceVersion`` in the body, only that version.
 
         Raises NotFound, Conflict, Invalid.
         """
@@ -122,17 +122,17 @@ class Cluster(Protocol):
         grace_period_s: int | None = None,
         propagation: Propagation = "Background",
     ) -> None:
-        """Ask for deletion; graceful for pods, and waiting for finalizers. Raises NotFound, Conflict (preconditions)."""
+        """Request deletion: graceful for pods, waiting for finalizers. Raises NotFound, Conflict (preconditions)."""
         ...
 
     async def get_scale(self, kind: Kind[Any], name: str, *, namespace: str) -> Scale:
-        """Read the ``scale`` subresource. Raises NotFound (also for a kind that has none)."""
+        """Return the ``scale`` subresource. Raises NotFound (also for a kind without one)."""
         ...
 
     async def replace_scale(
         self, kind: Kind[Any], name: str, replicas: int, *, namespace: str, resource_version: str = ""
     ) -> Scale:
-        """Write ``spec.replicas`` through ``scale``, with a precondition where a version is given. Raises NotFound, Conflict, Invalid."""
+        """Write ``spec.replicas`` through ``scale``, with a precondition if a version is given. Raises NotFound, Conflict, Invalid."""
         ...
 
     async def bind(self, *, namespace: str, pod: str, node: str, uid: str = "") -> None:
@@ -147,7 +147,7 @@ class Cluster(Protocol):
 
 
 class RemoteCluster(Cluster, Protocol):
-    """A cluster behind a network, which many clients share: what a cache of it needs."""
+    """A cluster behind a network with many clients: the interface for its caches."""
 
     def watch(
         self,
@@ -171,7 +171,7 @@ class RemoteCluster(Cluster, Protocol):
         fields: str = "",
         keep: Callable[[T], Any] | None = None,
     ) -> AsyncGenerator[Listing[Any] | Sequence[WatchEvent[Any]], None]:
-        """Stream what ``list`` gives as its first item, then what ``watch`` gives from that version on.
+        """Stream the result of ``list`` as the first item, then that of ``watch`` from that version on.
 
         Args:
             keep: What comes in place of each object, made as soon as that is read: so a long list is never
@@ -180,7 +180,7 @@ class RemoteCluster(Cluster, Protocol):
         ...
 
     def spread(self, pause: Duration) -> Duration:
-        """Return a pause of once to twice that length, so that many clients do not come back at once."""
+        """Return a random pause of one to two times that length, so that many clients do not return at once."""
         ...
 
 
@@ -190,6 +190,6 @@ def as_remote(cluster: Cluster) -> RemoteCluster | None:
 
 
 def withheld(cluster: Cluster) -> str:
-    """Return why writes to the cluster would be withheld now; empty where they would not, or nobody guards them."""
+    """Return why writes to the cluster would be withheld now; empty if they would not, or if there is no guard."""
     refusal: Callable[[], str] | None = getattr(cluster, "refusal", None)
     return refusal() if refusal is not None else ""

@@ -1,4 +1,4 @@
-"""What a port may raise, so that callers know what to do next.
+"""Errors of the ports, by what the caller should do next.
 
 ``ApiError`` is what the API server answered, as a ``metav1.Status`` says it: each subclass is one
 ``reason``. ``CloudError`` is what a cloud refused. Anything else that leaves a port is a bug.
@@ -67,7 +67,7 @@ class BadRequest(ApiError):
 
 
 class Unauthorized(ApiError):
-    """No identity, or one that has run out."""
+    """The identity is missing or expired."""
 
     code = 401
     reason = "Unauthorized"
@@ -81,7 +81,7 @@ class Forbidden(ApiError):
 
 
 class NotFound(ApiError):
-    """No such object, or no such resource."""
+    """The object or the resource does not exist."""
 
     code = 404
     reason = "NotFound"
@@ -130,7 +130,7 @@ class Expired(ApiError):
 
 
 class UnsupportedMediaType(ApiError):
-    """The body is of a type that this resource does not take."""
+    """The resource does not accept the body's type."""
 
     code = 415
     reason = "UnsupportedMediaType"
@@ -144,7 +144,7 @@ class Invalid(ApiError):
 
 
 class TooManyRequests(ApiError):
-    """Try later; also how an eviction says that a disruption budget forbids it."""
+    """Try later; also the answer when a disruption budget forbids an eviction."""
 
     code = 429
     reason = "TooManyRequests"
@@ -155,13 +155,13 @@ class InternalError(ApiError):
 
 
 class Unclassified(ApiError):
-    """The server refused for a cause that has no reason of its own: ``metav1.StatusReasonUnknown``."""
+    """The server refused with a reason of its own class: ``metav1.StatusReasonUnknown``."""
 
     reason = ""
 
 
 class GatewayTimeout(ApiError):
-    """What was waited for did not come in time."""
+    """The awaited result did not come in time."""
 
     code = 504
     reason = "Timeout"
@@ -189,7 +189,7 @@ class MetricsError(KubetideError):
 
 
 class NoSeries(MetricsError):
-    """A metrics API answered, and there is no series of what was asked."""
+    """A metrics API answered without a matching series."""
 
 
 CloudCause = Literal["OutOfCapacity", "Quota", "Throttled", "Permission", "Other"]
@@ -227,11 +227,11 @@ class CloudError(KubetideError):
 
 
 class CloudUnsupported(CloudError):
-    """The provider has no such operation; upstream's ErrNotImplemented."""
+    """The provider lacks the operation; upstream's ErrNotImplemented."""
 
     def __init__(self, message: str, *, error_code: str = "notImplemented") -> None:
         super().__init__(message, error_code=error_code)
 
 
 class CloudWithheld(CloudError):
-    """The call was not made, on purpose; as ``Withheld`` for the API server."""
+    """The call was not made, on purpose; like ``Withheld`` for the API server."""

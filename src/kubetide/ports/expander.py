@@ -1,4 +1,4 @@
-"""An expander in a process of its own: it gets what each group could do, and says which groups are best."""
+"""An external expander: it gets each group's option, and returns the best groups."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubetide.objects.pod import Pod
 
 
 class Offer(NamedTuple):
-    """So many new nodes of one group would hold these pods."""
+    """A number of new nodes of one group, and the pods that would fit on them."""
 
     group: str
     nodes: int

@@ -1,4 +1,4 @@
-"""Limits of the whole cluster: what upstream's flags say, and what a provider may say by itself.
+"""Limits of the whole cluster: those of upstream's flags, and a provider's own.
 
 Source: cluster-autoscaler core (Jul 2026), resource limiter; flags ``--cores-total``, ``--memory-total``,
 ``--gpu-total``.
@@ -16,18 +16,18 @@ UNLIMITED = (1 << 63) - 1
 
 
 class LimitError(ValueError):
-    """A limit that cannot be read; the text is upstream's."""
+    """An unreadable limit; the text is upstream's."""
 
 
 class MinMax(NamedTuple):
-    """A least and a most total."""
+    """A minimum and a maximum total."""
 
     minimum: int
     maximum: int
 
 
 class GpuLimit(NamedTuple):
-    """A least and a most number of GPUs of a type."""
+    """A minimum and a maximum number of GPUs of a type."""
 
     type: str
     minimum: int
@@ -41,11 +41,11 @@ class ResourceLimits(ApiStruct):
     maximum: dict[str, int] | None = None
 
     def least(self, resource: str) -> int:
-        """Return the minimum of a resource; 0 where there is none."""
+        """Return the minimum of a resource; 0 without one."""
         return max((self.minimum or {}).get(resource, 0), 0)
 
     def most(self, resource: str) -> int:
-        """Return the maximum of a resource; ``UNLIMITED`` where there is none."""
+        """Return the maximum of a resource; ``UNLIMITED`` without one."""
         return (self.maximum or {}).get(resource, UNLIMITED)
 
     def has_minimum(self, resource: str) -> bool:
@@ -67,7 +67,7 @@ class ResourceLimits(ApiStruct):
 
 
 def parse_min_max(text: str) -> MinMax:
-    """Return the limits that ``MIN:MAX`` says. Raises LimitError."""
+    """Return the limits of ``MIN:MAX``. Raises LimitError."""
     low, colon, high = text.partition(":")
     if not colon:
         raise LimitError(f"wrong nodes configuration: {text}")
@@ -80,7 +80,7 @@ def parse_min_max(text: str) -> MinMax:
 
 
 def parse_gpu_limit(text: str) -> GpuLimit:
-    """Return the limits that ``TYPE:MIN:MAX`` says. Raises LimitError."""
+    """Return the limits of ``TYPE:MIN:MAX``. Raises LimitError."""
     parts = text.split(":")
     if len(parts) != 3:
         raise LimitError(f"incorrect gpu limit specification: {text}")

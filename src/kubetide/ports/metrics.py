@@ -1,4 +1,4 @@
-"""The metric ports: what pods use as columns, what is measured of pods and objects, what is measured outside, series.
+"""The metric ports: pod usage in columns, custom metrics of pods and objects, external metrics, series.
 
 A source that speaks an API decodes it to these forms; a source in the same process fills them
 directly. The numbers must be the same: values in milli-units, rounded up as upstream's
@@ -54,7 +54,7 @@ class PodSamples(msgspec.Struct, frozen=True, eq=False):
 
 
 class MetricSource(Protocol):
-    """Where usage comes from."""
+    """A source of usage."""
 
     async def pod_samples(self, namespace: str = "", labels: str = "") -> PodSamples:
         """Return samples of all pods, of one namespace or (empty) of all, that match the selector.
@@ -66,7 +66,7 @@ class MetricSource(Protocol):
 
 @dataclass(frozen=True)
 class PodValues:
-    """One custom metric of several pods, a row a pod.
+    """One custom metric of several pods, one row per pod.
 
     Attributes:
         names: (P,) pods of the namespace that was asked for; only those that have a value.
@@ -101,7 +101,7 @@ class ExternalValues(NamedTuple):
 
 
 class CustomMetricSource(Protocol):
-    """Where metrics of Kubernetes objects come from (custom.metrics.k8s.io)."""
+    """A source of metrics of Kubernetes objects (custom.metrics.k8s.io)."""
 
     async def pod_values(
         self, metric: str, *, namespace: str, pods: str = "", selector: str = ""
@@ -129,15 +129,15 @@ class CustomMetricSource(Protocol):
 
 
 class ExternalMetricSource(Protocol):
-    """Where metrics of things outside the cluster come from (external.metrics.k8s.io)."""
+    """A source of metrics from outside the cluster (external.metrics.k8s.io)."""
 
     async def external_values(self, metric: str, *, namespace: str, selector: str = "") -> ExternalValues:
-        """Return the series of a metric that the selector of its labels matches. Raises MetricsError, NoSeries."""
+        """Return the series of a metric that the label selector matches. Raises MetricsError, NoSeries."""
         ...
 
 
 class ExternalMetricOpener(Protocol):
-    """What a package offers as a source of external metrics: opened when a run begins, closed at its end."""
+    """A package's source of external metrics: opened when a run begins, closed at its end."""
 
     def __call__(self, clock: Clock) -> AbstractAsyncContextManager[ExternalMetricSource]: ...
 
@@ -150,7 +150,7 @@ class TimeSeries(msgspec.Struct, frozen=True):
 
 
 class SeriesQuery(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A PromQL query: at ``end`` alone, or from ``start`` to ``end`` in steps."""
+    """A PromQL query: at ``end`` only, or from ``start`` to ``end`` in steps."""
 
     query: str
     end: Instant
@@ -159,8 +159,8 @@ class SeriesQuery(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class SeriesSource(Protocol):
-    """Where series over time come from (the query API of Prometheus)."""
+    """A source of series over time (the query API of Prometheus)."""
 
     async def each_series(self, question: SeriesQuery, take: Callable[[TimeSeries], None]) -> None:
-        """Hand over the series of an answer one by one, as they arrive. Raises: MetricsError; what ``take`` raises."""
+        """Call ``take`` with each series of an answer as it arrives. Raises: MetricsError; what ``take`` raises."""
         ...

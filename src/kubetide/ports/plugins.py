@@ -1,4 +1,4 @@
-"""Plug-ins of other packages: loaded only when somebody names them.
+"""Plug-ins of other packages: loaded only when they are named.
 
 A package offers one as an entry point of a group such as ``kubetide.filters`` or ``kubetide.clouds``; one that is
 not packaged is named as ``module:attribute``. To be installed alone has no effect.
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Plugin(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Which plug-in: the group it belongs to, its name there, and the package and version that offered it."""
+    """A plug-in's identity: its group, its name there, and its package and version."""
 
     group: str
     name: str
@@ -35,16 +35,16 @@ class Plugin(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class PluginNotUsable(KubetideError):
-    """A plug-in that is named is not installed or cannot be loaded; the text names it and the fix."""
+    """A named plug-in is not installed or cannot be loaded; the text names it and the fix."""
 
 
 def plugin_names(group: str) -> list[str]:
-    """Return the names that the installed packages offer under a group of entry points, sorted."""
+    """Return the plug-in names of installed packages in a group of entry points, sorted."""
     return sorted(_installed(group))
 
 
 def load_plugin(group: str, name: str, setting: str) -> tuple[Plugin, Any]:
-    """Return the plug-in of a name and what it offers.
+    """Return a plug-in by name, and its object.
 
     Args:
         group: The group of entry points.
@@ -72,7 +72,7 @@ def load_plugin(group: str, name: str, setting: str) -> tuple[Plugin, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class PluginGroup(Generic[T]):
-    """What other packages can offer under one group of entry points.
+    """One group of entry points for other packages.
 
     Attributes:
         name: Of the group.
@@ -91,7 +91,7 @@ class PluginGroup(Generic[T]):
     of_class: bool = False
 
     def load(self, name: str) -> tuple[Plugin, T]:
-        """Return the plug-in of a name and what it offers. Raises PluginNotUsable."""
+        """Return a plug-in by name, and its object. Raises PluginNotUsable."""
         plugin, offered = load_plugin(self.name, name, self.setting)
         if self.of_class and callable(offered):
             try:

@@ -1,4 +1,4 @@
-"""The cloud of a process: the provider that its settings name, with what they say of it."""
+"""The cloud of a process: the provider that its settings name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def open_cloud(
     *,
     warn: Callable[[str], None] = lambda _: None,
 ) -> AsyncIterator[Cloud]:
-    """Yield the cloud that the settings name, with the catalogue that they name over it.
+    """Yield the cloud of the settings, combined with their catalogue.
 
     Args:
         run: The settings of the process: provider, its file, its groups.

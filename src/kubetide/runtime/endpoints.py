@@ -1,4 +1,4 @@
-"""Health and metrics over HTTP: what the kubelet and Prometheus ask for.
+"""Health and metrics over HTTP, for the kubelet and Prometheus.
 
 ``/livez`` (also ``/healthz``), ``/readyz``, Cluster Autoscaler's ``/health-check`` and (where it is on)
 ``/snapshotz``, and ``/metrics``.
@@ -32,7 +32,7 @@ Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 
 class EndpointError(KubetideError):
-    """An address that cannot be served on; the text says why."""
+    """An address that cannot be served on; the text gives the reason."""
 
 
 @asynccontextmanager
@@ -43,7 +43,7 @@ async def serving(
     *,
     snapshot: Callable[[], tuple[bool, bytes]] | None = None,
 ) -> AsyncIterator[str]:
-    """Serve as long as it is open; return the address that it listens on.
+    """Serve inside the block; yield the address that it listens on.
 
     Args:
         address: ``HOST:PORT``; without a host all addresses of the machine, port 0 for a free one.

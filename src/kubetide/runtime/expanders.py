@@ -1,4 +1,4 @@
-"""Expanders in processes of their own: the one that we ask, and ours for upstream's Cluster Autoscaler."""
+"""External expanders: the client for ours, and our server for upstream's Cluster Autoscaler."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SERVED = ("least-waste", "most-pods", "least-nodes", RANDOM)
 
 
 def connected_expander(settings: Settings) -> ExpanderService | None:
-    """Return the expander that ``--grpc-expander-url`` names, where the chain asks it; else None.
+    """Return the client of ``--grpc-expander-url`` if the chain uses it; else None.
 
     Raises: CloudConfigError for a certificate that cannot be read; CloudNotFound without grpcio.
     """
@@ -38,7 +38,7 @@ def connected_expander(settings: Settings) -> ExpanderService | None:
 
 
 def chosen_by(expander: str) -> Callable[[Sequence[Offer], Mapping[str, Node]], Sequence[str]]:
-    """Return what chooses among offers by a chain of expanders; several that are equally best stay.
+    """Return a function that chooses among offers by a chain of expanders; equally good ones stay.
 
     Raises: ExpanderError, CloudConfigError for an expander that needs more than the protocol sends.
     """

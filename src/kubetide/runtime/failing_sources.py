@@ -1,4 +1,4 @@
-"""Metric sources that answer nothing for a while, in a sentence: said once, with since when, and its end."""
+"""Sentences about metric sources that fail for a while: one at the beginning, with since when, and one at the end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PATIENCE = seconds(30)
 
 
 def failing_sources(sources: Iterable[SourceHealth], now: Instant) -> dict[str, str]:
-    """Return, for each source, why and since when it answers nothing; an empty text where it answers."""
+    """Return, per source, why and since when it fails; an empty text if it answers."""
     found = {}
     for source in sources:
         since = source.failing_since

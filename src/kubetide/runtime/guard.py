@@ -1,4 +1,4 @@
-"""What stands between the loops and the world: every write and every call to a cloud asks first.
+"""The guard between loops and world: every write and every cloud call asks it first.
 
 A guard that says no raises ``Withheld`` (or ``CloudWithheld``), which the loops take as neither done
 nor failed. So a program that only advises cannot write whatever its loops do, and one that has lost
@@ -32,10 +32,10 @@ _CLOUD_READS = frozenset(
 
 
 class Guard(Protocol):
-    """Says whether something may be changed now."""
+    """Decides whether anything may be changed now."""
 
     def refusal(self) -> str:
-        """Return why nothing may be changed, a sentence; empty when it may."""
+        """Return why nothing may be changed now, as a sentence; empty if it may."""
         ...
 
 
@@ -48,7 +48,7 @@ class Advice:
 
 
 class AllOf:
-    """The guard of a program that acts: it may write while each of these allows it, and always where there are none."""
+    """The guard of a program that acts: it may write if each of these guards allows it; without guards always."""
 
     def __init__(self, guards: Sequence[Guard]) -> None:
         self._guards = tuple(guards)
@@ -59,12 +59,12 @@ class AllOf:
 
 
 def guarded_cluster(cluster: Cluster, guard: Guard) -> Cluster:
-    """Return the same cluster, whose writes ask the guard. They raise ``Withheld`` besides the port's errors."""
+    """Return the cluster with guarded writes. They raise ``Withheld`` besides the port's errors."""
     return cast("Cluster", _Guarded(cluster, guard, _CLUSTER_READS, Withheld))
 
 
 def guarded_cloud(cloud: Cloud, guard: Guard) -> Cloud:
-    """Return the same cloud, whose commands ask the guard. They raise ``CloudWithheld`` besides the port's errors."""
+    """Return the cloud with guarded commands. They raise ``CloudWithheld`` besides the port's errors."""
     return cast("Cloud", _Guarded(cloud, guard, _CLOUD_READS, CloudWithheld))
 
 

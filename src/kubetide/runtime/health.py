@@ -1,4 +1,4 @@
-"""Whether the loops are well, decided purely: for the kubelet, and in Cluster Autoscaler's own words.
+"""The health of the loops, decided purely: for the kubelet, and with Cluster Autoscaler's own texts.
 
 Two questions that are not the same. *Would a restart help?* (``/livez``): not while the API server cannot be
 read, nor for errors that are its or the cloud's. *Does the loop get its work done?* (``/health-check``):
@@ -34,7 +34,7 @@ class Patience:
 
 
 class Activity(NamedTuple):
-    """What a loop was last seen to do.
+    """The last observed activity of a loop.
 
     Attributes:
         began: When its last tick began, or the loop itself, if it has begun none.
@@ -52,7 +52,7 @@ class Activity(NamedTuple):
 
 
 def not_alive(loops: Iterable[Activity], now: Instant, *, since: Instant, patience: Patience) -> str:
-    """Say which loop a restart may help; empty for none.
+    """Return the loop that a restart may help; empty for none.
 
     Args:
         since: What was before does not count: when the loops' turn came, or the API server was last out of reach.
@@ -70,7 +70,7 @@ def not_alive(loops: Iterable[Activity], now: Instant, *, since: Instant, patien
 
 
 def health_check(loops: Iterable[Activity], now: Instant, *, since: Instant, patience: Patience) -> str:
-    """Return what Cluster Autoscaler's ``/health-check`` says of a loop that is not well; empty when all are.
+    """Return Cluster Autoscaler's ``/health-check`` text for an unhealthy loop; empty if all are healthy.
 
     Source: Cluster Autoscaler (metrics/liveness.go, core commit 6e285e0f4b4f).
     """

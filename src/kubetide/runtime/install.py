@@ -1,4 +1,4 @@
-"""Makes the definitions of custom kinds known to a cluster."""
+"""Installs the definitions of custom kinds in a cluster."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def install_definitions(
 
 
 async def put_definition(cluster: Cluster, body: Json) -> str:
-    """Create a definition, or give one that is there our spec; return what was done. Raises: ApiError."""
+    """Create a definition, or update an existing one's spec; return what was done. Raises: ApiError."""
     name = body["metadata"]["name"]
     try:
         await cluster.create(CUSTOM_RESOURCE_DEFINITIONS, body)

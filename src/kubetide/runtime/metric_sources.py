@@ -39,7 +39,7 @@ _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?
 
 
 class NamedOpener(NamedTuple):
-    """A source that is named: ``name`` is what selectors say."""
+    """A named source: selectors refer to ``name``."""
 
     name: str
     plugin: Plugin
@@ -47,7 +47,7 @@ class NamedOpener(NamedTuple):
 
 
 def load_sources(names: Iterable[str]) -> list[NamedOpener]:
-    """Return the sources that a setting names; of ``module:attribute``, selectors say the attribute.
+    """Return the sources that a setting names; for ``module:attribute``, selectors use the attribute.
 
     Raises: PluginNotUsable where one is missing, cannot be opened, or two have one name.
     """
@@ -65,7 +65,7 @@ def load_sources(names: Iterable[str]) -> list[NamedOpener]:
 async def open_sources(
     sources: Iterable[NamedOpener], clock: Clock, stack: AsyncExitStack
 ) -> dict[str, ExternalMetricSource]:
-    """Return the sources by name; the stack closes them. Raises: PluginNotUsable where one does not open."""
+    """Return the sources by name; the stack closes them. Raises: PluginNotUsable if one cannot be opened."""
     opened: dict[str, ExternalMetricSource] = {}
     for one in sources:
         try:
@@ -97,7 +97,7 @@ class NamedSources:
         self._otherwise = otherwise
 
     async def external_values(self, metric: str, *, namespace: str, selector: str = "") -> ExternalValues:
-        """Return what the source says; it is asked without the label that names it. Raises MetricsError."""
+        """Return the source's values; the query omits the label that names it. Raises MetricsError."""
         name, rest = _source_of(selector)
         if name not in self._named:
             return await self._otherwise.external_values(metric, namespace=namespace, selector=selector)

@@ -1,4 +1,4 @@
-"""The roles behind ``deploy/``, and hints about refusals that one of them would mend.
+"""The roles behind ``deploy/``, and hints about refusals that one of them would fix.
 
 The tests hold the roles of the Helm chart equal to these, and these equal to what the loops ask for.
 """
@@ -54,7 +54,7 @@ _REFUSED = re.compile(r'cannot (?P<verb>\S+) resource "(?P<resource>[^"]*)" in A
 
 
 def with_hint(message: str, controllers: Iterable[str]) -> str:
-    """Return an error's text, and where it is a refusal that a role of ``deploy/`` would mend, that role's name.
+    """Return an error's text; for a refusal that a role of ``deploy/`` would fix, with that role's name.
 
     Args:
         controllers: The loops that run: the roles of others are not offered.

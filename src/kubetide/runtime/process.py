@@ -1,4 +1,4 @@
-"""What a process sets once at its start."""
+"""Settings that a process makes once at its start."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _GIVEN_BACK = 64 * 1024
 
 
 def tune_gc(*, most_new: int = 100_000) -> None:
-    """Make the cyclic garbage collector run seldom: after so many new objects.
+    """Make the cyclic garbage collector run less often: after so many new objects.
 
     A cluster is a large heap of dicts without cycles. The default thresholds walk it again and
     again while it grows, which more than doubles the cost of writing objects.
@@ -26,8 +26,8 @@ def tune_gc(*, most_new: int = 100_000) -> None:
     gc.set_threshold(most_new, 50, 100)
 
 
-def give_memory_back() -> None:
-    """Let buffers of 64 KiB and more go back to the system as soon as they are free.
+def trim_freed_memory() -> None:
+    """Make freed buffers of 64 KiB and more return to the system at once.
 
     glibc raises its own limit, from 128 KiB to up to 32 MiB, with each such buffer that is freed, and then keeps as
     much free memory as twice that: beside a big cluster's samples and records tens of megabytes. A limit that is set
@@ -43,7 +43,7 @@ def give_memory_back() -> None:
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Let SIGTERM, and SIGHUP of a terminal that is closed, end what runs inside as Ctrl-C does.
+    """Make SIGTERM, and SIGHUP of a closed terminal, end the block as Ctrl-C does.
 
     A signal that this process was started to ignore (``nohup``) stays ignored. Outside of the main thread, which alone
     may handle signals, nothing is changed.

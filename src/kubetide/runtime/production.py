@@ -45,13 +45,13 @@ from kubetide.runtime.handover.tracker import HpaOwners
 from kubetide.runtime.metric_sources import NamedOpener, NamedSources, load_sources, open_sources
 from kubetide.runtime.notify import Notifier
 from kubetide.runtime.permissions import with_hint
-from kubetide.runtime.process import give_memory_back, tune_gc
+from kubetide.runtime.process import trim_freed_memory, tune_gc
 from kubetide.runtime.prometheus import prometheus_access
 from kubetide.runtime.recording.records import RecordWriter
 from kubetide.runtime.series import ClientSeries, show_dropped, show_leases
 from kubetide.runtime.service import Service
 from kubetide.runtime.timing.clock import run_real
-from kubetide.scheduling.filters.in_use import plugins_told, use_filters, with_plugins
+from kubetide.scheduling.filters.in_use import plugins_sentence, use_filters, with_plugins
 from kubetide.units.exposition import Registry
 from kubetide.units.time import minutes, seconds
 from kubetide.vertical.recommender.settings import DEFAULT_ADDRESS
@@ -64,22 +64,22 @@ _LOOK = seconds(1)
 
 
 class Log(Protocol):
-    """Where the process says what it does."""
+    """The output of the process about its actions."""
 
     def begin(self, clock: Clock) -> None:
-        """Take the clock of the run."""
+        """Set the clock of the run."""
         ...
 
     def recording(self, inner: Recorder) -> Recorder:
-        """Return a recorder that prints each decision and hands all records on."""
+        """Return a recorder that prints each decision and passes all records on."""
         ...
 
     def tell(self, text: str) -> None:
-        """Say what a person may want to know."""
+        """Print information for a person."""
         ...
 
     def warn(self, text: str) -> None:
-        """Say what a person must see."""
+        """Print a warning for a person."""
         ...
 
 
@@ -89,7 +89,7 @@ def run_service(config: RunConfig, out: Path, log: Log) -> None:
     Raises: the KubetideErrors of what the configuration names wrongly; LeaseLost.
     """
     tune_gc()
-    give_memory_back()
+    trim_freed_memory()
     run_real(_Process(config, out, log).main)
 
 
@@ -127,7 +127,7 @@ class _Process:
         filters = with_plugins(self._config.loops.of(NodesSettings).scheduler_plugins)
         use_filters(filters)
         if filters.plugins:
-            self._log.tell(plugins_told(filters))
+            self._log.tell(plugins_sentence(filters))
         cloud, _ = find_cloud(run.cloud_provider)
         return [*filters.plugins, *([] if cloud is None else [cloud]), *plugins]
 

@@ -1,4 +1,4 @@
-"""How to reach Prometheus, from the settings of a run."""
+"""The connection to Prometheus, from the settings of a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubetide.runtime.configuration.prometheus_settings import PrometheusSetting
 
 
 def prometheus_access(run: PrometheusSettings, otherwise: str = "") -> tuple[Connection, BasicAuth | None]:
-    """Return where Prometheus is and what to show it.
+    """Return the address of Prometheus and the credentials for it.
 
     Args:
         otherwise: The URL where no setting says one.

@@ -1,4 +1,4 @@
-"""The loops on a real cluster: wired, watched over, and reported to the person who runs them.
+"""The loops on a real cluster: wired, monitored, and reported to their operator.
 
 What differs from a simulated run is only what stands at the ends of the ports, and the guard before
 every write. The service itself decides nothing.
@@ -120,7 +120,7 @@ class Service:
             listening.listen(name, listener)
 
     def begin(self) -> None:
-        """Note that the run begins: from now on the probes ask whether it is ready and alive."""
+        """Start the run: from now on the probes report whether it is ready and alive."""
         self._started = self._started or self._clock.now()
 
     async def run(self) -> None:
@@ -137,7 +137,7 @@ class Service:
                 await one.loop.close()
 
     def not_ready(self) -> str:
-        """Say which caches have no first list yet, or cannot be read for a minute; empty when all are well.
+        """Return which caches have not synced, or cannot be read for a minute; empty if all are well.
 
         A run that waits for its turn is ready too: it does all that is asked of it, and a rollout goes on.
         """
@@ -158,14 +158,14 @@ class Service:
         ]
 
     def not_alive(self) -> str:
-        """Say which loop a restart may help; empty for none, and while the run waits for its turn."""
+        """Return the loop that a restart may help; empty for none, and while the run waits for its lease."""
         if self._started is None:
             return ""
         since = max(self._started, self._unread or self._started)
         return not_alive(self._activities(), self._clock.now(), since=since, patience=self._patience)
 
     def health_check(self) -> str:
-        """Say in Cluster Autoscaler's words which loop does not get its work done; empty as above."""
+        """Return Cluster Autoscaler's text for a loop that makes no progress; empty as above."""
         if self._started is None:
             return ""
         return health_check(
@@ -173,7 +173,7 @@ class Service:
         )
 
     def snapshot(self) -> tuple[bool, bytes]:
-        """Return what the node loop's last tick was decided on, as JSON, and whether it could be read."""
+        """Return the input of the node loop's last tick as JSON, and whether it could be read."""
         now = self._clock.now()
         nodes = next((one.loop for one in self._loops if isinstance(one.loop, NodesController)), None)
         if nodes is None:
@@ -222,7 +222,7 @@ class Service:
 
 
 def activity_of(loop: Loop, clock: Clock) -> Activity:
-    """Return what a loop was last seen to do."""
+    """Return the last observed activity of a loop."""
     health = loop.health
     *_, failure = health.last_failure.strip().splitlines() or [""]
     return Activity(

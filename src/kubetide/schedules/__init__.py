@@ -1,1 +1,1 @@
-"""Pods by the clock: time tables of several kinds, followed by one loop."""
+"""Scheduled scaling: time tables of several kinds, followed by one loop."""

@@ -1,4 +1,4 @@
-"""Which rules are due, what they make of their targets, and what is said of it.
+"""Which rules are due, their changes of targets, and the events about them.
 
 What a table asks for is a function of time: the last activation of any of its rules. An activation that was
 missed is made up for as soon as the loop looks, unless a later one has taken its place; so after any outage the
@@ -7,13 +7,13 @@ table stands where it would stand without one. Between two activations nothing i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
-from kubetide.schedules.decision import Change, Commands, Notice, Outcome, Result, Run
+from kubetide.schedules.decision import Change, Commands, Notice, Outcome, Result, Run, view_after
 from kubetide.schedules.kinds.alibaba import skipped
 from kubetide.schedules.kinds.registry import MODES
 from kubetide.schedules.reasons import VOCABULARY
@@ -30,7 +30,7 @@ WINDOWS = -1
 
 
 def targets_due(state: State, now: Instant) -> list[Target]:
-    """Return the targets that ``decide`` needs to know at that time, sorted."""
+    """Return the targets that ``decide`` needs at that time, sorted."""
     found = set()
     for key in keys_due(state, now):
         table, mode, plan = state.tables[key], MODES[key[0]], state.plan(key)
@@ -49,18 +49,18 @@ def targets_due(state: State, now: Instant) -> list[Target]:
 
 
 def keys_due(state: State, now: Instant) -> list[Key]:
-    """Return the tables that are to be looked at, sorted."""
+    """Return the tables to evaluate, sorted."""
     return sorted(key for key, due in state.due.items() if due <= now)
 
 
 def next_due(state: State) -> Instant | None:
-    """Return when a table is to be looked at next; None for never."""
+    """Return when to evaluate a table next; None for never."""
     return min(state.due.values(), default=None)
 
 
 def decide(state: State, now: Instant) -> Commands:
     """Return what is due: changes of targets, and tables whose progress changes without one."""
-    commands = _Commands(now)
+    commands = _Commands(state.views, now)
     for key in keys_due(state, now):
         table, mode, plan = state.tables[key], MODES[key[0]], state.plan(key)
         before = state.progress[key]
@@ -72,14 +72,14 @@ def decide(state: State, now: Instant) -> Commands:
             progress = commands.follow_windows(state, table, progress)
         else:
             found = look(table, mode, plan, progress, now)
-            progress = commands.follow_points(state, table, progress, found)
+            progress = commands.follow_points(table, progress, found)
         if progress != before:
             commands.progress[key] = progress
     return commands.made()
 
 
 def absorb(state: State, commands: Commands, outcomes: Sequence[Outcome], now: Instant) -> Result:
-    """Take in what came of the runs; return the statuses to write, the events, and why."""
+    """Apply the outcomes of the runs; return the statuses to write, the events, and the reasons."""
     progress = dict(commands.progress)
     notices, reasons = list(commands.notices), list(commands.reasons)
     for run, outcome in zip(commands.runs, outcomes, strict=True):
@@ -100,7 +100,8 @@ def absorb(state: State, commands: Commands, outcomes: Sequence[Outcome], now: I
         elif mark is not None:
             known = _marked(known, mark)
         elif not (mode.windows or mode.bounds):
-            known = replace(known, last=now)
+            left = tuple(one for one in known.attempts if not _overtakes(table, run, one))
+            known = replace(known, last=now, attempts=left)
         progress[run.table] = known
     state.progress.update(progress)
     for key in {*keys_due(state, commands.now), *progress}:
@@ -152,12 +153,14 @@ def _due(state: State, key: Key, due: Instant | None) -> None:
 class _Commands:
     """What is decided, table by table."""
 
-    def __init__(self, now: Instant) -> None:
+    def __init__(self, views: Mapping[Target, View], now: Instant) -> None:
         self.now = now
         self.progress: dict[Key, Progress] = {}
         self._runs: list[Run] = []
         self._notices: list[Notice] = []
         self._reasons: list[Reason] = []
+        self._views = dict(views)
+        """Targets as the runs so far leave them: those that follow go by that."""
 
     def made(self) -> Commands:
         """Return it as one value."""
@@ -177,10 +180,10 @@ class _Commands:
                 self._reasons.append(VOCABULARY.reason("Warned", _named(table), why=text))
         return replace(progress, warned=warnings)
 
-    def follow_points(self, state: State, table: Table, progress: Progress, due: Due) -> Progress:
+    def follow_points(self, table: Table, progress: Progress, due: Due) -> Progress:
         """Run what is due; return the progress that is made without a change of the target."""
         mode = MODES[table.kind]
-        progress = replace(progress, attempts=due.kept)
+        progress = replace(progress, attempts=due.waiting)
         for place, missed in due.superseded:
             rule = table.rules[place]
             self._say("Superseded", table, rule, missed)
@@ -204,8 +207,8 @@ class _Commands:
                 progress = _marked(progress, lost_mark)
         for one in due.tries:
             rule = table.rules[one.rule]
-            change = mode.change(table, rule, _view(state, table.target))
-            self._runs.append(Run(table.key, one.rule, rule, one.due, one.number, table.target, change))
+            change = mode.change(table, rule, self._view(table.target))
+            self._run(Run(table.key, one.rule, rule, one.due, one.number, table.target, change))
         return progress
 
     def follow_windows(self, state: State, table: Table, progress: Progress) -> Progress:
@@ -215,14 +218,14 @@ class _Commands:
         waiting = [one for one in progress.attempts if one.again > self.now]
         progress = replace(progress, attempts=tuple(waiting))
         if plan.warnings:
-            return progress
+            return replace(progress, stand="")
         asked = demand(plan, limits, self.now)
         if asked.replicas is not None and not waiting:
             rule = Rule("windows", "", size=asked.replicas)
-            change = MODES[table.kind].change(table, rule, _view(state, table.target))
+            change = MODES[table.kind].change(table, rule, self._view(table.target))
             if change.writes or change.error:
-                self._runs.append(Run(table.key, WINDOWS, rule, self.now, 1, table.target, change))
-        return replace(progress, last=asked.last_active)
+                self._run(Run(table.key, WINDOWS, rule, self.now, 1, table.target, change))
+        return replace(progress, last=asked.last_active, stand=asked.stand)
 
     def follow_bounds(self, state: State, table: Table, progress: Progress) -> Progress:
         """Note what the rules ask for together; bring the size within it where no autoscaler of the object does."""
@@ -240,10 +243,18 @@ class _Commands:
             self._reasons.append(reason)
         if held is not None and held.rules and sizes(table) and not waiting:
             rule = Rule(named, "", minimum=held.minimum, maximum=held.maximum)
-            change = MODES[table.kind].change(table, rule, _view(state, target))
+            change = MODES[table.kind].change(table, rule, self._view(target))
             if change.writes or change.error:
-                self._runs.append(Run(table.key, WINDOWS, rule, self.now, 1, target, change))
+                self._run(Run(table.key, WINDOWS, rule, self.now, 1, target, change))
         return replace(progress, bounds=held)
+
+    def _run(self, run: Run) -> None:
+        self._runs.append(run)
+        if run.change.writes:
+            self._views[run.target] = view_after(self._views[run.target], run.change)
+
+    def _view(self, target: Target) -> View:
+        return self._views.get(target) or View(target, error="it has not been read", stage="get")
 
     def _say(self, code: str, table: Table, rule: Rule, due: Instant, **fields: str) -> None:
         named = rule.name or rule.schedule
@@ -260,10 +271,6 @@ def _shown(bound: int | None) -> str:
     return "none" if bound is None else str(bound)
 
 
-def _view(state: State, target: Target) -> View:
-    return state.views.get(target) or View(target, error="it has not been read", stage="get")
-
-
 def _named(table: Table) -> str:
     return f"{table.namespace}/{table.name}"
 
@@ -271,6 +278,18 @@ def _named(table: Table) -> str:
 def _marked(progress: Progress, mark: Mark) -> Progress:
     marks = tuple(mark if one.rule.name == mark.rule.name else one for one in progress.marks)
     return replace(progress, marks=marks)
+
+
+def _overtakes(table: Table, run: Run, attempt: Attempt) -> bool:
+    """Return whether a run has made what would only be undone by trying an earlier rule again."""
+    earlier, later = table.rules[attempt.rule], run.rule
+    sides = (
+        (earlier.size, later.size),
+        (earlier.minimum, later.minimum),
+        (earlier.maximum, later.maximum),
+    )
+    covers = all(before is None or now is not None for before, now in sides)
+    return covers and (attempt.due, attempt.rule) < (run.due, run.place)
 
 
 def _touched(progress: Progress, rule: Rule, message: str, now: Instant) -> Progress:

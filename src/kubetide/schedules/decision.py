@@ -1,20 +1,21 @@
-"""What the time-table loop decides, and what comes of it."""
+"""Decisions of the time-table loop, and their outcomes."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
-from kubetide.schedules.tables import Key, Progress, Rule, Target
+from kubetide.schedules.tables import Key, Progress, Rule, Target, View
 from kubetide.units.time import Instant
 
 Level = Literal["Normal", "Warning"]
 
 
 class Change(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a rule makes of a target, bounds first.
+    """A rule's change of a target, bounds first.
 
     Attributes:
         minimum, maximum: New bounds of the HPA that is the target; None leaves a bound as it is.
@@ -41,6 +42,18 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
         return not self.error and not (self.replicas is self.minimum is self.maximum is None)
 
 
+def view_after(view: View, change: Change) -> View:
+    """Return a target as a change leaves it: in versions that are not known yet, so the next write has no condition."""
+    hpa = view.hpa
+    if hpa is not None and (change.minimum is not None or change.maximum is not None):
+        low = hpa.minimum if change.minimum is None else change.minimum
+        high = hpa.maximum if change.maximum is None else change.maximum
+        hpa = replace(hpa, minimum=low, maximum=high, resource_version="")
+    if change.replicas is None:
+        return replace(view, hpa=hpa)
+    return replace(view, hpa=hpa, replicas=change.replicas, resource_version="")
+
+
 class Run(msgspec.Struct, frozen=True):
     """One activation of a rule, tried once.
 
@@ -60,7 +73,7 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What came of a run.
+    """The outcome of a run.
 
     Attributes:
         withheld: Whether the write was not sent, as the program only advises.
@@ -80,7 +93,7 @@ class Notice(msgspec.Struct, frozen=True):
 
 
 class Commands(msgspec.Struct, frozen=True):
-    """What a tick does: runs in order, tables whose progress changes without one, and what is reported."""
+    """The actions of a tick: runs in order, tables whose progress changes without one, and events."""
 
     now: Instant
     runs: tuple[Run, ...] = ()
@@ -90,7 +103,7 @@ class Commands(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What is written about it: statuses by table as JSON, events, and why."""
+    """The writes: statuses by table as JSON, events, and reasons."""
 
     statuses: tuple[tuple[Key, msgspec.Raw], ...] = ()
     notices: tuple[Notice, ...] = ()

@@ -1,4 +1,4 @@
-"""The time-table loop, as the rest of the program knows it."""
+"""The time-table loop's entry for the rest of the program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes next: intents for the board, and the answer of ``kubetide explain schedule``."""
+"""Coming changes: intents for the board, and the answer of ``kubetide explain schedule``."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from kubetide.schedules.kinds.registry import MODES
 from kubetide.schedules.state import State
 from kubetide.schedules.tables import Bounds, Key, Rule, Table
 from kubetide.schedules.times.bounds import bounds_at, floor_of
-from kubetide.schedules.times.plans import Plan
-from kubetide.schedules.times.windows import demand, opening
+from kubetide.schedules.times.plans import Entry, Plan
+from kubetide.schedules.times.points import followed
+from kubetide.schedules.times.windows import demand, opening, within
 from kubetide.units.time import Instant, format_rfc3339
 
 SOURCE: Final = "schedules"
@@ -20,14 +21,14 @@ SOURCE: Final = "schedules"
 
 
 class Turn(NamedTuple):
-    """A rule and when it begins, or has begun."""
+    """A rule and when it begins or began."""
 
     rule: Rule
     at: Instant
 
 
 def holding(state: State, key: Key, now: Instant) -> Turn | None:
-    """Return the rule of a table that began last; None where none has begun since the table was created."""
+    """Return the rule of a table that began last; None if none has begun since the table was created."""
     table, found = state.tables[key], []
     for place, entry in enumerate(state.plan(key).entries):
         if entry.calendar is None:
@@ -41,10 +42,21 @@ def holding(state: State, key: Key, now: Instant) -> Turn | None:
     return Turn(rule, at)
 
 
+def _followed(state: State, key: Key) -> list[Entry]:
+    """Return the rules of a table that begin again: none while it is paused, and no job that has had its one run."""
+    table, mode, plan = state.tables[key], MODES[key[0]], state.plan(key)
+    if mode.windows:
+        is_open = table.limits is not None and not table.limits.paused and not plan.warnings
+        return list(plan.entries) if is_open else []
+    if mode.bounds:
+        return [entry for entry in plan.entries if entry.calendar is not None]
+    return [plan.entries[place] for place, _ in followed(table, mode, plan, state.progress[key])]
+
+
 def coming(state: State, key: Key, now: Instant, *, with_floor: bool = False) -> Turn | None:
-    """Return the rule of a table that begins next; ``with_floor`` looks at those only that have one. None for none."""
+    """Return the rule of a table that begins next; ``with_floor``: only rules with a floor. None for none."""
     found = []
-    for place, entry in enumerate(state.plan(key).entries):
+    for place, entry in enumerate(_followed(state, key)):
         if with_floor and floor_of(entry.rule) is None:
             continue
         due = entry.calendar.next(now, entry.off) if entry.calendar is not None else None
@@ -61,11 +73,11 @@ _MOST_TURNS: Final = 200
 
 
 def turns(state: State, now: Instant, until: Instant) -> list[tuple[Key, Turn, str]]:
-    """Return all that tables begin between two times, each with what it does to its target."""
+    """Return all activations of tables between two times, each with its effect on the target."""
     found: list[tuple[Key, Turn, str]] = []
     for key in sorted(state.tables):
         target = state.tables[key].target
-        for entry in state.plan(key).entries:
+        for entry in _followed(state, key):
             at: Instant | None = now
             for _ in range(_MOST_TURNS):
                 at = (
@@ -78,6 +90,8 @@ def turns(state: State, now: Instant, until: Instant) -> list[tuple[Key, Turn, s
                 found.append(
                     (key, Turn(entry.rule, at), f"{target.kind} {target.name} gets {_said(entry.rule)}")
                 )
+                if entry.rule.once:
+                    break
     return found
 
 
@@ -96,6 +110,8 @@ def intents(state: State, now: Instant) -> list[Intent]:
         size = turn.rule.size
         if (bounded or is_hpa(table.target)) and turn.rule.minimum is not None:
             size = turn.rule.minimum
+        if MODES[table.kind].windows and table.limits is not None and size is not None:
+            size = within(size, table.limits)
         if size is None:
             continue
         workload = Workload(table.target.namespace, table.target.kind, table.target.name)
@@ -107,7 +123,7 @@ def intents(state: State, now: Instant) -> list[Intent]:
 
 
 def lines(core: StepCore[State], subject: str, now: Instant, view: str) -> list[str]:
-    """Return what holds of the tables of that name, since when, and what comes next. Raises KeyError for none."""
+    """Return which rules apply in the tables of that name, since when, and the next change. Raises KeyError if unknown."""
     del view
     state = core.state
     namespace, _, name = subject.partition("/")

@@ -1,4 +1,4 @@
-"""Why the time-table loop does what it does: its closed vocabulary."""
+"""The closed vocabulary of reasons of the time-table loop."""
 
 from __future__ import annotations
 

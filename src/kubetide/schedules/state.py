@@ -1,4 +1,4 @@
-"""What the time-table loop decides from."""
+"""The state of the time-table loop."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from msgspec.structs import replace
 from kubetide.schedules.kinds.registry import MODES
 from kubetide.schedules.settings import Settings
 from kubetide.schedules.tables import Delta, Key, Progress, Table, Target, View
-from kubetide.schedules.times.bounds import checked
+from kubetide.schedules.times.bounds import checked, with_meetings
 from kubetide.schedules.times.plans import Plan, plan_of
 from kubetide.schedules.times.windows import refused_windows
 from kubetide.units.time import Instant
 
 
 class State:
-    """All time tables, what happened to them, and when each is to be looked at next."""
+    """All time tables, their progress, and when each is evaluated next."""
 
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
@@ -25,8 +25,8 @@ class State:
         self.views: dict[Target, View] = {}
         self.due: dict[Key, Instant] = {}
         """When a table is to be looked at next; one that is missing is looked at never."""
-        self.sharing: dict[Target, set[Key]] = {}
-        """The tables of each target."""
+        self.sharing: dict[tuple[str, str, str, str], set[Key]] = {}
+        """The tables of each object that is a target."""
         self.statuses: dict[Key, bytes] = {}
         """What was written last of each."""
         self._plans: dict[Key, Plan] = {}
@@ -42,7 +42,7 @@ class State:
         return state
 
     def apply(self, delta: Delta) -> None:
-        """Take over what changed."""
+        """Apply the changes."""
         if delta.settings is not None:
             self.settings = delta.settings
         self._forget(delta.gone)
@@ -61,7 +61,7 @@ class State:
         self.views = {view.target: view for view in delta.views}
 
     def plan(self, key: Key) -> Plan:
-        """Return a table with its texts read."""
+        """Return a table with its texts parsed."""
         found = self._plans.get(key)
         if found is None:
             table, mode = self.tables[key], MODES[key[0]]
@@ -70,8 +70,10 @@ class State:
             found = plan_of(read, mode.forms, self.settings.schedules_zone)
             if mode.bounds:
                 found = checked(found, table.created)
-            if mode.windows:
+            elif mode.windows:
                 found = refused_windows(found, table.created)
+            else:
+                found = with_meetings(found, table.created, first_only=mode.first_only)
             self._plans[key] = found
         return found
 
@@ -97,7 +99,7 @@ class State:
 
     def _share(self, table: Table) -> None:
         """Look again at all tables of the target: whether they contradict may have changed."""
-        keys = self.sharing.setdefault(table.target, set())
+        keys = self.sharing.setdefault(table.target.identity, set())
         keys.add(table.key)
         self.due.update(dict.fromkeys(keys, Instant(0)))
 
@@ -105,11 +107,11 @@ class State:
         known = self.tables.get(key)
         if known is None:
             return
-        keys = self.sharing[known.target]
+        keys = self.sharing[known.target.identity]
         keys.discard(key)
         self.due.update(dict.fromkeys(keys, Instant(0)))
         if not keys:
-            del self.sharing[known.target]
+            del self.sharing[known.target.identity]
 
 
 def _spec(table: Table | None) -> Table | None:

@@ -1,10 +1,12 @@
-"""Time tables and what has happened to them: the values of the state, and the format of the records.
+"""Time tables and their progress: the values of the state, and the format of the records.
 
 A time table is an object of any kind that changes a target by the clock, read into one shape. What has
 happened to it so far (``Progress``) is read from its status when it is first seen and is part of the state from then on.
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 import msgspec
 
@@ -15,13 +17,22 @@ Key = tuple[str, str, str]
 """Kind, namespace and name of a time table."""
 
 
+Stand = Literal["", "open", "rests", "closed"]
+"""One window is open; none is, and the size stays for the cooldown; none is."""
+
+
 class Target(msgspec.Struct, frozen=True, order=True):
-    """What a time table changes."""
+    """The target of a time table."""
 
     api_version: str
     kind: str
     namespace: str
     name: str
+
+    @property
+    def identity(self) -> tuple[str, str, str, str]:
+        """Group, kind, namespace and name: the same in whatever version, and however the kind is spelled."""
+        return self.api_version.rpartition("/")[0], self.kind.lower(), self.namespace, self.name
 
 
 class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -48,7 +59,12 @@ class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """What holds around the windows of a table: KEDA's fields of a ScaledObject."""
+    """KEDA's limits around the windows of a table: fields of a ScaledObject.
+
+    Attributes:
+        created, initial_cooldown: Until no window has been open since it was created, the size stays so long.
+        only_up, only_down: Whether the size is not lowered, or not raised.
+    """
 
     minimum: int = 0
     maximum: int = 100
@@ -56,10 +72,14 @@ class Limits(msgspec.Struct, frozen=True):
     cooldown: Duration = Duration(300_000_000_000)
     paused: bool = False
     paused_at: int | None = None
+    created: Instant = Instant(0)
+    initial_cooldown: Duration = Duration(0)
+    only_up: bool = False
+    only_down: bool = False
 
 
 class Bounds(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the rules of a table ask for together.
+    """The combined bounds of a table's rules.
 
     Attributes:
         minimum, maximum: Floor and ceiling; None where no rule says anything of it.
@@ -74,7 +94,7 @@ class Bounds(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """What became of a rule last: the state and the message that the object's status shows.
+    """The last outcome of a rule: the state and the message that the object's status shows.
 
     Attributes:
         at: When that was; activations up to then have been dealt with.
@@ -94,6 +114,7 @@ class Table(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
         created: What is due before is not of this table.
         refused: Why nothing of it can be followed.
+        notes: What else is wrong; the table is followed all the same.
         marks, last, basis: What its status says; see ``Progress``.
     """
 
@@ -106,6 +127,7 @@ class Table(msgspec.Struct, frozen=True, omit_defaults=True):
     created: Instant
     limits: Limits | None = None
     refused: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     marks: tuple[Mark, ...] = ()
     last: Instant | None = None
     basis: str = ""
@@ -135,13 +157,14 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What has happened to a table.
+    """The progress of a table.
 
     Attributes:
         last: Activations up to then have been dealt with, for kinds that count by object.
         basis: What the marks were made for; where it changes, they are made anew.
         warned: Problems that were reported.
         bounds: What was found last, of kinds whose rules are floors and ceilings.
+        stand: How the windows stand, of kinds that have some; empty where they are not followed.
     """
 
     uid: str
@@ -151,6 +174,7 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
     attempts: tuple[Attempt, ...] = ()
     warned: tuple[str, ...] = ()
     bounds: Bounds | None = None
+    stand: Stand = ""
 
 
 class HpaView(msgspec.Struct, frozen=True):
@@ -164,7 +188,7 @@ class HpaView(msgspec.Struct, frozen=True):
 
 
 class View(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A target as it is now.
+    """The present state of a target.
 
     Attributes:
         replicas: What its scale asks for; of an HPA, the scale of the HPA's own target.
@@ -183,7 +207,7 @@ class View(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What was gathered: everything, or what changed.
+    """The gathered input: everything, or the changes.
 
     Attributes:
         views: The targets that this tick needs.

@@ -1,4 +1,4 @@
-"""What is wrong with a table, for its events: it is reported, and the rest is followed."""
+"""Warnings about a table, for its events; the rest of the table is followed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ INVALID: Final = "InvalidTimeTable"
 
 
 def warnings_of(state: State, table: Table, plan: Plan) -> tuple[str, ...]:
-    """Return sentences about what is wrong with a table by itself and beside others of the same target."""
-    found = list(plan.warnings)
+    """Return warnings about a table by itself and together with others of the same target."""
+    found = [*plan.warnings, *table.notes]
     names = [rule.name for rule in table.rules if rule.name]
     found += [
         f"{name}: the name stands {names.count(name)} times; the first one alone may be followed"
         for name in sorted({name for name in names if names.count(name) > 1})
     ]
-    others = sorted(state.sharing.get(table.target, set()) - {table.key})
+    others = sorted(state.sharing.get(table.target.identity, set()) - {table.key})
     if others:
         named = ", ".join(f"{kind} {namespace}/{name}" for kind, namespace, name in others)
         found.append(

@@ -1,4 +1,4 @@
-"""Will it fit: a columnar snapshot with fork and revert, the scheduler's filters, packing."""
+"""The scheduling library: a columnar snapshot with fork and revert, the scheduler's filters and scores, packing."""
 
 from __future__ import annotations
 

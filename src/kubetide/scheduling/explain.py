@@ -1,4 +1,4 @@
-"""Why nodes refuse a pod: plugin by plugin, only when asked.
+"""Why nodes reject a pod: plugin by plugin, on demand.
 
 Source: kube-scheduler v1.36: PreFilter of all plugins first, then the filters in order.
 """
@@ -22,7 +22,7 @@ _LEFT_OUT = f"node(s) didn't satisfy plugin(s) [{NODE_AFFINITY.name}]"
 
 
 def refused_everywhere(pod_class: PodClass, rows: Rows) -> Refusal | None:
-    """Return the refusal that holds for all nodes alike, or None."""
+    """Return the rejection for all nodes, or None."""
     for plugin in filters_in_use().wholesale:
         refusal = plugin.everywhere(pod_class, rows)
         if refusal is not None:
@@ -31,7 +31,7 @@ def refused_everywhere(pod_class: PodClass, rows: Rows) -> Refusal | None:
 
 
 def first_refusal(pod_class: PodClass, rows: Rows, row: int) -> Refusal | None:
-    """Say why the node of one row refuses the class, or None when it does not."""
+    """Return why the node of one row rejects the class, or None if it does not."""
     everywhere = refused_everywhere(pod_class, rows)
     if everywhere is not None:
         return everywhere
@@ -47,12 +47,12 @@ def first_refusal(pod_class: PodClass, rows: Rows, row: int) -> Refusal | None:
 
 
 def amounts_refusal(pod_class: PodClass, rows: Rows, row: int) -> Refusal | None:
-    """Say which amounts are short on the node of one row, or None when none is: what NodeResourcesFit says."""
+    """Return the short amounts on the node of one row, or None: the rejection of NodeResourcesFit."""
     return NODE_RESOURCES_FIT.refuse(pod_class, rows, row)
 
 
 def count_refusals(pod_class: PodClass, rows: Rows) -> dict[str, int]:
-    """Count the reasons of the first failing plugin of each node, in the plugins' order."""
+    """Return the counted reasons of the first failing plugin of each node, in the plugins' order."""
     everywhere = refused_everywhere(pod_class, rows)
     if everywhere is not None:
         return dict.fromkeys(everywhere.reasons, rows.n) if rows.n else {}
@@ -76,7 +76,7 @@ def count_refusals(pod_class: PodClass, rows: Rows) -> dict[str, int]:
 
 
 def refusals_by_plugin(pod_class: PodClass, rows: Rows) -> dict[str, dict[str, Refusal]]:
-    """Return what every plugin says by itself, also after another refused: plugin to node to refusal.
+    """Return every plugin's rejections independently of the others: plugin to node to rejection.
 
     A plugin that refuses all nodes alike says so under ``*``; plugins that refuse none are left out.
     """

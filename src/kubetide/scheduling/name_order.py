@@ -1,4 +1,4 @@
-"""Scanning nodes in name order, so that the answer does not depend on the order in which they joined.
+"""Scans nodes in name order, so that the answer does not depend on the order in which they joined.
 
 Source: upstream scans nodes in the order of a map, that is in any order; by name is one of them, and always the same.
 """
@@ -32,20 +32,20 @@ class NameOrder:
         self.rows = np.array(snapshot.rows_of(self.names), dtype=np.intp)
 
     def note_removed(self) -> None:
-        """Look the rows up anew after nodes were taken out of the snapshot; their places must be closed from now on."""
+        """Look up the rows again after nodes were removed from the snapshot; their places must be closed from now on."""
         there = self._snapshot
         self.rows = np.array([there.row(name) if name in there else 0 for name in self.names], dtype=np.intp)
 
     def among(self, names: Iterable[str]) -> BoolVector:
-        """Return (places,) which of them are these nodes, cordoned ones left out."""
+        """Return (places,): whether the place is one of these nodes, without cordoned ones."""
         found: BoolVector = np.zeros(len(self.names), np.bool_)
         found[[self.index[name] for name in names]] = True
         return found & ~self._snapshot.unschedulable[self.rows]
 
     def first_fit(self, pod_class: PodClass, start: int, open_places: BoolVector) -> int:
-        """Return the first open place, going round once from ``start``, whose node takes the class, or -1."""
+        """Return the first open place, going round once from ``start``, whose node accepts the class, or -1."""
         count = len(self.names)
-        # A few single looks first: most pods find room at once, and a look is cheaper than a vector.
+        # A few single looks first: most pods fit on the first nodes, and a look is cheaper than a vector.
         for place in range(start, min(start + _SINGLE_LOOKS, count)):
             if open_places[place] and self._snapshot.fits(pod_class, self.names[place]):
                 return place

@@ -1,4 +1,4 @@
-"""Placing pods one after another on nodes that exist, as the autoscaler's simulator does.
+"""Places pods one after another on existing nodes, as the autoscaler's simulator does.
 
 Source: cluster-autoscaler core (Jul 2026), hinting simulator and similar-pods shortcut.
 """
@@ -59,7 +59,7 @@ def place(
     stop_at_failure: bool = False,
     by_name: bool = False,
 ) -> Placements:
-    """Place pods and leaves them in the snapshot (fork first to take them back).
+    """Place pods and leave them in the snapshot (fork first to be able to revert).
 
     Higher priority goes first; within a priority, pods whose hinted node still takes them, then the
     others in the given order, each on the first node that takes it, going round from ``start``. A
@@ -88,7 +88,7 @@ def place(
 
 
 class Search:
-    """What ``place`` does, for callers that place some pods at a time; nothing else may change the snapshot meanwhile."""
+    """``place`` in parts, for callers that place some pods at a time; nothing else may change the snapshot meanwhile."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Search:
         self._over = False
 
     def go_on(self, most: int | None = None) -> bool:
-        """Make the next ``most`` tries, all where it is None, and return whether no pod is left to be tried."""
+        """Make the next ``most`` tries, or all if None; return whether all pods have been tried."""
         made = 0
         for _ in islice(self._tries, most):
             made += 1
@@ -116,7 +116,7 @@ class Search:
         return self._over
 
     def result(self) -> Placements:
-        """Return where pods went so far; those that were not reached are unprocessed."""
+        """Return the placements so far; pods not reached are unprocessed."""
         found = self._run.result()
         if self._over:
             return found

@@ -1,4 +1,4 @@
-"""Why a node does not take a pod: the plugin, upstream's words, and the numbers behind them."""
+"""A rejection of a pod by a node: the plugin, upstream's words, and the numbers behind them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ERROR = "Error"
 
 
 class Shortfall(msgspec.Struct, frozen=True, gc=False):
-    """What was asked of a node and what it has: milli-CPU, bytes or counts."""
+    """The requested and the present amount of a node: milli-CPU, bytes or counts."""
 
     resource: str
     requested: int
@@ -24,7 +24,7 @@ class Shortfall(msgspec.Struct, frozen=True, gc=False):
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
-    """The first plugin that keeps a pod off a node.
+    """The first plugin that rejects a pod on a node.
 
     Attributes:
         plugin: Name of the kube-scheduler plugin.

@@ -1,4 +1,4 @@
-"""The scheduler's configuration file: read and checked as upstream does, for what it would change in a simulation.
+"""The scheduler's configuration file, parsed and checked as upstream does, for its effect on a simulation.
 
 Simulations ask the filters alone, so scores, weights, backoffs and extenders change nothing. The filters here are those
 of the default profile; a file that would add, drop or configure one is refused, and what it would change is named.
@@ -111,7 +111,7 @@ class _Configuration(msgspec.Struct, frozen=True, rename="camel", forbid_unknown
 
 
 def scheduler_config_problems(path: str) -> Iterator[str]:
-    """Yield a sentence for all in the file that cannot be honoured; nothing for an empty path."""
+    """Yield a sentence for every setting in the file that cannot be honoured; nothing for an empty path."""
     if not path:
         return
     try:
@@ -167,8 +167,8 @@ def _left(names: tuple[str, ...], given: _PluginSet) -> tuple[str, ...]:
     """Return those of ``names`` that are enabled once a plugin set has been applied."""
     enabled = [one.name for one in given.enabled]
     disabled = [one.name for one in given.disabled]
-    kept = () if _ALL in disabled else tuple(name for name in names if name not in disabled)
-    return (*kept, *enabled)
+    enabled_defaults = () if _ALL in disabled else tuple(name for name in names if name not in disabled)
+    return (*enabled_defaults, *enabled)
 
 
 def _argument_problems(given: _PluginConfig) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""All thresholds that choose between ways of computing, each with the benchmark to run when it is changed.
+"""All thresholds that choose between algorithms, each with the benchmark to run when it is changed.
 
 They change how fast an answer is found. Those of scheduling never change the answer; those of the least-cost
 expander bound how much work is spent on a better one. Bounds of memory (how many results are cached) stand beside

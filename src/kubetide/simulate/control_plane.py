@@ -1,4 +1,4 @@
-"""The embedded controllers of a run, and the caches that they share."""
+"""The embedded controllers of a run, and their shared caches."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from kubetide.watching import Informer
 
 
 class ControlPlane:
-    """Scheduler and controllers; what else looks into the cluster reads their caches.
+    """Scheduler and controllers; other parts of the run read their caches.
 
     Args:
         cluster: Their way to the API server.
@@ -70,12 +70,12 @@ class ControlPlane:
         self.services = Informer(cluster, SERVICES, clock)
         self.namespaces = Informer(cluster, NAMESPACES, clock)
         self._volumes, self._devices = VolumeCache(cluster, clock), DeviceCache(cluster, clock)
-        self._volumes.want_when_used(store)
-        self._devices.want_when_used(store)
+        self._volumes.start_when_stored(store)
+        self._devices.start_when_stored(store)
 
     @property
     def informers(self) -> tuple[Informer[Any], ...]:
-        """The caches, which must have been read before anything else begins."""
+        """The caches, which must be synced before anything else begins."""
         return (
             self.pods,
             self.nodes,
@@ -92,7 +92,7 @@ class ControlPlane:
         )
 
     def controllers(self, scheduler_profile: str) -> list[Coroutine[Any, Any, None]]:
-        """Return what runs until it is cancelled: the scheduler with this profile, and each controller."""
+        """Return the scheduler with this profile and all controllers, to be run until cancelled."""
         cluster, clock, seed, pods, nodes = self._cluster, self._clock, self._seed, self.pods, self.nodes
         volumes, devices = self._volumes, self._devices
         index, writes_events = PodIndex(pods), self._writes_events

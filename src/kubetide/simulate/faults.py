@@ -1,4 +1,4 @@
-"""What goes wrong with the API server and with nodes, as a scenario states it."""
+"""Faults of the API server and of nodes, as a scenario states them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Windows = Sequence[tuple[Instant, Instant | None, float]]
 
 
 class ApiFaults:
-    """Requests that the API server does not answer (``api-error``); drawn by the count of requests."""
+    """Requests that the API server rejects (``api-error``); drawn by the count of requests."""
 
     def __init__(self, windows: _Windows, clock: Clock, seed: int) -> None:
         self._stated = tuple(windows)
@@ -37,7 +37,7 @@ class ApiFaults:
 
     @classmethod
     def of(cls, scenario: Scenario, clock: Clock, seed: int, *, may_change: bool = False) -> ApiFaults | None:
-        """Return the faults that a scenario states; None if it states none and none can be injected later."""
+        """Return the faults of a scenario; None if it states none and none can be injected later."""
         windows = [
             (fault_start(scenario, fault), fault_end(scenario, fault), fault.probability)
             for fault in faults_of(scenario, "api-error")
@@ -45,11 +45,11 @@ class ApiFaults:
         return cls(windows, clock, seed) if windows or may_change else None
 
     def inject(self, windows: _Windows) -> None:
-        """Have these beside those that the scenario states, instead of what was injected before."""
+        """Replace the injected faults; those of the scenario stay."""
         self._windows = (*self._stated, *windows)
 
     async def before(self, request: Request) -> None:
-        """Raise Unavailable for a request that is hit."""
+        """Raise Unavailable for a request that a fault hits."""
         self._requests += 1
         now = self._clock.now()
         for start, end, probability in self._windows:
@@ -61,7 +61,7 @@ class ApiFaults:
 
 
 async def run_watch_expiries(scenario: Scenario, cluster: EmbeddedCluster, clock: Clock) -> None:
-    """End all watches as expired, once a minute while a ``watch-expiry`` fault lasts."""
+    """Expire all watches once a minute while a ``watch-expiry`` fault lasts."""
     for fault in sorted(faults_of(scenario, "watch-expiry"), key=lambda fault: fault_start(scenario, fault)):
         end = fault_end(scenario, fault)
         due = fault_start(scenario, fault)
@@ -76,7 +76,7 @@ async def run_watch_expiries(scenario: Scenario, cluster: EmbeddedCluster, clock
 async def run_node_failures(
     scenario: Scenario, clock: Clock, *, seed: int, nodes: Informer[Node], kubelets: KubeletPool
 ) -> None:
-    """Silence one node for each ``node-failure`` fault from its start to its end, or for good.
+    """Silence one node per ``node-failure`` fault from its start to its end, or forever.
 
     The node is drawn from those that are Ready at the start, of the fault's group if it names one;
     with a ``probability`` below 1 it may be that none fails.

@@ -40,10 +40,10 @@ class PersistedRun:
             self._journal.forget()
             return
         restored = self._journal.restored
-        kept = restored.parts[_RUN].get("scenario")
-        if kept != scenario:
+        stored = restored.parts[_RUN].get("scenario")
+        if stored != scenario:
             self._journal.close()
-            raise ScenarioError(f"{folder}: holds scenario {kept}, not {scenario}; use another folder")
+            raise ScenarioError(f"{folder}: holds scenario {stored}, not {scenario}; use another folder")
         if restored.now is not None and restored.now >= end:
             self._journal.close()
             raise ScenarioError(
@@ -61,44 +61,44 @@ class PersistedRun:
 
     @property
     def is_new(self) -> bool:
-        """Whether the run begins, rather than goes on."""
+        """Whether the run begins, instead of resuming."""
         return self._journal.restored.is_new
 
     @property
     def resumes_at(self) -> Instant | None:
-        """When the state was last written, None for a run that begins."""
+        """When the state was last written, None for a new run."""
         return self._journal.restored.now
 
     @property
     def machines(self) -> Json | None:
-        """The machines of the cloud, None for a run that begins."""
+        """The machines of the cloud, None for a new run."""
         return self._journal.restored.parts.get(_MACHINES)
 
     def seed_of(self, seed: int) -> int:
-        """Return the seed of this start: names and uids that an earlier start has drawn do not come again."""
+        """Return the seed of this start: it repeats no names and uids of an earlier start."""
         return seed + (self._journal.restored.starts << 32)
 
     def attach(self, store: Store, clock: Clock) -> None:
-        """Put back what was stored, and store what is written from now on. Raises JournalError."""
+        """Restore the stored state, and store all writes from now on. Raises JournalError."""
         self._journal.attach(store, clock.now)
 
     def keep_machines(self, machines: Json) -> None:
-        """Keep the machines as they are now."""
+        """Store the present machines."""
         self._journal.keep(_MACHINES, machines)
 
     @property
     def playground(self) -> Json | None:
-        """What a person had changed, None where nothing was."""
+        """The stored changes of a person, None if there are none."""
         return self._journal.restored.parts.get(_PLAYGROUND)
 
     def keep_playground(self, changed: Json) -> None:
-        """Keep what a person has changed. Raises ApiError when that fails."""
+        """Store the changes of a person. Raises ApiError if that fails."""
         self._journal.keep(_PLAYGROUND, changed)
 
     def note_begun(self) -> None:
-        """Note that the cluster stands: from now on a start goes on from what is stored."""
+        """Note that the cluster is set up: later starts resume from the stored state."""
         self._journal.keep(_RUN, {"scenario": self._scenario})
 
     def mark_time(self) -> None:
-        """Note how late it is."""
+        """Store the present time."""
         self._journal.mark_time()

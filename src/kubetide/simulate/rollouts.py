@@ -1,4 +1,4 @@
-"""New images of a service's Deployment in the middle of a run, and what their containers need."""
+"""New images of a service's Deployment during a run, and the memory of their containers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kubetide.units.time import Duration, after, parse_duration
 
 
 def needs_by_image(spec: ServiceSpec) -> dict[str, Needs]:
-    """Return what containers of each new image need; what a rollout does not say is as before it."""
+    """Return the memory needs of each new image's containers; a rollout without one keeps the earlier needs."""
     found: dict[str, Needs] = {}
     memory, leak = spec.base_memory, spec.leak_per_hour
     for one in _in_order(spec):
@@ -27,7 +27,7 @@ def needs_by_image(spec: ServiceSpec) -> dict[str, Needs]:
 
 
 async def run_rollouts(scenario: Scenario, cluster: Cluster, clock: Clock) -> None:
-    """Give Deployments their new images when it is time."""
+    """Set the Deployments' new images at their times."""
     async with asyncio.TaskGroup() as group:
         for service in scenario.services:
             for one in _in_order(service):

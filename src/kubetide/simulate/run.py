@@ -1,4 +1,4 @@
-"""Runs a scenario: as fast as it goes in virtual time, or live at a speed."""
+"""Runs a scenario: as fast as possible in virtual time, or live at a speed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kubetide.ports.clock import Clock
 from kubetide.runtime.process import ended_by_signals, tune_gc
 from kubetide.runtime.recording.records import NullRecorder, RecordWriter
 from kubetide.runtime.timing.clock import Pace, run_paced, run_virtual
-from kubetide.scheduling.filters.in_use import plugins_told, use_filters, with_plugins
+from kubetide.scheduling.filters.in_use import plugins_sentence, use_filters, with_plugins
 from kubetide.simulate.outcome.marks import MarkingRecorder
 from kubetide.simulate.outcome.restless import restless
 from kubetide.simulate.outcome.run_figures import RunFigures
@@ -36,7 +36,7 @@ _NEW_OBJECTS: Final = 1_000_000
 
 
 class RunResult(msgspec.Struct, frozen=True):
-    """What came of a run.
+    """The result of a run.
 
     Attributes:
         violations: Invariants that were broken, a sentence each.
@@ -121,7 +121,7 @@ class _Run:
         filters = with_plugins(settings.of(NodesSettings).scheduler_plugins)
         use_filters(filters)
         if filters.plugins:
-            self._warn(plugins_told(filters))
+            self._warn(plugins_sentence(filters))
         if self._writer is not None:
             self._writer.start(plugins=(*filters.plugins, *settings.plugins(entries)))
         try:
@@ -194,7 +194,7 @@ def run_simulation(
     Args:
         base: The folder that the scenario's files lie beside.
         out: Where the records go; None keeps none.
-        warn: Called with a sentence for what the run leaves out, and when records cannot be kept.
+        warn: Called with a sentence for what the run leaves out, and when records cannot be written.
         progress: Called with the virtual time after each sampling step.
     Raises: ScenarioError, FlagError, TraceError, RecordError; KeyboardInterrupt before it began.
     """
@@ -213,7 +213,7 @@ class LiveRun:
 
     Time never runs ahead of the work: where the work cannot keep up with the speed, the run is slower.
 
-    ``beside`` is open while the world runs; ``persisted`` is where its state is kept and comes from;
+    ``beside`` is open while the world runs; ``persisted`` is where its state is stored and loaded from;
     ``webhooks`` calls admission webhooks.
     """
 

@@ -15,14 +15,14 @@ from kubetide.embedded.apiserver.http import ApiServer, Identities, User
 from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
 from kubetide.embedded.apiserver.http.tls import Authority
 from kubetide.ports.errors import KubetideError
-from kubetide.simulate.playground.playing import Playground
+from kubetide.simulate.playground.playground import Playground
 from kubetide.simulate.world import World
 
 _ADMIN = User("kubetide-admin", ("system:masters",))
 
 
 class ServeError(KubetideError):
-    """An address that cannot be served on; the text says why."""
+    """An address that cannot be served on; the text gives the reason."""
 
 
 class Address(NamedTuple):
@@ -33,7 +33,7 @@ class Address(NamedTuple):
 
 
 def parse_address(text: str) -> Address:
-    """Read ``127.0.0.1:6443``, ``[::1]:6443`` or ``localhost:0``. Raises ServeError."""
+    """Return the address of ``127.0.0.1:6443``, ``[::1]:6443`` or ``localhost:0``. Raises ServeError."""
     host, colon, port = text.rpartition(":")
     if not colon or not host or not port.isdecimal() or int(port) > 65535:
         raise ServeError(f"--serve: `{text}` is not an address: write HOST:PORT, for example 127.0.0.1:6443")
@@ -41,7 +41,7 @@ def parse_address(text: str) -> Address:
 
 
 class Serving:
-    """Serves a world while it runs, over HTTPS with a token of its own.
+    """Serves a world while it runs, over HTTPS with its own token.
 
     Args:
         address: Where to listen.
@@ -56,7 +56,7 @@ class Serving:
 
     @asynccontextmanager
     async def beside(self, world: World) -> AsyncIterator[None]:
-        """Serve as long as it is open. Raises ServeError when the address cannot be had."""
+        """Serve inside the block. Raises ServeError if the address cannot be bound."""
         authority, token = Authority(), secrets.token_urlsafe(32)
         host, port = self._address
         hosts = list(dict.fromkeys((host, "localhost", "127.0.0.1", "::1")))

@@ -1,4 +1,4 @@
-"""One scenario played several times with other loops, flags and manifests: the checks, and the table of what came of it."""
+"""One scenario played several times with other loops, flags and manifests: the checks, and the table of results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from kubetide.loop import FlagError, LoopEntry, loop_entries, loop_names, parse_flags, spelled_out
+from kubetide.loop import FlagError, LoopEntry, expand_groups, loop_entries, loop_names, parse_flags
 from kubetide.simulate.outcome.table import Table, aligned, count, decimal, percent
 from kubetide.simulate.outcome.timeline import ServiceSummary, Summary
 from kubetide.simulate.scenarios.build import manifests_in
@@ -18,15 +18,15 @@ from kubetide.units.names import dns1123_subdomain_errors
 
 
 def variant_of(scenario: Scenario, name: str) -> Scenario:
-    """Return the scenario as the variant has it, without flags of the scenario that its loops do not have."""
+    """Return the scenario of the variant, without flags of the scenario that its loops do not have."""
     one = scenario.variants[name]
     loops = scenario.loops if one.loops is None else one.loops
     entries = loop_entries(loops)
-    kept = {flag: value for flag, value in scenario.flags.items() if _is_read(flag, value, entries)}
+    flags = {flag: value for flag, value in scenario.flags.items() if _is_read(flag, value, entries)}
     return msgspec.structs.replace(
         scenario,
         loops=loops,
-        flags={**kept, **one.flags},
+        flags={**flags, **one.flags},
         manifests=(*scenario.manifests, *one.manifests),
         variants={},
     )
@@ -41,12 +41,12 @@ def _is_read(flag: str, value: str | float | bool, entries: Sequence[LoopEntry[A
 
 
 def check_variants(check: Checker, scenario: Scenario, base: Path) -> None:
-    """Find what is wrong with the variants: names, loops, flags and manifests."""
+    """Check the variants: names, loops, flags and manifests."""
     names = loop_names()
     for name, variant in scenario.variants.items():
         where = f"variants[{name}]"
         check.fits(dns1123_subdomain_errors(name), where, name)
-        loops = spelled_out(scenario.loops if variant.loops is None else variant.loops)
+        loops = expand_groups(scenario.loops if variant.loops is None else variant.loops)
         for loop in loops:
             check.one_of(loop, names, f"{where}.loops", "loop")
         entries = loop_entries(loop for loop in loops if loop in names)
@@ -64,7 +64,7 @@ def check_variants(check: Checker, scenario: Scenario, base: Path) -> None:
 
 
 def variants_table(summaries: Mapping[str, Summary]) -> str:
-    """Return a line for each variant, in their order, as aligned text."""
+    """Return one line per variant, in order, as aligned text."""
     return aligned(
         Table(
             columns=(

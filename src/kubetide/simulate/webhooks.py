@@ -10,7 +10,7 @@ from kubetide.vertical.admission.registration import IN_PROCESS
 
 
 class OwnWebhooks:
-    """Calls the admission controller of the run itself; all else is left to ``others``.
+    """Calls the admission controller of the run itself; other webhooks are left to ``others``.
 
     Args:
         others: None where nothing outside of the run can be called.

@@ -65,7 +65,7 @@ _LEASE_RENEWAL = seconds(10)
 
 
 class World:
-    """Everything of one run. Make it inside the event loop that runs it.
+    """All parts of one run. Create it inside the event loop that runs it.
 
     Args:
         scenario: What to run; ``base`` is the folder that its files lie beside.
@@ -185,11 +185,11 @@ class World:
 
     @property
     def timeline(self) -> Timeline:
-        """What the run looked like so far."""
+        """The timeline so far."""
         return self.observer.timeline
 
     def violations(self) -> list[str]:
-        """Invariants that were broken and ticks that ended with a bug, a sentence each."""
+        """Violated invariants and ticks that ended with a bug, one sentence each."""
         found = list(self.checkers.violations)
         for entry, loop, _ in self.loops:
             if loop.health.bugs:
@@ -200,7 +200,7 @@ class World:
         return found
 
     def unsettled(self) -> list[str]:
-        """Return what has not come to rest, a sentence each."""
+        """Return what has not settled, one sentence each."""
         return unsettled(
             pods=self.pods.objects, deployments=self.deployments.objects, nodes=self.nodes.objects.values()
         )

@@ -213,8 +213,8 @@ async def a_decrease_must_be_positive(test: CloudUnderTest) -> None:
     await _refused(test.cloud.decrease_target_size(test.group, -1))
 
 
-async def room_comes_back_after_deletion(test: CloudUnderTest) -> None:
-    """Return what was deleted no longer counts towards the maximum."""
+async def deletion_allows_a_new_increase(test: CloudUnderTest) -> None:
+    """A deleted node no longer counts towards the maximum."""
     await test.cloud.increase_size(test.group, 3)
     group = await test.running(test.group, 3)
     assert group.instances is not None
@@ -258,7 +258,7 @@ CASES: tuple[Callable[[CloudUnderTest], Awaitable[None]], ...] = (
     a_decrease_never_removes_what_exists,
     a_decrease_withdraws_an_open_order,
     a_decrease_must_be_positive,
-    room_comes_back_after_deletion,
+    deletion_allows_a_new_increase,
     groups_do_not_touch_one_another,
     reading_changes_nothing,
 )

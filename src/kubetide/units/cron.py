@@ -324,9 +324,10 @@ class _Search:
                 now = self._at(day.replace(day=1).toordinal(), 0)
                 day = self._date(now)
             moved = True
-            # Day 29 and later cannot occur here: the search stands on the first of a month.
-            following = date(day.year + day.month // 12, day.month % 12 + 1, day.day)
-            now = self._at(following.toordinal(), self._clock(now))
+            # The first of a month may have no midnight, and the search then stands on the last day of the month
+            # before: a day that the next month lacks counts on into the month after it, as Go's AddDate does.
+            following = date(day.year + day.month // 12, day.month % 12 + 1, 1)
+            now = self._at(following.toordinal() + day.day - 1, self._clock(now))
             if self._date(now).month == 1:
                 return now, True, True
         return now, moved, False

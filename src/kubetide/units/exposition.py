@@ -47,7 +47,7 @@ class Numbers:
             self._values.clear()
 
     def lines(self) -> Iterator[str]:
-        """Return the lines of the text format, in the order of the labels' values."""
+        """Yield the lines of the text format, in the order of the labels' values."""
         for values in sorted(self._values):
             yield f"{self.name}{_braces(self.labels, values)} {number_text(self._values[values])}"
 
@@ -92,7 +92,7 @@ class Histogram:
         seen.total += total
 
     def lines(self) -> Iterator[str]:
-        """Return the lines of the text format, in the order of the labels' values."""
+        """Yield the lines of the text format, in the order of the labels' values."""
         for values in sorted(self._seen):
             seen, below = self._seen[values], 0
             for bound, count in zip(self._bounds, seen.counts, strict=True):
@@ -148,7 +148,7 @@ class Summary:
         self._forget_old(seen)
 
     def lines(self) -> Iterator[str]:
-        """Return the lines of the text format, in the order of the labels' values."""
+        """Yield the lines of the text format, in the order of the labels' values."""
         for values in sorted(self._seen):
             seen = self._seen[values]
             self._forget_old(seen)

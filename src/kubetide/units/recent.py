@@ -15,7 +15,7 @@ class Recent(Generic[K, V]):
     Unlike a table that is emptied when it is full, it goes on to serve as many keys as come again and again.
 
     Attributes:
-        newest: The later half, for a first look where a call for each would be dear; not to be changed.
+        newest: The later half, for a first look where a call for each would be expensive; not to be changed.
     """
 
     __slots__ = ("_old", "_size", "_weigh", "_weight", "newest")

@@ -57,8 +57,8 @@ def term_problem(key: str, operator: str, values: tuple[str, ...]) -> str | None
             f"values: Invalid value: {shown}: values set must be empty for exists and does not exist"
         )
     elif operator in {"gt", "lt"} and parse_int64(values[0]) is None:
-        wanted = "for 'Gt', 'Lt' operators, the value must be an integer"
-        found.append(f"values[0]: Invalid value: {_quote(values[0])}: {wanted}")
+        detail = "for 'Gt', 'Lt' operators, the value must be an integer"
+        found.append(f"values[0]: Invalid value: {_quote(values[0])}: {detail}")
     for index, value in enumerate(values):
         value_errors = label_value_errors(value)
         if value_errors:

@@ -42,11 +42,11 @@ def _containers(text: str) -> frozenset[str] | None:
 
 
 def boost_annotation(container: str) -> str:
-    """Return the name of the annotation that keeps the resources a boosted container had before."""
+    """Return the name of the annotation that stores a boosted container's original resources."""
     return f"{STARTUP_BOOST}/{container}"
 
 
 def boosted_containers(annotations: Mapping[str, str] | None) -> tuple[str, ...]:
-    """Return the names of the containers that still have the CPU of their start, sorted."""
+    """Return the names of the containers that still have their startup CPU boost, sorted."""
     prefix = f"{STARTUP_BOOST}/"
     return tuple(sorted(key.removeprefix(prefix) for key in annotations or () if key.startswith(prefix)))

@@ -135,7 +135,7 @@ _COLUMNS: Final[list[Json]] = [
 
 
 def definitions() -> tuple[Json, ...]:
-    """Return the two CustomResourceDefinitions: v1 is served and stored, v1beta2 is there for old objects."""
+    """Return the two CustomResourceDefinitions: v1 is served and stored, v1beta2 serves old objects."""
     return (_definition(VPA_CHECKPOINTS, "vpacheckpoint", []), _definition(VPAS, "vpa", _COLUMNS))
 
 
@@ -199,7 +199,7 @@ def _schema(kind: inspect.Type) -> Json:
 
 
 def printed(objects: tuple[Json, ...]) -> bytes:
-    """Return objects as one JSON list, which is YAML as well."""
+    """Return objects as one JSON list, which is valid YAML."""
     return msgspec.json.format(
         msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": objects}), indent=2
     )

@@ -1,4 +1,4 @@
-"""Upstream's flags as text, into the settings of the VPA programs.
+"""Reads upstream's flags into the settings of the VPA programs.
 
 A field is the flag of its name: ``eviction_rate_limit`` is ``--eviction-rate-limit``. As upstream's parser does,
 ``_`` and ``-`` in a flag are equal.
@@ -27,7 +27,7 @@ _ALL = ("AllAlpha", "AllBeta")
 
 
 def read_flags(model: type[S], flags: Mapping[str, str]) -> S:
-    """Return the settings that flags say; others keep their defaults.
+    """Return the settings of the flags; others keep their defaults.
 
     Raises: ValueError that names the flag.
     """
@@ -47,7 +47,7 @@ def read_flags(model: type[S], flags: Mapping[str, str]) -> S:
 
 
 def read_gates(text: str) -> FeatureGates:
-    """Return the gates that ``--feature-gates`` says. Raises: ValueError."""
+    """Return the gates of ``--feature-gates``. Raises: ValueError."""
     values: dict[str, bool] = {}
     for part in filter(None, text.split(",")):
         gate, _, value = part.strip().partition("=")

@@ -20,14 +20,14 @@ Target = tuple[str, str, str]
 
 
 class Match(NamedTuple):
-    """The VPA that controls a pod, or why there is none; no problem and no VPA: nothing asks for the pod."""
+    """The VPA that controls a pod, or why there is none; neither if no VPA selects the pod."""
 
     vpa: VerticalPodAutoscaler | None = None
     problem: str = ""
 
 
 class VpaIndex:
-    """VPA objects by the workload that they target, the one that wins first: the oldest, then by name."""
+    """VPA objects by targeted workload, in order of precedence: oldest first, then by name."""
 
     def __init__(self, vpas: Iterable[VerticalPodAutoscaler] = ()) -> None:
         self._by_target: dict[Target, list[VerticalPodAutoscaler]] = {}
@@ -36,7 +36,7 @@ class VpaIndex:
             self.put(vpa)
 
     def put(self, vpa: VerticalPodAutoscaler) -> None:
-        """Add a VPA object, or take over its new state; one without a target controls no pod."""
+        """Add or update a VPA object; one without a target controls no pod."""
         meta, ref = vpa.metadata, vpa.spec.target_ref
         self.remove((meta.namespace, meta.name))
         if ref is None:
@@ -46,7 +46,7 @@ class VpaIndex:
         insort(self._by_target.setdefault(target, []), vpa, key=_precedence)
 
     def remove(self, key: tuple[str, str]) -> None:
-        """Drop a VPA object by namespace and name."""
+        """Remove a VPA object by namespace and name."""
         target = self._targets.pop(key, None)
         if target is not None:
             left = [vpa for vpa in self._by_target.pop(target) if vpa.metadata.name != key[1]]
@@ -74,7 +74,7 @@ class VpaIndex:
 
 
 def topmost_target(meta: ObjectMeta, workloads: Workloads) -> Target | Match:
-    """Return the workload at the top of a pod's owners, or a match without a VPA that says why there is none."""
+    """Return the topmost owner of a pod, or a match without a VPA that holds the reason."""
     owner = owner_of(meta.owner_references)
     if owner is None:
         return Match()
@@ -90,7 +90,7 @@ def _precedence(vpa: VerticalPodAutoscaler) -> tuple[Instant, str]:
 
 
 def created_at(meta: ObjectMeta) -> Instant:
-    """Return when an object was made; the epoch for one that does not say."""
+    """Return when an object was created; the epoch if it has no creation time."""
     try:
         return parse_rfc3339(meta.creation_timestamp or "")
     except TimeFormatError:

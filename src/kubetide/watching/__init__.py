@@ -1,4 +1,4 @@
-"""Caches of what the cluster holds, by list and watch over the Cluster port."""
+"""Caches of the cluster's objects, by list and watch over the Cluster port."""
 
 from kubetide.watching.caches import Caches
 from kubetide.watching.holds import holds_of

@@ -1,4 +1,4 @@
-"""One cache of a kind for all who read it: each object is sent and decoded once a process, and held no larger than needed."""
+"""One cache per kind for all readers: each object is received and decoded once per process, and stored as small as possible."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ V = TypeVar("V")
 
 
 class Caches:
-    """The informers of a cluster, with one watch a kind, begun when first asked for, also while ``run`` goes on."""
+    """The informers of a cluster, one watch per kind, started on first use, also during ``run``."""
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster
@@ -54,11 +54,11 @@ class Caches:
 
     @property
     def all(self) -> tuple[Informer[Any], ...]:
-        """One of each kind that has been asked for."""
+        """One informer of each kind that was asked for."""
         return tuple(self._informers.values())
 
     async def run(self) -> None:
-        """Keep all caches until cancelled."""
+        """Update all caches until cancelled."""
         async with asyncio.TaskGroup() as self._tasks:
             for informer in self.all:
                 self._tasks.create_task(informer.run())

@@ -1,4 +1,4 @@
-"""Why nothing may be removed on what a cache holds: it may be old, or lack what is there."""
+"""Why a cache allows no removals: it may be stale, or lack existing objects."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class HoldSettings(Protocol):
 def holds_of(
     informer: Informer[Any], now: Instant, settings: HoldSettings, *, may_be_old: bool = True
 ) -> tuple[str, ...]:
-    """Return why nothing may be removed on a cache, a sentence each.
+    """Return why a cache allows no removals, one sentence each.
 
     Args:
         may_be_old: Whether its age counts. A cache of the same process is never old, however quiet the cluster is.

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Informer(Generic[T]):
-    """Keeps ``objects`` equal to what the cluster has of one kind."""
+    """Keeps ``objects`` equal to the cluster's objects of one kind."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Informer(Generic[T]):
         keep: Callable[[T], Any] | None = None,
         beside: Informer[Any] | None = None,
     ) -> None:
-        """Prepare the informer; nothing is asked before ``run``.
+        """Prepare the informer; it sends no request before ``run``.
 
         Args:
             keep: What is held and handed out in place of each object: something with its ``metadata``,
@@ -59,7 +59,7 @@ class Informer(Generic[T]):
 
     @property
     def keep(self) -> Keep | None:
-        """What is made of each object to be held; None where whole objects are."""
+        """The function that reduces each object for storage; None for whole objects."""
         return self._store.keep
 
     @property
@@ -69,39 +69,39 @@ class Informer(Generic[T]):
 
     @property
     def has_synced(self) -> bool:
-        """Whether a list has been taken in."""
+        """Whether a list has been stored."""
         return self._reflector.synced.is_set()
 
     @property
     def last_received(self) -> Instant | None:
-        """When the server last said anything of this kind; None before the first list."""
+        """When the server last sent anything of this kind; None before the first list."""
         return self._reflector.last_received
 
     @property
     def last_relist(self) -> Relist | None:
-        """What the last list found; None before the second one."""
+        """The result of the last list; None before the second one."""
         return self._reflector.last_relist
 
     @property
     def failures(self) -> int:
-        """Failed lists and watches in a row."""
+        """The number of failed lists and watches in a row."""
         return self._reflector.failures
 
     @property
     def last_error(self) -> str:
-        """What the last of them failed at; empty when all is well."""
+        """The error of the last of them; empty if there is none."""
         return self._reflector.last_error
 
     async def synced(self) -> None:
-        """Return once the first list has been taken in."""
+        """Return once the first list has been stored."""
         await self._reflector.synced.wait()
 
     async def answered(self) -> None:
-        """Return once the first list has been taken in or refused: for kinds that can be done without."""
+        """Return once the first list has been stored or refused: for optional kinds."""
         await self._reflector.answered.wait()
 
     def feed(self) -> Feed[T]:
-        """Open a feed; what is here already is its first content."""
+        """Open a feed; the present objects are its first content."""
         return self._store.feed()
 
     def close_feed(self, feed: Feed[T]) -> None:
@@ -109,12 +109,12 @@ class Informer(Generic[T]):
         self._store.close_feed(feed)
 
     def on_change(self, handler: Callable[[Key, T | None, T | None], None]) -> None:
-        """Call ``handler(key, old, new)`` on every change; None stands for not there. Must not raise or block."""
+        """Call ``handler(key, old, new)`` on every change; None means absent. Must not raise or block."""
         self._store.on_change(handler)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Keep the cache up to date as long as the context is open."""
+        """Keep the cache up to date inside the block."""
         task = asyncio.create_task(self.run())
         try:
             yield
@@ -124,5 +124,5 @@ class Informer(Generic[T]):
                 await task
 
     async def run(self) -> None:
-        """List and watches until cancelled; of informers beside one another one runs for all."""
+        """List and watch until cancelled; of informers of the same kind one runs for all."""
         await self._reflector.run()

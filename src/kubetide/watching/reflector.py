@@ -1,4 +1,4 @@
-"""List and watch of one kind: what keeps the stores of all who read it equal to the cluster.
+"""List and watch of one kind: keeps the stores of all readers equal to the cluster.
 
 How it keeps going: a watch that ends is taken up from the last version seen; one whose version has
 expired, that holds what cannot be read, or that goes back to an older version leads to a new list; a
@@ -29,7 +29,7 @@ _LONGEST_PAUSE = seconds(30)
 
 
 class Relist(NamedTuple):
-    """What a second or later list found: how many objects there were before it, and how many of them it lost."""
+    """The result of a second or later list: the number of objects before it, and how many of them it lost."""
 
     at: Instant
     before: int
@@ -37,7 +37,7 @@ class Relist(NamedTuple):
 
 
 class Reflector:
-    """Keeps stores equal to what the cluster has of one kind; all of them have the same keys.
+    """Keeps stores equal to the cluster's objects of one kind; all stores have the same keys.
 
     Attributes:
         last_received: When the server last said anything of this kind; None before the first list.
@@ -67,7 +67,7 @@ class Reflector:
         self.last_error = ""
 
     def store(self, keep: Keep | None) -> Store[Any]:
-        """Return the store that holds what ``keep`` makes of each object, or the whole where another one does.
+        """Return the store of objects reduced by ``keep``, or of whole objects if another reader needs them whole.
 
         Raises: RuntimeError where nobody has asked for that before, and the first list is under way.
         """
@@ -97,7 +97,7 @@ class Reflector:
             )
 
     async def run(self) -> None:
-        """List and watches until cancelled."""
+        """List and watch until cancelled."""
         self._begun = True
         pause = _FIRST_PAUSE
         while True:
@@ -201,7 +201,7 @@ class Reflector:
 
     def _take(self, batch: Sequence[WatchEvent[Any]]) -> None:
         if not batch:
-            # Taken on, nothing said yet: not a failure, and not news either.
+            # The server accepted the watch and sent nothing yet: neither a failure nor a success.
             self._well()
             return
         stores, in_parts = self._stores, self._in_parts()

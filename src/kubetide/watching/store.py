@@ -1,4 +1,4 @@
-"""What a cache holds of the objects of one kind, and who gets its changes."""
+"""The stored objects of one kind, and the readers of their changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Keep = Callable[[Any], Any]
 
 
 class Feed(Generic[T]):
-    """What has changed since this feed was last drained; every reader has one of its own."""
+    """The changes since this feed was last drained; every reader has its own."""
 
     def __init__(self) -> None:
         self._changed: dict[Key, T | None] = {}
@@ -27,7 +27,7 @@ class Feed(Generic[T]):
         return bool(self._changed)
 
     def drain(self) -> dict[Key, T | None]:
-        """Return the newest state of each changed object, None for a deleted one, and starts anew."""
+        """Return the newest state of each changed object, None for a deleted one, and start again."""
         if not self._changed:
             return {}
         changed, self._changed = self._changed, {}
@@ -35,7 +35,7 @@ class Feed(Generic[T]):
         return changed
 
     async def wait(self) -> None:
-        """Return when something is there to be drained."""
+        """Return once there is something to drain."""
         await self._wake.wait()
 
     def put(self, key: Key, value: T | None) -> None:
@@ -47,7 +47,7 @@ class Feed(Generic[T]):
 
 
 class Store(Generic[T]):
-    """The objects by (namespace, name), or what ``keep`` makes of each.
+    """The objects by (namespace, name), reduced by ``keep``.
 
     Attributes:
         keep: None where objects are held as they come.
@@ -62,7 +62,7 @@ class Store(Generic[T]):
         self._handlers: list[Callable[[Key, T | None, T | None], None]] = []
 
     def feed(self) -> Feed[T]:
-        """Open a feed; what is here already is its first content."""
+        """Open a feed; the present objects are its first content."""
         feed: Feed[T] = Feed()
         for key, value in self.objects.items():
             feed.put(key, value)
@@ -74,11 +74,11 @@ class Store(Generic[T]):
         self._feeds.remove(feed)
 
     def on_change(self, handler: Callable[[Key, T | None, T | None], None]) -> None:
-        """Call ``handler(key, old, new)`` on every change; None stands for not there."""
+        """Call ``handler(key, old, new)`` on every change; None means absent."""
         self._handlers.append(handler)
 
     def put(self, key: Key, new: T | None) -> None:
-        """Take over what is to be held of an object, or that it is gone, and announce it."""
+        """Store an object, or remove it for None, and announce the change."""
         old = self.objects.get(key)
         if new is None:
             if old is None:

@@ -1,1 +1,1 @@
-"""The dashboard: a recorded run, one that goes on or an old one, in a browser."""
+"""The dashboard: a recorded run, running or finished, in a browser."""

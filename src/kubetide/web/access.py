@@ -1,4 +1,4 @@
-"""Who may look: a token, in the address that is printed, in a cookie from then on, or as a bearer token."""
+"""Access control by a token: in the printed address, in a cookie from then on, or as a bearer token."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ HEADERS = {
 
 
 class Refusal(NamedTuple):
-    """Why somebody may not look, with the status of the answer."""
+    """Why access is denied, with the HTTP status."""
 
     status: int
     text: str
 
 
 class Access(Protocol):
-    """Decides who may look."""
+    """Decides who has access."""
 
     async def refusal(self, token: str) -> Refusal | None:
-        """Return why a token, empty for none, lets nobody in; None where it does."""
+        """Return why a token (empty for none) is denied access; None if it is not."""
         ...
 
 
 class OwnToken:
-    """Lets in whoever has the one token."""
+    """Grants access to holders of the one token."""
 
     def __init__(self, token: str) -> None:
         self._token = token.encode()
@@ -49,7 +49,7 @@ class OwnToken:
 
 
 def token_given(request: web.Request) -> str:
-    """Return the token of a request: a bearer token, that of the cookie, or that of the address."""
+    """Return the token of a request: a bearer token, the cookie's, or the address's."""
     scheme, _, value = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return value.strip()
@@ -57,7 +57,7 @@ def token_given(request: web.Request) -> str:
 
 
 def keep_token(request: web.Request, response: web.StreamResponse, token: str) -> None:
-    """Let the browser keep the token for this server alone, out of reach of scripts."""
+    """Make the browser store the token for this server only, hidden from scripts."""
     # Where TLS ends before us its header says so; a client that makes it up keeps its own cookie back.
     secure = request.secure or request.headers.get("X-Forwarded-Proto", "") == "https"
     response.set_cookie(_cookie(request), token, httponly=True, samesite="Strict", path="/", secure=secure)

@@ -1,4 +1,4 @@
-"""The front end: one page, one script and one style sheet, served as they are or put into one file that needs no server.
+"""The front end: one page, one script and one style sheet, served as they are or combined into one file without a server.
 
 Of a file nothing is fetched: a content security policy forbids it, and allows just the script and the style that were put
 in. Names from a run reach it only as JSON, and the scripts write them as text.
@@ -45,7 +45,7 @@ def static(name: str) -> str:
 
 
 def as_file(title: str, data: Json, *, page: str = "main") -> str:
-    """Return the page as one file with its answers in it, by the name of the question."""
+    """Return the page as one file with its answers, by the name of the query."""
     style, code = static("style.css"), script(page)
     # Cut before anything is put in, so that nothing of it is looked through.
     head, _, rest = static("index.html").partition(_LINKS)

@@ -1,4 +1,4 @@
-"""What the dashboard knows: answers of a records folder, kept for as long as nothing is added to it."""
+"""The dashboard's answers from a records folder, cached until something is added to the folder."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Api(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
 
 
 class Span(_Api, frozen=True, kw_only=True):
-    """What the records hold.
+    """The time span of the records.
 
     Attributes:
         start, end: Of the first and the last tick (RFC 3339).
@@ -60,27 +60,27 @@ class Span(_Api, frozen=True, kw_only=True):
 
 
 class MarkedDecision(Decision, frozen=True, kw_only=True):
-    """A decision as a plot marks it: ``change`` counts the pods or nodes that it adds, or takes away where below 0."""
+    """A decision as a chart marks it: ``change`` counts the pods or nodes that it adds, negative if it removes them."""
 
     change: int
 
 
 class Decisions(_Api, frozen=True, kw_only=True):
-    """The newest decisions that were asked for, newest first; ``found`` counts those that fit."""
+    """The newest matching decisions, newest first; ``found`` counts all matches."""
 
     found: int
     decisions: tuple[MarkedDecision, ...]
 
 
 class Outcome(_Api, frozen=True, kw_only=True):
-    """What a simulation came to, as numbers and as cells for people; None before its end, and of other runs."""
+    """The result of a simulation, as numbers and as cells for people; None before its end, and for other runs."""
 
     summary: Summary | None = None
     cells: SummaryCells | None = None
 
 
 class Explanation(_Api, frozen=True, kw_only=True):
-    """Why an object is as it is: the lines of ``kubetide explain``."""
+    """The explanation of an object: the lines of ``kubetide explain``."""
 
     kind: str
     name: str
@@ -88,7 +88,7 @@ class Explanation(_Api, frozen=True, kw_only=True):
 
 
 class History:
-    """A records folder, also of a run that goes on. One caller at a time.
+    """A records folder, also of a running run. One caller at a time.
 
     Each method raises RecordError where the records cannot be read, and ValueError for a time that is none.
     """
@@ -112,7 +112,7 @@ class History:
         self._answers.clear()
 
     def version(self) -> tuple[int, ...]:
-        """Return sizes and times of the record files: what changes when something is recorded, or the run ends."""
+        """Return sizes and times of the record files: they change when something is recorded, or the run ends."""
         written: list[int] = []
         for path in sorted((self._folder / "records").glob("*.jsonl")):
             # A run that begins takes away the files of the one before.
@@ -122,7 +122,7 @@ class History:
         return (*written, int((self._folder / SUMMARY).exists()))
 
     def span(self) -> Span:
-        """Return what the records hold."""
+        """Return the time span of the records."""
         self._follow()
         if self._first is None or self._last is None:
             raise RecordError(f"nothing is recorded under {self._folder} yet; try again in a moment")
@@ -136,11 +136,11 @@ class History:
         )
 
     def status(self, at: str) -> Status:
-        """Return the page of ``kubetide status`` at a time; empty is the end."""
-        return self._kept(("status", at), lambda: status_of(self._moments, self._moment(at))[0])
+        """Return the page of ``kubetide status`` at a time; empty means the end."""
+        return self._cached(("status", at), lambda: status_of(self._moments, self._moment(at))[0])
 
     def summary(self) -> Outcome:
-        """Return what the run came to."""
+        """Return the result of the run."""
         try:
             summary = msgspec.json.decode((self._folder / SUMMARY).read_bytes(), type=Summary)
         except (OSError, msgspec.DecodeError):
@@ -148,11 +148,11 @@ class History:
         return Outcome(summary=summary, cells=summary_cells(summary))
 
     def objects(self, at: str) -> dict[str, list[str]]:
-        """Return the names of all that can be explained at a time, by kind."""
-        return self._kept(("objects", at), lambda: objects_of(self._moments, self._moment(at)))
+        """Return the names of all explainable objects at a time, by kind."""
+        return self._cached(("objects", at), lambda: objects_of(self._moments, self._moment(at)))
 
     def explain(self, kind: str, name: str, at: str, view: str) -> Explanation:
-        """Return why an object is as it is. Raises WhyError where there is none."""
+        """Return the explanation of an object. Raises WhyError for an unknown one."""
         namespace, slash, own = name.rpartition("/")
 
         def answer() -> Explanation:
@@ -166,17 +166,19 @@ class History:
             )
             return Explanation(kind=kind, name=name, lines=tuple(text.splitlines()))
 
-        return self._kept(("explain", kind, name, at, view), answer)
+        return self._cached(("explain", kind, name, at, view), answer)
 
     def ahead(self, at: str, ahead: str) -> PlanAhead:
-        """Return what is to come from a time on, for so long: ``kubetide plan``. Raises ValueError for no duration."""
+        """Return the coming events from a time on, within a duration: ``kubetide plan``. Raises ValueError for no duration."""
         length = parse_duration(ahead)
         if length <= 0:
             raise ValueError(f"ahead={ahead}: not above 0")
-        return self._kept(("ahead", at, length), lambda: plan_ahead(self._moments, length, self._moment(at)))
+        return self._cached(
+            ("ahead", at, length), lambda: plan_ahead(self._moments, length, self._moment(at))
+        )
 
     def past(self, *, kind: str, name: str, figure: str, at: str, window: str, points: int) -> Past:
-        """Return the figures that fit, for so long until a time; no window is all that came before it."""
+        """Return the matching figures within a window before a time; no window means all of the time before it."""
         self._follow()
         moment = self._moment(at)
         until = self._last or Instant(0)
@@ -190,7 +192,7 @@ class History:
             since = Instant(max(since, before(until, length)))
         if not 1 <= points <= MOST_POINTS:
             raise ValueError(f"points={points}: not from 1 to {MOST_POINTS}")
-        return self._kept(
+        return self._cached(
             ("past", kind, name, figure, since, until, points),
             lambda: self._figures.past(
                 kind=kind, name=name, figure=figure, since=since, until=until, points=points
@@ -198,7 +200,7 @@ class History:
         )
 
     def whole_past(self, values: int) -> Past:
-        """Return all figures of all the time, with at most about so many values."""
+        """Return all figures of the whole time, with at most about ``values`` values."""
         self._follow()
         return self._figures.whole(self._first or Instant(0), self._last or Instant(0), values)
 
@@ -247,7 +249,7 @@ class History:
             self._marks = sorted((*self._marks, *new), key=lambda mark: mark.at)
 
     def _new_records(self, loop: str) -> Iterator[Record]:
-        """Return the records of a loop since the last time that have reasons, with these at least, and the first and the last."""
+        """Yield the records of a loop since the last time that have reasons, with these at least, and the first and the last."""
         tail = self._tails.get(loop)
         if tail is None:
             tail = self._tails[loop] = RecordTail(self._folder, loop)
@@ -259,7 +261,7 @@ class History:
             yield from read_reasons(loop, [there[index] for index in sorted(chosen)])
         yield from tail.read()
 
-    def _kept(self, key: tuple[Any, ...], answer: Callable[[], T]) -> T:
+    def _cached(self, key: tuple[Any, ...], answer: Callable[[], T]) -> T:
         """Return an answer that was given before, as long as nothing was recorded since."""
         version = self.version()
         if version != self._version or len(self._answers) > _MOST_ANSWERS:
@@ -274,7 +276,7 @@ class History:
 def histogram(
     loops: Iterable[str], marks: Iterable[Mark], first: Instant, last: Instant
 ) -> dict[str, list[int]]:
-    """Return by loop how many decisions each of equal parts of a time has."""
+    """Return, per loop, the number of decisions in each of equal parts of a time."""
     length = max(last - first, 1)
     counts: dict[str, Counter[int]] = {loop: Counter() for loop in loops}
     for mark in marks:
@@ -283,7 +285,7 @@ def histogram(
 
 
 def marked(mark: Mark) -> MarkedDecision:
-    """Return a decision as a plot marks it."""
+    """Return a decision as a chart marks it."""
     return MarkedDecision(**msgspec.structs.asdict(decision_of(mark)), change=mark.change)
 
 

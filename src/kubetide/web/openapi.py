@@ -1,4 +1,4 @@
-"""The API as an OpenAPI document: made of the routes and the types that they answer with."""
+"""The API as an OpenAPI document, built from the routes and their answer types."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Json = dict[str, Any]
 
 
 class Parameter(NamedTuple):
-    """A parameter of the query."""
+    """A query parameter."""
 
     name: str
     about: str
@@ -20,7 +20,7 @@ class Parameter(NamedTuple):
 
 
 class Route(NamedTuple):
-    """A path of the API: ``name`` is that of the handler's method, ``answer`` the type it answers with."""
+    """A path of the API: ``name`` is the handler method, ``answer`` its result type."""
 
     path: str
     name: str

@@ -1,4 +1,4 @@
-"""The past in figures, as the dashboard plots it: what was recorded, thinned to what a plot can show."""
+"""Past figures for the dashboard's charts, thinned to what a chart can show."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ METRICS: Final = "metric"
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
-    """One figure of one object: each value holds from its time to that of the next.
+    """One figure of one object: each value holds from its time to the next.
 
     Attributes:
         kind: ``cluster``, ``nodegroup``, ``hpa``, ``metric`` of an HPA, or its ``forecast``; of a simulation also ``run``
@@ -52,7 +52,7 @@ class Past(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
     """Figures of the time between ``since`` and ``until`` (RFC 3339).
 
     Attributes:
-        kept: Whether the records hold figures at all; those of older versions do not.
+        kept: Whether the records hold figures; those of older versions do not.
         found: How many lines fit; ``lines`` has those with the greatest values, by kind, name and figure.
     """
 
@@ -64,13 +64,13 @@ class Past(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
 
 
 class Figures:
-    """The figures of a records folder, also of a run that goes on."""
+    """The figures of a records folder, also of a running run."""
 
     def __init__(self, folder: Path) -> None:
         self._history = FigureHistory(folder)
 
     def past(self, *, kind: str, name: str, figure: str, since: Instant, until: Instant, points: int) -> Past:
-        """Return the figures that fit, empty words fit all. Raises RecordError where there are no records."""
+        """Return the matching figures; empty words match all. Raises RecordError if there are no records."""
         self._history.follow()
         found = [key for key in self._history.series() if _fits(key, kind, name, figure)]
         return self._past(found, since, until, points, MOST_LINES)

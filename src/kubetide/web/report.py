@@ -1,4 +1,4 @@
-"""The report of a run: the dashboard as one file, with the answers of the run's end in it.
+"""The report of a run: the dashboard as one file, with the answers at the run's end.
 
 They are those of the dashboard's server over the same folder, so both show the same numbers. What is asked about another
 time is answered in the page from its figures and decisions, which are those of the whole run.
@@ -38,7 +38,7 @@ def write_report(path: Path, folder: Path) -> None:
 
 
 def report_data(folder: Path) -> Json:
-    """Return everything the page shows, by the questions of the API, as plain JSON values."""
+    """Return everything the page shows, by the queries of the API, as plain JSON values."""
     history = History(folder)
     outcome = history.summary()
     data: Json = {

@@ -1,4 +1,4 @@
-"""Who may look, as the API server says: a TokenReview of who comes, a SubjectAccessReview of what they may."""
+"""Access control by the API server: a TokenReview for identity, a SubjectAccessReview for permission."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Known(NamedTuple):
 
 
 class ReviewedAccess:
-    """Lets in whoever the API server knows by their token and allows ``get`` on ``PATH``.
+    """Grants access to those whom the API server knows by their token and allows ``get`` on ``PATH``.
 
     Answers are cached for half a minute by a digest of the token; what the API server did not answer is not.
     """
@@ -54,7 +54,7 @@ class ReviewedAccess:
         self._turns = asyncio.Semaphore(_MOST_ASKED)
 
     async def refusal(self, token: str) -> Refusal | None:
-        """Return why a token lets nobody in; None where it does."""
+        """Return why a token is denied access; None if it is not."""
         if not token or not token.isascii():
             return Refusal(401, _HOW)
         key = hashlib.sha256(token.encode()).digest()

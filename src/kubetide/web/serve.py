@@ -30,7 +30,7 @@ _DEADLINE = seconds(5)
 
 
 class DashboardError(KubetideError):
-    """The dashboard cannot be served so; the text says why and what to do."""
+    """The dashboard cannot be served; the text gives the reason and the fix."""
 
 
 def serve(

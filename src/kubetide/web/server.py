@@ -33,7 +33,7 @@ MOST_WAITING: Final = 32
 """Questions that wait for the one that is being answered; more are sent away."""
 
 MOST_STREAMS: Final = 1000
-"""Browsers that listen for news at once."""
+"""Most browsers that listen for changes at the same time."""
 
 _SLOW_S = 10.0
 """How long a listener may leave an event unread, and between two signs of life."""
@@ -107,7 +107,7 @@ _FILES = {"style.css": "text/css", "icon.svg": "image/svg+xml"}
 
 
 class Dashboard:
-    """The application over one records folder; everybody is asked for a token that ``access`` lets in."""
+    """The application over one records folder; every request needs a token that ``access`` accepts."""
 
     def __init__(self, history: History, access: Access, clock: Clock) -> None:
         self._known = history

@@ -135,6 +135,23 @@ def test_a_later_process_finds_what_an_earlier_one_created(server):
     asyncio.run(main())
 
 
+def test_a_group_that_a_person_names_is_no_longer_ours_to_delete(server):
+    """With ``--nodes`` somebody has taken over a group that was created: it stays, however empty."""
+    name, _ = make_pattern(server, types="m5.large")
+
+    async def main():
+        earlier, _, _ = provider(server, name)
+        made = await earlier.create_group((await earlier.group_candidates())[0].new)
+        later, _, _ = provider(server, name, made.id)
+        [group] = [one for one in await later.refresh() if one.id == made.id]
+        assert not group.autoprovisioned
+        with pytest.raises(CloudError, match="--nodes names it"):
+            await later.delete_group(made.id)
+        assert described(server, made.id)["MinSize"] == 0
+
+    asyncio.run(main())
+
+
 def test_a_group_that_is_found_late_is_there_at_once(server):
     """What was just created is known and grows, also while AWS does not find it by its tags yet."""
     name, _ = make_pattern(server, types="m5.large")

@@ -266,7 +266,7 @@ _CONFIGURATION_KEY = re.compile(
     r"ScalingGroupId|ScalingConfigurationName|InstanceType|ImageId|ImageFamily|IoOptimized|SecurityGroupId"
     r"|SecurityGroupIds\.\d+|InternetChargeType|InternetMaxBandwidth(In|Out)|KeyPairName|RamRoleName|UserData|Tags"
     r"|SystemDisk\.(Category|Size|DiskName|Description|PerformanceLevel|Encrypted|KMSKeyId)|SystemDiskCategories\.\d+"
-    r"|DataDisk\.\d+\.(Size|Category|Device|DeleteWithInstance|Encrypted|DiskName|PerformanceLevel|SnapshotId)"
+    r"|DataDisk\.\d+\.(Size|Category|Device|DeleteWithInstance|Encrypted|DiskName|PerformanceLevel|SnapshotId|Categories\.\d+)"
     r"|LoadBalancerWeight|PasswordInherit|SpotStrategy|SpotDuration|SpotInterruptionBehavior|Ipv6AddressCount|InstanceName"
     r"|SecurityEnhancementStrategy|DeploymentSetId|ResourceGroupId"
 )

@@ -239,11 +239,12 @@ MACHINE_TYPES = {
 
 
 def _keys(value):
-    """Return all keys of an object, all the way down."""
+    """Return all keys of an object, all the way down, but those that owners of labels choose."""
     if isinstance(value, list):
         return set().union(*map(_keys, value))
     if isinstance(value, dict):
-        return value.keys() | set().union(*map(_keys, value.values()))
+        parts = [one for key, one in value.items() if key != "labels"]
+        return value.keys() | set().union(*map(_keys, parts))
     return set()
 
 

@@ -199,9 +199,9 @@ def play(body, *parts, faults=None, lag=0.0, writes_events=False, webhooks=None)
             asyncio.create_task(part) for part in (live.volumes.run(), live.devices.run(), *live.parts(parts))
         ]
         if "volumes" in parts:
-            live.volumes.want()
+            live.volumes.start()
         if "claims" in parts:
-            live.devices.want()
+            live.devices.start()
         try:
             return await body(live)
         finally:

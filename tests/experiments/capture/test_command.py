@@ -12,8 +12,8 @@ from tests.simulate.worlds import MANIFEST, small
 
 from kubetide.api.runs import read_run
 from kubetide.cli.main import cli
+from kubetide.experiments.capture.observed import seen_in
 from kubetide.experiments.capture.score import scores
-from kubetide.experiments.capture.seen import seen_in
 from kubetide.simulate.run import run_simulation
 from kubetide.simulate.scenarios.spec import BurstSpec, DailySpec, InstanceTypeSpec, LoadSpec, NodeGroupSpec
 

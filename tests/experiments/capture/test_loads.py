@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubetide.experiments.capture.cluster import Cluster
 from kubetide.experiments.capture.loads import Span, loads_of
-from kubetide.experiments.capture.seen import Seen
+from kubetide.experiments.capture.observed import Seen
 from kubetide.experiments.capture.services import Services
 from kubetide.experiments.capture.ticks import Tick
 from kubetide.horizontal.settings import Settings as HorizontalSettings

@@ -53,4 +53,4 @@ def test_records_that_cannot_be_kept(shop, tmp_path):
         shop, *SETS, "--jobs", 1, "--out", tmp_path / "out", "--records", tmp_path / "file" / "in"
     )
     assert result.exit_code == 1
-    assert "records cannot be kept at" in result.output
+    assert "records cannot be written at" in result.output

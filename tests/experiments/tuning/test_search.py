@@ -97,7 +97,7 @@ def test_few_combinations_are_all_tried():
     assert [trial.values for trial in trials] == [
         (a, b) for a in ("60", "70", "80", "90") for b in ("x", "y")
     ]
-    assert [trial.kept for trial in trials] == [False, False, True, True, True, True, False, False]
+    assert [trial.feasible for trial in trials] == [False, False, True, True, True, True, False, False]
     assert best_of(trials, below=1.0).values == ("70", "y")
     assert best_of(trials, below=0.0) is None
 

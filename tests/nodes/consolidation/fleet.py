@@ -127,8 +127,8 @@ class Fleet(frozen.World):
 
     def _untaint(self, action):
         node = self.state.nodes[action.node]
-        kept = tuple(one for one in node.spec.taints or () if one.key != action.key)
-        self.apply(nodes=(replace(node, spec=replace(node.spec, taints=kept)),))
+        remaining = tuple(one for one in node.spec.taints or () if one.key != action.key)
+        self.apply(nodes=(replace(node, spec=replace(node.spec, taints=remaining)),))
 
     def _place(self, pod):
         """The controller's new pod, on the first node that takes it."""

@@ -86,6 +86,8 @@ class World:
     stuck_pods: tuple = ()
     slimmer: PodSlimmer = field(default_factory=PodSlimmer)
     unreadable: tuple = ()
+    awaited: dict = field(default_factory=dict)
+    """Group -> how many machines it wants that are not there."""
     log: list = field(default_factory=list)
     events: list = field(default_factory=list)
     state: State | None = None
@@ -124,7 +126,8 @@ class World:
         for name in sorted(self.groups):
             here = [node for node, group in self.group_of.items() if group == name]
             instances = tuple(Instance(provider_id=f"cloud:///{node}") for node in sorted(here))
-            groups.append(replace(self.groups[name], target_size=len(here), instances=instances))
+            target = len(here) + self.awaited.get(name, 0)
+            groups.append(replace(self.groups[name], target_size=target, instances=instances))
         return tuple(groups)
 
     def sync(self, step, live=None):

@@ -98,7 +98,7 @@ def test_a_pod_that_does_not_end_gives_the_node_back(world):
     made.settle(seconds(1))
     assert result_of(made) == (
         "NodeDeleteErrorFailedToEvictPods",
-        "failed to drain node /a-0: pods remaining after timeout",
+        "Failed to drain node /a-0: pods remaining after timeout",
     )
     assert made.tainted(DELETED) == []
 

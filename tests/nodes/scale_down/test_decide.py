@@ -60,7 +60,7 @@ def test_a_node_that_is_needed_again_starts_anew(world):
 
 
 def test_unready_nodes_have_their_own_time(world):
-    """A node that is not ready goes after the unready time, empty ones first, and only if that is wanted."""
+    """A node that is not ready goes after the unready time, empty ones first, and only if the flag allows it."""
     made = busy(world(scale_down_unready_time=minutes(1)).add_group("a"), "a-1").add_node("a-7", ready=False)
     made.loop()
     assert made.verdicts()["a-7"] == "NotUnreadyLongEnough"
@@ -371,6 +371,18 @@ def test_taints_of_an_earlier_process_are_cleaned(world):
     assert (action.node, action.key, action.uncordon) == ("a-0", "ToBeDeletedByClusterAutoscaler", True)
     event = cleanup_event(action, made.answer([action]).results[0])
     assert event.message == "removed ToBeDeletedByClusterAutoscaler taint from node a-0"
+
+
+@pytest.mark.parametrize(
+    ("value", "ttl", "goes"), [("1767225600", 0, True), ("?", 60, True), ("1767225600", 60, False)]
+)
+def test_stale_soft_taints_are_cleaned_where_they_are_switched_off(value, ttl, goes, world):
+    """Those older than their time to live, or all of them without one, and those of which nobody can say how old they are."""
+    taint = {"key": "DeletionCandidateOfClusterAutoscaler", "value": value, "effect": "PreferNoSchedule"}
+    made = world(max_bulk_soft_taint_count=0, node_deletion_candidate_ttl=seconds(ttl))
+    made.add_group("a").add_node("a-0", spec={"taints": [taint]})
+    made.sync("scale_down")
+    assert bool(startup_cleanup(made.state, made.now)) == goes
 
 
 def test_scale_down_switched_off_does_nothing(world):

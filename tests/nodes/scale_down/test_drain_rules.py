@@ -141,7 +141,7 @@ def test_a_pod_that_should_be_gone_no_longer_counts(pod, pdb):
 
 
 def test_prepared_verdicts_know_until_when_they_hold(pod, pdb):
-    """What was found about a node is kept exactly until time alone would change it."""
+    """Facts about a node are cached exactly until time alone would change them."""
     system = pod("x", "n", namespace="kube-system")
     prepared = prepare([system], context(pdb))
     assert settle(prepared, context(pdb)).blocked is not None

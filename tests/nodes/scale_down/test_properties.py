@@ -136,7 +136,7 @@ def test_a_plan_does_not_depend_on_the_order_of_its_input(cluster, world):
     ),
 )
 def test_memos_change_nothing(cluster, changes, world):
-    """With and without what is kept between ticks the same is decided, tick for tick."""
+    """With and without caches between ticks the decisions are equal, tick for tick."""
     runs = []
     for enabled in (True, False):
         made = build(world, cluster)
@@ -170,7 +170,7 @@ def test_memos_change_nothing(cluster, changes, world):
     )
 )
 def test_pods_that_share_what_is_known_are_judged_alike(drawn, world):
-    """What is kept for a kind of pod is what the rules say of each of its pods, whoever came first."""
+    """The cached answer for a kind of pod is the rules' answer for each of its pods, whoever came first."""
     made = world(skip_nodes_with_local_storage=True)
     made.add_group("a").add_node("n", group="a")
     for number, (kind, safe, volume, namespace, deleted, created) in enumerate(drawn):

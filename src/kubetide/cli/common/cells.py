@@ -28,7 +28,7 @@ def worker_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--jobs",
             type=click.IntRange(1, 1024),
-            help="Processes on this machine. [default: one for each core]",
+            help="Processes on this machine. [default: one per core]",
         ),
     )
     for option in options:

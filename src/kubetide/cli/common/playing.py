@@ -48,7 +48,7 @@ def ask(
     from kubetide.cluster.limits import Limits
     from kubetide.ports.clock import Clock
     from kubetide.runtime.timing.clock import run_real
-    from kubetide.simulate.playground.asking import PREFIX
+    from kubetide.simulate.playground.requests import PREFIX
     from kubetide.units.time import seconds
 
     if not kubeconfig.is_file():

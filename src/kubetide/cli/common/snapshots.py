@@ -22,7 +22,7 @@ def snapshot_options(command: Callable[..., Any]) -> Callable[..., Any]:
             default="15m",
             show_default=True,
             metavar="DURATION",
-            help="How long a scenario runs before it is read.",
+            help="How long a scenario runs before the snapshot.",
         ),
         click.option(
             "--config",

@@ -77,7 +77,7 @@ def show(result: SweepResult, out: Path, tables: Sequence[Path], seeds: int, err
         out: Where its page is.
         tables: The paths of its tables.
         seeds: On how many seeds each setting was run.
-        error_bar: How near the scenario comes to what happened; empty for one that was not captured.
+        error_bar: How close the simulated scenario is to the captured run; empty for one that was not captured.
     """
     name, axes, _, settings, effects = result
     fixed = [f"{axis.name}={axis.values[0]}" for axis in axes if len(axis.values) == 1]

@@ -18,7 +18,7 @@ from kubetide.experiments.tuning.answer import (
 )
 from kubetide.experiments.tuning.goal import Constraint, TuneError
 from kubetide.experiments.tuning.knobs import Knob
-from kubetide.experiments.tuning.trying import Found
+from kubetide.experiments.tuning.trials import Found
 from kubetide.runtime.recording.folder import write_bytes_whole
 from kubetide.simulate.outcome.table import aligned, decimal, printable
 from kubetide.simulate.scenarios.scenario import Scenario
@@ -73,11 +73,11 @@ def show(
     out: Path,
 ) -> None:
     """Print what was found, and what it brings on the runs that the search has not seen."""
-    kept = sum(trial.kept for trial in found.trials)
+    feasible = sum(trial.feasible for trial in found.trials)
     keeps = ", ".join(constraint.text for constraint in constraints)
     runs = len(found.baseline)
     click.echo(
-        f"{printable(name)}   {len(found.trials)} combinations tried on {runs} runs; {kept} keep {printable(keeps)}"
+        f"{printable(name)}   {len(found.trials)} combinations tried on {runs} runs; {feasible} keep {printable(keeps)}"
     )
     if found.best is None:
         error = next((trial.error for trial in found.trials if trial.error), "")

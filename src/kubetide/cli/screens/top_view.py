@@ -84,12 +84,12 @@ def drawn(screen: Screen, height: int) -> Layout:
     return layout
 
 
-def _sizes(wanted: list[int], room: int) -> list[int]:
+def _sizes(widths: list[int], width: int) -> list[int]:
     """Share lines out: those that want little get it, the others the same."""
-    sizes = [0] * len(wanted)
-    for taken, place in enumerate(sorted(range(len(wanted)), key=wanted.__getitem__)):
-        sizes[place] = max(4, min(wanted[place], room // (len(wanted) - taken)))
-        room -= sizes[place]
+    sizes = [0] * len(widths)
+    for taken, place in enumerate(sorted(range(len(widths)), key=widths.__getitem__)):
+        sizes[place] = max(4, min(widths[place], width // (len(widths) - taken)))
+        width -= sizes[place]
     return sizes
 
 

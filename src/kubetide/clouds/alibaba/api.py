@@ -310,9 +310,9 @@ class AlibabaApi:
         return Request("POST", f"{self._endpoint(host)}?{query_string(asked)}", {}, headers)
 
 
-def _first(answer: Json, several: str, one: str, wanted: str) -> Json:
+def _first(answer: Json, several: str, one: str, name: str) -> Json:
     found = (answer.get(several) or {}).get(one) or []
     if not found:
-        raise CloudError(f"ess: there is no {one} {wanted}")
+        raise CloudError(f"ess: there is no {one} {name}")
     model: Json = found[0]
     return model

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from kubetide.acting.parallel import in_parallel
 from kubetide.clouds.alibaba.api import AlibabaApi
-from kubetide.clouds.alibaba.creation import Patterns, create, pattern_of, types_to_create
+from kubetide.clouds.alibaba.creation import CALLED, Patterns, create, pattern_of, types_to_create
 from kubetide.clouds.alibaba.model import ScalingGroup, ScalingInstance
 from kubetide.clouds.alibaba.references import parse_provider_id, provider_id
 from kubetide.clouds.alibaba.template import GPU_LABEL
@@ -206,8 +206,8 @@ class AlibabaCloud(Cloud):
     async def create_group(self, group: NewGroup) -> NodeGroup:
         """Create a group like its pattern, and return it. Raises CloudError."""
         groups = await self._groups()
-        candidates, called = await self._creatable(groups), "a scaling group"
-        pattern = groups[pattern_for(candidates, group, taken=group.id in groups, called=called)]
+        candidates = await self._creatable(groups)
+        pattern = groups[pattern_for(candidates, group, taken=group.id in groups, called=CALLED)]
         (zone,) = group.zones or ("",)
         vswitches = (await self._templates.vswitches_by_zone(pattern))[zone]
         self._fresh.add(await create(self._api, pattern, group, vswitches))

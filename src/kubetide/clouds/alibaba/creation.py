@@ -25,6 +25,7 @@ from kubetide.clouds.common.creation import (
     Candidate,
     candidate_name,
     make_candidate,
+    name_is_taken,
     pattern_warnings,
     types_in,
     unlike_architecture,
@@ -33,6 +34,7 @@ from kubetide.clouds.common.creation import (
 from kubetide.ports.cloud import NewGroup, NodeGroup, NodeTemplate
 from kubetide.ports.errors import CloudError
 
+CALLED: Final = "a scaling group"
 _LONGEST = 60
 """Names of groups have 64 characters; a caller may append some."""
 _ACK: Final = ("ack.aliyun.com", "ack.alibabacloud.com/")
@@ -62,6 +64,9 @@ def obstacle_of(group: ScalingGroup, configuration: ScalingConfiguration, max_si
         "its scaling configuration has no user data, by which its machines would join": not configuration.user_data,
         "its scaling configuration names its machines' hosts, and a second group would have the same names": bool(
             configuration.host_name
+        ),
+        "its scaling configuration describes network interfaces, which are not copied; name security groups": bool(
+            (configuration.network_interfaces or {}).get("NetworkInterface")
         ),
         "its spot machines have a price limit, which is for their type": (
             configuration.spot_strategy == "SpotWithPriceLimit"
@@ -150,10 +155,7 @@ async def create(api: AlibabaApi, pattern: ScalingGroup, new: NewGroup, vswitche
         made = await api.create_group(group_query(group, new, pattern_id, vswitches))
     except CloudError as error:
         if error.error_code == _EXISTS:
-            raise CloudError(
-                f"node group {new.id}: there is a scaling group of this name already",
-                error_code=error.error_code,
-            ) from error
+            raise name_is_taken(new.id, CALLED, error.error_code) from error
         raise
     try:
         own = await api.create_configuration(made, configuration_query(configuration, new, pattern_id))

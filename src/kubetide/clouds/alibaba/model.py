@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from kubetide.objects.base import Json
+
 
 class _Object(msgspec.Struct, frozen=True, rename="pascal", kw_only=True):
     """Base of the API's objects, whose names begin with a capital letter."""
@@ -57,6 +59,7 @@ class ScalingConfiguration(_Object, frozen=True):
     host_name: str = ""
     dedicated_host_id: str = ""
     dedicated_host_cluster_id: str = ""
+    network_interfaces: Json | None = None
     tags: Tags | None = None
 
     @property

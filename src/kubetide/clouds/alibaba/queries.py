@@ -141,8 +141,19 @@ def configuration_query(configuration: Json, new: NewGroup, pattern: str) -> dic
         **(_numbered("SecurityGroupIds", groups) or _copied(configuration, ("SecurityGroupId",))),
         **_numbered("SystemDiskCategories", categories),
         **_copied(disk, tuple(disk)),
-        **_listed("DataDisk", (configuration.get("DataDisks") or {}).get("DataDisk") or (), _DATA_DISK),
+        **_data_disks((configuration.get("DataDisks") or {}).get("DataDisk") or ()),
     }
+
+
+def _data_disks(disks: Sequence[Json]) -> dict[str, str]:
+    """Return data disks as a query has them; of several categories the first that is to be had is taken."""
+    query = _listed("DataDisk", disks, _DATA_DISK)
+    for number, disk in enumerate(disks, 1):
+        categories = (disk.get("Categories") or {}).get("Category") or ()
+        if categories:
+            query.pop(f"DataDisk.{number}.Category", None)
+            query |= _numbered(f"DataDisk.{number}.Categories", categories)
+    return query
 
 
 def _copied(source: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:

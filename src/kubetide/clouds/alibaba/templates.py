@@ -47,6 +47,9 @@ class Templates:
     async def configuration(self, group: ScalingGroup) -> ScalingConfiguration:
         """Return the group's configuration. Raises CloudError."""
         configuration_id, now = group.active_scaling_configuration_id, self._clock.monotonic()
+        if not configuration_id:
+            # Asked for no id, Alibaba answers with any configuration of the group, active or not.
+            raise CloudError(f"scaling group {group.scaling_group_id} has no active scaling configuration")
         known = self._configurations.get(configuration_id)
         if known is None or now - known[0] >= _CONFIGURATIONS_FOR:
             if configuration_id in self._unread:

@@ -14,7 +14,6 @@ from kubetide.clouds.aws.activities import shortage
 from kubetide.clouds.aws.api import AwsApi
 from kubetide.clouds.aws.creation import (
     create,
-    pattern_of,
     types_to_create,
     usable_types,
     warnings_of,
@@ -123,7 +122,7 @@ class AwsCloud(Cloud):
         for name, asg in described.items():
             known = self._known.get(name)
             if known is None:
-                known = self._known[name] = Known(asg, 0, 0, asg.desired)
+                known = self._known[name] = Known(asg, 0, 0, asg.desired, is_named=name in self._explicit)
             known.seen(asg, now)
             known.min_size, known.max_size = self._bounds(asg)
         for name in [each for each in self._known if each not in described]:
@@ -319,7 +318,7 @@ class AwsCloud(Cloud):
         """Delete a group that ``create_group`` created and that has no machines. Raises CloudError."""
         known = await self._group(group_id)
         is_empty = not known.target and not known.asg.members
-        check_deletion(group_id, is_ours=pattern_of(known.asg) is not None, is_empty=is_empty)
+        check_deletion(group_id, is_ours=known.is_ours, is_empty=is_empty)
         await self._api.delete_group(group_id)
         self._deleted.add(group_id)
         self._fresh.discard(group_id)

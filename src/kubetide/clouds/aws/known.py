@@ -35,6 +35,7 @@ class Known:
         shortage: Why it lacks machines; None when it does not, or nobody knows.
         base: What does not depend on instances and sizes: template, options, warnings.
         ended: Provider ids that we ended and AWS still lists.
+        is_named: Whether ``--nodes`` names it; such a group is nobody's to delete.
     """
 
     asg: Asg
@@ -45,8 +46,14 @@ class Known:
     base: NodeGroup = field(default_factory=NodeGroup)
     ended: set[str] = field(default_factory=set)
     stale: str = ""
+    is_named: bool = False
     _change: _Change | None = None
     _view: NodeGroup | None = None
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this program created the group, and nobody has named it since."""
+        return pattern_of(self.asg) is not None and not self.is_named
 
     @property
     def changed_at(self) -> Instant | None:
@@ -161,7 +168,7 @@ def _with(known: Known, instances: tuple[Instance, ...]) -> NodeGroup:
         template_error=base.template_error,
         options=base.options,
         price_per_hour=base.price_per_hour,
-        autoprovisioned=pattern_of(asg) is not None,
+        autoprovisioned=known.is_ours,
         debug=f"{asg.name} ({known.min_size}:{known.max_size}{warm})",
         offerings=base.offerings,
         warnings=base.warnings,

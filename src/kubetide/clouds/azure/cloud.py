@@ -12,7 +12,7 @@ from typing import NamedTuple
 from kubetide.acting.parallel import in_parallel
 from kubetide.clouds.azure import tags as tag_reading
 from kubetide.clouds.azure.api import ComputeApi
-from kubetide.clouds.azure.creation import Patterns, create, pattern_of, warnings_of
+from kubetide.clouds.azure.creation import CALLED, Patterns, create, pattern_of, warnings_of
 from kubetide.clouds.azure.discovery import Bounds, matching_bounds, set_bounds
 from kubetide.clouds.azure.machines import SetMachine, delete_machines, read_machine
 from kubetide.clouds.azure.model import ScaleSet
@@ -184,7 +184,7 @@ class AzureCloud(Cloud):
     def _described(self, scale_set: ScaleSet, reading: GroupReading) -> GroupReading:
         """Return the group with what its scale set says of its machines, whether or not there are any."""
         options, warnings = read_options(tag_reading.raw_options(scale_set.tags or {}), OPTIONS)
-        is_ours = pattern_of(scale_set) is not None
+        is_ours = self._is_ours(scale_set)
         reading = reading._replace(options=options, warnings=warnings, autoprovisioned=is_ours)
         try:
             template = make_template(
@@ -245,7 +245,7 @@ class AzureCloud(Cloud):
     async def create_group(self, group: NewGroup) -> NodeGroup:
         """Create a set like its pattern, wait until it is there, and return it. Raises CloudError."""
         candidates = await self._creatable()
-        pattern = pattern_for(candidates, group, taken=group.id.lower() in self._sets, called="a scale set")
+        pattern = pattern_for(candidates, group, taken=group.id.lower() in self._sets, called=CALLED)
         (zone,) = group.zones or ("",)
         model = self._patterns.model_like(
             pattern, name=group.id, size=group.instance_type, zone=zone, max_size=group.max_size
@@ -262,13 +262,17 @@ class AzureCloud(Cloud):
         scale_set = await self._api.scale_set(known.name)
         size = scale_set.sku.capacity if scale_set.sku else None
         is_empty = size == 0 and not await self._api.machines(scale_set)
-        check_deletion(group_id, is_ours=pattern_of(scale_set) is not None, is_empty=is_empty)
+        check_deletion(group_id, is_ours=self._is_ours(scale_set), is_empty=is_empty)
         await self._api.delete_set(scale_set.name)
         self._deleted.add(key)
         self._fresh.pop(key, None)
         del self._groups[key]
 
     # ── whose instance ──────────────────────────────────────────────────────────────────────────
+
+    def _is_ours(self, scale_set: ScaleSet) -> bool:
+        """Return whether this program created a set that nobody has named since."""
+        return pattern_of(scale_set) is not None and scale_set.name.lower() not in self._explicit
 
     def known_groups(self) -> list[str]:
         """Return the ids of all groups, without a call."""

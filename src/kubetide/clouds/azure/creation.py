@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from typing import Final
 
 import msgspec
 
@@ -23,6 +24,7 @@ from kubetide.clouds.common.creation import (
     Candidate,
     candidate_name,
     make_candidate,
+    name_is_taken,
     pattern_warnings,
     types_in,
     unlike_architecture,
@@ -33,6 +35,7 @@ from kubetide.ports.cloud import NodeGroup
 from kubetide.ports.errors import CloudError
 from kubetide.units.time import minutes
 
+CALLED: Final = "a scale set"
 _AT_ONCE = 8
 _NO_LIMIT = -1
 _CREATION_IN_ALL = minutes(5)
@@ -96,6 +99,9 @@ def obstacle_of(model: Json, max_size: int) -> str:
         "it is on dedicated hosts, which take one family of sizes": properties.host_group is not None,
         "its machines come from a capacity reservation, which is for their size": profile.capacity_reservation
         is not None,
+        "its machines use a part of their size's CPUs, and others have other numbers": bool(
+            (profile.hardware_profile or {}).get("vmSizeProperties")
+        ),
         "its spot machines have a maximum price, which is for their size": (
             (profile.billing_profile and profile.billing_profile.max_price) or _NO_LIMIT
         )
@@ -157,9 +163,7 @@ async def create(api: ComputeApi, name: str, model: Json) -> None:
         operation = await api.create_set(name, model)
     except CloudError as error:
         if error.error_code in {"PreconditionFailed", "412"}:
-            raise CloudError(
-                f"node group {name}: there is a scale set of this name already", error_code=error.error_code
-            ) from error
+            raise name_is_taken(name, CALLED, error.error_code) from error
         raise
     failure = await api.operation_error(operation, within=_CREATION_IN_ALL) if operation else None
     if failure is not None:

@@ -78,6 +78,7 @@ class MachineProfile(ApiStruct):
     priority: str | None = None
     extension_profile: ExtensionProfile | None = None
     capacity_reservation: Json | None = None
+    hardware_profile: Json | None = None
     billing_profile: BillingProfile | None = None
     user_data: str | None = None
 

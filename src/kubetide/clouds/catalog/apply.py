@@ -51,7 +51,7 @@ def _priced(way: Offering, catalog: Catalog) -> Offering:
 
 
 def _price(ways: Iterable[Offering]) -> float | None:
-    """Return what the next node costs: by a commitment that has machines left, else by the dearest way it may come."""
+    """Return the price of the next node: by a commitment that has machines left, else the highest price it may have."""
     known = [way for way in ways if way.price_per_hour is not None and way.share != 0]
     reserved = [way.price_per_hour for way in known if way.market == "reserved" and way.count]
     others = [way.price_per_hour for way in known if way.market != "reserved"]
@@ -118,8 +118,8 @@ def _shaped(template: NodeTemplate, types: Sequence[str], catalog: Catalog) -> N
     old_capacity, old_allocatable = status.capacity or {}, status.allocatable or {}
     for name, amount in capacity.items():
         if name not in allocatable:
-            kept = _amount(name, old_capacity.get(name, 0)) - _amount(name, old_allocatable.get(name, 0))
-            allocatable[name] = max(amount - max(kept, 0), 0)
+            reserved = _amount(name, old_capacity.get(name, 0)) - _amount(name, old_allocatable.get(name, 0))
+            allocatable[name] = max(amount - max(reserved, 0), 0)
     shaped = replace(
         status,
         capacity={**old_capacity, **_texts(capacity)},

@@ -130,10 +130,15 @@ def pattern_for(candidates: Sequence[Candidate], group: NewGroup, *, taken: bool
         places = ", ".join(group.zones or ())
         raise CloudError(f"node group {group.id}: no pattern for {group.instance_type} in {places}")
     if taken:
-        raise CloudError(f"node group {group.id}: there is {called} of this name already")
+        raise name_is_taken(group.id, called)
     if group.labels:
         raise CloudError(f"node group {group.id}: labels are those of the pattern; none can be added")
     return meant.pattern
+
+
+def name_is_taken(group_id: str, called: str, code: str = "") -> CloudError:
+    """Return the error that there is a group of this name, whoever made it; ``called`` as in ``pattern_for``."""
+    return CloudError(f"node group {group_id}: there is {called} of this name already", error_code=code)
 
 
 def made_group(groups: Iterable[NodeGroup], group_id: str) -> NodeGroup:
@@ -145,9 +150,11 @@ def made_group(groups: Iterable[NodeGroup], group_id: str) -> NodeGroup:
 
 
 def check_deletion(group_id: str, *, is_ours: bool, is_empty: bool) -> None:
-    """Raise CloudError unless this program created the group, and it has no machines."""
+    """Raise CloudError unless this program created the group, nobody named it since, and it has no machines."""
     if not is_ours:
-        raise CloudError(f"node group {group_id}: another made it; only what this program created is deleted")
+        raise CloudError(
+            f"node group {group_id}: another made it, or --nodes names it; only what this program created is deleted"
+        )
     if not is_empty:
         raise CloudError(f"node group {group_id}: it has machines; it can be deleted once it is empty")
 

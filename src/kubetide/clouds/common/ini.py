@@ -73,25 +73,25 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _value(text: str, number: int) -> str:
-    value, kept, quoted, at = "", 0, False, 0
+    value, end, quoted, at = "", 0, False, 0
     while at < len(text):
         char = text[at]
         if char == '"':
             quoted = not quoted
-            kept = len(value)
+            end = len(value)
         elif char == "\\":
             at += 1
             if at >= len(text) or text[at] not in _ESCAPES:
                 raise CloudConfigError(f"line {number}: unknown escape in {text!r}")
             value += _ESCAPES[text[at]]
-            kept = len(value)
+            end = len(value)
         elif char in "#;" and not quoted:
             break
         else:
             value += char
             if quoted or not char.isspace():
-                kept = len(value)
+                end = len(value)
         at += 1
     if quoted:
         raise CloudConfigError(f"line {number}: a quote is not closed in {text!r}")
-    return value[:kept]
+    return value[:end]

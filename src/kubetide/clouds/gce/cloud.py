@@ -21,7 +21,7 @@ from kubetide.clouds.common.options import ReadOptions
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, decreased, increased
 from kubetide.clouds.gce.api import ComputeApi, Manager, chunks
-from kubetide.clouds.gce.creation import Pattern, Patterns, create, delete, pattern_of
+from kubetide.clouds.gce.creation import CALLED, Pattern, Patterns, create, delete, pattern_of
 from kubetide.clouds.gce.instances import listed_instance, managed_instances
 from kubetide.clouds.gce.names import Names
 from kubetide.clouds.gce.prices import GPU_LABEL, pod_prices
@@ -195,7 +195,7 @@ class GceCloud(Cloud):
             warnings=(*warnings, *(pattern.warnings if pattern else ())),
             offerings=None if built is None else (built.offering,),
             debug=str(ref),
-            autoprovisioned=ref in self._managers and pattern_of(self._managers[ref]) is not None,
+            autoprovisioned=ref in self._managers and self._is_ours(ref, self._managers[ref]),
         )
 
     async def _list_managers(self, project: str, zone: str) -> None:
@@ -278,12 +278,13 @@ class GceCloud(Cloud):
 
     async def create_group(self, group: NewGroup) -> NodeGroup:
         """Create a group like its pattern, wait until it is there, and return it. Raises CloudError."""
-        candidates, called = await self._creatable(), "a managed instance group"
+        candidates = await self._creatable()
         taken = group.id in {group_id(ref) for ref in self._managers}
-        pattern = parse_group_url(pattern_for(candidates, group, taken=taken, called=called))
+        pattern = parse_group_url(pattern_for(candidates, group, taken=taken, called=CALLED))
         ref = parse_group_url(group.id)
         await create(self._api, pattern, ref, group)
-        self._groups[ref] = _Bounds(0, self._groups[pattern].most, is_explicit=False, is_ours=True)
+        most = self._groups[pattern].most
+        self._groups.setdefault(ref, _Bounds(0, most, is_explicit=False, is_ours=True))
         return made_group(await self.refresh(), group.id)
 
     async def delete_group(self, group_id: str) -> None:
@@ -292,10 +293,14 @@ class GceCloud(Cloud):
         # Compute Engine deletes a group with all its instances, so those that came since are looked for.
         manager = await self._api.manager(ref)
         is_empty = not manager.size and not await self._api.managed_instances(ref)
-        check_deletion(group_id, is_ours=pattern_of(manager) is not None, is_empty=is_empty)
+        check_deletion(group_id, is_ours=self._is_ours(ref, manager), is_empty=is_empty)
         await delete(self._api, ref, manager.instance_template)
         del self._groups[ref]
         self._forget(ref)
+
+    def _is_ours(self, ref: GceRef, manager: Manager) -> bool:
+        """Return whether this program created a group that nobody has named since."""
+        return pattern_of(manager) is not None and not self._groups[ref].is_explicit
 
     def known_groups(self) -> list[str]:
         """Return the ids of all groups, without a call."""

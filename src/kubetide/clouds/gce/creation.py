@@ -19,6 +19,7 @@ from kubetide.clouds.common.creation import (
     Candidate,
     candidate_name,
     make_candidate,
+    name_is_taken,
     pattern_warnings,
     types_in,
     unlike_architecture,
@@ -33,6 +34,7 @@ from kubetide.objects.base import Json
 from kubetide.ports.cloud import NewGroup, NodeGroup
 from kubetide.ports.errors import CloudError
 
+CALLED: Final = "a managed instance group"
 ITEM: Final = "kubetide-create"
 """The key of the metadata item that marks a pattern."""
 
@@ -50,6 +52,8 @@ _GROUP_COPIED: Final = (
     "targetPools",
 )
 _OF_THE_SERVER: Final = {"kind", "fingerprint"}
+_OF_THE_OWNER: Final = {"labels", "resourceManagerTags"}
+"""Maps whose keys are the owner's to choose, ``kind`` as well."""
 
 
 def types_to_create(template: InstanceTemplate) -> tuple[str, ...]:
@@ -88,6 +92,12 @@ def obstacle_of(manager: Manager, template: InstanceTemplate, max_size: int) -> 
         "its machines come from a reservation, which is for their type": (
             affinity is not None and affinity.consume_reservation_type == "SPECIFIC_RESERVATION"
         ),
+        "its machines are on sole-tenant nodes, which take one family of types": bool(
+            (properties.scheduling or {}).get("nodeAffinities")
+        ),
+        "its machines use a part of their type's CPUs, and others have other numbers": bool(
+            (properties.advanced_machine_features or {}).get("visibleCoreCount")
+        ),
     }
     return next((text for text, holds in found.items() if holds), "")
 
@@ -124,10 +134,7 @@ async def create(api: ComputeApi, pattern: GceRef, ref: GceRef, new: NewGroup) -
         with suppress(CloudError):
             await api.delete_template(ref, own)
         if error.error_code == "alreadyExists":
-            raise CloudError(
-                f"node group {new.id}: there is a managed instance group of this name already",
-                error_code=error.error_code,
-            ) from error
+            raise name_is_taken(new.id, CALLED, error.error_code) from error
         raise
 
 
@@ -178,7 +185,11 @@ def _group_body(group: Json, name: str, template: str, pattern: str) -> Json:
 def _sendable(value: Any) -> Any:
     """Return a part of the API's object without what only the server sets."""
     if isinstance(value, dict):
-        return {key: _sendable(one) for key, one in value.items() if key not in _OF_THE_SERVER}
+        return {
+            key: one if key in _OF_THE_OWNER else _sendable(one)
+            for key, one in value.items()
+            if key not in _OF_THE_SERVER
+        }
     return [_sendable(one) for one in value] if isinstance(value, list) else value
 
 

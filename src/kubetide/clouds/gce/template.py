@@ -23,7 +23,7 @@ from kubetide.clouds.common.template import (
 from kubetide.clouds.gce import kube_env, reserved
 from kubetide.clouds.gce.machine_types import MachineType
 from kubetide.clouds.gce.references import region_of
-from kubetide.objects.base import ApiStruct
+from kubetide.objects.base import ApiStruct, Json
 from kubetide.objects.node import Node
 from kubetide.ports.errors import CloudError
 from kubetide.units.quantity import Format, Quantity
@@ -77,6 +77,8 @@ class TemplateProperties(ApiStruct):
     disks: tuple[Disk, ...] | None = None
     guest_accelerators: tuple[Accelerator, ...] | None = None
     metadata: Metadata | None = None
+    scheduling: Json | None = None
+    advanced_machine_features: Json | None = None
 
 
 class InstanceTemplate(ApiStruct):

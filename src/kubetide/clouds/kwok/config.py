@@ -116,10 +116,10 @@ class _Reader:
     def flag(self, path: str) -> bool:
         return bool(self._typed(path, False, lambda value: isinstance(value, bool), "true or false"))
 
-    def _typed(self, path: str, default: object, fits: Callable[[object], bool], wanted: str) -> object:
+    def _typed(self, path: str, default: object, fits: Callable[[object], bool], expected: str) -> object:
         value = self.at(path)
         if value is None:
             return default
         if not fits(value):
-            raise CloudConfigError(f"{self._place}: {path} is {value!r}, not {wanted}")
+            raise CloudConfigError(f"{self._place}: {path} is {value!r}, not {expected}")
         return value

@@ -107,5 +107,5 @@ _READ_ONLY = "the provider `labels` is read only; name the provider of your clou
 
 def _slim(node: Node) -> Node:
     meta = node.metadata
-    kept = type(meta)(name=meta.name, labels=meta.labels, resource_version=meta.resource_version)
-    return Node(metadata=kept, spec=type(node.spec)(provider_id=node.spec.provider_id))
+    slim = type(meta)(name=meta.name, labels=meta.labels, resource_version=meta.resource_version)
+    return Node(metadata=slim, spec=type(node.spec)(provider_id=node.spec.provider_id))

@@ -24,7 +24,7 @@ from kubetide.clouds.common.placeholders import FailedActivity, is_of, split
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_delete, check_increase, decreased, increased
 from kubetide.clouds.tencent.api import TencentApi
-from kubetide.clouds.tencent.creation import Patterns, create, delete, pattern_of, types_to_create
+from kubetide.clouds.tencent.creation import CALLED, Patterns, create, delete, pattern_of, types_to_create
 from kubetide.clouds.tencent.model import Group
 from kubetide.clouds.tencent.model import Instance as Machine
 from kubetide.clouds.tencent.references import parse_provider_id, provider_id
@@ -174,7 +174,7 @@ class TencentCloud(Cloud):
             warnings=tuple(warnings or ()),
             offerings=self._templates.offerings(group, node),
             debug=spec.name,
-            autoprovisioned=group is not None and pattern_of(group) is not None,
+            autoprovisioned=group is not None and self._is_ours(group),
         )
 
     async def _group(self, name: str) -> Group:
@@ -210,8 +210,8 @@ class TencentCloud(Cloud):
 
     async def create_group(self, group: NewGroup) -> NodeGroup:
         """Create a group like its pattern, and return it. Raises CloudError."""
-        candidates, called = await self._creatable(), "an Auto Scaling group"
-        pattern = self._groups[pattern_for(candidates, group, taken=group.id in self._groups, called=called)]
+        candidates, taken = await self._creatable(), group.id in self._groups
+        pattern = self._groups[pattern_for(candidates, group, taken=taken, called=CALLED)]
         (zone,) = group.zones or ("",)
         subnets = (await self._templates.subnets_by_zone(pattern))[zone]
         self._created.add(await create(self._api, pattern, group, subnets))
@@ -222,11 +222,15 @@ class TencentCloud(Cloud):
         self._known(group_id)
         group = await self._group(group_id)
         is_empty = not group.desired_capacity and not await self._machines_of(group_id, anew=True)
-        check_deletion(group_id, is_ours=pattern_of(group) is not None, is_empty=is_empty)
+        check_deletion(group_id, is_ours=self._is_ours(group), is_empty=is_empty)
         await delete(self._api, group, await self._templates.configuration(group.launch_configuration_id))
         self._created.discard(group.auto_scaling_group_id)
         self._deleted.add(group.auto_scaling_group_id)
         self._are_listed = False
+
+    def _is_ours(self, group: Group) -> bool:
+        """Return whether this program created a group that nobody has named since."""
+        return pattern_of(group) is not None and group.auto_scaling_group_id not in self._explicit
 
     # ── whose instance ──────────────────────────────────────────────────────────────────────────
 

@@ -19,6 +19,7 @@ from kubetide.clouds.common.creation import (
     Candidate,
     candidate_name,
     make_candidate,
+    name_is_taken,
     pattern_warnings,
     types_in,
 )
@@ -31,6 +32,7 @@ from kubetide.objects.base import Json
 from kubetide.ports.cloud import NewGroup, NodeGroup, NodeTemplate
 from kubetide.ports.errors import CloudError
 
+CALLED: Final = "an Auto Scaling group"
 _LONGEST = 51
 """Names of groups have 55 bytes; a caller may append some."""
 _RESOURCES: Final = f"{PREFIX}resources/"
@@ -165,10 +167,7 @@ async def create(api: TencentApi, pattern: Group, new: NewGroup, subnets: Sequen
         with suppress(CloudError):
             await api.delete_configuration(made)
         if error.error_code == _GROUP_EXISTS:
-            raise CloudError(
-                f"node group {new.id}: there is an Auto Scaling group of this name already",
-                error_code=error.error_code,
-            ) from error
+            raise name_is_taken(new.id, CALLED, error.error_code) from error
         raise
 
 
@@ -211,8 +210,11 @@ def _configuration_body(configuration: Json, new: NewGroup, pattern: Group) -> J
             }
         ],
     }
-    if not (body.get("LoginSettings") or {}).get("KeyIds"):
-        body.pop("LoginSettings", None)
+    login = body.pop("LoginSettings", None) or {}
+    if login.get("KeyIds"):
+        body["LoginSettings"] = {"KeyIds": login["KeyIds"]}
+    elif login.get("KeepImageLogin"):
+        body["LoginSettings"] = {"KeepImageLogin": True}
     found: Json = _without_nulls(body)
     return found
 

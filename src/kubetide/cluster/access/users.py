@@ -146,23 +146,23 @@ def _environment_of(entry: _Entry, said: Any) -> dict[str, str]:
 def _told_of(cluster: _Entry) -> Json:
     """Return what KUBERNETES_EXEC_INFO says of the cluster."""
     body = cluster.body
-    kept = (
+    names = (
         "server",
         "tls-server-name",
         "insecure-skip-tls-verify",
         "certificate-authority-data",
         "proxy-url",
     )
-    kept_fields = {name: body[name] for name in kept if body.get(name)}
+    fields = {name: body[name] for name in names if body.get(name)}
     authority = cluster.path("certificate-authority")
-    if authority is not None and "certificate-authority-data" not in kept_fields:
-        kept_fields["certificate-authority-data"] = base64.b64encode(
+    if authority is not None and "certificate-authority-data" not in fields:
+        fields["certificate-authority-data"] = base64.b64encode(
             cluster.pem("certificate-authority").encode()
         ).decode()
     for extension in body.get("extensions") or ():
         if isinstance(extension, dict) and extension.get("name") == _EXEC_EXTENSION:
-            kept_fields["config"] = extension.get("extension")
-    return kept_fields
+            fields["config"] = extension.get("extension")
+    return fields
 
 
 def _all_text(values: Any) -> bool:

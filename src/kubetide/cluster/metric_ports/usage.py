@@ -128,16 +128,16 @@ class HttpMetrics:
                 await self._clock.sleep(ZERO)
             at = slice(start, min(start + _AT_ONCE, len(items)))
             pieces.append(_piece(items[at], _Rows(known.namespaces[at], known.names[at])))
-            # What has been read makes room for what comes next.
+            # The memory of what has been read is free for what comes next.
             items[at] = [_NOTHING] * (at.stop - at.start)
         del items  # and with it the body
         rows = _Rows(
             tuple(chain.from_iterable(piece.rows.namespaces for piece in pieces)),
             tuple(chain.from_iterable(piece.rows.names for piece in pieces)),
         )
-        return _joined(self._kept(namespace, labels, rows), pieces)
+        return _joined(self._cached(namespace, labels, rows), pieces)
 
-    def _kept(self, namespace: str, labels: str, rows: _Rows) -> _Rows:
+    def _cached(self, namespace: str, labels: str, rows: _Rows) -> _Rows:
         """Return the rows of the same question before, if they are equal; the oldest questions are forgotten."""
         held = self._rows.pop((namespace, labels), rows)
         rows = held if held == rows else rows

@@ -34,7 +34,7 @@ _OWN: frozenset[Any] = frozenset(
 _OWN_TEXTS = frozenset({"name", "generate_name", "uid", "resource_version"})
 
 
-class Wanted(NamedTuple):
+class ModelField(NamedTuple):
     """A field of a message that is read.
 
     Attributes:
@@ -60,7 +60,7 @@ class Wanted(NamedTuple):
     default: int = 0
 
 
-def wanted_fields(model: Any, type_name: str) -> tuple[Wanted, ...]:
+def model_fields(model: Any, type_name: str) -> tuple[ModelField, ...]:
     """Return the fields that a struct has of a type of the API; what the type has not is left out."""
     hints = typing.get_type_hints(model)
     members = {member.encode_name: member for member in msgspec.structs.fields(model)}
@@ -68,11 +68,11 @@ def wanted_fields(model: Any, type_name: str) -> tuple[Wanted, ...]:
     for field in api_types()[type_name]:
         if not field.name and _meets(field.type, members):
             found.append(
-                Wanted(f"inlined_{field.number}", field.number, "inlined", type=field.type, model=model)
+                ModelField(f"inlined_{field.number}", field.number, "inlined", type=field.type, model=model)
             )
         elif field.name in members:
             member = members[field.name]
-            found.append(_wanted(field, member.name, hints[member.name], member.default, model))
+            found.append(_model_field(field, member.name, hints[member.name], member.default, model))
     return tuple(found)
 
 
@@ -80,14 +80,14 @@ def _meets(type_name: str, members: dict[str, Any]) -> bool:
     return any(field.name in members for field in api_types()[type_name])
 
 
-def _wanted(field: Field, name: str, hint: Any, default: Any, owner: Any) -> Wanted:
+def _model_field(field: Field, name: str, hint: Any, default: Any, owner: Any) -> ModelField:
     optional = _is_optional(hint)
     hint = _without_none(hint)
     many, kind = _many_of(field.type)
     if many == "list":
         hint = typing.get_args(hint)[0]
     form = _form_of(kind, hint, name, owner)
-    return Wanted(
+    return ModelField(
         name,
         field.number,
         form,
@@ -133,7 +133,7 @@ def _without_none(hint: Any) -> Any:
 
 
 def nested(model: Any, type_name: str) -> Iterator[tuple[Any, str]]:
-    """Return every struct and type that a message of that type is read into, the outermost first."""
+    """Yield every struct and type that a message of that type is read into, the outermost first."""
     seen: dict[str, Any] = {}
     todo = [(model, type_name)]
     while todo:
@@ -142,4 +142,4 @@ def nested(model: Any, type_name: str) -> Iterator[tuple[Any, str]]:
             continue
         seen[name] = one
         yield one, name
-        todo += [(field.model, field.type) for field in wanted_fields(one, name) if field.model is not None]
+        todo += [(field.model, field.type) for field in model_fields(one, name) if field.model is not None]

@@ -8,7 +8,7 @@ from typing import Any
 from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
 
-from kubetide.cluster.protobuf.fields import Wanted, nested, wanted_fields
+from kubetide.cluster.protobuf.fields import ModelField, model_fields, nested
 
 _PACKAGE = "kubetide"
 _ABSENT_ESCAPED = "\\377"
@@ -105,7 +105,7 @@ def _add_envelopes(file: FileDescriptorProto, type_name: str) -> None:
 
 def _add_type(file: FileDescriptorProto, model: Any, type_name: str) -> None:
     message = file.message_type.add(name=message_name(type_name))
-    for field in wanted_fields(model, type_name):
+    for field in model_fields(model, type_name):
         label = _ONE if field.many == "one" else _MANY
         if field.many == "map":
             _add(message, field.name, field.number, _BYTES, label=label)
@@ -120,11 +120,11 @@ def _add_type(file: FileDescriptorProto, model: Any, type_name: str) -> None:
             _add(message, field.name, field.number, _MESSAGE, label=label, of=message_name(field.type))
         else:
             added = _add(message, field.name, field.number, _BYTES, label=label)
-            if label == _ONE and is_told_when_absent(field):
+            if label == _ONE and has_presence(field):
                 added.default_value = _ABSENT_ESCAPED
 
 
-def is_told_when_absent(field: Wanted) -> bool:
+def has_presence(field: ModelField) -> bool:
     """Return whether a piece that is not there differs from an empty one."""
     return field.optional or field.form not in {"text", "apart"}
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from kubetide.cluster.protobuf.fields import Wanted, wanted_fields
+from kubetide.cluster.protobuf.fields import ModelField, model_fields
 from kubetide.cluster.protobuf.messages import AMOUNT, ENTRY, INSTANT, message_name, message_types
 from kubetide.cluster.protobuf.shared import ABSENT, Pieces, Shared, read_text, shared_whole
 from kubetide.cluster.protobuf.specs import Specs
@@ -66,10 +66,10 @@ class Readers:
             f"**{self._named(self._inlined(field))}[m.{field.name}]"
             if field.form == "inlined"
             else f"{field.name}={self._value(field)}"
-            for field in wanted_fields(model, type_name)
+            for field in model_fields(model, type_name)
         ]
 
-    def _value(self, field: Wanted) -> str:
+    def _value(self, field: ModelField) -> str:
         at = f"m.{field.name}"
         if field.many == "list" and field.form == "message":
             read = self._named(self.reader(field.model, field.type))
@@ -89,7 +89,7 @@ class Readers:
             return at
         return f"{self._shared(field)}[{at}]"
 
-    def _whole(self, field: Wanted) -> Shared[Pieces, Any]:
+    def _whole(self, field: ModelField) -> Shared[Pieces, Any]:
         """Return what holds the lists, or maps, of a field."""
         if field.many == "map":
             entries = self._names["amounts" if field.form == "amount" else "entries"]
@@ -97,7 +97,7 @@ class Readers:
         items = self._names[self._shared(field)]
         return shared_whole(lambda pieces: tuple(map(items.__getitem__, pieces)))
 
-    def _shared(self, field: Wanted) -> str:
+    def _shared(self, field: ModelField) -> str:
         """Return the name of what holds the pieces of a field."""
         if field.form == "text":
             return "texts"
@@ -108,28 +108,28 @@ class Readers:
             return self._named(Shared(_unless_absent(self._piece_reader(field), absent)))
         return self._named(Shared(_unless_absent(lambda piece: decode_message(piece, field.type))))
 
-    def _inlined(self, field: Wanted) -> Shared[bytes, dict[str, Any]]:
+    def _inlined(self, field: ModelField) -> Shared[bytes, dict[str, Any]]:
         members = ", ".join(self._members(field.model, field.type))
         read, parse = self._compiled(f"dict({members})"), self._parser(field.type)
         return Shared(_unless_absent(lambda piece: read(parse(piece)), {}))
 
-    def _specs(self, field: Wanted) -> Specs:
-        (affinity,) = (one for one in wanted_fields(PodSpec, field.type) if one.name == "affinity")
+    def _specs(self, field: ModelField) -> Specs:
+        (affinity,) = (one for one in model_fields(PodSpec, field.type) if one.name == "affinity")
         affinities = self._names[self._shared(affinity)]
         return Specs(self._piece_reader(field), texts=self._names["texts"], affinities=affinities)
 
-    def _statuses(self, field: Wanted) -> Statuses:
+    def _statuses(self, field: ModelField) -> Statuses:
         parse, given = self._parser(field.type), ("phase", "conditions")
         members = [
             f"{one.name}={one.name if one.name in given else self._value(one)}"
-            for one in wanted_fields(field.model, field.type)
+            for one in model_fields(field.model, field.type)
         ]
         made = self._compiled(f"{self._named(field.model)}({', '.join(members)})", *given)
         return Statuses(
             self._piece_reader(field), lambda rest, *said: made(parse(rest), *said), self._names["times"]
         )
 
-    def _piece_reader(self, field: Wanted) -> Callable[[bytes], Any]:
+    def _piece_reader(self, field: ModelField) -> Callable[[bytes], Any]:
         read, parse = self.reader(field.model, field.type), self._parser(field.type)
         return lambda piece: read(parse(piece))
 

@@ -1,1 +1,1 @@
-"""One check a file: ``find(snapshot)`` yields findings."""
+"""One check per file: ``find(snapshot)`` yields findings."""

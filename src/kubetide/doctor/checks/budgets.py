@@ -1,4 +1,4 @@
-"""Budgets that allow no eviction, ever."""
+"""Budgets that never allow an eviction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kubetide.units.selectors import Selector
 
 
 def find(snapshot: Snapshot) -> Iterator[Finding]:
-    """Yield the budgets that can never be met, with how many pods they hold.
+    """Yield the budgets that can never be met, with the number of their pods.
 
     Source: kube-controller-manager 1.36, disruption controller: a share is rounded up, of both fields.
     """

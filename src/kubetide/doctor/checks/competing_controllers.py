@@ -1,4 +1,4 @@
-"""Other controllers that do the same work."""
+"""Other controllers for the same objects."""
 
 from __future__ import annotations
 

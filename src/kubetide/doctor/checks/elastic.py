@@ -1,4 +1,4 @@
-"""ElasticWorkloads that nothing follows, or whose schedule cannot be read."""
+"""ElasticWorkloads that no controller follows, or whose schedule cannot be read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CHECK: Final = "elastic"
 
 
 def find(snapshot: Snapshot) -> Iterator[Finding]:
-    """Yield the ElasticWorkloads that are wrong or not alone, those that no controller has answered, and bad schedules.
+    """Yield the ElasticWorkloads that are invalid, conflicting or unanswered, and bad schedules.
 
     The rules are those of the loop ``elastic``, whether it runs or not.
     """

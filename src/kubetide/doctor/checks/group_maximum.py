@@ -10,7 +10,7 @@ from kubetide.nodes.facts.pods import is_unschedulable
 
 
 def find(snapshot: Snapshot) -> Iterator[Finding]:
-    """Yield the groups at their maximum: a warning while pods wait, else for information."""
+    """Yield the groups at their maximum: a warning while pods wait, else information."""
     waiting = sum(1 for pod in snapshot.pods if is_unschedulable(pod, snapshot.settings))
     for group in sizes(snapshot):
         if group.max_size <= 0 or group.target_size < group.max_size:
@@ -27,7 +27,7 @@ def find(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def sizes(snapshot: Snapshot) -> tuple[GroupStatus, ...]:
-    """Return name and sizes of all groups: as the cloud says, else as the status ConfigMap does."""
+    """Return name and sizes of all groups: from the cloud, else from the status ConfigMap."""
     if snapshot.groups:
         return tuple(
             GroupStatus(group.id, group.min_size, group.max_size, group.target_size)

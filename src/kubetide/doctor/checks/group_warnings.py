@@ -1,4 +1,4 @@
-"""What the cloud says of a node group's own settings."""
+"""The cloud's warnings about a node group's settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kubetide.doctor.snapshot import Snapshot
 
 
 def find(snapshot: Snapshot) -> Iterator[Finding]:
-    """Yield the warnings of the provider: tags it cannot read, scaling policies of its own, views of before."""
+    """Yield the warnings of the provider: unreadable tags, its own scaling policies, stale views."""
     for group in snapshot.groups:
         for text in group.warnings or ():
             yield _finding(group.id, text, "correct the group's settings at the cloud")

@@ -10,7 +10,7 @@ from kubetide.objects.kinds import HPAS
 
 
 def find(snapshot: Snapshot) -> Iterator[Finding]:
-    """Yield the HPAs that want more than ``maxReplicas``, and those that cannot move at all."""
+    """Yield the HPAs that ask for more than ``maxReplicas``, and those that cannot move at all."""
     for hpa in snapshot.every_hpa:
         name, spec = title_of(hpa, HPAS), hpa.spec
         least = 1 if spec.min_replicas is None else spec.min_replicas

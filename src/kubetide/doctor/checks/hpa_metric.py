@@ -14,7 +14,7 @@ _MEANT = {"ScalingDisabled"}
 
 
 def find(snapshot: Snapshot) -> Iterator[Finding]:
-    """Yield the HPAs whose controller cannot read a metric, and those that name a container that is not there."""
+    """Yield the HPAs whose controller cannot read a metric, and those that name a missing container."""
     for hpa in snapshot.every_hpa:
         for metric in hpa.spec.metrics or ():
             yield from _container(snapshot, hpa, metric)

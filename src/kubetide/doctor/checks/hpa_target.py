@@ -1,4 +1,4 @@
-"""HPAs that scale nothing: the target is not there."""
+"""HPAs whose target does not exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods that no node group can hold."""
+"""Pods that fit no node group."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST = 20
 
 
 def find(snapshot: Snapshot) -> Iterator[Finding]:
-    """Yield, per workload, the waiting pods that a new node of no group would take, with the smallest change."""
+    """Yield, per workload, the pending pods that no group's new node would accept, with the smallest change."""
     if not snapshot.groups:
         return
     alike: dict[Hashable, list[Pod]] = {}

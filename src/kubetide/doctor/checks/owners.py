@@ -1,4 +1,4 @@
-"""Pods whose controller is gone."""
+"""Pods whose controller was deleted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kubetide.objects.pod import is_finished
 
 
 def find(snapshot: Snapshot) -> Iterator[Finding]:
-    """Yield the pods and ReplicaSets whose controller does not exist, or is another object of its name."""
+    """Yield the pods and ReplicaSets whose controller does not exist, or is another object of the same name."""
     for pod in snapshot.pods:
         if not is_finished(pod) and pod.metadata.deletion_timestamp is None:
             yield from _finding(snapshot, "Pod", pod.metadata)

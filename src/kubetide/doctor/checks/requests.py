@@ -1,4 +1,4 @@
-"""Workloads without requests: the scheduler and the node loop take them for nothing."""
+"""Workloads without requests: the scheduler and the node loop count them as zero."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _RESOURCES = ("cpu", "memory")
 
 
 def find(snapshot: Snapshot) -> Iterator[Finding]:
-    """Yield the workloads whose containers lack CPU or memory requests; those that another workload makes once."""
+    """Yield the workloads whose containers lack CPU or memory requests; those of one owner once."""
     for _, workload in sorted(snapshot.workloads.items()):
         if workload.owner is not None or workload.replicas == 0:
             continue

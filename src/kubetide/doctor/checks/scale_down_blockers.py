@@ -1,4 +1,4 @@
-"""Pods that keep their nodes for ever, and what that costs."""
+"""Pods that block the removal of their nodes for good, and the cost of that."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kubetide.doctor.finding import Finding
 from kubetide.doctor.snapshot import Snapshot
-from kubetide.nodes.explain.blockers import LASTING, way_out
+from kubetide.nodes.explain.blockers import LASTING, fix_for
 from kubetide.nodes.scale_down.context import drain_context
 from kubetide.nodes.scale_down.drain_rules.base import Answer
 from kubetide.nodes.scale_down.drain_rules.evaluate import evaluate
@@ -17,7 +17,7 @@ from kubetide.objects.pod import Pod
 
 
 def find(snapshot: Snapshot) -> Iterator[Finding]:
-    """Yield, per node of a group, the pods that no scale-down may move, with the price of the node.
+    """Yield, per node of a group, the pods that scale-down may never move, with the price of the node.
 
     Budgets are another check: what they refuse may be allowed later.
     """
@@ -46,7 +46,7 @@ def _finding(node: Node, group: str, blocked: list[tuple[Pod, Answer]], price: f
     seen = "; ".join(
         f"{pod.metadata.namespace}/{pod.metadata.name}: {answer.reason}" for pod, answer in blocked
     )
-    fixes = dict.fromkeys(way_out(answer.reason) for _, answer in blocked)
+    fixes = dict.fromkeys(fix_for(answer.reason) for _, answer in blocked)
     return Finding(
         check="scale-down-blockers",
         severity="warning",

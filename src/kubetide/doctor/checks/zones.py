@@ -1,4 +1,4 @@
-"""Pods bound to a zone by their volumes, for which only groups over several zones grow."""
+"""Pods bound to a zone by their volumes, whose groups all span several zones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ElasticWorkloads with the statuses that this process would have written.
+"""ElasticWorkloads with the statuses that this process would have written if it did more than advise.
 
 The schedule's bounds and whether an object is followed go from loop to loop by way of its status. A run that only advises
 writes none, and decides from what it would have written, so that its advice says what acting would do.
@@ -23,7 +23,7 @@ from kubetide.watching import Feed, Informer, Store
 
 
 class AdvisedWorkloads(Informer[ElasticWorkload]):
-    """The cache of ElasticWorkloads, each with the status that was withheld of it."""
+    """The cache of ElasticWorkloads, each with its withheld status."""
 
     def __init__(self, cluster: Cluster, clock: Clock, inner: Informer[ElasticWorkload]) -> None:
         super().__init__(cluster, ELASTIC_WORKLOADS, clock, beside=inner)
@@ -33,7 +33,7 @@ class AdvisedWorkloads(Informer[ElasticWorkload]):
         inner.on_change(lambda key, _, new: self._put(key, new))
 
     def hold(self, key: Key, status: Json) -> None:
-        """Let the merge patch of a status hold here, as if it had been written."""
+        """Apply the merge patch of a status here, as if it had been written."""
         found = self._shown.objects.get(key)
         if found is not None:
             merged = merge_patch(msgspec.to_builtins(found.status), status)
@@ -41,7 +41,7 @@ class AdvisedWorkloads(Informer[ElasticWorkload]):
             self._put(key, self._inner.objects.get(key))
 
     def let_go(self, key: Key) -> None:
-        """Let the object's own status hold again, as one has been written."""
+        """Show the object's own status again, because one has been written."""
         if self._held.pop(key, None) is not None:
             self._put(key, self._inner.objects.get(key))
 
@@ -60,7 +60,7 @@ class AdvisedWorkloads(Informer[ElasticWorkload]):
         return self._shown.view
 
     def feed(self) -> Feed[ElasticWorkload]:
-        """Open a feed; what is here already is its first content."""
+        """Open a feed; the present objects are its first content."""
         return self._shown.feed()
 
     def close_feed(self, feed: Feed[ElasticWorkload]) -> None:
@@ -70,12 +70,12 @@ class AdvisedWorkloads(Informer[ElasticWorkload]):
     def on_change(
         self, handler: Callable[[Key, ElasticWorkload | None, ElasticWorkload | None], None]
     ) -> None:
-        """Call ``handler(key, old, new)`` on every change; None stands for not there. Must not raise or block."""
+        """Call ``handler(key, old, new)`` on every change; None means absent. Must not raise or block."""
         self._shown.on_change(handler)
 
 
 class AdvisedCluster:
-    """A cluster that holds the statuses of ElasticWorkloads which it may not write."""
+    """A cluster that holds the withheld statuses of ElasticWorkloads."""
 
     def __init__(self, inner: Cluster, workloads: AdvisedWorkloads) -> None:
         self._inner = inner

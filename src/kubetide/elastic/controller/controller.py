@@ -30,7 +30,7 @@ _LIMIT: Final = 10
 
 
 class ElasticController(OneStepLoop[State, Delta, Commands, list[Outcome], None]):
-    """Sets conditions that say whether each object is followed; other loops carry its sections out."""
+    """Sets conditions that state whether each object is followed; other loops carry its sections out."""
 
     name = "elastic"
 
@@ -64,13 +64,13 @@ class ElasticController(OneStepLoop[State, Delta, Commands, list[Outcome], None]
         return _PERIOD
 
     async def synced(self) -> None:
-        """Return when each kind has had its first list, or has been refused."""
+        """Return once each kind is synced, or refused."""
         await self.workloads.answered()
         for informer, _ in self._others.values():
             await informer.answered()
 
     def start_anew(self) -> None:
-        """Forget what was derived."""
+        """Drop derived state."""
         super().start_anew()
         self.workloads.close_feed(self._feed)
         self._feed = self.workloads.feed()
@@ -79,19 +79,19 @@ class ElasticController(OneStepLoop[State, Delta, Commands, list[Outcome], None]
             self._other_feeds[kind] = informer.feed()
 
     async def gather(self, now: Instant) -> Delta:
-        """Take over what changed of the objects."""
+        """Apply the changes of the objects; return them as a delta."""
         del now
         delta = self._changes()
         self.state.apply(delta)
         return delta
 
     def everything(self) -> Delta:
-        """Return the whole state; every object is looked at again, as in a state that is read from the record."""
+        """Return the whole state; every object is evaluated again, as after reading the record."""
         self.state.look_at_all()
         return self.state.dump()
 
     async def act(self, commands: Commands) -> list[Outcome]:
-        """Write the statuses."""
+        """Write the statuses; return the outcomes."""
         return await in_parallel(commands.writes, self._write, limit=_LIMIT)
 
     async def report(self, commands: Commands, result: None) -> None:
@@ -141,7 +141,7 @@ class ElasticController(OneStepLoop[State, Delta, Commands, list[Outcome], None]
 
 
 def slim(found: ElasticWorkload) -> ElasticWorkload:
-    """Return an object with what its conditions are decided from; no more of it stands in records."""
+    """Return an object with only the input of its conditions; records hold no more of it."""
     meta = found.metadata
     return msgspec.structs.replace(
         found,

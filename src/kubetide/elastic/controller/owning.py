@@ -1,4 +1,4 @@
-"""ElasticWorkloads as owners of the HPAs and VPAs that stand for their sections."""
+"""ElasticWorkloads as owners of the HPAs and VPAs that represent their sections."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _vpa(found: Any) -> Other:
 
 
 class Sections:
-    """Keeps what is shown equal to the sections of ElasticWorkloads, by the caches of these, of HPAs and of VPAs."""
+    """Keeps the shown HPAs and VPAs equal to the sections of ElasticWorkloads, from the caches of all three."""
 
     kind = ELASTIC_WORKLOADS
 
@@ -63,11 +63,11 @@ class Sections:
                 self.shown.show(kind, key, stands_for(found) if found is not None and follows else None)
 
     def name_of(self, shown: str) -> str:
-        """Return the name of the owner: the same."""
+        """Return the name of the owner: the same name."""
         return shown
 
     async def put_status(self, kind: Kind[Any], key: Key, patch: Json | Sequence[Json]) -> Any:
-        """Write the status of a section into that of its object."""
+        """Write the status of a section into the status of its ElasticWorkload."""
         if isinstance(patch, dict):
             said = {_part(kind): patch["status"]}
         else:

@@ -1,4 +1,4 @@
-"""Objects that stand for others: caches in which they are among HPAs and VPAs, and a cluster that writes about them.
+"""Shown objects: HPAs and VPAs that represent other objects, in caches and in a cluster that writes to their owners.
 
 What is shown belongs to an object of another kind, its owner. A loop that reads caches and writes statuses and events
 takes it for an object of the cluster.
@@ -19,7 +19,7 @@ from kubetide.watching import Caches, Feed, Informer, Store
 
 
 class Shown:
-    """What is shown, by the resource of its kind and by key, and who wants to know of it."""
+    """The shown objects by resource and key, and their listeners."""
 
     def __init__(self, kinds: Collection[Kind[Any]]) -> None:
         self.kinds = {kind.kind: kind for kind in kinds}
@@ -27,7 +27,7 @@ class Shown:
         self._readers: dict[str, list[Callable[[Key, Any], None]]] = {kind.resource: [] for kind in kinds}
 
     def show(self, kind: Kind[Any], key: Key, new: Any) -> None:
-        """Show an object from now on, None for none."""
+        """Show an object from now on; None hides it."""
         known = self.by_resource[kind.resource]
         if known.get(key) == new:
             return
@@ -46,7 +46,7 @@ class Shown:
 
 
 class Owner(Protocol):
-    """Where what is said of shown objects goes.
+    """The owner of shown objects: receives their statuses and events.
 
     Attributes:
         kind: Of the owners.
@@ -61,7 +61,7 @@ class Owner(Protocol):
         ...
 
     async def put_status(self, kind: Kind[Any], key: Key, patch: Json | Sequence[Json]) -> Any:
-        """Take the patch of a shown object's status."""
+        """Apply the status patch of a shown object."""
         ...
 
 
@@ -88,13 +88,13 @@ class _Merged(Informer[Any]):
 
     def _put_object(self, key: Key, new: Any) -> None:
         shown = self._shown.get(key) if new is None else None
-        self._merged.put(key, new if shown is None else self._kept(shown))
+        self._merged.put(key, new if shown is None else self._trimmed(shown))
 
     def _put_shown(self, key: Key, new: Any) -> None:
         if key not in self._inner.objects:
-            self._merged.put(key, None if new is None else self._kept(new))
+            self._merged.put(key, None if new is None else self._trimmed(new))
 
-    def _kept(self, found: Any) -> Any:
+    def _trimmed(self, found: Any) -> Any:
         keep = self._inner.keep
         return found if keep is None else keep(found)
 
@@ -127,7 +127,7 @@ class _Merged(Informer[Any]):
 
 
 class ShownCaches(Caches):
-    """Caches that hold what is shown too; all else is that of ``inner``, which somebody else runs."""
+    """Caches that also hold the shown objects; all else comes from ``inner``, which somebody else runs."""
 
     def __init__(self, cluster: Cluster, clock: Clock, inner: Caches, shown: Shown, owner: Owner) -> None:
         super().__init__(cluster, clock)
@@ -138,7 +138,7 @@ class ShownCaches(Caches):
     def of(
         self, kind: Kind[Any], *, keep: Callable[[Any], Any] | None = None, fields: str = ""
     ) -> Informer[Any]:
-        """Return an informer of a kind; that of the owners is theirs."""
+        """Return an informer of a kind; the owners' kind has its own."""
         if kind.resource == self._owner.kind.resource:
             return self._owner.source
         inner: Informer[Any] = self._inner.of(kind, keep=keep, fields=fields)  # type: ignore[arg-type]  # None is no keep
@@ -149,16 +149,16 @@ class ShownCaches(Caches):
 
     @property
     def all(self) -> tuple[Informer[Any], ...]:
-        """One of each kind that has been asked for."""
+        """One informer of each kind that was asked for."""
         return self._inner.all
 
     async def run(self) -> None:
-        """Keep all caches until cancelled."""
+        """Update all caches until cancelled."""
         await self._inner.run()
 
 
 class ShownCluster:
-    """A cluster whose writes of statuses and events find the owner of what is shown."""
+    """A cluster that redirects writes of shown objects' statuses and events to their owners."""
 
     def __init__(self, inner: Cluster, shown: Shown, owner: Owner) -> None:
         self._inner = inner
@@ -168,14 +168,14 @@ class ShownCluster:
         return getattr(self._inner, name)
 
     async def patch(self, kind: Kind[Any], name: str, patch: Json | Sequence[Json], **how: Any) -> Any:
-        """Patch an object; the status of one that is shown is for its owner."""
+        """Patch an object; the status of a shown one goes to its owner."""
         key = (how.get("namespace", ""), name)
         if how.get("subresource") == "status" and key in self._shown.by_resource.get(kind.resource, {}):
             return await self._owner.put_status(kind, key, patch)
         return await self._inner.patch(kind, name, patch, **how)
 
     async def create(self, kind: Kind[Any], body: Json, *, namespace: str = "") -> Any:
-        """Create an object; an event about one that is shown is about its owner."""
+        """Create an object; an event about a shown one becomes one about its owner."""
         if kind.resource == EVENTS.resource:
             body = self._about(body)
         return await self._inner.create(kind, body, namespace=namespace)
@@ -192,16 +192,16 @@ class ShownCluster:
 
 
 class ShownOwners:
-    """Who serves an HPA: what is shown is ours, as no other controller knows it."""
+    """Who serves an HPA: shown ones are ours, because no other controller sees them."""
 
     def __init__(self, inner: Owners, shown: Shown) -> None:
         self._inner = inner
         self._shown: Mapping[Key, Any] = shown.by_resource[HPAS.resource]
 
     def left_alone(self) -> Collection[Key]:
-        """Return the objects that are not to be touched now."""
+        """Return the objects that must not be changed now."""
         return [key for key in self._inner.left_alone() if key not in self._shown]
 
     def knows(self, key: Key) -> bool:
-        """Return whether it has seen an object."""
+        """Return whether the object has been seen."""
         return key in self._shown or self._inner.knows(key)

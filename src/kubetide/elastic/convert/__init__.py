@@ -1,1 +1,1 @@
-"""Existing autoscalers and time tables into ElasticWorkloads, and back, without loss."""
+"""Converts existing autoscalers and time tables to ElasticWorkloads and back, without loss."""

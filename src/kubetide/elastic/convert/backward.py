@@ -1,4 +1,4 @@
-"""ElasticWorkloads into the HPA, the VPA and the time table that their sections are."""
+"""Converts ElasticWorkloads to the HPA, the VPA and the time table of their sections."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kubetide.objects.kinds import HPAS, VPAS, Kind
 
 
 def from_elastic(objects: Sequence[Json]) -> Converted:
-    """Return what the sections of these ElasticWorkloads are; one of which something is refused gives nothing."""
+    """Return the objects of the sections of these ElasticWorkloads; one with a refused part gives none."""
     found = Converted()
     for obj in objects:
         try:

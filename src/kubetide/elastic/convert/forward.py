@@ -1,4 +1,4 @@
-"""HPAs, VPAs and time tables into ElasticWorkloads: one for each target."""
+"""Converts HPAs, VPAs and time tables to ElasticWorkloads: one per target."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KINDS: Final = frozenset({*SECTION_OF, SCALED_OBJECTS.kind})
 
 @dataclass
 class Converted:
-    """What came of it: objects, and a sentence for each thing that could not be expressed."""
+    """The result: objects, and a sentence for each part that could not be converted."""
 
     objects: list[Json] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
@@ -49,7 +49,7 @@ class _Target:
 
 
 def to_elastic(objects: Sequence[Json]) -> Converted:
-    """Return an ElasticWorkload for each target of these objects; a target of which something is refused has none."""
+    """Return an ElasticWorkload per target of these objects; none for a target with a refused part."""
     found = Converted()
     targets: dict[TargetKey, _Target] = {}
     failed: set[TargetKey] = set()

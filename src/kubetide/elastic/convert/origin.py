@@ -1,4 +1,4 @@
-"""Where a section came from: names, labels and annotations of the objects that were converted, as an annotation."""
+"""The origin of a section: names, labels and annotations of the converted objects, as an annotation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class NotConvertible(KubetideError):
 
 
 class Origin(msgspec.Struct, omit_defaults=True, rename="camel"):
-    """One object that was converted.
+    """One converted object.
 
     Attributes:
         section: What became of it.
@@ -43,14 +43,14 @@ _origins = msgspec.json.Decoder(list[Origin])
 
 
 def named(obj: Json) -> str:
-    """Return an object as messages name it."""
+    """Return the name of an object for messages."""
     meta = obj.get("metadata") or {}
     where = f"{meta['namespace']}/" if meta.get("namespace") else ""
     return f"{obj.get('kind')} {where}{meta.get('name')}"
 
 
 def check_metadata(obj: Json) -> None:
-    """Refuse what an object has that a converted one could not keep. Raises NotConvertible."""
+    """Check that conversion loses no metadata. Raises NotConvertible."""
     meta = obj.get("metadata") or {}
     for owner in meta.get("ownerReferences") or ():
         raise NotConvertible(
@@ -93,7 +93,7 @@ def _differences(own: Mapping[str, str], merged: Mapping[str, str]) -> dict[str,
 
 
 def origins_of(obj: Json) -> dict[str, Origin]:
-    """Return where the sections came from, as far as the annotation says. Raises NotConvertible."""
+    """Return the origins of the sections, as far as the annotation has them. Raises NotConvertible."""
     text = (obj["metadata"].get("annotations") or {}).get(ORIGIN)
     if text is None:
         return {}
@@ -104,7 +104,7 @@ def origins_of(obj: Json) -> dict[str, Origin]:
 
 
 def metadata_back(obj: Json, origin: Origin | None, others: Iterable[Origin], *, takes_new: bool) -> Json:
-    """Return the metadata of an object that a section becomes.
+    """Return the metadata of the object that a section is converted to.
 
     Args:
         others: All origins of the ElasticWorkload.
@@ -119,10 +119,10 @@ def metadata_back(obj: Json, origin: Origin | None, others: Iterable[Origin], *,
         merged = {key: value for key, value in (meta.get(field) or {}).items() if key != ORIGIN}
         old = {key for one in known for key in getattr(one, field)}
         own: dict[str, str | None] = {} if origin is None else getattr(origin, field)
-        kept = {key: merged.get(key) if value is None else value for key, value in own.items()}
+        result = {key: merged.get(key) if value is None else value for key, value in own.items()}
         if takes_new:
-            kept |= {key: value for key, value in merged.items() if key not in old}
-        said = {key: value for key, value in kept.items() if value is not None}
+            result |= {key: value for key, value in merged.items() if key not in old}
+        said = {key: value for key, value in result.items() if value is not None}
         if said:
             found[field] = said
     return found

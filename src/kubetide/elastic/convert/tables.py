@@ -1,8 +1,8 @@
-"""Time tables as schedule sections, and back. What a form cannot express is refused, never left out."""
+"""Converts time tables to schedule sections and back. What a form cannot express is refused, never left out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from kubetide.elastic.convert.origin import NotConvertible
@@ -36,6 +36,35 @@ def is_hpa(reference: Json) -> bool:
 
 def _exclusions(entry: Json) -> Json:
     return {"excludeDates": entry["excludeDates"]} if entry.get("excludeDates") else {}
+
+
+def _six_exclusions(entry: Json, what: str, kind: Kind[Any], *, descriptors: bool = False) -> Json:
+    """Return the dates that a rule leaves out, for a kind whose seconds stand first. Raises NotConvertible."""
+    found = []
+    for text in entry.get("excludeDates") or ():
+        if text.startswith("@") and not descriptors:
+            raise NotConvertible(f"{what}: excludeDates {text!r}: {kind.kind} has no {text.split()[0]}")
+        short = not text.startswith("@") and len(text.split()) != _SIX
+        found.append(f"0 {text}" if short else text)
+    return {"excludeDates": found} if found else {}
+
+
+def _check_six(texts: Iterable[object], what: str, *, descriptors: bool = False) -> None:
+    """Raise NotConvertible for a text that an ElasticWorkload reads in another way, or not at all.
+
+    Args:
+        texts: Of the kind whose seconds stand first: five fields would be read from the minutes on.
+        what: Where they stand.
+        descriptors: Whether the kind has ``@daily`` and the like.
+    """
+    for text in map(str, texts):
+        if descriptors and text.startswith("@"):
+            continue
+        fields = text.split()
+        if len(fields) != _SIX:
+            raise NotConvertible(f"{what} {text!r}: write six fields")
+        if any("?" in fields[place] for place in (0, 1, 2, 4)):
+            raise NotConvertible(f"{what} {text!r}: ? stands for days only; write *")
 
 
 def _only(entry: Json, allowed: Sequence[str], what: str) -> None:
@@ -75,6 +104,8 @@ def _read_hpc(spec: Json, bounds: bool) -> list[Json]:
         sizes = {name: value for name, value in sizes.items() if value is not None}
         if not sizes:
             raise NotConvertible(f"{what}: names no size")
+        _check_six([cron.get("schedule")], f"{what}: schedule")
+        _check_six(cron.get("excludeDates") or (), f"{what}: excludeDates")
         found.append({"name": _name_of(cron, what), "at": cron.get("schedule"), **sizes, **_exclusions(cron)})
     return found
 
@@ -103,7 +134,7 @@ def _write_hpc(rules: Sequence[Json], bounds: bool) -> Json:
         for name, side in (("minReplicas", "minSize"), ("maxReplicas", "maxSize")):
             if rule.get(name) is not None:
                 cron[side] = rule[name]
-        crons.append({**cron, **_exclusions(rule)})
+        crons.append({**cron, **_six_exclusions(rule, what, HPCS)})
     return {"crons": crons}
 
 
@@ -166,6 +197,7 @@ def _write_tkestack(rules: Sequence[Json], bounds: bool) -> Json:
 def _read_alibaba(spec: Json, bounds: bool) -> list[Json]:
     _no_hpa(bounds, CRON_HPAS)
     _only(spec, ("scaleTargetRef", "jobs", "excludeDates"), "spec")
+    _check_six(spec.get("excludeDates") or (), "excludeDates", descriptors=True)
     found = []
     for place, job in enumerate(spec.get("jobs") or ()):
         what = f"jobs[{place}]"
@@ -173,8 +205,7 @@ def _read_alibaba(spec: Json, bounds: bool) -> list[Json]:
         if job.get("runOnce"):
             raise NotConvertible(f"{what}: runOnce has no counterpart; write @date with the time")
         _no_pause(job.get("schedule"), what)
-        if len(str(job.get("schedule")).split()) not in {1, 3, _SIX}:
-            raise NotConvertible(f"{what}: schedule {job.get('schedule')!r}: write six fields")
+        _check_six([job.get("schedule")], f"{what}: schedule", descriptors=True)
         rule = {"name": _name_of(job, what), "at": job.get("schedule"), "replicas": job.get("targetSize", 0)}
         found.append({**rule, **_exclusions(spec)})
     return found
@@ -194,7 +225,10 @@ def _write_alibaba(rules: Sequence[Json], bounds: bool) -> Json:
         short = not rule["at"].startswith("@") and len(fields) != _SIX
         at = f"0 {rule['at']}" if short else rule["at"]
         jobs.append({"name": rule["name"], "schedule": at, "targetSize": rule["replicas"]})
-    return {**(_exclusions(rules[0]) if rules else {}), "jobs": jobs}
+    excluded = (
+        _six_exclusions(rules[0], f"rule {rules[0]['name']}", CRON_HPAS, descriptors=True) if rules else {}
+    )
+    return {**excluded, "jobs": jobs}
 
 
 FORMS: Final[Mapping[str, Form]] = {

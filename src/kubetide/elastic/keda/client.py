@@ -1,4 +1,4 @@
-"""Asking external scalers. Source: KEDA 2.21, scalers/external: one channel an address, names without the trigger's index."""
+"""Calls external scalers. Source: KEDA 2.21, scalers/external: one channel per address, names without the trigger's index."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST: Final = 2**63 / 1000
 
 
 class ExternalScalers:
-    """Channels to the servers that triggers name; each is opened when it is first asked."""
+    """Channels to the servers that triggers name; each is opened on first use."""
 
     def __init__(self) -> None:
         self._channels: dict[str, aio.Channel] = {}

@@ -1,6 +1,7 @@
-"""From none to some and back: while there is work, after the cooldown, and when servers do not answer.
+"""Scaling from and to zero: while there is work, after the cooldown, and when servers do not answer.
 
-Source: KEDA 2.21, concepts/scaling-deployments: activation, cooldownPeriod, idleReplicaCount, minReplicaCount.
+Source: KEDA 2.21, concepts/scaling-deployments: activation, cooldownPeriod, initialCooldownPeriod, idleReplicaCount,
+minReplicaCount; its admission webhook: one ScaledObject a target.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from kubetide.elastic.keda.state import Answer, Memory, State
 from kubetide.explain.reasons import Reason
 from kubetide.objects.base import Json
 from kubetide.objects.meta import Key
+from kubetide.objects.scaled_objects import ACTIVE, INACTIVE, READY, RESTS, Said, conditions, failing, faulty
 from kubetide.units.time import Instant, after, format_rfc3339
 
 INVALID: Final = "InvalidScaledObject"
-_READY: Final = ("True", "ScaledObjectReady", "ScaledObject is defined correctly and is ready for scaling")
 
 
 class Notice(msgspec.Struct, frozen=True):
@@ -42,7 +43,7 @@ class Write(msgspec.Struct, frozen=True):
 
 
 class Commands(msgspec.Struct, frozen=True):
-    """What a tick does."""
+    """The actions of a tick."""
 
     now: Instant
     writes: tuple[Write, ...] = ()
@@ -53,7 +54,7 @@ class Commands(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What came of a write; ``withheld`` says that the program only advises."""
+    """The outcome of a write; ``withheld`` means that the program only advises."""
 
     error: str = ""
     withheld: bool = False
@@ -67,7 +68,7 @@ class Result(msgspec.Struct, frozen=True):
 
 
 def decide(state: State, now: Instant) -> Commands:
-    """Return the sizes to write, the statuses that differ, and what is reported."""
+    """Return the sizes to write, the statuses that differ, and the events."""
     writes, statuses, notices, reasons, memories = [], [], [], [], []
     for key in state.due(now):
         source, memory = state.sources[key], state.memory[key]
@@ -77,14 +78,17 @@ def decide(state: State, now: Instant) -> Commands:
             if text not in memory.warned:
                 notices.append(Notice(key, "Warning", INVALID, text))
                 reasons.append(VOCABULARY.reason("Warned", "/".join(key), why=text))
-        last = memory.last_active
+        last, rests = memory.last_active, False
         if answer is not None and state.follows(key):
             if answer.active:
                 last = now
             size = size_of(source, answer, last, now)
             if size is not None:
                 writes.append(Write(key, answer.replicas, size, answer.version))
-        raw = msgspec.json.encode(_status(source, answer, last, problems))
+            idle = not answer.active and not answer.error and source.lowest == 0
+            rests = idle and size is None and answer.replicas > 0
+        active = RESTS if rests else ACTIVE if answer is not None and answer.active else INACTIVE
+        raw = msgspec.json.encode(_status(source, answer, last, _ready(answer, problems), active))
         if raw.decode() != memory.status:
             statuses.append((key, msgspec.Raw(raw)))
         due = after(now, source.polling)
@@ -93,7 +97,7 @@ def decide(state: State, now: Instant) -> Commands:
 
 
 def size_of(source: Source, answer: Answer, last: Instant | None, now: Instant) -> int | None:
-    """Return the size to write, None for none: what is between is for the autoscaler.
+    """Return the size to write, None for none: sizes above zero are left to the autoscaler.
 
     A server that does not answer takes nothing away, and none is started without work.
     """
@@ -104,22 +108,26 @@ def size_of(source: Source, answer: Answer, last: Instant | None, now: Instant) 
         return None
     if source.lowest > 0:
         return source.lowest if current < source.lowest else None
-    over = last is None or now >= after(last, source.cooldown)
+    over = now >= (source.rests_until if last is None else after(last, source.cooldown))
     return 0 if current > 0 and over else None
 
 
 def problems_of(state: State, key: Key, answer: Answer | None) -> tuple[str, ...]:
-    """Return what keeps an object from being followed, or from being followed well."""
+    """Return the reasons why an object is not followed, or not fully."""
     source = state.sources[key]
     if source.refused:
         return source.refused
     if key in state.served:
         return (f"HorizontalPodAutoscaler {hpa_name(source.name)} is there: KEDA itself serves the object",)
+    first = state.first_of(source)
+    if first != key:
+        target = f"{source.target.kind} {source.target.name}"
+        return (f"ScaledObject {first[1]}, which is older, scales {target}: leave one of the two out",)
     return (answer.error,) if answer is not None and answer.error else ()
 
 
 def absorb(state: State, commands: Commands, outcomes: Sequence[Outcome], now: Instant) -> Result:
-    """Take in what came of the writes; return what is said of it."""
+    """Apply the outcomes of the writes; return the events and reasons."""
     for one in commands.memory:
         state.memory[one.key] = one
     notices, reasons = [], []
@@ -146,27 +154,19 @@ def absorb(state: State, commands: Commands, outcomes: Sequence[Outcome], now: I
     return Result(tuple(notices), tuple(reasons))
 
 
-def _status(source: Source, answer: Answer | None, last: Instant | None, problems: tuple[str, ...]) -> Json:
-    ready = ("False", "ScaledObjectCheckFailed", "; ".join(problems)) if problems else _READY
-    active = answer is not None and answer.active
-    conditions = [
-        ("Ready", *ready),
-        ("Active", "True", "ScalerActive", "Scaling is performed because triggers are active")
-        if active
-        else (
-            "Active",
-            "False",
-            "ScalerNotActive",
-            "Scaling is not performed because triggers are not active",
-        ),
-    ]
-    if source.paused:
-        conditions.append(("Paused", "True", "ScaledObjectPaused", "ScaledObject is paused"))
+def _ready(answer: Answer | None, problems: tuple[str, ...]) -> Said:
+    said = "; ".join(problems)
+    if not problems:
+        return READY
+    if answer is None or said != answer.error or answer.unread:
+        return faulty(said)
+    return failing(said, in_part=answer.active)
+
+
+def _status(source: Source, answer: Answer | None, last: Instant | None, ready: Said, active: Said) -> Json:
     return {
         "externalMetricNames": [one.metric for one in answer.metrics] if answer is not None else None,
         "hpaName": hpa_name(source.name),
         "lastActiveTime": None if last is None else format_rfc3339(last),
-        "conditions": [
-            dict(zip(("type", "status", "reason", "message"), one, strict=True)) for one in conditions
-        ],
+        "conditions": conditions(ready, active, paused=source.paused),
     }

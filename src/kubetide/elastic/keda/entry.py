@@ -1,4 +1,4 @@
-"""ScaledObjects with external triggers, as the rest of the program knows them."""
+"""The entry of ScaledObjects with external triggers for the rest of the program."""
 
 from __future__ import annotations
 

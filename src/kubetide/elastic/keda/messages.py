@@ -1,4 +1,4 @@
-"""The messages of KEDA's external scaler protocol, made at import from ``protocol.proto`` beside this file."""
+"""The messages of KEDA's external scaler protocol, built at import from ``protocol.proto`` beside this file."""
 
 from __future__ import annotations
 

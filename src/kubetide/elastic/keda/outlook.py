@@ -15,7 +15,7 @@ def names(core: StepCore[State]) -> list[str]:
 
 
 def lines(core: StepCore[State], subject: str, now: Instant, view: str) -> list[str]:
-    """Return whether there is work, what comes of it and when. Raises KeyError for no such object."""
+    """Return whether there is work, the next action and its time. Raises KeyError for an unknown object."""
     del view
     namespace, _, name = subject.partition("/")
     state, key = core.state, (namespace, name)

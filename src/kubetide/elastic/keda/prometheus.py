@@ -1,4 +1,4 @@
-"""Prometheus triggers: a query, its threshold, and what counts as work.
+"""Prometheus triggers: a query, its threshold, and its activation threshold.
 
 Source: KEDA 2.21, scalers/prometheus: one series or none, and none is 0 unless ``ignoreNullValues`` is false.
 """
@@ -22,7 +22,7 @@ _MOST: Final = 2**63 / 1000
 
 
 class PrometheusQueries:
-    """Clients of the servers that triggers name; each is opened when it is first asked."""
+    """Clients of the servers that triggers name; each is opened on first use."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""Why a workload behind a queue is started and stopped: the closed vocabulary."""
+"""The closed vocabulary of reasons for starting and stopping a workload behind a queue."""
 
 from __future__ import annotations
 

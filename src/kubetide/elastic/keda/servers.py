@@ -1,4 +1,4 @@
-"""Whom a trigger asks, by its type."""
+"""The server of a trigger, by the trigger's type."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubetide.ports.clock import Clock
 
 
 class Server(Protocol):
-    """What answers triggers of one type; all methods but ``close`` raise MetricsError."""
+    """Answers triggers of one type; all methods but ``close`` raise MetricsError."""
 
     async def is_active(self, source: Source, trigger: Trigger) -> bool:
         """Return whether there is work."""
@@ -26,7 +26,7 @@ class Server(Protocol):
         ...
 
     async def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         ...
 
 
@@ -40,10 +40,10 @@ class Servers:
         }
 
     def of(self, trigger: Trigger) -> Server:
-        """Return who answers a trigger."""
+        """Return the server of a trigger."""
         return self._by_type[trigger.type]
 
     async def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         for one in self._by_type.values():
             await one.close()

@@ -1,4 +1,4 @@
-"""ScaledObjects with external and Prometheus triggers: what is read of one, and why one is refused.
+"""ScaledObjects with external and Prometheus triggers: how one is parsed, and why one is refused.
 
 Source: KEDA 2.21, concepts/scaling-deployments: fields and defaults; scalers/external and scalers/prometheus: metadata.
 """
@@ -23,14 +23,22 @@ from kubetide.objects.hpa import (
 )
 from kubetide.objects.kinds import HPAS
 from kubetide.objects.meta import Key, LabelSelector, ObjectMeta
+from kubetide.objects.scaled_objects import (
+    FORCED,
+    PAUSED,
+    PAUSED_AT,
+    PAUSED_DOWN,
+    PAUSED_UP,
+    is_annotated,
+    replica_problems,
+    trigger_problems,
+)
 from kubetide.objects.timetables import KedaTrigger, ScaledObject
-from kubetide.units.time import Duration, Instant, TimeFormatError, parse_rfc3339, seconds
+from kubetide.units.time import Duration, Instant, TimeFormatError, after, parse_rfc3339, seconds
 
 EXTERNAL: Final = "external"
 PROMETHEUS: Final = "prometheus"
 LABEL: Final = "scaledobject.keda.sh/name"
-PAUSED: Final = "autoscaling.keda.sh/paused"
-_PAUSED_AT: Final = "autoscaling.keda.sh/paused-replicas"
 _PREFIX: Final = "keda-hpa-"
 _ADDRESSES: Final = {EXTERNAL: "scalerAddress", PROMETHEUS: "serverAddress"}
 _OF_PROMETHEUS: Final = ("serverAddress", "query", "threshold", "activationThreshold", "ignoreNullValues")
@@ -54,12 +62,13 @@ class Trigger(msgspec.Struct, frozen=True):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """A ScaledObject as far as it is read.
+    """The parsed parts of a ScaledObject.
 
     Attributes:
         lowest: Replicas while there is no work.
         least: Replicas while there is some.
         refused: What of it is not followed; nothing of it then is.
+        rests_until: Until then nothing is taken away where there has been no work yet.
     """
 
     namespace: str
@@ -75,6 +84,8 @@ class Source(msgspec.Struct, frozen=True):
     paused: bool
     refused: tuple[str, ...]
     last_active: Instant | None
+    created: Instant = Instant(0)
+    rests_until: Instant = Instant(0)
 
     @property
     def key(self) -> Key:
@@ -83,12 +94,12 @@ class Source(msgspec.Struct, frozen=True):
 
 
 def is_ours(found: ScaledObject) -> bool:
-    """Return whether any trigger is of a type that is read here: all other objects are for the time-table loop."""
+    """Return whether any trigger has a supported type; all other objects belong to the time-table loop."""
     return any(one.type in _ADDRESSES for one in found.spec.triggers or ())
 
 
 def read_source(found: ScaledObject) -> Source:
-    """Return what is read of a ScaledObject; raises nothing."""
+    """Return the parsed parts of a ScaledObject; never raises."""
     meta, spec = found.metadata, found.spec
     refused = list(_refusals(found))
     triggers = []
@@ -105,6 +116,7 @@ def read_source(found: ScaledObject) -> Source:
             )
     least = spec.min_replica_count or 0
     reference = spec.scale_target_ref
+    created = _instant(meta.creation_timestamp) or Instant(0)
     return Source(
         namespace=meta.namespace,
         name=meta.name,
@@ -120,30 +132,30 @@ def read_source(found: ScaledObject) -> Source:
         most=100 if spec.max_replica_count is None else spec.max_replica_count,
         cooldown=seconds(300 if spec.cooldown_period is None else spec.cooldown_period),
         polling=seconds(max(30 if spec.polling_interval is None else spec.polling_interval, 1)),
-        paused=(meta.annotations or {}).get(PAUSED, "").lower() == "true",
+        paused=is_annotated(found, PAUSED),
         refused=tuple(refused),
         last_active=_instant(found.status.last_active_time),
+        created=created,
+        rests_until=after(created, seconds(spec.initial_cooldown_period or 0)),
     )
 
 
 def _refusals(found: ScaledObject) -> Iterable[str]:
     spec = found.spec
-    least, most = spec.min_replica_count or 0, spec.max_replica_count
     if not spec.scale_target_ref.name:
         yield "scaleTargetRef.name: is missing"
-    if spec.idle_replica_count is not None and (spec.idle_replica_count != 0 or least == 0):
-        yield f"idleReplicaCount {spec.idle_replica_count}: only 0 below a minReplicaCount is meant for it"
-    if most is not None and max(least, 1) > most:
-        yield f"maxReplicaCount {most} is below minReplicaCount {max(least, 1)}"
-    for name, value in (
-        ("advanced", spec.advanced),
-        ("fallback", spec.fallback),
-        ("initialCooldownPeriod", spec.initial_cooldown_period),
-    ):
+    yield from replica_problems(spec)
+    yield from trigger_problems(spec)
+    if spec.idle_replica_count:
+        yield f"idleReplicaCount {spec.idle_replica_count}: only 0 is meant for it"
+    for name, value in (("advanced", spec.advanced), ("fallback", spec.fallback)):
         if value:
             yield f"{name}: is not read; leave it out"
-    if (found.metadata.annotations or {}).get(_PAUSED_AT):
-        yield f"annotation {_PAUSED_AT}: is not read; write {PAUSED}"
+    if PAUSED_AT in (found.metadata.annotations or {}):
+        yield f"annotation {PAUSED_AT}: is not read; write {PAUSED}"
+    for annotation in (PAUSED_DOWN, PAUSED_UP, FORCED):
+        if is_annotated(found, annotation):
+            yield f"annotation {annotation}: is not read; leave it out"
 
 
 def _trigger_refusals(place: int, one: KedaTrigger) -> Iterable[str]:
@@ -173,14 +185,17 @@ def _prometheus_refusals(at: str, data: Mapping[str, Any]) -> Iterable[str]:
             yield f"{at}.metadata.{name}: is not read; leave it out"
     if not data.get("query"):
         yield f"{at}.metadata.query: is missing"
-    for name, least in (("threshold", 0.001), ("activationThreshold", 0.0)):
+    for name, least, bound in (
+        ("threshold", 0.001, " from 0.001 on"),
+        ("activationThreshold", -math.inf, ""),
+    ):
         text = str(data.get(name, "" if name == "threshold" else "0"))
         try:
-            good = least <= float(text) < math.inf
+            number = float(text)
         except ValueError:
-            good = False
-        if not good:
-            yield f"{at}.metadata.{name}: {text!r} is no number from {least:g} on"
+            number = math.nan
+        if not (math.isfinite(number) and number >= least):
+            yield f"{at}.metadata.{name}: {text!r} is no number{bound}"
 
 
 def _instant(text: str | None) -> Instant | None:
@@ -194,7 +209,7 @@ def _instant(text: str | None) -> Instant | None:
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A metric that a trigger's server offers: its name without the index, and its target in thousandths."""
+    """A metric of a trigger's server: its name without the index, and its target in thousandths."""
 
     place: int
     name: str
@@ -217,7 +232,7 @@ def owner_name(hpa: str) -> str:
 
 
 def hpa_of(source: Source, asked: Iterable[Asked], status: HpaStatus) -> HorizontalPodAutoscaler:
-    """Return the HPA that KEDA would make, with the metrics that the servers offer."""
+    """Return the HPA that KEDA would create, with the metrics of the servers."""
     average = {one.place: one.average for one in source.triggers}
     return HorizontalPodAutoscaler(
         api_version=HPAS.api_version,

@@ -1,4 +1,4 @@
-"""What is decided from: ScaledObjects, what their servers answered, and when there was work last."""
+"""The loop's state: ScaledObjects, their servers' answers, and when there was work last."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from kubetide.units.time import Instant
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the servers and the target of one object answered.
+    """The answers of one object's servers and target.
 
     Attributes:
         active: Whether any server says that there is work.
         error: Why a server, or the target, could not be asked; empty for none.
+        unread: Whether it was the target.
         metrics: What the servers offer.
         replicas, version: Of the target's scale.
     """
@@ -25,10 +26,11 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     metrics: tuple[Asked, ...] = ()
     replicas: int = 0
     version: str = ""
+    unread: bool = False
 
 
 class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is remembered of one object: when there was work last, when it is asked again, what was written last."""
+    """The memory of one object: time of the last work, next query, last write."""
 
     key: Key
     last_active: Instant | None = None
@@ -38,7 +40,7 @@ class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What was gathered: everything, or what changed."""
+    """The gathered input: everything, or the changes."""
 
     sources: tuple[Source, ...] = ()
     gone: tuple[Key, ...] = ()
@@ -53,6 +55,7 @@ class State:
     Attributes:
         served: Those that KEDA itself serves, as its HPA is there.
         answers: Of this tick.
+        first: Of each target, the object that was created first; objects that are refused do not count.
     """
 
     def __init__(self) -> None:
@@ -60,9 +63,10 @@ class State:
         self.memory: dict[Key, Memory] = {}
         self.served: frozenset[Key] = frozenset()
         self.answers: dict[Key, Answer] = {}
+        self.first: dict[tuple[str, str, str], Key] = {}
 
     def apply(self, delta: Delta) -> None:
-        """Take over what changed."""
+        """Apply the changes."""
         for key in delta.gone:
             self.sources.pop(key, None)
             self.memory.pop(key, None)
@@ -72,20 +76,40 @@ class State:
             if known is None or known.uid != source.uid:
                 self.memory[source.key] = Memory(source.key, source.last_active)
             elif _spec(known) != _spec(source):
-                self.memory[source.key] = msgspec.structs.replace(self.memory[source.key], due=Instant(0))
+                self._look_now(source.key)
+        if delta.sources or delta.gone:
+            self._order()
         for one in delta.memory:
             self.memory[one.key] = one
         self.served = frozenset(delta.served)
         self.answers = {one.key: one for one in delta.answers}
 
     def due(self, now: Instant) -> list[Key]:
-        """Return the objects that are to be looked at, sorted."""
+        """Return the objects to evaluate, sorted."""
         return sorted(key for key, one in self.memory.items() if one.due <= now)
 
     def follows(self, key: Key) -> bool:
         """Return whether an object is followed."""
         source = self.sources[key]
-        return not source.refused and not source.paused and key not in self.served
+        following = not source.refused and not source.paused and key not in self.served
+        return following and self.first_of(source) == key
+
+    def first_of(self, source: Source) -> Key:
+        """Return the object that scales the target of another, which may be that one itself."""
+        return self.first.get(_target(source), source.key)
+
+    def _order(self) -> None:
+        """Find the first object of each target anew; look now at those that have become the first."""
+        known, self.first = self.first, {}
+        for source in sorted(self.sources.values(), key=lambda one: (one.created, one.key)):
+            if not source.refused:
+                self.first.setdefault(_target(source), source.key)
+        for target, key in self.first.items():
+            if known.get(target, key) != key:
+                self._look_now(key)
+
+    def _look_now(self, key: Key) -> None:
+        self.memory[key] = msgspec.structs.replace(self.memory[key], due=Instant(0))
 
     def dump(self) -> Delta:
         """Return everything as a full delta, with the answers of this tick."""
@@ -95,6 +119,10 @@ class State:
             answers=tuple(self.answers[key] for key in sorted(self.answers)),
             memory=tuple(self.memory[key] for key in sorted(self.memory)),
         )
+
+
+def _target(source: Source) -> tuple[str, str, str]:
+    return source.namespace, source.target.kind, source.target.name
 
 
 def _spec(source: Source) -> Source:

@@ -61,13 +61,13 @@ class InstanceType:
         """Allocatable of a machine as quantities; ``listed`` gives what the catalogue says."""
         return self._quantities(self.reserved_cpu_milli, self.reserved_memory_bytes, listed=listed)
 
-    def _quantities(self, cpu_kept: int, memory_kept: int, *, listed: bool) -> dict[str, str]:
+    def _quantities(self, cpu_reserved: int, memory_reserved: int, *, listed: bool) -> dict[str, str]:
         memory = self.memory_bytes
         if listed and self.catalogue_memory_bytes is not None:
             memory = self.catalogue_memory_bytes
         quantities = {
-            "cpu": milli_to_text(self.cpu_milli - cpu_kept),
-            "memory": bytes_to_text(memory - memory_kept),
+            "cpu": milli_to_text(self.cpu_milli - cpu_reserved),
+            "memory": bytes_to_text(memory - memory_reserved),
             "pods": str(self.pods),
         }
         if self.gpus:
@@ -80,8 +80,8 @@ def reserved_cpu_milli(cores: int) -> int:
 
     Source: GKE and EKS documentation of node allocatable.
     """
-    kept = 60 + 10 * (cores >= 2) + 5 * max(min(cores, 4) - 2, 0) + 2.5 * max(cores - 4, 0)
-    return int(kept)
+    reserved = 60 + 10 * (cores >= 2) + 5 * max(min(cores, 4) - 2, 0) + 2.5 * max(cores - 4, 0)
+    return int(reserved)
 
 
 def reserved_memory_bytes(pods: int) -> int:

@@ -218,15 +218,15 @@ class DisruptionController:
         self, key: Key, pdb: PodDisruptionBudget, pods: dict[str, Pod], now: Instant
     ) -> dict[str, str]:
         """Evictions that are not yet seen as deletions, by pod."""
-        kept: dict[str, str] = {}
+        remaining: dict[str, str] = {}
         for name, since in sorted((pdb.status.disrupted_pods or {}).items()):
             pod = pods.get(name)
             due = after(parse_rfc3339(since), _UNCONFIRMED)
             if pod is None or pod.metadata.deletion_timestamp is not None or now >= due:
                 continue
-            kept[name] = since
+            remaining[name] = since
             self._queue.add_at(key, due)
-        return kept
+        return remaining
 
 
 def _same_to_budgets(old: Pod, new: Pod) -> bool:

@@ -47,7 +47,7 @@ class ResourceClaimController:
 
     async def run(self) -> None:
         """Work until cancelled, from when devices are in use on. The informers are run by whoever made them."""
-        await self._devices.wanted()
+        await self._devices.started()
         await self._devices.synced()
         await self._pods.synced()
         self._devices.follow(self._changed)
@@ -146,11 +146,11 @@ class ResourceClaimController:
         if claim is None:
             return
         status, users = claim.status, claim.status.reserved_for or ()
-        kept = [one for one in users if self._is_used(key[0], one)]
+        remaining = [one for one in users if self._is_used(key[0], one)]
         with suppress(NotFound, Conflict):
-            if status.allocation is not None and len(kept) < len(users):
-                change: Json = {"reservedFor": [to_json(one) for one in kept] or None}
-                if not kept:
+            if status.allocation is not None and len(remaining) < len(users):
+                change: Json = {"reservedFor": [to_json(one) for one in remaining] or None}
+                if not remaining:
                     change |= {"allocation": None, "devices": None}
                 claim = await self._write(claim, {"status": change}, status=True)
             elif (

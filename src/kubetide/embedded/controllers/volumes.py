@@ -1,7 +1,7 @@
 """The controller of volumes: binds claims, makes volumes, takes back those whose claim is gone.
 
 Also makes the claims of ephemeral volumes, and lets claims and volumes that are deleted go once nobody
-uses them. Expanding, and claims whose volume is wanted by another, are left out.
+uses them. Expanding, and claims whose volume is requested by another, are left out.
 Source: kube-controller-manager v1.36, its controllers persistentvolume-binder, ephemeral-volume,
 pvc-protection and pv-protection.
 """
@@ -69,7 +69,7 @@ class VolumeController:
 
     async def run(self) -> None:
         """Work until cancelled, from when volumes are in use on. The informers are run by whoever made them."""
-        await self._volumes.wanted()
+        await self._volumes.started()
         await self._volumes.synced()
         await self._pods.synced()
         await self._nodes.synced()
@@ -215,7 +215,7 @@ class VolumeController:
             await self._cluster.delete(PERSISTENT_VOLUMES, key[1], uid=volume.metadata.uid)
 
     async def _let_go(self, kind: Kind[Any], meta: ObjectMeta) -> None:
-        """Take off the finalizer that kept an object while it was in use."""
+        """Remove the finalizer that protected an object while it was in use."""
         left = [name for name in meta.finalizers or () if name != VOLUME_PROTECTION[kind.plural]]
         if len(left) == len(meta.finalizers or ()):
             return

@@ -183,7 +183,7 @@ class KubeletPool:
                     self._drop(pod_key)
                     self._accept(pod_key, pod)
         elif old.status.allocatable != new.status.allocatable:
-            self._resizer.room(name)
+            self._resizer.retry(name)
 
     def _pod_changed(self, key: Key, _old: Pod | None, new: Pod | None) -> None:
         life = self._lives.get(key)

@@ -34,7 +34,7 @@ _ACTUATION = seconds(1)
 
 
 class Resizer:
-    """What was granted to each pod, and which wait for room."""
+    """What was granted to each pod, and which pods wait for free capacity."""
 
     def __init__(
         self,
@@ -83,22 +83,22 @@ class Resizer:
         if waits or not same_resources(pod.spec, life.allocated) or _under_way(life):
             self._put(key, life)
 
-    def room(self, node: str) -> None:
-        """Have the pods that wait for room on a node looked at again."""
+    def retry(self, node: str) -> None:
+        """Try the pods again that wait for free capacity on a node."""
         for key in self._deferred.get(node, ()):
             self._put(key, self._lives[key])
 
     def forget(self, key: Key, life: Life) -> None:
-        """Forget a pod; the others of its node may have its room."""
+        """Forget a pod; its capacity is free for the others of its node."""
         waiting = self._deferred.get(life.node)
         if waiting is not None:
             waiting.pop(key, None)
             if not waiting:
                 del self._deferred[life.node]
-        self.room(life.node)
+        self.retry(life.node)
 
     async def resize(self, key: Key, life: Life, pod: Pod) -> None:
-        """Grant what a pod asks for where there is room. Raises what the port raises."""
+        """Grant what a pod asks for where it fits. Raises what the port raises."""
         if life.stopping or is_finished(pod):
             return
         refused = None
@@ -129,7 +129,7 @@ class Resizer:
         except Exception:
             life.actual = before
             raise
-        self.room(life.node)
+        self.retry(life.node)
         self.look(key, life, pod)
         return restarted(before, life.actual)
 

@@ -1,4 +1,4 @@
-"""Resizing a pod in place: whether there is room, and what is then written. All of it is pure.
+"""Resizing a pod in place: whether the new size fits, and what is then written. All of it is pure.
 
 Source: KEP-1287; kubelet v1.36, reasons and messages of ``PodResizePending``.
 """
@@ -40,15 +40,15 @@ def refusal(
     """
     more = [name for name in _RESOURCES if asked.get(name, 0) > held.get(name, 0)]
     for name in more:
-        wanted, there = asked[name], allocatable.get(name, 0)
-        if wanted > there:
-            text = f"Node didn't have enough capacity: {name}, requested: {wanted}, capacity: {there}"
+        requested, there = asked[name], allocatable.get(name, 0)
+        if requested > there:
+            text = f"Node didn't have enough capacity: {name}, requested: {requested}, capacity: {there}"
             return Refusal("Infeasible", text)
     for name in more:
-        wanted, there, taken = asked[name], allocatable.get(name, 0), used.get(name, 0)
-        if wanted + taken > there:
+        requested, there, taken = asked[name], allocatable.get(name, 0), used.get(name, 0)
+        if requested + taken > there:
             text = (
-                f"Node didn't have enough resource: {name}, requested: {wanted}, used: {taken}, "
+                f"Node didn't have enough resource: {name}, requested: {requested}, used: {taken}, "
                 f"capacity: {there}"
             )
             return Refusal("Deferred", text)
@@ -87,13 +87,13 @@ def conditions(
 ) -> list[Json]:
     """Return the pod's conditions with those of a resize as they are now; one that stays keeps its time."""
     result = [condition for condition in old if condition["type"] not in {PENDING, IN_PROGRESS}]
-    wanted: list[Json] = []
+    expected: list[Json] = []
     if refused is not None:
-        wanted.append({"type": PENDING, "reason": refused.reason, "message": refused.message})
+        expected.append({"type": PENDING, "reason": refused.reason, "message": refused.message})
     if in_progress:
-        wanted.append({"type": IN_PROGRESS})
+        expected.append({"type": IN_PROGRESS})
     since = {condition["type"]: condition.get("lastTransitionTime") for condition in old}
-    for condition in wanted:
+    for condition in expected:
         at = since.get(condition["type"]) or format_rfc3339(now)
         extra = {"status": "True", "observedGeneration": generation, "lastTransitionTime": at}
         result.append({**condition, **extra})

@@ -217,16 +217,16 @@ def node_ready_conditions(conditions: tuple[Condition, ...], status: str, now: I
 
 
 def node_taints(taints: list[Json], status: str, now: Instant) -> list[Json]:
-    """The node's taints for that Ready status; those of others are kept.
+    """Return the node's taints for that Ready status; unrelated taints stay.
 
     Source: node lifecycle controller v1.36: not-ready for False, unreachable for Unknown, both
     NoSchedule. The NoExecute pair, which evicts pods after their toleration, is not set.
     """
-    kept = [taint for taint in taints if taint.get("key") not in {NOT_READY_TAINT, UNREACHABLE_TAINT}]
+    result = [taint for taint in taints if taint.get("key") not in {NOT_READY_TAINT, UNREACHABLE_TAINT}]
     key = {"True": "", "False": NOT_READY_TAINT, "Unknown": UNREACHABLE_TAINT}[status]
     if key:
-        kept.append({"key": key, "effect": "NoSchedule", "timeAdded": format_rfc3339(now)})
-    return kept
+        result.append({"key": key, "effect": "NoSchedule", "timeAdded": format_rfc3339(now)})
+    return result
 
 
 def _without(pod: Pod, kinds: Collection[str]) -> list[Json]:

@@ -72,7 +72,7 @@ class EmbeddedExternalMetrics:
         Raises: NotFound for a metric that nobody knows, BadRequest for a selector that cannot be read.
         """
         try:
-            wanted = Selector.parse(selector)
+            parsed = Selector.parse(selector)
         except SelectorError as error:
             raise BadRequest(str(error)) from error
         if all(series.metric != metric for series in self._series):
@@ -92,7 +92,7 @@ class EmbeddedExternalMetrics:
             for series in self._series
             if series.metric == metric
             and series.namespace in {"", namespace}
-            and wanted.matches(series.labels)
+            and parsed.matches(series.labels)
         ]
 
     async def external_values(self, metric: str, *, namespace: str, selector: str = "") -> ExternalValues:

@@ -241,8 +241,8 @@ class ServiceLoad:
             # What a container does after its start comes before its requests.
             base = base + np.minimum(self._startup_milli[service], rows.startup[:n] / step_s) * pods.running
         demand = base + share[service] * serving
-        wanted = np.minimum(demand, pods.limit)
-        granted, able = self._grant(wanted, pods)
+        allowed = np.minimum(demand, pods.limit)
+        granted, able = self._grant(allowed, pods)
         if self._starts:
             done = np.minimum(granted, base) - pods.base
             rows.startup[:n] = np.maximum(rows.startup[:n] - np.maximum(done, 0.0) * step_s, 0.0)
@@ -270,7 +270,7 @@ class ServiceLoad:
         self.cpu_used_milli = float(granted.sum() + pods.side_milli)
         end = Instant(begin + self.step)
         memory = self._memory(result, pods, end)
-        resources = resources_of(pods, demand, demand - wanted, granted, memory, count)
+        resources = resources_of(pods, demand, demand - allowed, granted, memory, count)
         result = msgspec.structs.replace(result, resources=resources)
         self._publish(end, granted, memory, worked, pods, result)
         for handler in self._step_handlers:
@@ -289,25 +289,25 @@ class ServiceLoad:
             known = self._ability = cores, found
         return known[1]
 
-    def _grant(self, wanted: Float64Vector, pods: Unchanged) -> tuple[Float64Vector, Float64Vector]:
-        """CPU that each pod gets, and that it could get.
+    def _grant(self, demand: Float64Vector, pods: Unchanged) -> tuple[Float64Vector, Float64Vector]:
+        """Return the CPU that each pod gets, and the CPU that it could get.
 
-        A pod on a node with room gets what it wants up to its limit. On a node where more is
-        wanted than there is, each gets what it wants up to its request, and the rest is shared in
-        proportion to what is wanted beyond: CPU requests are guaranteed under contention
+        A pod on a node with free CPU gets its demand up to its limit. On a node whose demand exceeds
+        its CPU, each pod gets its demand up to its request, and the rest is shared in proportion to
+        the demand beyond the requests: CPU requests are guaranteed under contention
         (Kubernetes, "Resource Management for Pods and Containers"). So there a pod could get its
         request, or what it got if that is more.
         """
         rows, n = self._rows, self._rows.n
         node, nodes, side, able = pods.node, len(rows.node_cpu), pods.side, pods.able
-        used = np.bincount(node, wanted + side, nodes)
-        room = rows.node_cpu
-        crowded = used > room
+        used = np.bincount(node, demand + side, nodes)
+        capacity = rows.node_cpu
+        crowded = used > capacity
         if not np.count_nonzero(crowded):
-            return wanted, able
-        sure = np.minimum(wanted, rows.request[:n])
-        beyond = wanted - sure
-        spare = np.maximum(room - np.bincount(node, sure + side, nodes), 0.0)
+            return demand, able
+        sure = np.minimum(demand, rows.request[:n])
+        beyond = demand - sure
+        spare = np.maximum(capacity - np.bincount(node, sure + side, nodes), 0.0)
         asked = np.bincount(node, beyond, nodes)
         factor = np.divide(spare, asked, out=np.ones(nodes), where=crowded & (asked > 0))
         granted = sure + beyond * np.minimum(factor, 1.0)[node]

@@ -1,4 +1,4 @@
-"""Pods as columns: one row a pod, kept up to date by pod and node changes.
+"""Pods as columns: one row per pod, updated by pod and node changes.
 
 A row is taken by a pod for its life and given to another one after it; ``version`` moves when the
 rows that a metrics reader sees may have changed.
@@ -317,9 +317,9 @@ class PodRows:
         return len(self._services)
 
     def _worker(self, service: int, containers: Sequence[Container]) -> int:
-        wanted = self._services[service].container if service < len(self._services) else ""
+        name = self._services[service].container if service < len(self._services) else ""
         for number, container in enumerate(containers):
-            if container.name == wanted:
+            if container.name == name:
                 return number
         return 0 if containers else -1
 

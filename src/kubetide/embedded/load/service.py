@@ -180,7 +180,7 @@ class Ability(NamedTuple):
     """What services can do in a step, which follows from their pods alone; a column a field.
 
     Attributes:
-        capacity: Requests/s that the ready pods can serve; ``bound`` is that with room for rounding.
+        capacity: Requests/s that the ready pods can serve; ``bound`` is that with a margin for rounding.
         able: Whether that is any; ``divisor`` is the capacity, 1 where there is none.
         alone: Seconds that one request takes alone on a pod.
         built_up: The most that sharing a pod adds within a step, ``longest`` the most that a request waits; see ``response``.
@@ -248,7 +248,7 @@ def settle(
     """
     served = np.minimum(granted, offered + queue / step_s)
     # A request that would wait longer than allowed is dropped; without capacity all that is
-    # younger than the longest wait is kept.
+    # younger than the longest wait stays.
     most = np.where(ability.able, ability.capacity, offered) * facts.max_queue
     waiting = np.maximum(queue + (offered - served) * step_s, 0.0)
     # What rounding leaves over of a step that was served is not a queue.

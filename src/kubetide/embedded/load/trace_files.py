@@ -39,8 +39,8 @@ def read_trace(
         path: The file.
         unit: ``requests/s``, or ``requests/step`` for counts, which are divided by the step.
         step: Time between values; needed for bare values, else the first two times say it.
-        window: The part [from, to) that is kept, in the file's own time; None keeps all.
-        start: When the first value kept is played; None keeps the file's time.
+        window: The part [from, to) that is played, in the file's own time; None plays all.
+        start: When the first value of the window is played; None keeps the file's time.
         column: Header name of the value column; None takes the one after the time.
         gaps: ``error``, or ``hold`` to let the last value hold through missing steps.
         multiplier: Factor on every value.
@@ -176,7 +176,7 @@ class _Reader:
         if rest:
             raise TraceError(
                 f"{self.path}:{number}: time {format_rfc3339(at)} does not fall on a step of {format_duration(step)} "
-                f"after {format_rfc3339(last[1])}; mend the time or state the right `step`"
+                f"after {format_rfc3339(last[1])}; correct the time or state the right `step`"
             )
         if not self.hold:
             raise TraceError(
@@ -187,7 +187,7 @@ class _Reader:
         if missing > _LONGEST_HELD:
             raise TraceError(
                 f"{self.path}:{number}: {missing - 1} steps are missing before {format_rfc3339(at)}, too many to hold; "
-                "mend the time"
+                "correct the time"
             )
         values.extend([last[2]] * (missing - 1))
         values.append(value)

@@ -74,18 +74,18 @@ def plan(tab: CronTab, pods: Sequence[Pod]) -> Plan:
     """Decide for one CronTab.
 
     Args:
-        tab: What is wanted.
+        tab: What is expected.
         pods: Its pods; those that are being deleted still hold their names.
     """
-    wanted = [f"{tab.metadata.name}-{number}" for number in range(tab.spec.replicas)]
+    expected = [f"{tab.metadata.name}-{number}" for number in range(tab.spec.replicas)]
     taken = {pod.metadata.name for pod in pods}
     running = [pod for pod in pods if not pod.metadata.deletion_timestamp and not is_finished(pod)]
     return Plan(
-        create=[_pod(tab, name) for name in wanted if name not in taken],
+        create=[_pod(tab, name) for name in expected if name not in taken],
         delete=[
             pod
             for pod in pods
-            if not pod.metadata.deletion_timestamp and (pod.metadata.name not in wanted or is_finished(pod))
+            if not pod.metadata.deletion_timestamp and (pod.metadata.name not in expected or is_finished(pod))
         ],
         status=CronTabStatus(replicas=len(running), label_selector=f"{LABEL}={tab.metadata.name}"),
     )

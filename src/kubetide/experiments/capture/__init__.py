@@ -1,1 +1,1 @@
-"""A scenario from the records of a run: what was there, what it was asked for, and what the records do not show."""
+"""Builds a scenario from the records of a run: objects, load, and notes about what the records do not show."""

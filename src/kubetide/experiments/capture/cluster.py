@@ -1,4 +1,4 @@
-"""What the node loop's records tell: workloads at the start, node groups, nodes over time, how long machines took."""
+"""The node loop's records as a run: workloads at the start, node groups, nodes over time, boot times."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Times = dict[str, list[float]]
 
 
 class Count(NamedTuple):
-    """How many nodes there were at a tick."""
+    """The number of nodes at a tick."""
 
     at: Instant
     nodes: int

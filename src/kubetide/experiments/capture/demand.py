@@ -1,4 +1,4 @@
-"""What the pods of all HPAs' targets used in one tick of the HPA loop: in columns, as a week has tens of thousands of ticks."""
+"""Usage of all HPA targets' pods in one tick of the HPA loop: in columns, as a week has tens of thousands of ticks."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class _Serving(NamedTuple):
         serves = table.serving[rows]
         rows, owner = rows[serves], owner[serves]
         counts = np.bincount(owner, minlength=len(hpas))
-        stays = table.standing[rows] != IGNORED
+        stays = table.pod_state[rows] != IGNORED
         return cls(_made_of(state), hpas, rows, owner, counts, table.ready_since[rows], stays)
 
     def chosen_of(self, chosen: BoolVector) -> Int64Vector:
@@ -58,7 +58,7 @@ class _Serving(NamedTuple):
 
 
 class Demand:
-    """Reads the demand off a state; holds which pods are whose while they are the same."""
+    """Reads the usage from a state; caches which pods belong to which target."""
 
     def __init__(self) -> None:
         self._serving: _Serving | None = None

@@ -1,4 +1,4 @@
-"""How long pods take to end, and machines to be Ready and to go."""
+"""Durations: pods' termination, machines' time to Ready and to deletion."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ _SECOND = 1_000_000_000
 
 
 class Ends:
-    """Pods and machines that are going."""
+    """Pods and machines that are terminating."""
 
     def __init__(self) -> None:
         self._pods: dict[tuple[str, str], Instant] = {}
         self._nodes: dict[str, Instant] = {}
 
     def take(self, mark: Mark) -> None:
-        """Take in what the node loop did: a machine that is deleted now."""
+        """Note the machines that the node loop deletes now."""
         if mark.code == "NodeDeleted" and not mark.fruitless:
             self._nodes[mark.subject] = mark.at
 
     def pods(self, delta: Delta, now: Instant) -> Iterator[float]:
-        """Yield the seconds that pods took which are gone now, from their deletion on."""
+        """Yield the termination time in seconds of pods that are gone now."""
         for pod in delta.pods:
             meta = pod.metadata
             if meta.deletion_timestamp is not None:
@@ -39,7 +39,7 @@ class Ends:
                 yield max((now - begun_at) / 1e9, 0.0)
 
     def nodes(self, delta: Delta, now: Instant) -> Iterator[tuple[str, float]]:
-        """Yield the nodes that are gone now, each with the seconds since its machine was deleted."""
+        """Yield the nodes that are gone now, each with the seconds since its machine's deletion."""
         for name in delta.gone.nodes:
             begun = self._nodes.pop(name, None)
             if begun is not None:
@@ -47,7 +47,7 @@ class Ends:
 
 
 def ready_after(node: Node) -> float | None:
-    """Return the seconds from a node's creation to its being Ready; None while it is not, or where it is not known."""
+    """Return the seconds from a node's creation to Ready; None while it is not, or if unknown."""
     condition = node_condition(node, "Ready")
     if condition is None or condition.status != "True" or not condition.last_transition_time:
         return None

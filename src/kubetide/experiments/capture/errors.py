@@ -1,4 +1,4 @@
-"""What can go wrong with a capture."""
+"""Errors of a capture."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from kubetide.ports.errors import KubetideError
 
 
 class CaptureError(KubetideError):
-    """What no scenario can be made of; the text says why and what to do."""
+    """Data that no scenario can be built from; the text gives the reason and the fix."""

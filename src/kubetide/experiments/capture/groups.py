@@ -1,4 +1,4 @@
-"""Node groups of a captured cluster: sizes, machines, prices, and how long these took to boot."""
+"""Node groups of a captured cluster: sizes, machines, prices, and boot times."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PASSING = (
 
 
 def groups_of(cluster: Cluster) -> tuple[list[Json], Json, list[str]]:
-    """Return the node groups, their instance types by name, and what to know of them."""
+    """Return the node groups, their instance types by name, and notes about them."""
     groups: list[Json] = []
     types: Json = {}
     notes: list[str] = []
@@ -106,7 +106,7 @@ def _marks(node: Node) -> Json:
 
 
 def lasting_taints(node: Node) -> list[Taint]:
-    """Return the taints that somebody put there for good: not those of a node's state, nor of its removal."""
+    """Return the permanent taints: not those of a node's condition or removal."""
     return [taint for taint in node.spec.taints or () if not taint.key.startswith(_PASSING)]
 
 
@@ -137,14 +137,14 @@ def _type_spec(node: Node, price: float | None) -> Json:
     capacity: dict[str, Any] = dict(node.status.capacity or {})
     free: dict[str, Any] = dict(node.status.allocatable or {})
     cpu, memory = milli(str(capacity["cpu"])), whole(str(capacity["memory"]))
-    kept_cpu = cpu - milli(str(free.get("cpu", capacity["cpu"])))
-    kept_memory = memory - whole(str(free.get("memory", capacity["memory"])))
+    reserved_cpu = cpu - milli(str(free.get("cpu", capacity["cpu"])))
+    reserved_memory = memory - whole(str(free.get("memory", capacity["memory"])))
     return {
         "cpu": milli_to_text(cpu),
         "memory": bytes_to_text(memory),
         "pods": int(whole(str(capacity.get("pods", 110)))),
-        "reservedCpu": milli_to_text(kept_cpu),
-        "reservedMemory": bytes_to_text(kept_memory),
+        "reservedCpu": milli_to_text(reserved_cpu),
+        "reservedMemory": bytes_to_text(reserved_memory),
         **({"gpu": int(whole(str(capacity["nvidia.com/gpu"])))} if "nvidia.com/gpu" in capacity else {}),
         **({} if price is None else {"pricePerHour": price}),
     }

@@ -10,7 +10,7 @@ import numpy as np
 
 from kubetide.experiments.capture.cluster import Cluster
 from kubetide.experiments.capture.manifests import limit_of
-from kubetide.experiments.capture.seen import Seen
+from kubetide.experiments.capture.observed import Seen
 from kubetide.experiments.capture.services import Workload
 from kubetide.experiments.capture.ticks import Tick
 from kubetide.experiments.capture.vertical import Vertical
@@ -29,7 +29,7 @@ _USUAL_MEMORY: Final = 90
 
 
 class Span(NamedTuple):
-    """The time that is captured."""
+    """The captured time."""
 
     start: Instant
     length: Duration
@@ -46,7 +46,7 @@ class _Loaded(NamedTuple):
 
 
 def loads_of(seen: Seen, span: Span, notes: list[str]) -> tuple[list[Json], dict[str, list[float]]]:
-    """Return the services of a scenario, and requests/s of each by the name of its file; ``notes`` takes what is missing."""
+    """Return the services of a scenario, and requests/s of each by file name; adds what is missing to ``notes``."""
     loads: list[Json] = []
     traces: dict[str, list[float]] = {}
     memory = _memory(seen, notes)
@@ -103,7 +103,7 @@ def _loaded(seen: Seen) -> Iterator[_Loaded]:
 
 
 def vpa_targets(seen: Seen) -> dict[Key, Workload]:
-    """Return the workload of each VPA: that of its reference, or where only its pods are known, the one that makes them."""
+    """Return the workload of each VPA: its reference's, or if only its pods are known, their controller."""
     found: dict[Key, Workload] = {}
     if seen.vertical is None:
         return found

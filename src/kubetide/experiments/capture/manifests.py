@@ -1,4 +1,4 @@
-"""Objects of a captured cluster as manifests, with what decides about pods and nodes and nothing else.
+"""Objects of a captured cluster as manifests, reduced to what decides about pods and nodes.
 
 Environment variables, commands, volumes and annotations stay behind: they may hold secrets, and no loop reads them.
 """
@@ -46,13 +46,13 @@ _MADE_BY_THE_RUN = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 def manifest_of(field: str, item: ApiObject) -> Json | None:
     """Return one object as a manifest; None for one that every cluster has."""
-    api_version, kind, kept = _KINDS[field]
+    api_version, kind, fields = _KINDS[field]
     if field == "namespaces" and item.metadata.name in _MADE_BY_THE_RUN:
         return None
     found: Json = {"apiVersion": api_version, "kind": kind, "metadata": _meta(item.metadata)}
-    if kept:
+    if fields:
         spec = msgspec.to_builtins(item)["spec"]
-        found["spec"] = _some(spec, kept)
+        found["spec"] = _some(spec, fields)
         if "template" in spec:
             found["spec"]["template"] = _template(spec["template"])
     return found
@@ -76,7 +76,7 @@ def hpa_manifest(view: HpaView) -> Json:
 
 
 def vpa_manifest(view: VpaView, spec: Json | None, workload: tuple[str, str, str]) -> Json:
-    """Return a VPA as a manifest: with the spec that the updater saw, else with what the recommender knows of it."""
+    """Return a VPA as a manifest: with the spec in the updater's records, else with what the recommender's show."""
     if spec is None:
         spec = {
             "targetRef": {"apiVersion": "apps/v1", "kind": workload[0], "name": workload[2]},

@@ -13,7 +13,7 @@ from kubetide.experiments.capture.errors import CaptureError
 from kubetide.experiments.capture.groups import groups_of, span_of
 from kubetide.experiments.capture.loads import CPU_SECONDS, Span, loads_of, vpa_targets
 from kubetide.experiments.capture.manifests import hpa_manifest, manifest_of, pod_manifest, vpa_manifest
-from kubetide.experiments.capture.seen import Seen
+from kubetide.experiments.capture.observed import Seen
 from kubetide.experiments.capture.tables import table_manifest
 from kubetide.experiments.capture.vertical import RECOMMENDER, UPDATER
 from kubetide.loop import FlagError, loop_entry, parse_flags

@@ -1,4 +1,4 @@
-"""How close a captured scenario, simulated, comes to what happened."""
+"""How close the simulation of a captured scenario is to the real run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kubetide.units.time import Duration, Instant
 
 if TYPE_CHECKING:
     # Those who only show a card need no reader of records.
-    from kubetide.experiments.capture.seen import Seen
+    from kubetide.experiments.capture.observed import Seen
 
 CARD: Final = "score.json"
 """The card of a captured scenario, beside it."""
@@ -45,7 +45,7 @@ class Score(msgspec.Struct, frozen=True):
 
 
 def error_bar(scenario: Path) -> str:
-    """Return in a sentence how near a captured scenario came to what happened; empty where no card lies beside it."""
+    """Return a sentence on how close a captured scenario is to the real run; empty without a score card."""
     try:
         card = msgspec.json.decode((scenario.parent / CARD).read_bytes(), type=list[Score])
     except (OSError, msgspec.DecodeError):

@@ -1,4 +1,4 @@
-"""Policies under test: a scenario, and what must hold while it runs."""
+"""Policy tests: a scenario, and expectations about its run."""
 
 from __future__ import annotations
 

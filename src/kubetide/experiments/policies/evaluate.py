@@ -1,4 +1,4 @@
-"""Holds an expectation against a run: whether it held, and if not when, by how much, and what was decided then."""
+"""Evaluates an expectation on a run: whether it held, and if not when, by how much, and the decisions at that time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DAY_S = 86400
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """What came of one expectation.
+    """The result of one expectation.
 
     Attributes:
         held: Whether it held.
@@ -200,7 +200,7 @@ _of_service: dict[str, Callable[[ServiceSeries], Sequence[float]]] = {
 
 
 def _stretches(bad: Sequence[bool]) -> Iterator[tuple[int, int]]:
-    """Return where each run of true values begins, and the first step behind it."""
+    """Yield where each run of true values begins, and the first step behind it."""
     start: int | None = None
     for step, one in enumerate((*bad, False)):
         if one and start is None:

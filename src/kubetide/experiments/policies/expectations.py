@@ -1,4 +1,4 @@
-"""Expectations of a run, read from the words that people write.
+"""Parses expectations of a run from their text.
 
 For example:
 
@@ -47,7 +47,7 @@ QUANTITIES: Final[dict[str, str]] = {
     "nodeHours": "group?",
     "decisions": "",
 }
-"""What a whole run comes to, and what each is asked of: a service, a group, with ``?`` also of the whole."""
+"""Figures of a whole run, and the subject of each: a service, a group, with ``?`` also the whole."""
 
 SERIES: Final[dict[str, str]] = {
     "pending": "",
@@ -68,7 +68,7 @@ _TOKEN = re.compile(
 
 
 class ExpectationError(ValueError):
-    """An expectation that cannot be read; the text shows the place and says what is expected there."""
+    """An unreadable expectation; the text shows the place and what is expected there."""
 
 
 class Total(msgspec.Struct, frozen=True):
@@ -102,7 +102,7 @@ class During(msgspec.Struct, frozen=True):
 
 
 class NodesLive(msgspec.Struct, frozen=True):
-    """No node goes within so long of its coming."""
+    """No node is deleted within a time of its creation."""
 
     least: Duration
 
@@ -123,7 +123,7 @@ class Expectation(msgspec.Struct, frozen=True):
 
 
 def check_subject(expectation: Expectation, services: Collection[str], groups: Collection[str]) -> None:
-    """Raise ExpectationError where the expectation names a service or a node group that is not there."""
+    """Raise ExpectationError if the expectation names an unknown service or node group."""
     rule = expectation.rule
     if isinstance(rule, NodesLive) or not rule.subject:
         return
@@ -136,7 +136,7 @@ def check_subject(expectation: Expectation, services: Collection[str], groups: C
 
 
 def read_expectation(text: str) -> Expectation:
-    """Read one expectation. Raises ExpectationError showing where it cannot be read."""
+    """Return a parsed expectation. Raises ExpectationError with the place of the error."""
     return Expectation(text.strip(), _Reader(text).read())
 
 

@@ -1,4 +1,4 @@
-"""What came of policies, as JUnit XML: what CI systems show."""
+"""Results of policies as JUnit XML, for CI systems."""
 
 from __future__ import annotations
 

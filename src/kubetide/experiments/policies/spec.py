@@ -1,4 +1,4 @@
-"""The file of a policy under test."""
+"""The file of a policy test."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Spec(msgspec.Struct, frozen=True, rename=json_name, kw_only=True, forbid_
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """A scenario with changes, and what must hold.
+    """A scenario with changes, and expectations.
 
     Attributes:
         path: Its file.
@@ -55,7 +55,7 @@ class Policy(msgspec.Struct, frozen=True):
 
 
 def policy_files(paths: Iterable[Path]) -> list[Path]:
-    """Return the files that are meant: each file itself, of a folder all ``*.yaml`` and ``*.yml`` in it. Raises PolicyError."""
+    """Return the files of the paths: a file itself, or all ``*.yaml`` and ``*.yml`` of a folder. Raises PolicyError."""
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
@@ -71,7 +71,7 @@ def policy_files(paths: Iterable[Path]) -> list[Path]:
 
 
 def load_policy(path: Path, scenario_path: Callable[[Path], Path]) -> Policy:
-    """Read a policy, its scenario and its changes.
+    """Return a policy with its scenario and its changes.
 
     Args:
         scenario_path: Returns the file of a scenario by what a policy says: a path, or the name of an example.

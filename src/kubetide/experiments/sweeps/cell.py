@@ -29,7 +29,7 @@ _one_run = threading.Lock()
 
 
 class Task(msgspec.Struct, frozen=True):
-    """What a cell is run from.
+    """The input of a cell.
 
     Attributes:
         version: Of kubetide: another one decides differently.
@@ -45,7 +45,7 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What came of a cell: a summary, or the error that it failed with, in a sentence."""
+    """The result of a cell: a summary, or its error as a sentence."""
 
     summary: Summary | None = None
     error: str = ""
@@ -56,7 +56,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 def task_of(scenario: Scenario, base: Path, seed: int) -> Task:
-    """Return a scenario, and all that it reads, as a task.
+    """Return a task with a scenario and all files that it reads.
 
     Args:
         base: The folder that the scenario's files lie beside.
@@ -94,7 +94,7 @@ def _with_load(part: _Loaded, change: Any) -> _Loaded:
 
 
 def run_cell(task: bytes) -> bytes:
-    """Run one cell and return its outcome; what is wrong with the cell is part of the outcome.
+    """Run one cell and return its outcome; errors of the cell are part of the outcome.
 
     Raises: Interrupted.
     """
@@ -133,7 +133,7 @@ def _outcome(encoded: bytes) -> Outcome:
 
 
 def other_version(worker: str, own: str) -> str:
-    """Return what to say of a worker that runs another kubetide."""
+    """Return the message about a worker that runs another version of kubetide."""
     return (
         f"the worker has kubetide {worker}, and this is kubetide {own}: "
         "install the same version on both, since another one decides differently"

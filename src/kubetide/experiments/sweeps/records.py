@@ -27,7 +27,7 @@ def keep_records(run: Path, target: str) -> None:
     # What a store's own package raises has no common base.
     except (OSError, ValueError, ImportError, RuntimeError) as error:
         raise RecordsError(
-            f"records cannot be kept at {target}: {error}; choose another --records"
+            f"records cannot be written at {target}: {error}; choose another --records"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""What came of a sweep: figures of each setting over its seeds, the Pareto front, the main effect of each value."""
+"""Results of a sweep: figures of each setting over its seeds, the Pareto front, the main effect of each value."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 class Effect(msgspec.Struct, frozen=True):
-    """What the settings with one value of one axis come to on the average."""
+    """The mean result of the settings with one value of one axis."""
 
     name: str
     value: str

@@ -1,4 +1,4 @@
-"""Runs the cells of a sweep that have not been run, and keeps what came of each."""
+"""Runs the cells of a sweep that are not finished, and stores the outcome of each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kubetide.simulate.scenarios.scenario import ScenarioError
 
 
 class SweepError(KubetideError):
-    """A sweep that cannot go on; the text says why and what to do."""
+    """A sweep that cannot continue; the text gives the reason and the fix."""
 
 
 class Workers(Protocol):
@@ -28,7 +28,7 @@ class Workers(Protocol):
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """One run of a sweep: a combination of values on one seed, and what came of it."""
+    """One run of a sweep: a combination of values on one seed, and its outcome."""
 
     values: tuple[str, ...]
     seed: int
@@ -36,7 +36,7 @@ class Cell(msgspec.Struct, frozen=True):
 
 
 class Store:
-    """Outcomes of cells in a folder, a file each, named after all that the cell was run from."""
+    """Outcomes of cells in a folder, one file each, named by a hash of the cell's input."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -45,14 +45,14 @@ class Store:
         return sum(1 for _ in self._folder.glob("*.json"))
 
     def get(self, key: str) -> Outcome | None:
-        """Return what came of a cell, or None where that is not known or the file cannot be read."""
+        """Return the outcome of a cell, or None if it is unknown or unreadable."""
         try:
             return msgspec.json.decode((self._folder / f"{key}.json").read_bytes(), type=Outcome)
         except (OSError, msgspec.DecodeError):
             return None
 
     def put(self, key: str, outcome: bytes) -> None:
-        """Keep what came of a cell. Raises SweepError."""
+        """Store the outcome of a cell. Raises SweepError."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             write_bytes_whole(self._folder / f"{key}.json", outcome)
@@ -63,7 +63,7 @@ class Store:
 
 
 def key_of(task: Task) -> str:
-    """Return what names a cell: the same for the same scenario, files, seed and version, wherever its records go."""
+    """Return the key of a cell: equal for the same scenario, files, seed and version, wherever its records go."""
     task = msgspec.structs.replace(task, records="")
     return hashlib.sha256(msgspec.json.encode(task, order="sorted")).hexdigest()[:32]
 

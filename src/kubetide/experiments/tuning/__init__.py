@@ -1,1 +1,1 @@
-"""Which settings to change: a search over knobs under constraints, judged on runs that the search has not seen."""
+"""Tuning: a search over knobs under constraints, evaluated on runs that the search has not used."""

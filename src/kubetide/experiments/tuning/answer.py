@@ -1,4 +1,4 @@
-"""The answer of a search: what to change, as a patch and as settings, and what it brings, with its spread."""
+"""The answer of a search: its changes as a patch and as settings, and their effect with its spread."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def trials_csv(
     for trial in trials:
         over = [f"{one:.6f}" for one in trial.excess] if trial.excess else [""] * len(excess)
         score = "" if trial.error else f"{trial.score:.6f}"
-        writer.writerow([*trial.values, score, *over, int(trial.kept), trial.error])
+        writer.writerow([*trial.values, score, *over, int(trial.feasible), trial.error])
     return text.getvalue().encode()
 
 

@@ -1,4 +1,4 @@
-"""What a search looks for: the least of one figure, while others keep within bounds."""
+"""The goal of a search: the minimum of one figure, with constraints on others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UPWARD: Final = {"<=": 1.0, "<": 1.0, ">=": -1.0, ">": -1.0}
 
 
 class TuneError(KubetideError):
-    """A search that cannot be made; the text says why and what to do."""
+    """A search that cannot run; the text gives the reason and the fix."""
 
 
 class Constraint(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ class Constraint(msgspec.Struct, frozen=True):
     rule: Total
 
     def excess(self, runs: Sequence[Summary], baseline: Sequence[Summary]) -> float:
-        """Return by how much the mean of the runs passes the bound, as a share of it; at most 0 where it keeps it."""
+        """Return by how much the mean of the runs exceeds the bound, as a share of it; at most 0 if it is met."""
         rule = self.rule
         bound = rule.bound
         if rule.of_baseline:
@@ -49,7 +49,7 @@ class Constraint(msgspec.Struct, frozen=True):
 
 
 def read_constraint(text: str, services: Collection[str], groups: Collection[str]) -> Constraint:
-    """Read one constraint in the language of policies, in which ``now`` is the scenario as it is. Raises TuneError."""
+    """Return a constraint in the language of policies, where ``now`` is the unchanged scenario. Raises TuneError."""
     try:
         expectation = read_expectation(_NOW.sub("baseline", text))
         check_subject(expectation, services, groups)

@@ -28,7 +28,7 @@ class Knob(msgspec.Struct, frozen=True):
 
 
 def read_knobs(texts: Sequence[str]) -> tuple[Knob, ...]:
-    """Read every knob. Raises ScenarioError, also for one that is there twice."""
+    """Return all knobs. Raises ScenarioError, also for a repeated one."""
     knobs = tuple(map(read_knob, texts))
     names = [knob.name for knob in knobs]
     twice = {name for name in names if names.count(name) > 1}
@@ -38,7 +38,7 @@ def read_knobs(texts: Sequence[str]) -> tuple[Knob, ...]:
 
 
 def read_knob(text: str) -> Knob:
-    """Read ``NAME=LOW:HIGH``, ``NAME=LOW:HIGH:STEP`` or ``NAME=V1,V2``. Raises ScenarioError."""
+    """Return the knob of ``NAME=LOW:HIGH``, ``NAME=LOW:HIGH:STEP`` or ``NAME=V1,V2``. Raises ScenarioError."""
     name, _, written = text.partition("=")
     match = _RANGE.fullmatch(written.strip())
     if match is None:

@@ -1,4 +1,4 @@
-"""The search: Optuna proposes values of the knobs, or all of them are tried where they are few."""
+"""The search: Optuna proposes values of the knobs, or all are tried if they are few."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ BATCH: Final = 8
 
 
 class Trial(msgspec.Struct, frozen=True):
-    """Values of the knobs and what came of them.
+    """Values of the knobs and their result.
 
     Attributes:
         score: What is to be small; infinite where a run failed.
-        excess: By how much each constraint is passed; at most 0 where it is kept.
+        excess: By how much each constraint is passed; at most 0 where it is met.
         error: Why a run failed.
     """
 
@@ -31,8 +31,8 @@ class Trial(msgspec.Struct, frozen=True):
     error: str = ""
 
     @property
-    def kept(self) -> bool:
-        """Whether it ran and kept every constraint."""
+    def feasible(self) -> bool:
+        """Whether it ran and met every constraint."""
         return not self.error and all(over <= 0 for over in self.excess)
 
 
@@ -41,7 +41,7 @@ Evaluate = Callable[[Sequence[tuple[str, ...]]], Sequence[Trial]]
 
 
 def search(knobs: Sequence[Knob], evaluate: Evaluate, *, trials: int, seed: int) -> list[Trial]:
-    """Return the trials in the order in which they were made, each combination once.
+    """Return the trials in execution order, each combination once.
 
     Raises: TuneError where Optuna is needed and not installed.
     """
@@ -95,9 +95,9 @@ def _optuna() -> Any:
 
 
 def best_of(trials: Sequence[Trial], *, below: float) -> Trial | None:
-    """Return the trial with the lowest score that keeps every constraint, the first of equals.
+    """Return the trial with the lowest score that meets every constraint, the first of equals.
 
     None where no such score is lower than ``below``.
     """
-    kept = (trial for trial in trials if trial.kept and trial.score < below)
-    return min(kept, key=lambda trial: trial.score, default=None)
+    feasible = (trial for trial in trials if trial.feasible and trial.score < below)
+    return min(feasible, key=lambda trial: trial.score, default=None)

@@ -1,1 +1,1 @@
-"""All ordinary HPAs at once, in columns, by the same rules."""
+"""All ordinary HPAs at once in columns, by the same rules."""

@@ -1,7 +1,7 @@
-"""The ordinary case for all HPAs at once: proposals and stabilization in columns.
+"""Proposals and stabilization of all ordinary HPAs at once, in columns.
 
 An HPA is ordinary when its scale is readable and within bounds, its pods are its own, all its
-metrics ask for resources, and each of them comes to a proposal. Every other HPA is decided about
+metrics ask for resources, and each of them has a proposal. Every other HPA is decided about
 by itself; the outcome of both ways is the same, and a test holds them against each other. Doubles
 are combined elementwise in the order in which ``proposal`` combines them.
 """
@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubetide.horizontal.batch.found import Cell, Ordinary, TallyColumns
 from kubetide.horizontal.batch.hpas import HpaColumns, Segments
+from kubetide.horizontal.batch.results import Cell, Ordinary, TallyColumns
 from kubetide.horizontal.memory import UNUSED
 from kubetide.horizontal.metrics.registry import propose
 from kubetide.horizontal.metrics.types import Proposal
@@ -26,7 +26,7 @@ _LARGEST_PERCENT = 1 << 30
 
 
 def ordinary(state: State, now: Instant, last: Ordinary | None = None) -> Ordinary:
-    """Return proposals and stabilized numbers of all ordinary HPAs.
+    """Return proposals and stabilized replicas of all ordinary HPAs.
 
     Args:
         last: The last pass over the same HPAs: what it walked over and has not changed is not walked over again.
@@ -89,10 +89,10 @@ def _cell(
         np.float64
     )
     simple = sound & (tallies.missing == 0) & ((tallies.unready == 0) | (ratio <= 1.0))
-    wanted = np.ceil(ratio * ready.astype(np.float64))
-    simple &= wanted < _LARGEST_PERCENT
+    desired = np.ceil(ratio * ready.astype(np.float64))
+    simple &= desired < _LARGEST_PERCENT
     within = (low <= ratio) & (ratio <= high)
-    replicas = np.where(within, current, np.where(simple, wanted, 0.0).astype(np.int64))
+    replicas = np.where(within, current, np.where(simple, desired, 0.0).astype(np.int64))
     replicas[~simple] = -1
     index = np.full(len(hpas.current), -1, np.int64)
     index[positions] = np.arange(len(positions))

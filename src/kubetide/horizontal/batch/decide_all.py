@@ -1,4 +1,4 @@
-"""Deciding about all HPAs at once: ordinary ones from columns, the others one by one.
+"""Decisions about all HPAs at once: ordinary ones from columns, the others one by one.
 
 Whatever an ordinary HPA's verdict is made from stands in columns. Where none of it differs from the last
 tick, nothing was to be done then and its status has stayed as it was left, the verdict of that tick is
@@ -12,12 +12,12 @@ from functools import lru_cache
 import numpy as np
 
 from kubetide.horizontal.batch.columns import ordinary
-from kubetide.horizontal.batch.found import GroundsAt, Newest, Ordinary
 from kubetide.horizontal.batch.hpas import HpaColumns
+from kubetide.horizontal.batch.results import GroundsAt, Newest, Ordinary
 from kubetide.horizontal.decision import Computation, Verdict
 from kubetide.horizontal.facts.specs import Autoscaler
 from kubetide.horizontal.rules.evaluate import able_of, evaluate, hold, limit_of
-from kubetide.horizontal.rules.measured import computation, why_of
+from kubetide.horizontal.rules.metric_results import computation, why_of
 from kubetide.horizontal.state import LastPass, State
 from kubetide.horizontal.status import conditions as say
 from kubetide.horizontal.status.status import action_of
@@ -42,17 +42,17 @@ def evaluate_all(state: State, now: Instant) -> Steps[tuple[Verdict, ...]]:
     this = _figures(found, hpas)
     verdicts: list[Verdict] = [_NONE] * len(hpas.specs)
     if last is not None:
-        this.again = unmoved & _as_before(this, last)
+        this.repeated = unmoved & _as_before(this, last)
         this.before, verdicts = last.settlements, list(last.verdicts)
         # The old pass is let go of.
         this.newest, this.newest.found = last.newest, found
         for position, slot in zip(
-            np.nonzero(this.again)[0].tolist(), found.slot[this.again].tolist(), strict=True
+            np.nonzero(this.repeated)[0].tolist(), found.slot[this.repeated].tolist(), strict=True
         ):
             # Where the proposal is remembered is all that is new.
             verdicts[position].slot = slot
     newest = this.newest
-    other = np.nonzero(~this.again)[0]
+    other = np.nonzero(~this.repeated)[0]
     rows = zip(
         other.tolist(),
         found.mask[other].tolist(),

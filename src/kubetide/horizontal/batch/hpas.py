@@ -1,4 +1,4 @@
-"""The HPAs in columns: what of their specs and scales a pass over all of them reads."""
+"""The HPAs in columns: the parts of specs and scales that a pass over all of them reads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kubetide.units.vectors import BoolVector, Int64Vector
 
 
 class Segments:
-    """The pods of several HPAs end to end, for the metric at one place of their specs.
+    """The pods of several HPAs end to end, for the metric at one position of their specs.
 
     Attributes:
         sample_key: What the metrics ask for; the same for all.
@@ -51,7 +51,7 @@ class Segments:
         self.fill_percent: Int64Vector = np.array([m.fill_percent for m in metrics], np.int64)
 
     def is_hpa(self, key: Key) -> BoolVector:
-        """Return (H,) whether it is this one."""
+        """Return (H,): whether it is this HPA."""
         return np.fromiter((hpa == key for hpa in self.hpas), np.bool_, len(self.hpas))
 
 
@@ -107,7 +107,7 @@ class HpaColumns:
                 self.put_scale(scales[spec.key])
 
     def put_scale(self, scale: ScaleView) -> None:
-        """Take in the scale of an HPA's target."""
+        """Store the scale of an HPA's target."""
         position = self.position.get((scale.namespace, scale.name))
         if position is not None:
             self.readable[position] = bool(scale.selector) and not scale.error
@@ -115,7 +115,7 @@ class HpaColumns:
 
 
 def cells_of(specs: Sequence[Autoscaler]) -> list[tuple[int, SampleKey]]:
-    """Return the places of the specs' metrics and the samples that they need, ordered: one pass each."""
+    """Return the positions of metrics in specs and the samples that they need, ordered: one pass each."""
     return sorted(
         {
             (at, metric.sample_key)

@@ -32,7 +32,7 @@ _PAUSE = milliseconds(10)
 
 
 class Ending(NamedTuple):
-    """How the tick ended for one HPA: the error of the status write, and of the whole."""
+    """The errors of one HPA's tick: of the status write, and of the whole tick."""
 
     settlement: Settlement
     status_error: str
@@ -41,7 +41,7 @@ class Ending(NamedTuple):
 
 
 class Actor:
-    """Does what was decided."""
+    """Carries out commands."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class Actor:
         return problem
 
     async def settle(self, result: Result) -> list[Ending]:
-        """Write statuses and events; return how it ended for the HPAs that had any."""
+        """Write statuses and events; return the errors of HPAs that had any."""
         busy = [one for one in result.settlements if one.changes or one.events or one.late_events]
         return await in_parallel(busy, self._settle_one, limit=self._limit)
 

@@ -75,10 +75,10 @@ class HorizontalController(BaseLoop):
         owners: Owners | None = None,
         advises: bool = False,
     ) -> None:
-        """Prepare the controller; nothing is asked before the first tick.
+        """Prepare the controller; it sends no request before the first tick.
 
         Args:
-            caches: Shared with other loops, and kept up to date by whoever made them.
+            caches: Shared with other loops; the process updates them.
             kinds: What a ``scaleTargetRef`` may mean without asking the cluster what it serves.
             custom: For metrics of type Pods and Object; without it they fail as where the API is not served.
             external: For metrics of type External, likewise.
@@ -139,21 +139,21 @@ class HorizontalController(BaseLoop):
 
     @property
     def holds(self) -> Sequence[str]:
-        """Why the last tick scaled nothing down."""
+        """Why the last tick held all scale-downs."""
         return self._state.holds
 
     @property
     def state(self) -> State:
-        """What the last tick was decided from; for explaining, not for changing."""
+        """The state that the last tick decided on; for explanations, not to be changed."""
         return self._state
 
     @property
     def sources(self) -> tuple[GuardedSource, ...]:
-        """The guards of the metric sources, with what each of them has failed at."""
+        """The guards of the metric sources, with the last error of each."""
         return self._gatherer.sources
 
     async def synced(self) -> None:
-        """Return when all caches that the loop needs are there."""
+        """Return once all caches that the loop needs are synced."""
         for informer in self._informers:
             await informer.synced()
 
@@ -180,7 +180,7 @@ class HorizontalController(BaseLoop):
         self._anew = False
 
     def start_anew(self) -> None:
-        """Forget all but what is remembered: the next tick reads the caches again, and its record holds everything."""
+        """Drop all but the memory: the next tick reads the caches again, and its record is a full one."""
         memory = self._state.memories()
         self._state = State(self._state.settings)
         self._state.apply(Delta(memory=memory))

@@ -25,7 +25,7 @@ _EVERY = minutes(1)
 
 
 class HpaFigures:
-    """Makes the figures of each tick; holds what need not be made anew while the HPAs and their pods are the same.
+    """Computes the figures of each tick; caches those of unchanged HPAs and pods.
 
     Figures of kind ``hpa``: ``replicas`` asked for in the target when the tick began, ``desired`` by the HPA from then on,
     ``ready`` pods, ``min`` and ``max`` of the spec. Of kind ``metric``, named ``NAMESPACE/NAME/METRIC``: ``value`` and

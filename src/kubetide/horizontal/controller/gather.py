@@ -1,4 +1,4 @@
-"""Gathers what a tick decides from: changes of HPAs and pods, scales, samples, and values of other metrics."""
+"""Gathers the input of a tick: changed HPAs and pods, scales, samples, and values of other metrics."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Changes(Protocol[T_co]):
-    """Where changed objects come from; a ``watching.Feed``."""
+    """A source of changed objects; a ``watching.Feed``."""
 
     def drain(self) -> Mapping[Key, T_co | None]:
-        """Return each changed object, None for a deleted one, and starts anew."""
+        """Return each changed object since the last call, None for a deleted one."""
         ...
 
 
 class HpaChanges(Changes[HorizontalPodAutoscaler], Protocol):
-    """Where changed HPAs come from."""
+    """A source of changed HPAs."""
 
     def latest(self, key: Key) -> HorizontalPodAutoscaler | None:
-        """Return an HPA as it was last seen, None for one that is not there."""
+        """Return the latest version of an HPA, None for an unknown one."""
         ...
 
     def start_anew(self, hpas: Informer[HorizontalPodAutoscaler]) -> None:
-        """Begin with all HPAs again."""
+        """Make the next ``drain`` return all HPAs."""
         ...
 
 
 class Gatherer:
-    """Makes the delta of a tick. Remembers only what it has handed over already."""
+    """Builds the delta of a tick. Remembers only what it has returned already."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Gatherer:
         holds: Callable[[Settings], Sequence[str]] = lambda _: (),
         past: PastChanges | None = None,
     ) -> None:
-        """``holds`` says why nothing may be scaled down now; ``past`` follows what others scale, for advice."""
+        """``holds`` returns why nothing may be scaled down now; ``past`` follows the changes of others, for advice."""
         self._past = past
         self._hpas = hpas
         self._pods = pods
@@ -85,7 +85,7 @@ class Gatherer:
         return (self._guard, *self._values.guards)
 
     def start_anew(self, hpas: Informer[HorizontalPodAutoscaler], pods: Feed[Pod | PodView]) -> None:
-        """Read everything again: the state that was given the changes so far is gone."""
+        """Read everything again: the state that received the changes so far was dropped."""
         self._hpas.start_anew(hpas)
         self._pods = pods
         self._workloads.clear()
@@ -93,11 +93,11 @@ class Gatherer:
         self._suspect = {}
 
     def suspect(self, key: Key) -> None:
-        """Note that the status of an HPA may not be what the loop wrote: it is compared again."""
+        """Note that an HPA's status may differ from what the loop wrote: it is compared again."""
         self._suspect[key] = None
 
     async def gather(self, state: State) -> Delta:
-        """Return what has changed since the state was last given a delta."""
+        """Return the changes since the last delta."""
         hpas, gone_hpas, statuses = await self._take_hpas(state)
         pods, gone_pods = await self._take_pods()
         specs: Mapping[Key, Autoscaler] = state.specs
@@ -211,19 +211,19 @@ class Gatherer:
                 key: spec for key, spec in sorted(specs.items()) if any(m.resource for m in spec.metrics)
             }
             self._sampling = asking, _sample_keys(asking.values())
-        wanted, keys = self._sampling
-        if not wanted:
+        specs, keys = self._sampling
+        if not specs:
             return []
         try:
             return [await self._guard.ask(lambda: self._all_samples(keys))]
         except MetricsError:
             self._sampled = None
-        return await self._read_samples_by_namespace(wanted, scales, state.settings.concurrent_syncs)
+        return await self._read_samples_by_namespace(specs, scales, state.settings.concurrent_syncs)
 
     async def _measure(
         self, state: State, specs: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView]
     ) -> tuple[list[Answer], list[Reply]]:
-        """Ask for samples and values at the same time, where both are wanted."""
+        """Ask for samples and values at the same time, where both are needed."""
         questions = questions_of(specs, scales)
         samples = self._read_samples(state, specs, scales)
         if not questions:
@@ -240,7 +240,7 @@ class Gatherer:
         return answer
 
     async def _read_samples_by_namespace(
-        self, wanted: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView], limit: int
+        self, specs: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView], limit: int
     ) -> list[Answer]:
         """Ask for each namespace; one that fails harms only its own HPAs.
 
@@ -248,7 +248,7 @@ class Gatherer:
         the smaller answer.
         """
         by_namespace: dict[str, list[Autoscaler]] = {}
-        for key, spec in wanted.items():
+        for key, spec in specs.items():
             if scales[key].selector and not scales[key].error:
                 by_namespace.setdefault(key[0], []).append(spec)
 

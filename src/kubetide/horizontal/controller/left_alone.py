@@ -1,4 +1,4 @@
-"""HPAs that are left to another controller: for the loop they are not there."""
+"""HPAs that another controller serves: the loop does not see them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from kubetide.watching import Feed, Informer
 
 
 class NoOthers:
-    """Nobody else is there."""
+    """No other controller."""
 
     def left_alone(self) -> Collection[Key]:
-        """Return none."""
+        """Return no HPAs."""
         return ()
 
     def knows(self, key: Key) -> bool:  # noqa: ARG002  the protocol's name
-        """Whatever it is."""
+        """Return True for any HPA."""
         return True
 
 
 class OwnChanges:
-    """The changes of a feed without those of HPAs that are left alone.
+    """The changes of a feed without those of HPAs that another controller serves.
 
     One that begins to be left alone comes as deleted, one that ceases to be as new.
     """
@@ -41,13 +41,13 @@ class OwnChanges:
         self._unknown: frozenset[Key] = frozenset()
 
     def start_anew(self, hpas: Informer[HorizontalPodAutoscaler]) -> None:
-        """Begin with all HPAs again."""
+        """Make the next ``drain`` return all HPAs."""
         hpas.close_feed(self._feed)
         self._feed = hpas.feed()
         self._left = frozenset()
 
     def drain(self) -> dict[Key, HorizontalPodAutoscaler | None]:
-        """Return each changed object, None for one that is gone or is left alone from now on."""
+        """Return each changed HPA, None for one that was deleted or is served by another controller from now on."""
         drained = self._feed.drain()
         if not (drained or self._unknown or self._left or self._owners.left_alone()):
             return {}
@@ -64,5 +64,5 @@ class OwnChanges:
         return changed
 
     def latest(self, key: Key) -> HorizontalPodAutoscaler | None:
-        """Return an HPA as the cache has it; None for one that is not there, or left alone."""
+        """Return the cached HPA; None for an unknown one, or one that another controller serves."""
         return None if key in self._left else self._objects.get(key)

@@ -1,4 +1,4 @@
-"""What others have scaled, as the memory of a loop that only advises: its rate limits count their changes.
+"""Scalings by others, as the memory of a loop that only advises: its rate limits count them.
 
 A loop that acts remembers its own changes. One that advises makes none: it follows those of whoever acts, from the
 events of the HPAs at the start ("New size: 8; ..."), and from the scales afterwards.
@@ -28,7 +28,7 @@ _ASKED = f"involvedObject.kind={HPAS.kind},reason=SuccessfulRescale"
 
 
 class PastChanges:
-    """Follows what others scale."""
+    """Follows scalings by others."""
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster
@@ -38,7 +38,7 @@ class PastChanges:
     async def memory(
         self, state: State, specs: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView]
     ) -> tuple[MemoryEntry, ...]:
-        """Return the changed memory of HPAs with behavior; where events may not be read the past is left out."""
+        """Return the changed memory of HPAs with behavior; without permission to read events, without the past."""
         first, self._read = not self._read, True
         changed = await self._recorded() if first else {}
         found: dict[Key, ScaleEvents] = {}

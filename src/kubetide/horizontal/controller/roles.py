@@ -1,4 +1,4 @@
-"""What the loop asks of the API server; the tests hold the chart's roles and its requests equal to this table.
+"""The API requests of the loop; tests compare the chart's roles and the real requests with this table.
 
 Source: the requests themselves; upstream's ``system:controller:horizontal-pod-autoscaler`` allows more.
 """

@@ -1,4 +1,4 @@
-"""What the loop's caches hold of the objects, where no other loop wants them whole: no more than the loop reads.
+"""Objects in the loop's caches, reduced to what the loop reads, if no other loop needs them whole.
 
 Each gives an object of the same kind, so that a reader need not know whether it has the whole; of pods, a hundred
 thousand of them, the view itself is held (``views.view_of_pod``).
@@ -32,7 +32,7 @@ _NO_STRATEGY = DeploymentStrategy()
 def slim_hpa(
     hpa: HorizontalPodAutoscaler, view: HpaView | None = None, status: HpaStatus | None = None
 ) -> HorizontalPodAutoscaler:
-    """Return the HPA with its name, uid and version, its annotations that are read here, its spec and its status.
+    """Return the HPA with name, uid, version, the annotations that are read here, spec and status.
 
     Args:
         view, status: What the loop holds of it. Where they say the same, they are held once: so of a status
@@ -53,7 +53,7 @@ def slim_hpa(
 
 
 def slim_deployment(item: Deployment) -> Deployment:
-    """Return the Deployment with its scale."""
+    """Return the Deployment with only its scale."""
     item = shared(item)
     spec = DeploymentSpec(
         replicas=item.spec.replicas,
@@ -65,7 +65,7 @@ def slim_deployment(item: Deployment) -> Deployment:
 
 
 def slim_replica_set(item: ReplicaSet) -> ReplicaSet:
-    """Return the ReplicaSet with its scale, its owners and its revision."""
+    """Return the ReplicaSet with only its scale, owners and revision."""
     item = shared(item)
     spec = ReplicaSetSpec(replicas=item.spec.replicas, selector=item.spec.selector, template=_NO_TEMPLATE)
     return ReplicaSet(metadata=_meta(item.metadata), spec=spec, status=_status(item.status.replicas))

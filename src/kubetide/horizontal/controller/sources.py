@@ -1,4 +1,4 @@
-"""A metric source with a guard around it: whatever it does, an HPA gets samples or a text that says why not.
+"""A guard around a metric source: whatever it does, an HPA gets samples or an error text.
 
 A source that does not answer in time is given up on for that question. After three such questions in
 a row no more are asked for a while, so that one dead source does not hold up a tick for as long as there are
@@ -24,7 +24,7 @@ _IN_A_ROW = 3
 
 
 class GuardedSource:
-    """Asks one source, with a time limit and a circuit breaker.
+    """Queries one source, with a time limit and a circuit breaker.
 
     Attributes:
         failures: Questions that ended in an exception which is no ``MetricsError``: bugs of the source.
@@ -48,7 +48,7 @@ class GuardedSource:
 
     @property
     def is_left_alone(self) -> bool:
-        """Whether it is not asked now, as it did not answer several times in a row."""
+        """Whether the circuit breaker is open: the source failed several times in a row."""
         return self._closed_until > self._clock.monotonic()
 
     async def ask(self, question: Callable[[], Awaitable[A]]) -> A:

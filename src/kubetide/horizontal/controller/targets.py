@@ -1,4 +1,4 @@
-"""From ``scaleTargetRef`` to a scale: which kind is meant, and what its scale says.
+"""From ``scaleTargetRef`` to a scale: which kind it names, and the values of its scale.
 
 Source: horizontal controller v1.36: the version of the reference plays no part, and an all-lower-case
 kind is found too. The mapping of kinds is discovered, and anew after 30 s. The scale client reads the
@@ -33,7 +33,7 @@ Workloads = Mapping[tuple[str, str], Mapping[Key, Any]]
 
 
 class TargetError(Exception):
-    """A reference that leads nowhere; ``stage`` is ``version`` or ``resource``."""
+    """A reference to nothing; ``stage`` is ``version`` or ``resource``."""
 
     def __init__(self, stage: str, message: str) -> None:
         super().__init__(message)
@@ -62,7 +62,7 @@ class Targets:
         self._problem = ""
 
     async def learn(self, specs: Iterable[Autoscaler]) -> None:
-        """Ask the cluster what it serves if a reference needs it and 30 s have passed.
+        """Query the served kinds if a reference needs it and 30 s have passed.
 
         A kind may come and go while the loop runs. When the cluster does not answer, what was known of
         it stays, and references that lead nowhere get its error.
@@ -80,7 +80,7 @@ class Targets:
             self._problem = str(error)
 
     def kind_of(self, api_version: str, kind: str) -> Kind[Any]:
-        """Return the kind that is meant. Raises TargetError."""
+        """Return the referenced kind. Raises TargetError."""
         if api_version.count("/") > 1:
             raise TargetError("version", f"unexpected GroupVersion string: {api_version}")
         group = _group_of(api_version)
@@ -91,7 +91,7 @@ class Targets:
         return found
 
     def with_owners(self, spec: Autoscaler, scale: ScaleView) -> ScaleView:
-        """Return a scale with what may control the target's pods, for HPAs that ask for it."""
+        """Return a scale with the objects that may control the target's pods, for HPAs that ask for it."""
         if not spec.options.asks_for_owners or scale.error:
             return scale
         target: Any = self.cached(spec)
@@ -108,13 +108,13 @@ class Targets:
         )
 
     def cached(self, spec: Autoscaler) -> object | None:
-        """Return the target from a cache, or None if its kind is not cached or it is not there."""
+        """Return the target from a cache, or None if it or its kind is not cached."""
         group = _group_of(spec.api_version)
         objects = self._workloads.get((group, spec.kind))
         return None if objects is None else objects.get((spec.key[0], spec.target))
 
     async def read(self, spec: Autoscaler) -> ScaleView:
-        """Ask for the target's scale; a view with an error when it cannot be had."""
+        """Return the target's scale from the API server; a view with an error if that fails."""
         namespace, name = spec.key
         try:
             kind = self.kind_of(spec.api_version, spec.kind)
@@ -160,7 +160,7 @@ def _view_of_scale(namespace: str, name: str, scale: Scale) -> ScaleView:
 
 
 def view_of_workload(spec: Autoscaler, workload: Deployment | ReplicaSet) -> ScaleView:
-    """Return the scale of an object that a cache holds, as its ``scale`` subresource would show it."""
+    """Return the scale of a cached object, as its ``scale`` subresource would show it."""
     namespace, name = spec.key
     try:
         selector = str(Selector.from_object(workload.spec.selector))

@@ -1,4 +1,4 @@
-"""Asks the custom and external metrics APIs: each distinct question once a tick."""
+"""Queries the custom and external metrics APIs: each distinct query once per tick."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NO_EXTERNAL = (
 
 
 class ValueReader:
-    """Reads what is not a resource's usage; without a source the answer is that there is no such API."""
+    """Reads metrics other than resource usage; without a source the answer is that there is no such API."""
 
     def __init__(
         self, custom: CustomMetricSource | None, external: ExternalMetricSource | None, clock: Clock
@@ -40,7 +40,7 @@ class ValueReader:
         self.guards = GuardedSource("custom metrics", clock), GuardedSource("external metrics", clock)
 
     async def read(self, questions: Sequence[Question], *, limit: int) -> list[Reply]:
-        """Return the answers in the order of the questions; one that fails harms only those who asked it.
+        """Return the answers in the order of the queries; a failed one affects only the HPAs that asked it.
 
         Args:
             limit: Questions in flight at once.
@@ -103,7 +103,7 @@ def _whole(milli: Sequence[int] | Int64Vector, metric: str) -> Int64Vector:
 
 
 def questions_of(specs: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView]) -> list[Question]:
-    """Return the distinct questions of the HPAs whose metrics play a part, ordered."""
+    """Return the distinct queries of the HPAs whose metrics matter in this tick, ordered."""
     found: set[Question] = set()
     for key, spec in specs.items():
         scale = scales[key]

@@ -1,1 +1,1 @@
-"""Why an HPA stands where it does: every number on the way, and what would be without a rule."""
+"""Why an HPA has its number of replicas: every intermediate number, and the result without each rule."""

@@ -1,4 +1,4 @@
-"""Explains one HPA at a time: from the pods to the number, with every number on the way.
+"""Explains one HPA at a time: from the pods to the number, with every intermediate number.
 
 The HPA is decided about again, from the same state and by the same functions; nothing is stored for
 the purpose. To explain a tick of a record, apply its state and ask before ``absorb``.
@@ -31,8 +31,8 @@ from kubetide.horizontal.reasons import (
 )
 from kubetide.horizontal.rules.evaluate import evaluate
 from kubetide.horizontal.rules.grouping import CLASS_NAMES, classify
-from kubetide.horizontal.rules.known import pods_of, samples_of
 from kubetide.horizontal.rules.limits import down_limit, up_limit
+from kubetide.horizontal.rules.metric_facts import pods_of, samples_of
 from kubetide.horizontal.state import State
 from kubetide.objects.meta import Key
 from kubetide.units.time import Duration, Instant, between, format_duration, format_rfc3339
@@ -49,7 +49,7 @@ _SHOWN_BEFORE = PROPOSALS | {
 
 
 class MetricExplanation(msgspec.Struct, frozen=True):
-    """One metric: what it saw and what it asks for.
+    """One metric: its value and its proposal.
 
     Attributes:
         target: As in the spec, ``80%`` or ``250m``.

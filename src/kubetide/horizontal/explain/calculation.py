@@ -1,4 +1,4 @@
-"""How a metric comes to its number: the reason with every number on the way, no text among them."""
+"""How a metric's proposal is computed: the reason with every intermediate number, without text."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def proposal_reason(
     subject: str,
     vocabulary: Vocabulary,
 ) -> Reason:
-    """Return how the number of a metric is computed, as ``proposal`` and ``shares`` do.
+    """Return how a metric's number is computed, by the steps of ``proposal`` and ``shares``.
 
     Args:
         known: What it was proposed from; a proposal is never made from a text.
@@ -103,7 +103,7 @@ def _bounds(tolerance: Tolerance) -> _Numbers:
 
 
 def short_name(metric: Metric) -> str:
-    """A metric's name as people say it; conditions and events keep upstream's longer one."""
+    """Return a metric's short name; conditions and events use upstream's longer one."""
     if metric.resource:
         what = "utilization" if metric.average_milli is None else "usage"
         where = f" of container {metric.container}" if metric.container else ""
@@ -119,7 +119,7 @@ def short_name(metric: Metric) -> str:
 
 
 def target_text(metric: Metric) -> str:
-    """The target as in the spec, ``80%`` or ``250m``; empty when there is none."""
+    """Return the target as in the spec, ``80%`` or ``250m``; empty without one."""
     if metric.average_milli is not None:
         return milli_to_text(metric.average_milli)
     if metric.value_milli is not None:
@@ -128,7 +128,7 @@ def target_text(metric: Metric) -> str:
 
 
 def value_text(found: Proposal) -> str:
-    """Return what was measured, in the terms of the target; where no replica shares it, all of it."""
+    """Return the measured value in the terms of the target; the total if no replica shares it."""
     numbers = found.arithmetic
     if numbers.utilization is not None:
         return f"{numbers.utilization}%"

@@ -1,4 +1,4 @@
-"""What of a tick's reasons is news: those of verdicts that differ from the last tick's."""
+"""The new reasons of a tick: those of verdicts that differ from the last tick's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Signature = tuple[object, ...]
 
 
 class ChangedReasons:
-    """Remembers what was said of each HPA last."""
+    """Remembers the last reasons of each HPA."""
 
     def __init__(self) -> None:
         self._settled: tuple[Settlement, ...] = ()
@@ -25,11 +25,11 @@ class ChangedReasons:
     def of(
         self, result: Result, specs: Mapping[Key, Autoscaler], holds: Sequence[str], *, full: bool
     ) -> Steps[tuple[tuple[Reason, ...], int]]:
-        """Return the reasons that are new, and the number of HPAs of which there is nothing new.
+        """Return the new reasons, and the number of HPAs without new ones.
 
         Args:
             holds: Why nothing may be scaled down.
-            full: Whether all reasons are wanted.
+            full: Whether to return all reasons.
         """
         reasons: list[Reason] = []
         settled = result.settlements

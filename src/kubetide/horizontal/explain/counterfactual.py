@@ -1,4 +1,4 @@
-"""What would have been decided without one of the rules that hold a proposal back.
+"""The decision without one of the rules that hold a proposal back.
 
 The same functions decide again from what was known at the time, with one rule taken out; nothing is
 estimated. Bounds always hold: a number outside of them is refused by the API anyway.
@@ -23,7 +23,7 @@ _NO_TOLERANCE = Tolerance(0.0, 0.0)
 
 
 class WhatIf(msgspec.Struct, frozen=True):
-    """One rule taken out: how many replicas would have been decided.
+    """The replicas that would have been decided without one rule.
 
     Attributes:
         rule: ``stabilization``, ``policies`` or ``tolerance``.
@@ -50,7 +50,7 @@ def what_if_lines(found: Sequence[WhatIf], decided: int) -> list[str]:
 
 
 def what_ifs(state: State, spec: Autoscaler, verdict: Verdict, now: Instant) -> tuple[WhatIf, ...]:
-    """Decide again without each rule; nothing where there was no proposal to hold back."""
+    """Return the decisions without each rule; none if no proposal was held back."""
     if verdict.raw is None or verdict.stabilized is None:
         return ()
     raw, held = verdict.raw, verdict.stabilized

@@ -1,4 +1,4 @@
-"""The horizontal loop as far as its records explain it."""
+"""The horizontal loop's entry for explanations from records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loop's core reduced to one HPA: an answer about it comes sooner, and is the same."""
+"""The loop's core reduced to one HPA: the same answer about it in less time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kubetide.units.time import Instant
 
 
 class OneHpaCore(HorizontalCore):
-    """Takes over the specs, pods and scales of all HPAs, and decides about one of them.
+    """Applies the specs, pods and scales of all HPAs, and decides about one of them.
 
     Attributes:
         stands_alone: Whether that is independent of what is decided about the others; where it is not, nothing is
@@ -43,6 +43,6 @@ class OneHpaCore(HorizontalCore):
 def _shares(spec: Autoscaler) -> bool:
     """Return whether a decision may depend on those about other HPAs.
 
-    Forecasts of all are kept together; what options of other packages remember is theirs to know.
+    Forecasts of all HPAs share one memory; options of other packages own what they remember.
     """
     return spec.options.forecasts or bool(spec.options.named)

@@ -30,7 +30,7 @@ def _tables(core: HorizontalCore, now: Instant) -> tuple[Table, ...]:
 
 
 def limited_by(found: HpaExplanation) -> str:
-    """Return what keeps the number from what the metrics propose; empty for nothing."""
+    """Return what limits the number below or above the proposals; empty if nothing does."""
     parts = [f"metric {one.name}: {one.problem}" for one in found.metrics if one.problem]
     if found.proposal is None:
         return "; ".join(parts) or "its metrics are not asked"

@@ -1,4 +1,4 @@
-"""The loop's core reduced to what HPAs scale: what scales a workload is known without pods, samples and decisions."""
+"""The loop's core reduced to the targets of HPAs: what scales a workload is known without pods, samples and decisions."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _decoder: Final = msgspec.json.Decoder(_Specs)
 
 
 class TargetsCore(HorizontalCore):
-    """Takes over the specs of all HPAs, and decides nothing."""
+    """Applies the specs of all HPAs, and decides nothing."""
 
     stands_alone = True
 
     def apply(self, delta: bytes, *, full: bool) -> None:
-        """Take over the specs."""
+        """Apply the specs."""
         found = _decoder.decode(delta)
         self._take(Delta(found.settings, found.hpas, found.gone_hpas), full=full)
 
     def decide(self, now: Instant) -> bytes:  # noqa: ARG002  nothing is decided
-        """Decide nothing."""
+        """Return no commands."""
         return b"{}"
 
     def absorb(self, outcomes: bytes, now: Instant) -> bytes:  # noqa: ARG002  as above
-        """Take in nothing."""
+        """Ignore the outcomes."""
         return b"{}"

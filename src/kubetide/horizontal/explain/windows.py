@@ -1,4 +1,4 @@
-"""The stabilization windows of an HPA as a person reads them: what is remembered, equal numbers put together."""
+"""The stabilization windows of an HPA for people: remembered recommendations, equal neighbours merged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kubetide.units.time import Duration, Instant, format_duration, format_rfc33
 
 
 class Remembered(msgspec.Struct, frozen=True):
-    """Equal recommendations of consecutive ticks: how many replicas, and from when to when."""
+    """Equal recommendations of consecutive ticks: replicas, first and last time."""
 
     replicas: int
     first: Instant
@@ -33,7 +33,7 @@ class Remembered(msgspec.Struct, frozen=True):
 
 
 class Window(msgspec.Struct, frozen=True):
-    """One stabilization window in force.
+    """One active stabilization window.
 
     Attributes:
         text: Its direction, length and which recommendation of it holds.
@@ -45,7 +45,7 @@ class Window(msgspec.Struct, frozen=True):
 
 
 def windows_of(state: State, spec: Autoscaler, verdict: Verdict, now: Instant) -> tuple[Window, ...]:
-    """Return the windows with what ``stabilization`` sees of each."""
+    """Return the windows with the recommendations that ``stabilization`` reads in each."""
     known = state.recommendations.of(spec.key)
     found = 0 if verdict.first else _found_at_the_start(known)
     if verdict.first:

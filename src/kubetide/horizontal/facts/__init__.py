@@ -1,1 +1,1 @@
-"""What HPAs, pods and samples are to the loop, in columns and small views."""
+"""HPAs, pods and samples as the loop sees them: columns and small views."""

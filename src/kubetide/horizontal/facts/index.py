@@ -1,4 +1,4 @@
-"""Indexes of many keys with few entries each: a single entry takes no container of its own."""
+"""Indexes of many keys with few entries each: a single entry needs no container."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Index(Generic[P, K]):
-    """Entries by key, those of one key in the order in which they came.
+    """Entries by key, in order of addition.
 
     A dict of one entry takes 250 bytes, and of ten thousand keys nearly all have one entry.
     """
@@ -20,7 +20,7 @@ class Index(Generic[P, K]):
         self._several: dict[P, dict[K, None]] = {}
 
     def add(self, key: P, entry: K) -> None:
-        """Add an entry that is not there."""
+        """Add a new entry."""
         several = self._several.get(key)
         if several is not None:
             several[entry] = None
@@ -30,7 +30,7 @@ class Index(Generic[P, K]):
             self._single[key] = entry
 
     def drop(self, key: P, entry: K) -> None:
-        """Take an entry out that is there."""
+        """Remove an existing entry."""
         several = self._several.get(key)
         if several is None:
             del self._single[key]
@@ -45,7 +45,7 @@ class Index(Generic[P, K]):
         return len(several) if several is not None else int(key in self._single)
 
     def of(self, key: P) -> Iterable[K]:
-        """Return the entries of a key; it must not change meanwhile."""
+        """Return the entries of a key; the index must not change during iteration."""
         several = self._several.get(key)
         if several is not None:
             return several

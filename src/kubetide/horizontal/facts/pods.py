@@ -1,4 +1,4 @@
-"""The pods in columns: one row a pod, kept in place as pods change.
+"""The pods in columns: one row per pod, updated in place as pods change.
 
 Rows are handed out from a free list and mean nothing outside the state; whatever a decision or a
 text depends on goes by name.
@@ -33,8 +33,8 @@ _FIRST_SIZE = 64
 _set = msgspec.structs.force_setattr
 
 
-def standing(pod: PodView) -> int:
-    """Return whether the pod is being deleted or has failed (ignored), is pending, or is ordinary."""
+def pod_state(pod: PodView) -> int:
+    """Return IGNORED for a pod that is being deleted or has failed, PENDING, or ORDINARY."""
     if pod.deleting or pod.phase == "Failed":
         return IGNORED
     return PENDING if pod.phase == "Pending" else ORDINARY
@@ -77,7 +77,7 @@ class Shapes:
     def column(
         self, key: SampleKey, *, pod_level: bool, request: Callable[[PodView, SampleKey, bool], int | str]
     ) -> Int64Vector:
-        """Return (shapes,) requests in thousandths; ``NO_REQUEST`` where ``request`` answers with a problem."""
+        """Return (shapes,) requests in thousandths; ``NO_REQUEST`` where ``request`` returns a problem."""
         column = self._columns.get((key, pod_level))
         if column is None or len(column) != len(self._pods):
             values = (request(pod, key, pod_level) for pod in self._pods)
@@ -87,7 +87,7 @@ class Shapes:
 
 
 class Rows(Mapping[Key, int]):
-    """The row of each pod, by namespace and name, so that no pod takes a pair of them."""
+    """The row of each pod by namespace and name, without a tuple per pod."""
 
     def __init__(self) -> None:
         self._spaces: dict[str, dict[str, int]] = {}
@@ -133,7 +133,7 @@ class Rows(Mapping[Key, int]):
 
 
 class PodTable:
-    """Pods by row. ``members`` says which pods each HPA's selector takes in."""
+    """Pods by row. ``members`` holds the pods that each HPA's selector matches."""
 
     def __init__(self) -> None:
         self.members = Membership()
@@ -145,7 +145,7 @@ class PodTable:
         self.changes = 0
         """Counts the pods that came, changed or went."""
         self._free: list[int] = []
-        self.standing: Int8Vector = np.zeros(_FIRST_SIZE, np.int8)
+        self.pod_state: Int8Vector = np.zeros(_FIRST_SIZE, np.int8)
         self.readiness: Int8Vector = np.zeros(_FIRST_SIZE, np.int8)
         self.ready_since: Int64Vector = np.zeros(_FIRST_SIZE, np.int64)
         self.started: Int64Vector = np.zeros(_FIRST_SIZE, np.int64)
@@ -156,10 +156,10 @@ class PodTable:
     @property
     def capacity(self) -> int:
         """Length of the columns."""
-        return len(self.standing)
+        return len(self.pod_state)
 
     def put(self, pod: PodView) -> None:
-        """Take in a new or changed pod."""
+        """Add or update a pod."""
         self.changes += 1
         key = pod.namespace, pod.name
         row = self.rows.get(key)
@@ -177,7 +177,7 @@ class PodTable:
         if labels is not pod.labels and list(labels) == list(pod.labels):
             _set(pod, "labels", labels)
         self.views[row] = pod
-        self.standing[row] = standing(pod)
+        self.pod_state[row] = pod_state(pod)
         self.readiness[row] = readiness(pod)
         self.ready_since[row] = pod.ready_since
         self.started[row] = NO_START if pod.started is None else pod.started
@@ -185,7 +185,7 @@ class PodTable:
         self.serving[row] = pod.phase == "Running" and pod.ready == "True"
 
     def remove(self, key: Key) -> None:
-        """Forget a pod, if it is known."""
+        """Remove a pod, if it is known."""
         row = self.rows.remove(key)
         if row is None:
             return
@@ -201,11 +201,11 @@ class PodTable:
         return pod
 
     def members_of(self, hpa: Key) -> Int64Vector:
-        """Return the rows of the pods that the HPA's selector takes in, ordered by pod name."""
+        """Return the rows of the pods that the HPA's selector matches, ordered by pod name."""
         return self.members.rows_of(hpa, lambda row: self.view(row).name)
 
     def rows_in(self, hpa: Key, namespaces: Sequence[str], names: Sequence[str]) -> Int64Vector:
-        """Return (pods,) rows of those pods that the HPA's selector takes in, -1 for the others."""
+        """Return (pods,) rows of the pods that the HPA's selector matches, -1 for the others."""
         members = {self.view(row).name: row for row in self.members_of(hpa).tolist()}
         rows = np.full(len(names), -1, np.int64)
         for place, name in enumerate(names):
@@ -227,7 +227,7 @@ class PodTable:
 
     def _grow(self) -> None:
         size = 2 * self.capacity
-        self.standing = np.resize(self.standing, size)
+        self.pod_state = np.resize(self.pod_state, size)
         self.readiness = np.resize(self.readiness, size)
         self.ready_since = np.resize(self.ready_since, size)
         self.started = np.resize(self.started, size)

@@ -1,7 +1,7 @@
-"""Samples of the resource metrics API, laid over the rows of the pods.
+"""Samples of the resource metrics API, aligned with the rows of the pods.
 
 An answer covers the whole cluster, or one HPA's namespace and selector (as upstream asks). Samples
-of pods that are not in the cache are *strays*: upstream counts them where they come in the answer
+of pods that are not in the cache are *unmatched*: upstream counts them where they come in the answer
 to the HPA's own question; in an answer for the whole cluster nothing says whose they are, and they
 are left out.
 """
@@ -39,7 +39,7 @@ class SampleColumn(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One answer of the resource metrics API, reduced to what deciding reads.
+    """One answer of the resource metrics API, reduced to what decisions read.
 
     Attributes:
         hpa: Whose question it answers; None for the whole cluster or a whole namespace.
@@ -67,7 +67,7 @@ class Sample(NamedTuple):
 
 
 def checked(samples: PodSamples) -> PodSamples:
-    """Return the samples back if their columns fit together. Raises: MetricsError."""
+    """Return the samples if their columns are consistent. Raises: MetricsError."""
     pods, containers = len(samples.names), len(samples.containers)
     lengths = (
         len(samples.namespaces),
@@ -112,16 +112,16 @@ def _column(samples: PodSamples, key: SampleKey) -> SampleColumn:
     if usage is None:
         return SampleColumn(resource, container, np.zeros(pods, np.int64), list(range(pods)))
     milli, present = usage.milli, usage.present
-    wanted: BoolVector | None = None
+    selected: BoolVector | None = None
     if container:
-        wanted = np.fromiter(
+        selected = np.fromiter(
             (name == container for name in samples.containers), np.bool_, len(samples.containers)
         )
-        milli = np.where(wanted, milli, 0)
-    if wanted is None and len(milli) == pods == np.count_nonzero(present) and _one_each(samples.first):
+        milli = np.where(selected, milli, 0)
+    if selected is None and len(milli) == pods == np.count_nonzero(present) and _one_each(samples.first):
         return SampleColumn(resource, container, milli)
     total = _segment_sums(milli, samples.first)
-    relevant = np.ones(len(present), np.bool_) if wanted is None else wanted
+    relevant = np.ones(len(present), np.bool_) if selected is None else selected
     counted = _segment_sums(relevant, samples.first)
     absent = _segment_sums(relevant & ~present, samples.first)
     lacking = (counted == 0) | (absent > 0)
@@ -140,7 +140,7 @@ def _segment_sums(values: Int64Vector | BoolVector, first: Int64Vector) -> Int64
 
 
 class SampleTable:
-    """The samples of this tick by pod row, and the strays and errors by HPA.
+    """The samples of this tick by pod row; samples without a pod row and errors by HPA.
 
     ``only``: of answers for the whole cluster just the samples of this HPA's pods are taken, where no other is read.
     """
@@ -149,8 +149,8 @@ class SampleTable:
         self._only = only
         self.cluster_error: str | None = None
         self.errors: dict[Key, str] = {}
-        self.strays: dict[Key, dict[str, dict[SampleKey, Sample]]] = {}
-        self.own_answers: dict[Key, int] = {}
+        self.unmatched: dict[Key, dict[str, dict[SampleKey, Sample]]] = {}
+        self.sample_counts: dict[Key, int] = {}
         """Number of samples in the answers to HPAs' own questions."""
         self.seen: BoolVector = np.zeros(0, np.bool_)
         self.times: Int64Vector = np.zeros(0, np.int64)
@@ -167,7 +167,7 @@ class SampleTable:
         self._rows_version: tuple[int, int] | None = None
 
     def take(self, answers: Sequence[Answer], table: PodTable) -> None:
-        """Put this tick's answers in place of the last tick's."""
+        """Replace the last tick's answers with this tick's."""
         size = table.capacity
         if len(self.seen) == size and self._are_as_before(answers, table):
             self._lay_times(answers[0], self._rows, self._known)
@@ -181,7 +181,7 @@ class SampleTable:
         self.seen[:] = False
         for has in self.has.values():
             has[:] = False
-        self.errors, self.strays, self.own_answers, self.cluster_error = {}, {}, {}, None
+        self.errors, self.unmatched, self.sample_counts, self.cluster_error = {}, {}, {}, None
         for answer in answers:
             if answer.hpa is None:
                 self._take_cluster(answer, table)
@@ -233,7 +233,7 @@ class SampleTable:
         return self._pods
 
     def remember_pods(self, pods: tuple[Sequence[str], Sequence[str]]) -> None:
-        """Note the order of the samples, for answers that do not repeat it."""
+        """Store the order of the samples, for answers that do not repeat it."""
         self._pods = pods
         self._rows_version = None
 
@@ -258,13 +258,13 @@ class SampleTable:
             self.errors[hpa] = answer.error
             return
         names = answer.pods[1] if answer.pods else ()
-        self.own_answers[hpa] = len(names)
+        self.sample_counts[hpa] = len(names)
         members = {table.view(row).name: row for row in table.members_of(hpa).tolist()}
         rows = _last_of_each(np.array([members.get(name, -1) for name in names], np.int64))
         self._lay(answer, rows, np.nonzero(rows >= 0)[0])
-        strays = {name: index for index, name in enumerate(names) if name not in members}
-        if strays:
-            self.strays[hpa] = {name: _samples_at(answer, index) for name, index in strays.items()}
+        unmatched = {name: index for index, name in enumerate(names) if name not in members}
+        if unmatched:
+            self.unmatched[hpa] = {name: _samples_at(answer, index) for name, index in unmatched.items()}
 
     def _lay(self, answer: Answer, rows: Int64Vector, known: Int64Vector | None) -> None:
         """Write an answer into the columns; ``known`` are the samples of known pods, None for all."""
@@ -305,10 +305,10 @@ def _last_of_each(rows: Int64Vector) -> Int64Vector:
     if not len(known) or np.bincount(known).max() == 1:
         return rows
     last = {row: index for index, row in enumerate(rows.tolist())}
-    kept = np.full(len(rows), -1, np.int64)
+    row_of = np.full(len(rows), -1, np.int64)
     for row, index in last.items():
-        kept[index] = row
-    return kept
+        row_of[index] = row
+    return row_of
 
 
 def _samples_at(answer: Answer, index: int) -> dict[SampleKey, Sample]:

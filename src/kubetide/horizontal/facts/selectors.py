@@ -1,4 +1,4 @@
-"""Which pods belong to which HPA, and which HPAs quarrel over pods.
+"""Which pods belong to which HPA, and which HPAs share pods.
 
 Pods of one owner share their labels, so selectors are matched against the distinct label sets of a
 namespace, never against pods. Indexes by label value keep a new label set or a new selector from
@@ -49,7 +49,7 @@ class _Claim(msgspec.Struct, eq=False):
 
 
 class Membership:
-    """Label sets and the selectors that claim them."""
+    """Label sets and the selectors that match them."""
 
     def __init__(self) -> None:
         self._sets: dict[LabelSetKey, _LabelSet] = {}
@@ -65,7 +65,7 @@ class Membership:
     # ── pods ──
 
     def add_pod(self, row: int, pod: PodView) -> dict[str, str]:
-        """Return labels equal to the pod's, the same ones for all pods that have them."""
+        """Return labels equal to the pod's; one object for all pods that have them."""
         key = _label_set_key(pod)
         label_set = self._sets.get(key)
         if label_set is None:
@@ -94,7 +94,7 @@ class Membership:
     # ── selectors ──
 
     def claim(self, hpa: Key, text: str, selector: Selector) -> None:
-        """Note the selector last seen on the HPA's target."""
+        """Store the latest selector of the HPA's target."""
         known = self._claims.get(hpa)
         if known is not None:
             if known.text == text:
@@ -131,7 +131,7 @@ class Membership:
         return {hpa: self._claims[hpa].text for hpa in sorted(self._claims)}
 
     def rows_of(self, hpa: Key, name_of: Callable[[int], str]) -> Int64Vector:
-        """Return the rows of the HPA's pods, ordered by name; none where no selector is known."""
+        """Return the rows of the HPA's pods, ordered by name; none without a known selector."""
         claim = self._claims.get(hpa)
         if claim is None:
             return _NONE
@@ -142,7 +142,7 @@ class Membership:
         return claim.rows
 
     def claimants(self, hpa: Key) -> tuple[Key, ...]:
-        """Return all HPAs, ordered, that select any of this HPA's pods; itself included."""
+        """Return all HPAs, ordered, that select any of this HPA's pods, itself included."""
         found: dict[Key, None] = {}
         for key in self._sets_of.of(hpa):
             found.update(dict.fromkeys(self._sets[key].hpas))

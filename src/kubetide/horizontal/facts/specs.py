@@ -1,4 +1,4 @@
-"""The spec of an HPA, read once when it changes: exact numbers in place of texts and options."""
+"""The spec of an HPA, parsed once per change: exact numbers instead of texts and options."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _DEFAULT_METRICS = (
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """One scaling policy: so much within a period."""
+    """One scaling policy: a change within a period."""
 
     percent: bool
     value: int
@@ -46,7 +46,7 @@ class Policy(msgspec.Struct, frozen=True):
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """The behaviour of one direction: window, policies and how they are chosen between."""
+    """The behavior of one direction: window, policies and selectPolicy."""
 
     window: Duration
     select: str
@@ -58,7 +58,7 @@ class Rules(msgspec.Struct, frozen=True):
 
 
 class Autoscaler(msgspec.Struct, frozen=True):
-    """An HPA, ready for deciding.
+    """An HPA, ready for decisions.
 
     Attributes:
         reference: ``KIND/NAMESPACE/NAME`` of the target, as errors name it.
@@ -93,7 +93,7 @@ class Autoscaler(msgspec.Struct, frozen=True):
 
 
 def read_spec(view: HpaView, settings: Settings) -> Autoscaler:
-    """Read the spec; a metric that cannot be read becomes one that says why when it is asked."""
+    """Return the parsed spec; an unreadable metric becomes one that returns the error when evaluated."""
     spec = view.spec
     ref = spec.scale_target_ref
     metrics = spec.metrics or _DEFAULT_METRICS

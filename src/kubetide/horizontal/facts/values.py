@@ -1,4 +1,4 @@
-"""The answers of the custom and external metrics APIs, as deciding reads them."""
+"""Answers of the custom and external metrics APIs, as decisions read them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Replies = Mapping[Question, Reply]
 
 
 def shortened(reply: Reply, before: Replies) -> Reply:
-    """Return the answer without names that the last one to the question has too: they are most of a record."""
+    """Return the answer without names that the last answer to the query has too; names are most of a record."""
     last = before.get(reply.question)
     if last is None or not reply.pods or reply.pods != last.pods:
         return reply
@@ -42,7 +42,7 @@ def shortened(reply: Reply, before: Replies) -> Reply:
 
 
 def taken_over(replies: Sequence[Reply], before: Replies) -> dict[Question, Reply]:
-    """Return this tick's answers by question, names included."""
+    """Return this tick's answers by query, names included."""
     return {reply.question: _with_names(reply, before) for reply in replies}
 
 

@@ -1,4 +1,4 @@
-"""What the loop reads of the objects: small views, made once an object changes.
+"""Small views of the objects that the loop reads, built once per change.
 
 Views are what a record holds of the cluster, so they hold nothing that no rule reads.
 """
@@ -64,7 +64,7 @@ class PodView(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class HpaView(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A HorizontalPodAutoscaler without its status; of its annotations only those that are read here."""
+    """A HorizontalPodAutoscaler without its status, with only the annotations that are read here."""
 
     namespace: str
     name: str
@@ -74,7 +74,7 @@ class HpaView(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class StatusView(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The status of an HPA, where it is not the one that the loop has written last."""
+    """The status of an HPA, if it differs from what the loop wrote last."""
 
     namespace: str
     name: str
@@ -82,7 +82,7 @@ class StatusView(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ScaleView(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The scale of an HPA's target, or why it cannot be read.
+    """The scale of an HPA's target, or the error of reading it.
 
     Attributes:
         spec_replicas: What is asked for.
@@ -108,7 +108,7 @@ class ScaleView(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def instant_or_year_one(text: str | None) -> int:
-    """Read a time of the API; absent is year 1, and so is what lies before int64 nanoseconds or is no time."""
+    """Return a time of the API; year 1 if it is absent, invalid or before the range of int64 nanoseconds."""
     if not text:
         return YEAR_ONE
     try:
@@ -129,7 +129,7 @@ def view_of_hpa(hpa: HorizontalPodAutoscaler) -> HpaView:
 
 
 def view_of_pod(pod: Pod) -> PodView:
-    """Return what the rules read of a pod.
+    """Return the pod fields that the rules read.
 
     A request that is no quantity counts as absent: the API server lets none in, and a loop must
     not die of one bad object.

@@ -1,1 +1,1 @@
-"""Metric sources: one file a source type, and the registry."""
+"""Metric source types: one file each, and the registry."""

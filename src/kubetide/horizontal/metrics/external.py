@@ -1,4 +1,4 @@
-"""External metrics: series of something outside the cluster, summed, from the external metrics API.
+"""External metrics: series from outside the cluster, summed, from the external metrics API.
 
 Source: horizontal controller v1.36.
 """
@@ -33,7 +33,7 @@ _NO_TARGET = "invalid external metric source: neither a value target nor an aver
 
 
 def read(spec: MetricSpec) -> Metric:
-    """Read a ``type: External`` entry; of two targets the average counts."""
+    """Return the metric of a ``type: External`` entry; of two targets the average counts."""
     source = spec.external or ExternalMetricSource()
     name = source.metric.name
     asked = asked_for(source.metric)
@@ -54,7 +54,7 @@ def read(spec: MetricSpec) -> Metric:
 
 
 def propose(metric: Metric, known: Known, current: int, tolerance: Tolerance) -> Proposal | MetricFailure:
-    """Propose replicas by the sum of the series, in all or for each replica."""
+    """Return the proposal by the sum of the series, in total or per replica."""
     if metric.problem:
         return _failure(metric, metric.problem)
     assert not isinstance(known, Tally), "no pods are tallied"

@@ -1,4 +1,4 @@
-"""The identifier of a custom or external metric: what is asked for, and how texts print it."""
+"""The identifier of a custom or external metric: its query, and its text form."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Asked(NamedTuple):
 
 
 def asked_for(identifier: MetricIdentifier) -> Asked:
-    """Read the selector of a metric's own labels.
+    """Return the text form of a metric's selector, or the error of reading it.
 
     No selector asks for everything, as an empty one does: in the library's terms it matches nothing,
     but both print as an empty text. Source: horizontal controller v1.36.
@@ -31,7 +31,7 @@ def asked_for(identifier: MetricIdentifier) -> Asked:
 
 
 def target_milli(field: str, name: str, value: str | float | None) -> tuple[int | None, str]:
-    """Return a target in thousandths, or why it cannot be read; None without one."""
+    """Return a target in thousandths, or the error of reading it; None without one."""
     if value is None:
         return None, ""
     try:
@@ -49,7 +49,7 @@ def value_status(metric: Metric, numbers: Arithmetic) -> MetricValueStatus:
 
 
 def printed(selector: LabelSelector | None) -> str:
-    """Print a selector as Go's ``%+v`` does; that is how upstream's conditions show it."""
+    """Return a selector as Go's ``%+v`` prints it, as upstream's conditions show it."""
     if selector is None:
         return "nil"
     labels = "".join(f"{key}: {value}," for key, value in sorted((selector.match_labels or {}).items()))

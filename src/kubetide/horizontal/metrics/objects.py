@@ -22,7 +22,7 @@ _NO_TARGET = "invalid object metric source: neither a value target nor an averag
 
 
 def read(spec: MetricSpec) -> Metric:
-    """Read a ``type: Object`` entry; where both targets are set, the target's type says which counts."""
+    """Return the metric of a ``type: Object`` entry; with both targets set, the target's type decides."""
     source = spec.object or ObjectMetricSource()
     name, target = source.metric.name, source.target
     asked = asked_for(source.metric)
@@ -47,7 +47,7 @@ def read(spec: MetricSpec) -> Metric:
 
 
 def propose(metric: Metric, known: Known, current: int, tolerance: Tolerance) -> Proposal | MetricFailure:
-    """Propose replicas by the object's value, in all or for each replica."""
+    """Return the proposal by the object's value, in total or per replica."""
     if metric.problem:
         return MetricFailure("FailedGetObjectMetric", metric.problem, _PREFIX)
     assert not isinstance(known, Tally), "no pods are tallied"

@@ -20,7 +20,7 @@ _NO_VALUES = "no metrics returned from custom metrics API"
 
 
 def read(spec: MetricSpec) -> Metric:
-    """Read a ``type: Pods`` entry; a target without an average counts as one of 0, as upstream takes it."""
+    """Return the metric of a ``type: Pods`` entry; as upstream, a target without an average counts as 0."""
     source = spec.pods or PodsMetricSource()
     name = source.metric.name
     asked = asked_for(source.metric)
@@ -36,7 +36,7 @@ def read(spec: MetricSpec) -> Metric:
 
 
 def propose(metric: Metric, known: Known, current: int, tolerance: Tolerance) -> Proposal | MetricFailure:
-    """Propose replicas by the average over the pods."""
+    """Return the proposal by the average over the pods."""
     if metric.problem:
         return _failure(metric.problem)
     assert not isinstance(known, Reading), "pods are tallied"

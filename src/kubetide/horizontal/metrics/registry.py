@@ -1,4 +1,4 @@
-"""The metric source types that can be read: one line a type.
+"""The known metric source types: one line each.
 
 A new type is one file with a reader (spec to ``Metric``) and a calculator, and one line here. An
 HPA with a type that is not here says so in its ``ScalingActive`` condition.
@@ -33,13 +33,13 @@ SOURCES = {
 
 
 def read_metric(spec: MetricSpec, namespace: str) -> Metric:
-    """Read one entry of ``spec.metrics`` of an HPA in the namespace."""
+    """Return the metric of one entry of ``spec.metrics`` of an HPA in the namespace."""
     source = SOURCES.get(spec.type)
     return replace(source.read(spec), namespace=namespace) if source else Metric(type=spec.type)
 
 
 def propose(metric: Metric, known: Known, current: int, tolerance: Tolerance) -> Proposal | MetricFailure:
-    """Come to a proposal from what is known, or say why not.
+    """Return the proposal of a metric, or why there is none.
 
     Args:
         known: What the pods add up to or what was measured elsewhere; or why nothing is known.

@@ -31,13 +31,13 @@ _NO_TARGET = "invalid resource metric source: neither an average utilization tar
 
 
 def read_resource(spec: MetricSpec) -> Metric:
-    """Read a ``type: Resource`` entry."""
+    """Return the metric of a ``type: Resource`` entry."""
     source = spec.resource or ResourceMetricSource()
     return _read("Resource", source.name, "", source.target)
 
 
 def read_container_resource(spec: MetricSpec) -> Metric:
-    """Read a ``type: ContainerResource`` entry."""
+    """Return the metric of a ``type: ContainerResource`` entry."""
     source = spec.container_resource or ContainerResourceMetricSource()
     return _read("ContainerResource", source.name, source.container, source.target)
 
@@ -63,7 +63,7 @@ def _read(source_type: str, resource: str, container: str, target: MetricTarget)
 
 
 def propose(metric: Metric, known: Known, current: int, tolerance: Tolerance) -> Proposal | MetricFailure:
-    """Propose replicas from what the pods add up to; a text in its place says why there are no samples."""
+    """Return the proposal by the pods' tally; a text in its place is the error of the samples."""
     if metric.problem:
         return _failure(metric, metric.problem)
     assert not isinstance(known, Reading), "pods are tallied"
@@ -82,7 +82,7 @@ def propose(metric: Metric, known: Known, current: int, tolerance: Tolerance) ->
 
 
 def present(metric: Metric, arithmetic: Arithmetic) -> Proposal:
-    """Put the numbers into the form of the status."""
+    """Return the numbers in the form of the status."""
     return Proposal(
         arithmetic.replicas,
         metric.title,

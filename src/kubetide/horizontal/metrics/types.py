@@ -1,4 +1,4 @@
-"""What the metric sources have in common: a metric as read from the spec, what is known of it, its proposal."""
+"""Types shared by the metric sources: a metric of the spec, its facts in a tick, its proposal."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Metric(msgspec.Struct, frozen=True):
         return self.resource, self.container
 
     def question(self, pods: str) -> Question | None:
-        """Return the query to a custom or external metrics API; None where there is none.
+        """Return the query to a custom or external metrics API; None for other metrics.
 
         Args:
             pods: Label selector of the target's pods.
@@ -95,7 +95,7 @@ class Metric(msgspec.Struct, frozen=True):
 
     @property
     def fill_percent(self) -> int:
-        """Percent of its request that a missing pod is taken to use when scaling down by utilization."""
+        """Percent of its request that a missing pod counts with when scaling down by utilization."""
         return max(100, self.utilization or 0)
 
     @property
@@ -105,7 +105,7 @@ class Metric(msgspec.Struct, frozen=True):
 
 
 class Tolerance(msgspec.Struct, frozen=True):
-    """How far the ratio may lie above (up) or below (down) 1 without a change, inclusive."""
+    """How far the ratio may be above (up) or below (down) 1 without a change, inclusive."""
 
     up: float
     down: float
@@ -148,7 +148,7 @@ class Tally(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What was measured of something else than the target's pods, and the pods that share it.
+    """A measured value of something other than the target's pods, and the number of pods that share it.
 
     Attributes:
         series: Values in thousandths: one of an object, any number of an external metric.
@@ -167,7 +167,7 @@ Known = Tally | Reading | str
 
 
 class Arithmetic(NamedTuple):
-    """How a number of replicas came about.
+    """The computation of a number of replicas.
 
     Attributes:
         replicas: The proposal.
@@ -188,7 +188,7 @@ class Arithmetic(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """What one metric asks for."""
+    """The proposal of one metric."""
 
     replicas: int
     name: str

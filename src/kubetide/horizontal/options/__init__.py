@@ -1,1 +1,1 @@
-"""What goes beyond upstream, HPA by HPA and only where an annotation asks for it: one rule a file."""
+"""Options beyond upstream, per HPA and only where an annotation turns them on: one rule per file."""

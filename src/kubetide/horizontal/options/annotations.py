@@ -1,4 +1,4 @@
-"""The annotations of an HPA that turn on what upstream does not have.
+"""The annotations of an HPA that turn on options beyond upstream.
 
 Without any of them the loop decides as upstream does. One that cannot be read counts as not there, and
 is reported in an event ``InvalidAnnotation``.
@@ -37,14 +37,14 @@ FORECASTS = (CALENDAR, STRICT, NONE)
 
 
 class Fallback(msgspec.Struct, frozen=True):
-    """What to propose while metrics fail: ``static`` so many replicas, ``current`` or ``last-good``."""
+    """The proposal while metrics fail: ``static`` replicas, ``current`` or ``last-good``."""
 
     kind: str
     replicas: int = 0
 
 
 class Options(msgspec.Struct, frozen=True):
-    """What the annotations of one HPA ask for.
+    """The options in the annotations of one HPA.
 
     Attributes:
         sync_period: Least time between two decisions; None is every tick.
@@ -82,7 +82,7 @@ class Options(msgspec.Struct, frozen=True):
 
     @property
     def any(self) -> bool:
-        """Whether there is anything that upstream does not have."""
+        """Whether any option beyond upstream is on."""
         return self is not NO_OPTIONS and self != NO_OPTIONS
 
     @property
@@ -92,7 +92,7 @@ class Options(msgspec.Struct, frozen=True):
 
     @property
     def asks_for_owners(self) -> bool:
-        """Whether it must be known which ReplicaSets belong to the target."""
+        """Whether the target's ReplicaSets must be known."""
         return self.count_only_owned or self.count_old_during_rollout
 
 
@@ -108,7 +108,7 @@ def ours(annotations: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def read_options(annotations: Mapping[str, str], others: tuple[str, ...] = ()) -> Options:
-    """Read the annotations that begin with the prefix; ``others`` are the options of other packages that are in use."""
+    """Return the options in annotations with the prefix; ``others`` are the options of other packages in use."""
     if not annotations:
         return NO_OPTIONS
     found: dict[str, object] = {}

@@ -1,4 +1,4 @@
-"""A sync period of one HPA's own, longer than the loop's, where the annotation ``sync-period`` asks for it."""
+"""A sync period per HPA, longer than the loop's (annotation ``sync-period``)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from kubetide.units.time import Duration, Instant
 
 
 def is_due(period: Duration | None, tick: Duration, last: int | None, now: Instant) -> bool:
-    """Return whether the HPA is decided about in this tick.
+    """Return whether this tick evaluates the HPA.
 
     Args:
         period: The least time between two decisions; None is every tick.

@@ -1,4 +1,4 @@
-"""Which pods go first at a scale-in, where the annotation ``idlest-first`` asks for it.
+"""Pod deletion costs at a scale-in, idlest pods first (annotation ``idlest-first``).
 
 The ReplicaSet controller deletes ready pods with a lower ``pod-deletion-cost`` first (Kubernetes v1.22 on). Only the
 pods that are to go get one, below the 0 that all others have: as few writes as pods that leave.
@@ -14,7 +14,7 @@ ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
 def costs_of_idlest(
     pods: Sequence[str], usage: Mapping[str, int], leaving: int
 ) -> tuple[tuple[str, int], ...]:
-    """Return names and costs of the pods that use least, the idlest with the lowest cost.
+    """Return names and costs of the pods with the least usage, the idlest with the lowest cost.
 
     Args:
         pods: All that count.

@@ -1,4 +1,4 @@
-"""Which pods go first at a scale-in, where the flag or the annotation ``emptiest-node-first`` asks for it.
+"""Pod deletion costs at a scale-in, pods of the emptiest nodes first (flag or annotation ``emptiest-node-first``).
 
 ReplicaSets give back pods evenly, so no node ever empties. Here those of the node with the fewest pods go first: it
 becomes free, and the node loop can give it back.
@@ -13,7 +13,7 @@ from kubetide.horizontal.facts.views import PodView
 
 
 def pods_by_node(pods: Iterable[PodView]) -> Mapping[str, int]:
-    """Return how many pods each node has that leave with it: not those of DaemonSets."""
+    """Return the number of pods per node that would move with it, without those of DaemonSets."""
     return Counter(
         pod.node
         for pod in pods

@@ -1,4 +1,4 @@
-"""What is proposed while too few metrics answer, where the annotation ``fallback`` asks for it."""
+"""The proposal while too few metrics answer (annotation ``fallback``)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from kubetide.horizontal.options.annotations import CURRENT, STATIC, Fallback
 
 
 def fallback_proposal(fallback: Fallback | None, current: int, last_good: int | None) -> int | None:
-    """Return the proposal that stands in; None where there is none, and the number stays.
+    """Return the fallback proposal; None if there is none, and the number of replicas stays.
 
     Args:
         current: ``spec.replicas`` of the target.

@@ -1,4 +1,4 @@
-"""How restless an HPA is, where the annotation ``flap-report`` asks for it: changes and reversals of an hour."""
+"""Changes and reversals of an HPA within an hour (annotation ``flap-report``)."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ HOUR = hours(1)
 
 
 class FlapReport(NamedTuple):
-    """Changes of the last hour, and how many of them went against the one before."""
+    """Changes of the last hour, and how many of them reversed the one before."""
 
     changes: int
     reversals: int
 
 
-def kept(changes: Sequence[Change], new: Change | None, now: Instant) -> tuple[Change, ...]:
-    """Return the changes that are still to be remembered, oldest first."""
+def recent_changes(changes: Sequence[Change], new: Change | None, now: Instant) -> tuple[Change, ...]:
+    """Return the changes of the last hour, oldest first."""
     recent = tuple(change for change in changes if change.at > now - HOUR)
     return recent if new is None else (*recent, new)
 
 
 def flap_report(changes: Sequence[Change], now: Instant) -> FlapReport:
-    """Count the changes of the last hour."""
-    recent = kept(changes, None, now)
+    """Return the report of the last hour."""
+    recent = recent_changes(changes, None, now)
     reversals = sum((a.change > 0) != (b.change > 0) for a, b in pairwise(recent))
     return FlapReport(len(recent), reversals)

@@ -1,4 +1,4 @@
-"""Pods for the load to come, where the flag or the annotation ``forecast`` asks for it.
+"""Replicas for forecast load (flag or annotation ``forecast``).
 
 The HPA's own number stays as it is; the forecast only adds: what is decided is the larger of both. With ``calendar``
 two more things change, both upwards: a load behind a CPU limit counts 1.25 times, as nobody sees how much more there
@@ -14,14 +14,14 @@ from msgspec.structs import replace
 
 from kubetide.forecast.headroom import LEAST_PODS, LEAST_STEPS, HeadroomScore, within
 from kubetide.forecast.long_window import LONG
-from kubetide.forecast.seen import NOTHING, Ahead, Seen
+from kubetide.forecast.rows import NOTHING, Ahead, Seen
 from kubetide.horizontal.decision import Grounds, Verdict
 from kubetide.horizontal.facts.specs import Autoscaler
 from kubetide.horizontal.facts.views import PodView, ScaleView
 from kubetide.horizontal.metrics.types import Known, Metric, MetricFailure, Proposal, Reading, Tally
 from kubetide.horizontal.options.annotations import CALENDAR
-from kubetide.horizontal.rules.known import pods_of
 from kubetide.horizontal.rules.limits import Limited
+from kubetide.horizontal.rules.metric_facts import pods_of
 from kubetide.objects.meta import Key
 from kubetide.plan.board import Intent, Workload, percentile_95
 from kubetide.units.time import Duration, Instant, after, format_duration, format_rfc3339, hours, minutes
@@ -66,7 +66,7 @@ class Load:
 
 
 def load_of(state: State, spec: Autoscaler, scale: ScaleView, grounds: Grounds) -> Load | None:
-    """Return the largest load that a metric shows; None where none does."""
+    """Return the largest load over the metrics; None if no metric has one."""
     best: Load | None = None
     for metric, found, known in zip(spec.metrics, *grounds, strict=True):
         one = _load(metric, found, known)
@@ -109,39 +109,39 @@ def _is_saturated(state: State, spec: Autoscaler, scale: ScaleView, metric: Metr
 
 
 def beyond_saturation(state: State, spec: Autoscaler, load: Load, best: int) -> int:
-    """Return what is proposed with the load that CPU limits hide, never less than ``best``."""
+    """Return the proposal with the load that CPU limits hide, never less than ``best``."""
     if spec.options.forecast != CALENDAR or not load.saturated:
         return best
     if not state.forecasts.may_boost(spec.key):
         return best
     most = state.forecasts.most_of_day(spec.key)
     share = load.pods / load.proposed if load.proposed > 0 else FULL
-    wanted = load.proposed * BEYOND
+    target = load.proposed * BEYOND
     if most > 0:
-        wanted = min(wanted, most / share)
-    return max(best, ceil(wanted - 1e-6))
+        target = min(target, most / share)
+    return max(best, ceil(target - 1e-6))
 
 
 def with_headroom(state: State, spec: Autoscaler, load: Load, proposed: int, current: int) -> int | None:
-    """Return what is proposed by the headroom that this load's own errors have taught; None where that is not used.
+    """Return the proposal by the headroom learned from this load's forecast errors; None if it is not used.
 
     At the CPU limit the load is not known, with several metrics another one may ask for more, and few pods are left to
     the target: all of these are up to the HPA's own formula.
     """
-    room = state.forecasts.room(spec.key)
-    if room is None or spec.options.forecast != CALENDAR or len(spec.metrics) != 1:
+    capacity = state.forecasts.capacity(spec.key)
+    if capacity is None or spec.options.forecast != CALENDAR or len(spec.metrics) != 1:
         return None
     if load.saturated or load.proposed <= 0 or load.pods < LEAST_PODS * (share := load.pods / load.proposed):
         return None
-    pods = ceil(float(within(room, load.pods, share)) - 1e-6)
-    # Upwards half of the tolerance, as all of it would use up the room that was learned.
+    pods = ceil(float(within(capacity, load.pods, share)) - 1e-6)
+    # Upwards half of the tolerance, as all of it would use up the learned headroom.
     if current and 1.0 - spec.tolerance.down <= pods / current <= 1.0 + spec.tolerance.up / 2:
         pods = current
     return None if pods == proposed else pods
 
 
 def share_of(spec: Autoscaler) -> float:
-    """Return the target of an HPA with one metric as a share of full use; 0 where its headroom is not to be learned."""
+    """Return the target of an HPA with one metric as a share of full use; 0 if no headroom may be learned for it."""
     if spec.options.forecast != CALENDAR or len(spec.metrics) != 1:
         return 0.0
     target = spec.metrics[0].utilization
@@ -149,7 +149,7 @@ def share_of(spec: Autoscaler) -> float:
 
 
 def is_rolling(pods: Sequence[PodView]) -> bool:
-    """Return whether pods of two ReplicaSets are there side by side."""
+    """Return whether pods of two ReplicaSets exist at the same time."""
     owners = {pod.owner for pod in pods if not pod.deleting and pod.owner.startswith("ReplicaSet/")}
     return len(owners) > 1
 
@@ -162,7 +162,7 @@ def raised(
     now: Instant,
     limit: Callable[[int], Limited],
 ) -> tuple[int, Ahead]:
-    """Return the number with what is forecast, within the HPA's own limits, and what is forecast."""
+    """Return the desired replicas with the forecast, within the HPA's own limits, and the forecast."""
     ahead = state.forecasts.ahead(spec.key, now)
     if not ahead.pods:
         return desired, NOTHING
@@ -174,12 +174,12 @@ def raised(
 
 
 def why_of(ahead: Ahead) -> str:
-    """Return what the event of a rescale says of it."""
+    """Return the text for the event of a rescale."""
     return f"load forecast for {format_rfc3339(ahead.at)}"
 
 
 def intents(state: State, now: Instant) -> list[Intent]:
-    """Return the replicas that nodes are to be there for, with their due times, in order of workload."""
+    """Return the replicas that nodes must be ready for, with due times, in order of workload."""
     found = []
     for key in sorted(state.forecasts.keys()):
         spec, ahead = state.specs.get(key), state.forecasts.ahead(key, now)
@@ -203,14 +203,14 @@ def intents(state: State, now: Instant) -> list[Intent]:
 
 
 def pod_start(state: State, key: Key) -> Duration | None:
-    """Return in what time 95 % of the target's pods became ready; None where none is ready."""
+    """Return the time within which 95 % of the target's pods became ready; None if none is ready."""
     pods = (state.table.view(row) for row in state.table.members_of(key).tolist())
     times = [pod.ready_since - pod.started for pod in pods if pod.ready == "True" and pod.started is not None]
     return percentile_95([max(0, one) for one in times]) if times else None
 
 
 def of_targets(state: State, intents: Sequence[Intent]) -> list[Intent]:
-    """Return what others say of HPAs as what it means for their targets."""
+    """Return intents about HPAs as intents about their targets."""
     found = []
     for intent in intents:
         key = intent.workload.namespace, intent.workload.name
@@ -223,7 +223,7 @@ def of_targets(state: State, intents: Sequence[Intent]) -> list[Intent]:
 
 
 def foreseen(state: State, now: Instant, ahead: Duration) -> list[tuple[Key, Ahead, tuple[str, str]]]:
-    """Return the onsets that are forecast from now on, each with what is said of it and why."""
+    """Return the forecast onsets from now on, each with its text and reason."""
     found = []
     for key in sorted(state.forecasts.keys()):
         for one in state.forecasts.coming(key, now, ahead):
@@ -235,7 +235,7 @@ def foreseen(state: State, now: Instant, ahead: Duration) -> list[tuple[Key, Ahe
 
 
 def score_lines(state: State, key: Key, now: Instant) -> list[str]:
-    """Return what is said of an HPA's forecasts: their score, what they cost, what comes next."""
+    """Return lines about an HPA's forecasts: their score, their cost, the next ones."""
     if key not in state.forecasts:
         return []
     score = state.forecasts.score(key)
@@ -285,7 +285,7 @@ def _lead(state: State) -> str:
 
 
 def learn(state: State, verdicts: Sequence[Verdict], now: Instant) -> None:
-    """Take in what this tick has seen of the workloads that ask for forecasts."""
+    """Feed this tick's load of workloads with forecasts to the forecaster."""
     if not len(state.forecasts):
         return
     seen = []

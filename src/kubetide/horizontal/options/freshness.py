@@ -1,4 +1,4 @@
-"""Values that are too old to be decided by, where the annotation ``max-age`` asks for it."""
+"""Metric values that are too old to be used (annotation ``max-age``)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from kubetide.units.time import Duration, Instant, between, format_duration
 
 
 def too_old(most: Duration | None, measured: int, now: Instant) -> str:
-    """Say that a value is too old; empty when it is not, or when its source does not say when it was measured."""
+    """Return the text that a value is too old; empty if it is not, or if its source reports no measuring time."""
     if most is None or measured <= 0:
         return ""
     age = between(Instant(measured), now)

@@ -1,4 +1,4 @@
-"""Options of other packages: entry points of the group ``kubetide.hpa-options``, used when they are named.
+"""Options of other packages: entry points of the group ``kubetide.hpa-options``, used when an annotation names them.
 
 An option NAME is turned on for an HPA by the annotation ``horizontal.kubetide.io/NAME``. It is asked last, after
 bounds, policies, forecasts and the built-in options, and may change the number within the HPA's bounds.
@@ -15,7 +15,7 @@ from kubetide.units.time import Instant
 
 
 class Situation(NamedTuple):
-    """What an option may look at.
+    """The facts that an option may use.
 
     Attributes:
         key: Namespace and name of the HPA.
@@ -41,12 +41,12 @@ class Option(Protocol):
         ...
 
     def adjust(self, value: Any, situation: Situation) -> int:
-        """Return the number of replicas to go for; ``situation.desired`` where the option has nothing to say."""
+        """Return the desired replicas; ``situation.desired`` to change nothing."""
         ...
 
 
 class Named(NamedTuple):
-    """An option that an HPA has turned on, and the value of its annotation."""
+    """An option that an HPA turned on, and the value of its annotation."""
 
     name: str
     value: Any
@@ -77,12 +77,12 @@ def named_options(names: tuple[str, ...]) -> dict[str, tuple[Plugin, Option]]:
 def adjusted(
     options: Sequence[Named], installed: dict[str, tuple[Plugin, Option]], situation: Situation
 ) -> list[tuple[str, int]]:
-    """Return what each option that changes the number makes of it, held within the bounds, in order."""
+    """Return the result of each option that changes the number, within the bounds, in order."""
     changes: list[tuple[str, int]] = []
     for name, value in options:
         _, option = installed[name]
-        wanted = option.adjust(value, situation)
-        number = max(min(wanted, situation.maximum), situation.minimum)
+        adjusted = option.adjust(value, situation)
+        number = max(min(adjusted, situation.maximum), situation.minimum)
         if number != situation.desired:
             changes.append((name, number))
             situation = situation._replace(desired=number)

@@ -1,4 +1,4 @@
-"""Pods that the target owns, where the annotation ``count-only-owned`` asks for it.
+"""Only pods that the target owns (annotation ``count-only-owned``).
 
 Upstream counts every pod that matches the selector, whoever made it: a Job's pod with the same labels, or a
 Deployment's that is not meant. Here the pod's controller must be one of the target's: itself or one of its ReplicaSets.

@@ -1,4 +1,4 @@
-"""Scaling that is paused, altogether or in one direction, where the annotation ``pause`` asks for it."""
+"""Paused scaling, in both directions or one (annotation ``pause``)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from kubetide.horizontal.options.annotations import ALL, IN, OUT
 
 
 def unpaused(pause: str, current: int, desired: int) -> int:
-    """Return the number that the pause leaves: ``current`` where the change is paused, else ``desired``."""
+    """Return ``current`` if the change is paused, else ``desired``."""
     is_paused = pause == ALL or (pause == IN and desired < current) or (pause == OUT and desired > current)
     return current if is_paused else desired

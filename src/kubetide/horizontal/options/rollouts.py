@@ -1,4 +1,4 @@
-"""Rollouts, where the annotation ``count-old-during-rollout`` asks for it.
+"""Rollouts (annotation ``count-old-during-rollout``).
 
 New pods warm caches and compile; what they use in that time says little of the load. While a Deployment has pods
 of older ReplicaSets, those of the newest count as pods without a sample: as idle when the ratio asks for more, as

@@ -1,4 +1,4 @@
-"""Scale-downs that wait for the pods of the last scale-up, where the annotation ``hold-until-ready`` asks for it.
+"""Scale-downs that wait for the pods of the last scale-up (annotation ``hold-until-ready``).
 
 With a stabilization window of 0 an HPA may flip at every sync under a constant load: a new pod takes its share of the
 load before its own sample counts, so the others look idle, and what was added is taken away.
@@ -12,7 +12,7 @@ from kubetide.units.time import Duration, Instant, between
 def held_until_ready(
     desired: int, current: int, *, ready: int, rose_at: Instant | None, longest: Duration, now: Instant
 ) -> int:
-    """Return ``current`` where a scale-down has to wait, else ``desired``.
+    """Return ``current`` if a scale-down has to wait, else ``desired``.
 
     It waits while fewer pods than ``current`` are ready, and no longer than ``longest`` after the last scale-up: pods
     that do not become ready at all hold nothing for good.

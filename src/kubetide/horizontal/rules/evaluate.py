@@ -1,4 +1,4 @@
-"""Deciding about one HPA: from its scale and what is known of its metrics to a verdict.
+"""The decision about one HPA: from its scale and metric facts to a verdict.
 
 What each step does and where it stands is in ``decide``.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kubetide.forecast.seen import NOTHING, Ahead
+from kubetide.forecast.rows import NOTHING, Ahead
 from kubetide.horizontal.decision import Verdict
 from kubetide.horizontal.facts.specs import Autoscaler
 from kubetide.horizontal.facts.views import ScaleView
@@ -27,9 +27,9 @@ from kubetide.horizontal.options.forecasting import why_of as why_forecast
 from kubetide.horizontal.options.named import Situation, adjusted, named_options
 from kubetide.horizontal.options.pause import unpaused
 from kubetide.horizontal.options.until_ready import held_until_ready
-from kubetide.horizontal.rules.known import pods_of, samples_of
 from kubetide.horizontal.rules.limits import Limited, limit_by_rules, limit_plainly
-from kubetide.horizontal.rules.measured import Measured, Problem, Proposed, measure, proposed_by
+from kubetide.horizontal.rules.metric_facts import pods_of, samples_of
+from kubetide.horizontal.rules.metric_results import Measured, Problem, Proposed, measure, proposed_by
 from kubetide.horizontal.rules.windows import stabilized_of
 from kubetide.horizontal.state import State
 from kubetide.horizontal.status import conditions as say
@@ -294,14 +294,19 @@ def _with_load(
 def _look_ahead(number: Number, state: State, spec: Autoscaler, current: int, now: Instant) -> Number:
     """Return the number raised to what is forecast."""
     desired, ahead = raised(
-        state, spec, number.desired, current, now, lambda wanted: limit_of(spec, state, wanted, current, now)
+        state,
+        spec,
+        number.desired,
+        current,
+        now,
+        lambda desired: limit_of(spec, state, desired, current, now),
     )
     why = why_forecast(ahead) if desired > max(number.desired, current) else number.why
     return number._replace(reactive=number.desired, desired=desired, ahead=ahead, why=why)
 
 
 def hold(desired: int, current: int, *, holds: bool) -> tuple[int, int | None]:
-    """Return the number that is left where what scale-downs rest on may not be believed, and what it would be; else None."""
+    """Return the held replicas if a scale-down's input is unreliable, and those without the hold; None if no hold."""
     return (current, desired) if holds and desired < current else (desired, None)
 
 
@@ -373,7 +378,7 @@ def able_of(spec: Autoscaler, proposal: int, current: int, *, held: int) -> say.
 
 
 def limit_of(spec: Autoscaler, state: State, held: int, current: int, now: Instant) -> Limited:
-    """Hold a stabilized number within policies and bounds."""
+    """Return a stabilized number limited by policies and bounds."""
     if spec.up is None or spec.down is None:
         return limit_plainly(held, current, minimum=spec.minimum, maximum=spec.maximum)
     known = state.events.get(spec.key, _NO_EVENTS)

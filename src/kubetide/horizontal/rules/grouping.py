@@ -1,4 +1,4 @@
-"""Pods by class: which of an HPA's pods count, and as what.
+"""Pod classes: which of an HPA's pods count, and how.
 
 In this order: being deleted or failed is *ignored*; pending is *unready*; without a sample is
 *missing*; for CPU only, a pod without Ready condition or start time, one that is still starting,
@@ -19,8 +19,8 @@ from kubetide.horizontal.facts.pods import (
     READY_NONE,
     Int8Vector,
     PodTable,
+    pod_state,
     readiness,
-    standing,
 )
 from kubetide.horizontal.facts.samples import Sample
 from kubetide.horizontal.facts.views import PodView
@@ -31,15 +31,15 @@ from kubetide.units.vectors import BoolVector, Int64Vector
 IGNORED_POD, UNREADY_POD, MISSING_POD, READY_POD = 0, 1, 2, 3
 CLASS_NAMES = ("ignored", "unready", "missing", "ready")
 
-_BY_STANDING: Int8Vector = np.zeros(3, np.int8)
-_BY_STANDING[[IGNORED, PENDING, ORDINARY]] = (IGNORED_POD, UNREADY_POD, MISSING_POD)
+_CLASS_BY_STATE: Int8Vector = np.zeros(3, np.int8)
+_CLASS_BY_STATE[[IGNORED, PENDING, ORDINARY]] = (IGNORED_POD, UNREADY_POD, MISSING_POD)
 
 
 def classify(pod: PodView, sample: Sample | None, *, cpu: bool, now: Instant, settings: Settings) -> int:
     """Return the class of one pod."""
-    stands = standing(pod)
-    if stands != ORDINARY:
-        return IGNORED_POD if stands == IGNORED else UNREADY_POD
+    state = pod_state(pod)
+    if state != ORDINARY:
+        return IGNORED_POD if state == IGNORED else UNREADY_POD
     if sample is None:
         return MISSING_POD
     if not cpu:
@@ -74,7 +74,7 @@ def classify_rows(
         times: (capacity,) of the samples, by row of the table; ``windows`` likewise.
     Returns: (M,) class codes.
     """
-    classes = _BY_STANDING[table.standing[rows]]
+    classes = _CLASS_BY_STATE[table.pod_state[rows]]
     sampled = (classes == MISSING_POD) & has
     classes[sampled] = READY_POD
     if not cpu:

@@ -19,14 +19,14 @@ _INT32_MIN, _INT32_MAX = -(1 << 31), (1 << 31) - 1
 
 
 class Limited(NamedTuple):
-    """The number within its limits, and the reason that ``ScalingLimited`` gives."""
+    """The number within its limits, and the reason for ``ScalingLimited``."""
 
     replicas: int
     reason: str
 
 
 def limit_plainly(desired: int, current: int, *, minimum: int, maximum: int) -> Limited:
-    """Hold the bounds, and at most doubles (or goes to 4): for HPAs without behaviour."""
+    """Return the number within the bounds, at most doubled (or 4): for HPAs without behavior."""
     at_once = to_int32(max(2.0 * float(current), 4.0))
     if desired < minimum:
         return Limited(minimum, "TooFewReplicas")
@@ -51,7 +51,7 @@ def limit_by_rules(
     downs: Sequence[ScaleEvent],
     now: Instant,
 ) -> Limited:
-    """Hold the policies of the direction of travel, and the bound that lies in it."""
+    """Return the number within the policies and the bound of its direction."""
     if desired > current:
         limit = max(up_limit(current, up, ups, downs, now), current)
         allowed, reason = (limit, "ScaleUpLimit") if maximum > limit else (maximum, "TooManyReplicas")
@@ -68,7 +68,7 @@ def limit_by_rules(
 def up_limit(
     current: int, rules: Rules, ups: Sequence[ScaleEvent], downs: Sequence[ScaleEvent], now: Instant
 ) -> int:
-    """Return the most replicas that the policies allow now; the policy of the larger change, or with Min the smaller."""
+    """Return the most replicas that the policies allow now: by the largest change, or with Min the smallest."""
     if rules.select == "Disabled":
         return current
     best, choose = (_INT32_MAX, min) if rules.select == "Min" else (_INT32_MIN, max)

@@ -1,4 +1,4 @@
-"""From what the pods add up to, to a number of replicas.
+"""From a tally of pods to a number of replicas.
 
 Integers are int64 in thousandths and divisions truncate toward zero; ratios are doubles, computed
 in upstream's order, because ``ceil`` turns the last bit into a whole pod. Source: horizontal
@@ -19,23 +19,23 @@ _INT32_MIN, _INT32_MAX = -(1 << 31), (1 << 31) - 1
 
 
 def wrap64(n: int) -> int:
-    """Return n as a Go int64 holds it."""
+    """Return n wrapped to a Go int64."""
     return (n + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def wrap32(n: int) -> int:
-    """Return n as a Go int32 holds it."""
+    """Return n wrapped to a Go int32."""
     return (n + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 def truncated_quotient(a: int, b: int) -> int:
-    """Divide as Go does, toward zero."""
+    """Return the quotient truncated toward zero, as Go divides."""
     quotient = abs(a) // abs(b)
     return quotient if (a < 0) == (b < 0) else -quotient
 
 
 def to_int32(value: float) -> int:
-    """Turn a double into an int32 as amd64 does: what does not fit becomes the smallest."""
+    """Return a double as an int32 as amd64 converts it: out of range becomes the smallest."""
     if not math.isfinite(value):
         return _INT32_MIN
     whole = int(value)
@@ -43,21 +43,21 @@ def to_int32(value: float) -> int:
 
 
 def quotient(a: float, b: float) -> float:
-    """Divide doubles as Go does: by zero gives an infinity or not a number."""
+    """Return the quotient of doubles as Go divides: by zero, infinity or NaN."""
     if b:
         return a / b
     return math.nan if a == 0 or math.isnan(a) else math.copysign(math.inf, a)
 
 
 def ceiling(value: float) -> float:
-    """Round up as Go's ``math.Ceil``, infinities included."""
+    """Return the value rounded up as by Go's ``math.Ceil``, infinities included."""
     return float(math.ceil(value)) if math.isfinite(value) else value
 
 
 def proposal_by_utilization(
     tally: Tally, current: int, target: int, tolerance: Tolerance
 ) -> Arithmetic | str:
-    """Propose by the percent of requests in use; a text says why that cannot be."""
+    """Return the proposal by the used percent of requests; a text if there is none."""
     problem = _no_ground(tally) or tally.problem
     if problem:
         return problem
@@ -88,7 +88,7 @@ def proposal_by_utilization(
 def proposal_by_average(
     tally: Tally, current: int, target_milli: int, tolerance: Tolerance
 ) -> Arithmetic | str:
-    """Propose by the average per pod; a text says why that cannot be."""
+    """Return the proposal by the average per pod; a text if there is none."""
     problem = _no_ground(tally)
     if problem:
         return problem

@@ -1,4 +1,4 @@
-"""From the value of an object or of something external, to a number of replicas.
+"""From the value of an object or an external metric to a number of replicas.
 
 A target in all (``value``) is a ratio that the ready pods are multiplied with; a target for each
 replica (``averageValue``) divides the value. Integers are int64 in thousandths, ratios doubles in
@@ -18,7 +18,7 @@ _INT32_MAX = (1 << 31) - 1
 
 
 def sum_of_values(series: Sequence[int]) -> int:
-    """Sum for a target in all: two positive numbers that overflow give the largest, all else wraps."""
+    """Return the sum for a total target: two positive numbers that overflow give the largest, all else wraps."""
     total = 0
     for value in series:
         before, total = total, wrap64(total + value)
@@ -28,7 +28,7 @@ def sum_of_values(series: Sequence[int]) -> int:
 
 
 def sum_of_shares(series: Sequence[int]) -> int:
-    """Sum for a target for each replica: any sum below zero on the way counts as an overflow."""
+    """Return the sum for a per-replica target: a negative intermediate sum counts as an overflow."""
     total = 0
     for value in series:
         total = wrap64(total + value)
@@ -40,7 +40,7 @@ def sum_of_shares(series: Sequence[int]) -> int:
 def proposal_by_value(
     value: int, reading: Reading, current: int, target_milli: int, tolerance: Tolerance
 ) -> Arithmetic | str:
-    """Propose by the ratio of value and target; a text says why that cannot be.
+    """Return the proposal by the ratio of value and target; a text if there is none.
 
     From 0 replicas on the ratio itself is the number.
     """
@@ -59,7 +59,7 @@ def proposal_by_value(
 def proposal_by_share(
     value: int, reading: Reading, target_milli: int, tolerance: Tolerance, *, saturating: bool
 ) -> Arithmetic:
-    """Propose so many replicas that each has its target; within tolerance ``status.replicas``.
+    """Return the replicas that each get the target's share; within tolerance ``status.replicas``.
 
     Args:
         saturating: Whether numbers that do not fit stay the largest ones (external metrics): replicas
@@ -69,8 +69,8 @@ def proposal_by_share(
     ratio = quotient(float(value), float(target_milli) * there)
     replicas = reading.replicas
     if not tolerance.holds(ratio):
-        wanted = ceiling(quotient(float(value), float(target_milli)))
-        replicas = _saturated(wanted) if saturating else to_int32(wanted)
+        exact = ceiling(quotient(float(value), float(target_milli)))
+        replicas = _saturated(exact) if saturating else to_int32(exact)
     share = value if saturating and value == INT64_MAX else _to_int64(ceiling(quotient(float(value), there)))
     return Arithmetic(replicas, ratio, None, None, share, value)
 

@@ -14,7 +14,7 @@ from kubetide.units.time import Duration, Instant
 
 
 class Stabilized(NamedTuple):
-    """The held-back number, and the slot that the raw proposal is to be stored in (-1: a new one)."""
+    """The stabilized number, and the slot for the raw proposal (-1: a new one)."""
 
     replicas: int
     slot: int
@@ -23,7 +23,7 @@ class Stabilized(NamedTuple):
 def stabilize(
     recommendations: Sequence[tuple[int, int]], proposal: int, *, window: Duration, now: Instant
 ) -> Stabilized:
-    """Return the largest recommendation of the window, for HPAs without behaviour."""
+    """Return the largest recommendation of the window, for HPAs without behavior."""
     cutoff = now - window
     highest, slot = proposal, -1
     for index, (at, replicas) in enumerate(recommendations):
@@ -43,7 +43,7 @@ def stabilize_both_ways(
     down: Duration,
     now: Instant,
 ) -> Stabilized:
-    """Move ``current`` into the band between lowest (up window) and highest (down window) recommendation."""
+    """Return ``current`` moved into the range of the lowest (up window) to the highest (down window) recommendation."""
     up_cutoff, down_cutoff = now - up, now - down
     both = min(up_cutoff, down_cutoff)
     lowest = highest = proposal

@@ -1,4 +1,4 @@
-"""What the pods of one HPA add up to for one resource: all that the proposal is computed from.
+"""The tally of one HPA's pods for one resource: all input of the proposal.
 
 ``tally`` walks over pods; ``tally_columns`` does the same for all HPAs at once with running sums.
 Sums are int64 as upstream's; Python's ints are brought back to it where upstream would wrap.
@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from kubetide.horizontal.batch.found import TallyColumns
 from kubetide.horizontal.batch.hpas import Segments
+from kubetide.horizontal.batch.results import TallyColumns
 from kubetide.horizontal.facts.pods import NO_REQUEST
 from kubetide.horizontal.facts.samples import Sample
 from kubetide.horizontal.facts.views import PodView
@@ -32,7 +32,7 @@ from kubetide.units.vectors import BoolVector, Int64Vector
 
 
 def pod_request(pod: PodView, key: SampleKey, pod_level: bool) -> int | str:
-    """Return the pod's request in thousandths, or why there is none.
+    """Return the pod's request in thousandths, or the error.
 
     Sidecars count. Pod-level requests stand for the sum over the pod if the gate is on; a metric
     of one container does not look at them.
@@ -59,14 +59,14 @@ def pod_request(pod: PodView, key: SampleKey, pod_level: bool) -> int | str:
 def tally(
     pods: Sequence[PodView],
     samples: Mapping[str, Sample],
-    strays: Sequence[Sample],
+    unmatched: Sequence[Sample],
     answered: int,
     metric: Metric,
     *,
     now: Instant,
     settings: Settings,
 ) -> Tally:
-    """Add up one HPA's pods, ordered by name, with their samples by pod name."""
+    """Return the tally of one HPA's pods, ordered by name, with their samples by pod name."""
     counts = [0, 0, 0, 0]
     usage = requests = missing_requests = unready_requests = fill = 0
     problem = ""
@@ -96,8 +96,8 @@ def tally(
         missing=counts[MISSING_POD],
         ignored=counts[IGNORED_POD],
         answered=answered,
-        samples=counts[READY_POD] + len(strays),
-        usage=usage + sum(sample.milli for sample in strays),
+        samples=counts[READY_POD] + len(unmatched),
+        usage=usage + sum(sample.milli for sample in unmatched),
         matched=counts[READY_POD],
         matched_usage=usage,
         requests=requests,
@@ -109,11 +109,11 @@ def tally(
 
 
 def tally_of(state: State, spec_key: tuple[str, str], metric: Metric, now: Instant) -> Tally:
-    """Add up one HPA's pods for one of its metrics, from the state."""
+    """Return the tally of one HPA's pods for one of its metrics, from the state."""
     table, samples, key = state.table, state.samples, metric.sample_key
     rows = table.members_of(spec_key)
-    strays = samples.strays.get(spec_key, {})
-    answered = samples.own_answers.get(spec_key)
+    unmatched = samples.unmatched.get(spec_key, {})
+    answered = samples.sample_counts.get(spec_key)
     steady, has = state.steady.get(spec_key, {}).get(key), samples.has.get(key)
     if (
         steady is not None
@@ -132,11 +132,11 @@ def tally_of(state: State, spec_key: tuple[str, str], metric: Metric, now: Insta
     by_name = {
         pod.name: sample for pod, sample in zip(pods, found_samples, strict=True) if sample is not None
     }
-    stray_samples = [found[key] for found in strays.values() if key in found]
+    unmatched_samples = [found[key] for found in unmatched.values() if key in found]
     own = answered is not None
     if answered is None:
         answered = int(np.count_nonzero(samples.seen[rows])) if len(samples.seen) else 0
-    found = tally(pods, by_name, stray_samples, answered, metric, now=now, settings=state.settings)
+    found = tally(pods, by_name, unmatched_samples, answered, metric, now=now, settings=state.settings)
     if 0 < len(pods) == found.ready and not (found.problem or own or has_young(state, spec_key, now)):
         known = Steady(metric, state.settings, rows, table.changes, found)
         state.steady.setdefault(spec_key, {})[key] = known
@@ -144,7 +144,7 @@ def tally_of(state: State, spec_key: tuple[str, str], metric: Metric, now: Insta
 
 
 def has_young(state: State, key: Key, now: Instant) -> bool:
-    """Return whether the time alone may change the class of a pod of the HPA."""
+    """Return whether time alone may change the class of a pod of the HPA."""
     rows = state.table.members_of(key)
     started = state.table.started[rows]
     return bool(len(rows)) and int(started.max()) + state.settings.cpu_initialization_period > now
@@ -158,7 +158,7 @@ def _percent_of(request: int, percent: int) -> int:
 
 
 def tally_columns(state: State, segments: Segments, now: Instant) -> TallyColumns | None:
-    """Add up the pods of many HPAs for one resource; None if no sample has it."""
+    """Return the tallies of many HPAs for one resource; None if no sample has it."""
     key = segments.sample_key
     table, samples, rows = state.table, state.samples, segments.rows
     has_column = samples.has.get(key)
@@ -177,11 +177,11 @@ def tally_columns(state: State, segments: Segments, now: Instant) -> TallyColumn
     request = by_shape[table.shape[rows]]
     lacks = request == NO_REQUEST
     odd = (add(lacks) > 0) & segments.by_utilization if lacks.any() else np.zeros(len(nothing), np.bool_)
-    for hpa in samples.strays:
+    for hpa in samples.unmatched:
         odd |= segments.is_hpa(hpa)
     answered = add(samples.seen[rows])
-    if samples.own_answers:
-        own = [samples.own_answers.get(hpa, -1) for hpa in segments.hpas]
+    if samples.sample_counts:
+        own = [samples.sample_counts.get(hpa, -1) for hpa in segments.hpas]
         answered = np.where(np.array(own) < 0, answered, own)
     if missing.any():
         percent = np.repeat(segments.fill_percent, np.diff(segments.starts))

@@ -1,7 +1,7 @@
-"""The verdict of the last tick again, where it would come out the same.
+"""Reuses the verdict of the last tick if it would be the same.
 
 An HPA whose target is to stay as it is, and of which neither the spec, the scale, the pods nor a sample has changed,
-comes to the same verdict whatever the time is, as long as no pod is young: recommendations of the past only expire, and
+has the same verdict whatever the time is, as long as no pod is young: recommendations of the past only expire, and
 none of them held the proposal back. Where the new one is remembered is asked each time.
 """
 
@@ -18,7 +18,7 @@ from kubetide.units.time import Instant
 
 
 def evaluate_unless_unchanged(state: State, key: Key, now: Instant) -> Verdict:
-    """Return the verdict on one HPA: the last one, or one that is made anew."""
+    """Return the verdict on one HPA: the last one, or a new one."""
     spec, scale = state.specs[key], state.scales.get(key)
     if scale is None or scale.error or not spec.plain:
         return evaluate(state, key, now)
@@ -48,7 +48,7 @@ def evaluate_unless_unchanged(state: State, key: Key, now: Instant) -> Verdict:
 
 
 def settlement_as_before(state: State, verdict: Verdict) -> Settlement | None:
-    """Return what came of the very same verdict in the last tick, where nothing was to be written or said then."""
+    """Return the settlement of the same verdict in the last tick, if it wrote and reported nothing."""
     known = state.unchanged.get(verdict.key)
     if known is None or known.verdict is not verdict or known.settlement is None:
         return None
@@ -57,7 +57,7 @@ def settlement_as_before(state: State, verdict: Verdict) -> Settlement | None:
 
 
 def note_settlement(state: State, settlement: Settlement) -> None:
-    """Take note of what came of a verdict."""
+    """Note the settlement of a verdict."""
     known = state.unchanged.get(settlement.verdict.key)
     if known is not None and known.verdict is settlement.verdict:
         known.settlement = settlement if settlement.is_quiet else None
@@ -89,8 +89,8 @@ def _facts_of(state: State, spec: Autoscaler) -> tuple[object, ...]:
         table.changes,
         table.members.version,
         samples.error_of(spec.key),
-        samples.strays.get(spec.key),
-        samples.own_answers.get(spec.key),
+        samples.unmatched.get(spec.key),
+        samples.sample_counts.get(spec.key),
         samples.seen[rows].tobytes() if len(samples.seen) else b"",
         columns,
         state.statuses[spec.key].current_replicas,

@@ -1,4 +1,4 @@
-"""The stabilization windows of an HPA, applied to a proposal: upstream's, and a long one of scale-downs.
+"""The stabilization windows of an HPA, applied to a proposal: upstream's, and a long one for scale-downs.
 
 The long window holds less, and only what is there: of what was recommended within it as many pods as serve that load at
 full use, 1.1 times. It is used where a forecast is asked for, the HPA states no window, and it pays.
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 
 
 def down_window(spec: Autoscaler) -> Duration:
-    """Return the window of scale-downs that the HPA or the flag states."""
+    """Return the scale-down window of the HPA or the flag."""
     return spec.window if spec.down is None else spec.down.window
 
 
 def holds_longer(state: State, spec: Autoscaler) -> bool:
-    """Return whether scale-downs have the long window besides."""
+    """Return whether scale-downs have the long window as well."""
     return spec.may_hold_longer and state.forecasts.holds_longer(spec.key)
 
 
 def full_share(spec: Autoscaler) -> float:
-    """Return the share of what was recommended within the long window that is held."""
+    """Return the share of the recommendations of the long window that is held."""
     return min(MARGIN * (share_of(spec) or FULL), 1.0)
 
 
 def stabilized_of(spec: Autoscaler, state: State, proposal: int, current: int, now: Instant) -> Stabilized:
-    """Hold a proposal back by what is remembered; at first that is the number of replicas found."""
+    """Return the stabilized proposal; the first tick starts from the present number of replicas."""
     remembered = state.recommendations.pairs(spec.key) or [(now, current)]
     window = down_window(spec)
     found = _stabilize(spec, remembered, proposal, current, window, now)

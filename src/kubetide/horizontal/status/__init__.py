@@ -1,1 +1,1 @@
-"""What a verdict makes of the HPA's status, conditions and events once the write's outcome is known."""
+"""The HPA's status, conditions and events of a verdict, once the write's outcome is known."""

@@ -1,4 +1,4 @@
-"""After the writes: what their outcome makes of the verdicts, and what is remembered."""
+"""After the writes: applies their outcomes to the verdicts and the memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kubetide.horizontal.memory import (
     ScaleEvents,
     remember_event,
 )
-from kubetide.horizontal.options.flapping import kept
+from kubetide.horizontal.options.flapping import recent_changes
 from kubetide.horizontal.options.forecasting import learn
 from kubetide.horizontal.rules.unchanged import note_settlement, settlement_as_before
 from kubetide.horizontal.state import State
@@ -33,12 +33,12 @@ from kubetide.units.vectors import Int64Vector
 
 
 def absorb(state: State, commands: Commands, outcomes: Sequence[ScaleOutcome]) -> Result:
-    """Do ``absorbing`` at one go."""
+    """Run ``absorbing`` to its end and return its result."""
     return finish(absorbing(state, commands, outcomes))
 
 
 def absorbing(state: State, commands: Commands, outcomes: Sequence[ScaleOutcome]) -> Steps[Result]:
-    """Take in what came of the writes: remember, and return statuses, events and labels."""
+    """Apply the outcomes of the writes: update the memory; return statuses, events and labels."""
     found = {(outcome.namespace, outcome.name): outcome for outcome in outcomes}
     stamp = format_rfc3339(commands.at)
     _remember_proposals(state, commands)
@@ -52,7 +52,7 @@ def absorbing(state: State, commands: Commands, outcomes: Sequence[ScaleOutcome]
     to_settle: Int64Vector = np.arange(len(verdicts))
     if this is not None and this.before:
         settlements[:] = this.before
-        to_settle = np.nonzero(~this.again)[0]
+        to_settle = np.nonzero(~this.repeated)[0]
     quiet: list[bool] = []
     for position in to_settle.tolist():
         verdict = verdicts[position]
@@ -87,14 +87,14 @@ def _settle(
     """Settle one HPA; ``last`` is its result of the tick before, where that is known."""
     key, spec = verdict.key, state.specs[verdict.key]
     before = state.statuses[key]
-    kept = (
+    unchanged = (
         last is not None
         and last.kept
         and last.verdict.notes is verdict.notes
         and last.status.conditions is before.conditions
     )
     conditions = before.conditions
-    if not kept:
+    if not unchanged:
         conditions = say.with_notes(before.conditions, verdict.notes, stamp)
     said: tuple[events.EventNote, ...] = verdict.events
     decided = verdict.stage == "decided"
@@ -195,7 +195,7 @@ def _option_memory(
     return OptionMemory(
         looked_at=now if options.sync_period else None,
         last_good=(verdict.raw if by_metrics else before.last_good) if options.fallback else None,
-        changes=kept(before.changes, new, now) if options.flap_report else (),
+        changes=recent_changes(before.changes, new, now) if options.flap_report else (),
         rose_at=(now if change > 0 else before.rose_at) if options.hold_until_ready else None,
     )
 

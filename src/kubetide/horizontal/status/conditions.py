@@ -1,4 +1,4 @@
-"""The conditions of an HPA: their texts, and how a set of them changes.
+"""The conditions of an HPA: their texts, and how a list of them changes.
 
 Source: horizontal controller v1.36. The transition time changes only when the *status* of a
 condition flips; new conditions go to the end; none but ``ScaledToZero`` is ever taken away.
@@ -16,7 +16,7 @@ ABLE, ACTIVE, LIMITED, SCALED_TO_ZERO = "AbleToScale", "ScalingActive", "Scaling
 
 
 class Note(NamedTuple):
-    """A condition as it is set, without its time."""
+    """A condition without its time."""
 
     type: str
     status: str
@@ -122,7 +122,7 @@ def rescale_failed(problem: str) -> Note:
 def with_notes(
     conditions: tuple[Condition, ...] | None, notes: Sequence[Note], now: str
 ) -> tuple[Condition, ...] | None:
-    """Return the conditions after the notes were set one by one; the same objects where nothing changed.
+    """Return the conditions after setting the notes one by one; the same objects if nothing changed.
 
     Args:
         now: RFC 3339 text for conditions whose status flips.
@@ -157,10 +157,10 @@ def _hold_already(held: Mapping[str, Condition], notes: Sequence[Note]) -> bool:
 
 
 def without(conditions: tuple[Condition, ...] | None, kind: str) -> tuple[Condition, ...] | None:
-    """Return the conditions but for one type."""
+    """Return the conditions without one type."""
     return tuple(condition for condition in conditions or () if condition.type != kind) or None
 
 
 def condition_status(conditions: tuple[Condition, ...] | None, kind: str) -> str:
-    """Return the status of a condition, empty when there is none."""
+    """Return the status of a condition, empty without the condition."""
     return next((condition.status for condition in conditions or () if condition.type == kind), "")

@@ -1,4 +1,4 @@
-"""What of an HPA's status has to be written: the fields that differ, and the merge patch that brings them there."""
+"""Writes of an HPA's status: the fields that differ, and their merge patch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ METRICS = "currentMetrics"
 
 
 def changed_fields(before: HpaStatus, after: HpaStatus) -> tuple[str, ...]:
-    """Return the names of the fields that differ, in the order of a patch; an empty list is as good as none."""
+    """Return the names of the fields that differ, in patch order; an empty list equals an absent one."""
     found = []
     if before.observed_generation != after.observed_generation:
         found.append("observedGeneration")
@@ -36,7 +36,7 @@ def changed_fields(before: HpaStatus, after: HpaStatus) -> tuple[str, ...]:
 
 
 def only_values(before: HpaStatus, after: HpaStatus, changes: tuple[str, ...]) -> bool:
-    """Return whether the same metrics stand in both, and nothing but what was measured differs."""
+    """Return whether both have the same metrics and differ in measured values only."""
     if changes != (METRICS,):
         return False
     old, new = before.current_metrics or (), after.current_metrics or ()
@@ -55,7 +55,7 @@ def _without_value(metric: MetricStatus) -> MetricStatus:
 
 
 def patch_of(status: HpaStatus, fields: tuple[str, ...]) -> Json:
-    """Return a merge patch of these fields; null takes a field away."""
+    """Return a merge patch of these fields; null removes a field."""
     patch: Json = {}
     for field in fields:
         if field == METRICS:

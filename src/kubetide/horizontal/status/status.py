@@ -1,4 +1,4 @@
-"""The status of an HPA: how the next one is made of the last."""
+"""The next status of an HPA, from the last one."""
 
 from __future__ import annotations
 

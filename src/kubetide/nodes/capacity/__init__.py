@@ -1,1 +1,1 @@
-"""Capacity that is asked for by objects of its own, groups that are created, and quotas."""
+"""Capacity requested by API objects, node groups that the loop creates, and quotas."""

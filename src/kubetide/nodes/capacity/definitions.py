@@ -162,7 +162,7 @@ _QUOTA_STATUS: Final = _fields(
 
 
 def definitions() -> tuple[Json, ...]:
-    """Return the three definitions; the first version of each is stored, the older one is served as well."""
+    """Return the three definitions; each stores its first version and serves the older one as well."""
     return (
         _definition(
             PROVISIONING_REQUESTS, _REQUEST, _REQUEST_STATUS, [_AGE], older="v1beta1", deprecated=True

@@ -1,4 +1,4 @@
-"""What nodes with certain labels may have together (CapacityQuotas), and what they have now.
+"""Limits for the nodes with certain labels (CapacityQuotas), and their present use.
 
 Source: Cluster Autoscaler, resourcequotas and apis/capacityquota v1beta1 (August 2026).
 """
@@ -36,12 +36,12 @@ _VALID: Final = "cluster-autoscaler.kubernetes.io/valid"
 
 
 class InvalidQuota(ValueError):
-    """A quota says something that cannot be counted; the message names the field and the fix."""
+    """A quota has a value that cannot be enforced; the message names the field and the fix."""
 
 
 @dataclass(frozen=True)
 class Quota:
-    """One quota as it is enforced: cores, bytes and numbers, of all nodes that its selector matches."""
+    """One quota as enforced: cores, bytes and counts over all nodes that its selector matches."""
 
     name: str
     selector: Selector
@@ -49,26 +49,26 @@ class Quota:
 
     @cached_property
     def resources(self) -> tuple[str, ...]:
-        """The resources that it limits, in order of name."""
+        """The limited resources, in order of name."""
         return tuple(sorted(self.limits))
 
     def key(self, resource: str) -> str:
-        """Return the name of a limit of its, which no limit of the whole cluster has."""
+        """Return the key of a limit of this quota; it differs from all keys of cluster-wide limits."""
         return f"{self.name}/{resource}"
 
     def holds_for(self, node: Node) -> bool:
-        """Return whether the node counts."""
+        """Return whether the node counts towards the quota."""
         return not is_virtual_kubelet(node) and self.selector.matches(node.metadata.labels)
 
     def used_by(self, node: Node, amounts: Callable[[str], int]) -> dict[str, int]:
-        """Return what a node takes of each of its resources; ``amounts`` says what the node has of one."""
+        """Return the node's use of each limited resource; ``amounts`` returns the node's amount of one."""
         if not self.holds_for(node):
             return dict.fromkeys(self.resources, 0)
         return {name: 1 if name == NODES else amounts(name) for name in self.resources}
 
 
 def quota_of(item: CapacityQuota) -> Quota:
-    """Return the quota as it is enforced. Raises InvalidQuota."""
+    """Return the quota as enforced. Raises InvalidQuota."""
     selector = item.spec.selector
     try:
         chosen = EVERYTHING if selector is None else Selector.from_object(selector)
@@ -89,7 +89,7 @@ def quota_of(item: CapacityQuota) -> Quota:
 
 
 def quotas_of(state: State) -> list[Quota]:
-    """Return the quotas that are enforced, in order of name; those that cannot be counted are left out."""
+    """Return the enforced quotas in order of name; invalid ones are left out."""
     found = []
     for item in state.capacity.quotas if state.settings.capacity_quotas_enabled else ():
         try:
@@ -100,7 +100,7 @@ def quotas_of(state: State) -> list[Quota]:
 
 
 def update_quotas(state: State, amounts: Callable[[Node, str], int], now: Instant) -> tuple[Write, ...]:
-    """Bring the statuses of all quotas up to date, in the state; return what is written of them."""
+    """Update the statuses of all quotas in the state; return the writes."""
     writes: list[Write] = []
     quotas = state.capacity.quotas if state.settings.capacity_quotas_enabled else ()
     nodes = [state.nodes[name] for name in sorted(state.nodes)] if quotas else []

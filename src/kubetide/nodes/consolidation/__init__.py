@@ -1,1 +1,1 @@
-"""Consolidation: nodes that are replaced by cheaper ones, or merged, when the saving exceeds a priced disruption."""
+"""Consolidation: replaces or merges nodes when the saving exceeds the price of the disruption."""

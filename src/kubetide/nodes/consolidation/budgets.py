@@ -1,4 +1,4 @@
-"""Disruption budgets: how many nodes may be on their way out at once, by reason and by time of the week.
+"""Disruption budgets: how many nodes may be disrupted at once, by reason and time of the week.
 
 Source: Karpenter 1.15, NodePool ``spec.disruption.budgets``: a count or a share of the nodes (rounded up), for some
 reasons or all; with a schedule it holds for its duration from each activation on (UTC). The strictest one that holds
@@ -26,7 +26,7 @@ _MOST_SHARE = 100
 
 
 class Budget(NamedTuple):
-    """One budget. ``schedule`` and ``duration`` are both there or both None."""
+    """One budget. ``schedule`` and ``duration`` are either both set or both None."""
 
     number: int
     is_share: bool
@@ -35,27 +35,27 @@ class Budget(NamedTuple):
     duration: Duration | None = None
 
     def holds(self, now: Instant) -> bool:
-        """Return whether the budget is in force."""
+        """Return whether the budget is active now."""
         if self.schedule is None or self.duration is None:
             return True
         began = self.schedule.next(before(now, self.duration))
         return began is not None and began <= now
 
     def most(self, nodes: int) -> int:
-        """Return how many of so many nodes may be disrupted at once."""
+        """Return how many of ``nodes`` may be disrupted at once."""
         return -(-nodes * self.number // 100) if self.is_share else self.number
 
 
 @lru_cache(maxsize=64)
 def parse_budgets(text: str) -> tuple[Budget, ...]:
-    """Read budgets with semicolons between them. Raises ValueError that names the flag and the fix."""
+    """Return the budgets of a flag, separated by semicolons. Raises ValueError that names the flag and the fix."""
     return tuple(_parse(one.strip()) for one in text.split(";") if one.strip())
 
 
 def allowed(
     budgets: Sequence[Budget], reason: str, *, nodes: int, disrupted: Mapping[str, int], now: Instant
 ) -> int | None:
-    """Return how many nodes more may be disrupted for this reason now; None for no limit.
+    """Return how many more nodes may be disrupted for this reason now; None for no limit.
 
     Args:
         budgets: All of them.

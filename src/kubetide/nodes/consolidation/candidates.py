@@ -1,4 +1,4 @@
-"""Which nodes may be consolidated, and what each is worth: its price over its expected stay, less its disruption."""
+"""Candidates for consolidation and the value of each: its price over its expected stay, less its disruption."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _KEPT_BY_OWNER = ("NotReplicated", "NotSafeToEvictAnnotation")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A node that may go.
+    """A node that may be removed.
 
     Attributes:
         moves: The pods to be evicted.
@@ -52,12 +52,12 @@ class Candidate:
 
     @property
     def value(self) -> float:
-        """What is saved over the expected stay if no new node is needed."""
+        """The saving over the expected stay if no new node is needed."""
         return self.price * self.stay - self.disruption
 
 
 def candidates(state: State, now: Instant, most: int) -> list[Candidate]:
-    """Return the nodes that may be consolidated: at most so many, those first that are worth most for each eviction.
+    """Return at most ``most`` nodes that may be consolidated, highest value per eviction first.
 
     Those of scale-down (groups above their minimum, not on their way out, not disabled) that are ready, needed, as old as
     --scale-down-delay-after-add, and whose pods all may go or end by themselves soon enough.
@@ -90,7 +90,7 @@ def _hopeful(state: State, now: Instant) -> Iterator[tuple[float, str, Duration]
 
 
 def is_open(state: State, name: str, now: Instant) -> bool:
-    """Return whether a node is old enough, ready, and neither disabled, on its way out nor of a move given up lately."""
+    """Return whether a node is old enough, ready, not disabled, not leaving, and not of a move given up lately."""
     node = state.nodes[name]
     age = age_of(node, now)
     if age is None or age < state.settings.scale_down_delay_after_add or is_disabled(node):
@@ -103,7 +103,7 @@ def is_open(state: State, name: str, now: Instant) -> bool:
 def candidate_of(
     state: State, name: str, group: NodeGroup, context: DrainContext, age: Duration
 ) -> Candidate | None:
-    """Return what a node comes to as a candidate, or None where a pod keeps it."""
+    """Return a node as a candidate, or None where a pod blocks its removal."""
     settings: ConsolidationSettings = state.settings
     stay = min(age, settings.consolidation_expected_stay) / hours(1)
     price = group.price_per_hour or 0.0
@@ -137,7 +137,7 @@ def candidate_of(
 
 
 def facts_of(state: State, name: str, group: NodeGroup, context: DrainContext) -> NodeFacts:
-    """Return what scale-down knows of a node."""
+    """Return scale-down's facts of a node."""
     ignores = ignores_daemon_sets(group, state.settings)
     return state.scale_down_cache.facts(state.snapshot, name, context, ignore_daemon_sets=ignores)
 
@@ -145,7 +145,7 @@ def facts_of(state: State, name: str, group: NodeGroup, context: DrainContext) -
 def split_ending(
     state: State, facts: NodeFacts, context: DrainContext
 ) -> tuple[Moves, tuple[Pod, ...]] | None:
-    """Return the pods to be evicted and those that end by themselves, or None where another pod keeps the node."""
+    """Return the pods to evict and those expected to end by themselves; None where a pod blocks the removal."""
     prepared = state.scale_down_cache.prepared(facts, context)
     ending = []
     others = []
@@ -171,13 +171,13 @@ def split_ending(
 
 
 def end_soon(node: Node, ending: Iterable[Pod], now: Instant) -> bool:
-    """Return whether pods are expected to end within half of the node's stay: both for as long again as they have been there."""
+    """Return whether pods are expected to end within half of the node's stay: each runs as long again as so far."""
     age = age_of(node, now) or 0
     return all(2 * (age_of(pod, now) or 0) <= age for pod in ending)
 
 
 def load_of(pods: Iterable[Pod]) -> dict[str, int]:
-    """Return what pods ask for together."""
+    """Return the sum of the pods' requests."""
     load = {PODS: 0}
     for pod in pods:
         load[PODS] += 1
@@ -188,13 +188,13 @@ def load_of(pods: Iterable[Pod]) -> dict[str, int]:
 
 
 def age_of(thing: Node | Pod, now: Instant) -> Duration | None:
-    """Return how old an object is; None where it does not say."""
+    """Return the age of an object; None without a creation time."""
     created = thing.metadata.creation_timestamp
     return None if created is None else between(parse_rfc3339(created), now)
 
 
 def may_go(state: State, group: NodeGroup, now: Instant) -> bool:
-    """Return whether nodes of the group may go: it has a price, and none of it was bought back lately."""
+    """Return whether nodes of the group may be removed: it has a price, and none of it was bought back lately."""
     undone = state.memory.consolidation.undone.get(group.id)
     return (
         group.price_per_hour is not None

@@ -1,4 +1,4 @@
-"""The consolidation step: moves under way are moved on, and new ones looked for.
+"""The consolidation step: advances the moves under way, and looks for new ones.
 
     decide: note what was undone -> advance moves -> taints, deletions -> idle nodes and new moves (once a minute) -> increases
     absorb: deletions run as those of scale-down do; a new node is waited for; what failed is given up
@@ -52,7 +52,7 @@ _MOST_MOVES = 10
 
 
 def decide(state: State, tick: Tick, now: Instant) -> Commands:
-    """Return taints and increases of this tick's moves."""
+    """Return the taints and increases of this tick's moves."""
     memory = state.memory.consolidation
     _forget(state, now)
     note_gone(state, now)
@@ -109,7 +109,7 @@ def decide(state: State, tick: Tick, now: Instant) -> Commands:
 
 
 def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -> Result:
-    """Take in what came of taints and increases."""
+    """Apply the outcomes of taints and increases; return the result."""
     status = state.memory.scale_down.status
     found = absorb_scale_down(state, commands, outcomes, now)
     state.memory.scale_down.status = status

@@ -1,4 +1,4 @@
-"""Pods that are expected to come: as many as came at most within the last half hour. Their capacity is not given away.
+"""Expected pods: as many as came at most within the last half hour. Consolidation leaves capacity for them.
 
 Among the pods that came and went, the stretch of time counts in which their requests rose most; such a rise is expected
 again. It shows which free capacity pods use now and then, and which nobody uses. Pods that the same groups take count together. Those that come so seldom that keeping a node for them costs more than buying it back are not
@@ -37,7 +37,7 @@ class Change(NamedTuple):
 
 
 def note_gone(state: State, now: Instant) -> None:
-    """Note when the pods went that have gone since the last tick, and forget those that went before the window."""
+    """Note when pods went since the last tick, and forget those that went before the window."""
     memory, oldest = state.memory.consolidation, before(now, WINDOW)
     if memory.gone and memory.gone[0].at <= oldest:
         memory.gone = tuple(one for one in memory.gone if one.at > oldest)
@@ -49,7 +49,7 @@ def note_gone(state: State, now: Instant) -> None:
 def expected(
     state: State, templates: Mapping[str, Template | None], now: Instant, *, seldom_too: bool = False
 ) -> list[Pod]:
-    """Return pods like those that are expected, besides those that are there; with ``seldom_too`` also such as come seldom."""
+    """Return pods like the expected ones, besides the existing ones; ``seldom_too`` adds those that come seldom."""
     known: dict[PodClass, Hashable] = {}
     by_groups: dict[Hashable, list[Change]] = {}
     for change in _changes(state, now):
@@ -69,7 +69,7 @@ def expected(
 def place_expected(
     snapshot: Snapshot, pods: Sequence[Pod], open_rows: BoolVector, prices: FloatVector | None = None
 ) -> list[str]:
-    """Put the pods onto the fullest nodes that take them, large pods first; return the nodes.
+    """Place the pods on the fullest nodes that take them, large pods first; return the nodes.
 
     Of equally full nodes the first is taken, with ``prices`` of the rows the first of the cheapest. Pods without a place are left out: for them something must be bought, whatever goes.
     """
@@ -96,7 +96,7 @@ def place_expected(
 
 
 def greatest_rise(changes: Sequence[Change]) -> list[Pod]:
-    """Return what came more than went while what pods ask for rose most; of each kind the most over all resources."""
+    """Return, per kind, the largest net number of new pods while a resource's requests rose most."""
     requests = [classify_unbound(change.pod).requests for change in changes]
     most: dict[Hashable, int] = {}
     pods: dict[Hashable, Pod] = {}
@@ -147,7 +147,7 @@ def _counts(pod: Pod) -> bool:
 
 def _kind(pod: Pod) -> Hashable:
     found = classify_unbound(pod)
-    return tuple(found.requests.items()), found.standing or found.key
+    return tuple(found.requests.items()), found.node_key or found.key
 
 
 def _groups_for(pod_class: PodClass, templates: Mapping[str, Template | None]) -> Hashable:

@@ -1,4 +1,4 @@
-"""The best new node for the pods of several old ones: arithmetic in columns, which the filters check afterwards.
+"""The best new node for the pods of several old ones: computed in columns, checked by the filters afterwards.
 
 What a set of nodes saves over its expected stay, less what its disruption and the new node cost, must be more than
 nothing. A saving has two parts. What the new machine costs less for the same capacity is saved for the whole stay. What
@@ -42,13 +42,13 @@ class Candidates(NamedTuple):
 
     @property
     def values(self) -> FloatVector:
-        """What is saved by each without a new node."""
+        """The saving of each without a new node."""
         found: FloatVector = self.prices * self.stays - self.disruptions
         return found
 
 
 class Targets(NamedTuple):
-    """Groups in columns: price an hour, (groups, resources) what a new node holds, hours for which old and new are both paid."""
+    """Groups in columns: hourly price, (groups, resources) capacity of a new node, hours in which old and new run."""
 
     prices: FloatVector
     stocks: FloatMatrix
@@ -56,7 +56,7 @@ class Targets(NamedTuple):
 
 
 class Fill(NamedTuple):
-    """One new node of ``target`` for ``nodes``; ``value`` is what it saves over the expected stay, disruption paid."""
+    """One new node of ``target`` replaces ``nodes``; ``value`` is the saving over the stay, less the disruption."""
 
     target: int
     nodes: tuple[int, ...]
@@ -64,7 +64,7 @@ class Fill(NamedTuple):
 
 
 def equivalents(candidates: Candidates, targets: Targets) -> FloatMatrix:
-    """Return (nodes, groups) what as much capacity as a node has costs on nodes of the group; at most its own price."""
+    """Return (nodes, groups): the price of a node's capacity on nodes of the group; at most the node's own price."""
     stocks = np.maximum(targets.stocks, 1e-9)[None]
     ratios = (candidates.capacities[:, None, :] / stocks).max(axis=2, initial=0.0)
     found: FloatMatrix = np.minimum(candidates.prices[:, None], ratios * targets.prices[None])
@@ -77,7 +77,7 @@ def best_fill(
     allowed: BoolMatrix,
     most_nodes: int = MOST_NODES,
 ) -> Fill | None:
-    """Return the fill of the greatest value, or None where none has any.
+    """Return the fill of the greatest value, or None if no fill saves anything.
 
     Args:
         candidates: Columns, one entry a node.

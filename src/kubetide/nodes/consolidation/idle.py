@@ -1,4 +1,4 @@
-"""Empty nodes that go before scale-down's time is over: none of the pods that are expected would need them.
+"""Empty nodes that are removed before the unneeded time is over, because no expected pod would need them.
 
 Scale-down keeps every empty node for --scale-down-unneeded-time, in case pods come. What came within the last half
 hour says better how many of them are likely to be used (``expected_pods``). Here pods count however seldom they come:
@@ -38,7 +38,7 @@ KEPT = "it is empty and stays: as many pods as came within the last half hour wo
 
 
 def idle_nodes(state: State, tick: Tick, now: Instant) -> Plan:
-    """Return the empty nodes that go now; of those that expected pods would need, note that.
+    """Return the empty nodes to remove now; note those that expected pods would need.
 
     Nodes as young as --scale-down-delay-after-add stay, and so do those of groups that were lately bought back. The
     snapshot is left as found.
@@ -60,7 +60,7 @@ def idle_nodes(state: State, tick: Tick, now: Instant) -> Plan:
 
 
 def idle_reasons(state: State, plan: Plan, now: Instant) -> Iterator[Reason]:
-    """Yield why each of the nodes goes."""
+    """Yield the reason of each removal."""
     unneeded = state.memory.scale_down.unneeded
     for one in plan.empty:
         idle = whole_seconds(between(unneeded[one.node], now))
@@ -102,7 +102,7 @@ def _needed(state: State, tick: Tick, now: Instant) -> dict[str, None]:
 
 
 def _within_limits(state: State, some: Sequence[Removable], now: Instant) -> list[Removable]:
-    """Return the nodes without which no group and no total falls below its minimum; dear ones are taken first."""
+    """Return the nodes without which no group and no total falls below its minimum; expensive ones first."""
     totals = TotalsAboveMinimum(state, now)
     sizes = {group.id: group.target_size for group in state.groups.values()}
     leaving = [one.group for one in state.memory.scale_down.deletions.values()]

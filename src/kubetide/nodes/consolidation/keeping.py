@@ -1,4 +1,4 @@
-"""Nodes that are not given away after all: those that remembered demand would buy back, and those that budgets hold.
+"""Removals held back: nodes that remembered demand would buy back, and nodes over a disruption budget.
 
 Of each group as many nodes are kept as are likely to be bought again before keeping them has cost as much as buying
 back: with ``n`` uses within the time that is remembered, the ``k``-th node is expected to be used after ``k / n`` of that
@@ -21,7 +21,7 @@ AWAITED = "ConsolidationTarget"
 
 
 def note_uses(state: State, now: Instant) -> None:
-    """Remember what this tick bought for pods, and kept nodes that are in use again."""
+    """Note the nodes that this tick bought for pods, and kept nodes that are used again."""
     settings, memory = state.settings, state.memory.consolidation
     if settings.remember_demand <= 0:
         return
@@ -44,8 +44,8 @@ def note_uses(state: State, now: Instant) -> None:
     memory.bought = {group: uses for group, uses in sorted(bought.items()) if uses}
 
 
-def kept_of(state: State, group: str) -> int:
-    """Return how many unneeded nodes of a group are kept for demand to come."""
+def kept_nodes(state: State, group: str) -> int:
+    """Return how many unneeded nodes of a group are kept for future demand."""
     settings = state.settings
     if settings.remember_demand <= 0:
         return 0
@@ -54,7 +54,7 @@ def kept_of(state: State, group: str) -> int:
 
 
 def keep_back(state: State, plan: Plan, now: Instant) -> None:
-    """Take nodes out of a plan that are to stay for now, each with its reason. Changes the plan and what is kept."""
+    """Take nodes that must stay out of a plan, each with its reason. Changes the plan and ``memory.kept``."""
     settings, memory = state.settings, state.memory.consolidation
     if settings.consolidation_enabled:
         awaited = {move.buy for move in memory.moves if move.buy}
@@ -71,7 +71,7 @@ def keep_back(state: State, plan: Plan, now: Instant) -> None:
 
 
 def left_of_budget(state: State, reason: str, now: Instant) -> int | None:
-    """Return how many nodes more may be disrupted for this reason; None for no limit."""
+    """Return how many more nodes may be disrupted for this reason; None for no limit."""
     disrupted = {"Empty": 0, "Underutilized": 0}
     for one in state.memory.scale_down.deletions.values():
         disrupted["Underutilized" if one.drain else "Empty"] += 1
@@ -105,7 +105,7 @@ def _keep_for_demand(state: State, plan: Plan) -> None:
     kept: dict[str, str] = {}
     # Drained nodes are kept first: to keep them disturbs nobody.
     for one in (*plan.empty, *plan.drain):
-        keep = kept_of(state, one.group)
+        keep = kept_nodes(state, one.group)
         if spare.get(one.group, 0) > keep:
             spare[one.group] -= 1
             continue

@@ -1,4 +1,4 @@
-"""What consolidation and remembered demand keep between ticks; part of the node loop's memory and of every full record."""
+"""State of consolidation and remembered demand between ticks; part of the loop's memory and of full records."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from kubetide.units.time import Duration, Instant, after
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Nodes that go together, and the group of the one node that comes for them.
+    """Nodes that are removed together, and the group of the one node that replaces them.
 
     Attributes:
         nodes: Those that have not begun to go.
-        buy: The group of the new node; empty where the pods have room on the nodes that are there.
+        buy: The group of the new node; empty where the pods fit on existing nodes.
         since: When it was decided.
         arrived: Whether the new node is ready.
         saving: Currency an hour.
@@ -32,7 +32,7 @@ class Move(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Undone(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A group of which a node was bought for pods soon after consolidation had removed one: left alone until then."""
+    """A group where a node was bought for pods soon after consolidation removed one: not touched before ``until``."""
 
     times: int
     until: Instant
@@ -43,13 +43,13 @@ MOST_TIMES = 6
 
 
 def undone_again(before_this: Undone | None, shortest: Duration, now: Instant) -> Undone:
-    """Return what is undone once more: it is left alone for twice as long as the last time."""
+    """Return the entry for another undone move: the group is left alone for twice as long as the last time."""
     times = min(MOST_TIMES, before_this.times + 1) if before_this is not None else 0
     return Undone(times, after(now, Duration(shortest << times)))
 
 
 class GonePod(msgspec.Struct, frozen=True):
-    """A pod that is not there any more, and when that was seen."""
+    """A deleted pod, and when the loop saw that."""
 
     pod: Pod
     at: Instant
@@ -60,7 +60,7 @@ MOST_GONE = 1000
 
 
 class ConsolidationMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """All that outlives a tick.
+    """All state that outlives a tick.
 
     Attributes:
         moves: Under way.
@@ -69,8 +69,8 @@ class ConsolidationMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
         failed: Node -> until when it is not tried again, as its move was given up.
         removed_at: Group -> when consolidation last removed a node of it.
         undone: By group.
-        bought: Group -> (when, how many) nodes were bought or kept nodes got pods, within the time that is remembered.
-        kept: Node -> its group, of nodes that are kept for expected demand.
+        bought: Group -> (when, number) of nodes that were bought, or kept and used, within the remembered time.
+        kept: Node -> group, of nodes kept for expected demand.
         needed: Unneeded nodes that expected pods would need, as the last search found.
         reasons: Node -> the sentence that ``explain node`` shows.
         gone_since: Pods that have gone since the last decision.
@@ -91,6 +91,6 @@ class ConsolidationMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
     gone: tuple[GonePod, ...] = ()
 
     def add_gone(self, pod: Pod, settings: ConsolidationSettings) -> None:
-        """Note that a pod is not there any more; when that was is for the next decision to say."""
+        """Note a deleted pod; the next decision fills in the time."""
         if settings.consolidation_enabled and pod.spec.node_name:
             self.gone_since = (*self.gone_since[1 - MOST_GONE :], pod)

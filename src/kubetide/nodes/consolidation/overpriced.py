@@ -1,4 +1,4 @@
-"""Overpriced nodes: another group has as much capacity for at least a tenth less, and takes all of their pods.
+"""Overpriced nodes: another group has the same capacity for at least a tenth less, and takes all of their pods.
 
 Such a node is to be replaced, or to go when its own pods have ended. To move others' pods there would keep it.
 """

@@ -1,4 +1,4 @@
-"""Moves under way: whether the new node is there, whose pods are awaited, and which nodes may be drained now."""
+"""Moves under way: whether the new node has joined, which pods must still move, and which nodes may be drained now."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from kubetide.nodes.registry.failures import max_provision_time
 from kubetide.nodes.scale_down.context import drain_context
 from kubetide.nodes.scale_down.plan import Plan, TotalsAboveMinimum, within_budgets
 from kubetide.nodes.scale_down.unneeded.evaluate import Removable
-from kubetide.nodes.scale_down.unneeded.removal import NoRoom, Simulation
+from kubetide.nodes.scale_down.unneeded.removal import DoesNotFit, Simulation
 from kubetide.nodes.state import State
 from kubetide.objects.pod import Pod
 from kubetide.units.time import Duration, Instant, after, minutes
 
 PATIENCE: Duration = minutes(30)
-"""How long a move waits for pods that end by themselves, or for room, before it is given up."""
+"""How long a move waits for pods that end by themselves, or for free capacity, before it is given up."""
 AGAIN: Duration = minutes(30)
 """How long the nodes of a move that was given up are left alone."""
 
 
 @dataclass(slots=True)
 class Progress:
-    """What is to be done about the moves: nodes that go now, and nodes that take no new pods from now on."""
+    """Actions for the moves: nodes to drain now, and nodes to close for new pods."""
 
     plan: Plan = field(default_factory=Plan)
     close: list[str] = field(default_factory=list)
@@ -37,7 +37,7 @@ class Progress:
 
 
 def advance(state: State, now: Instant, most_nodes: int | None) -> Progress:
-    """Move all moves on, and drop those that are over or given up. Changes what is remembered of them."""
+    """Advance all moves, and drop those that are done or given up. Changes their memory."""
     memory = state.memory.consolidation
     found = Progress()
     going: list[Move] = []
@@ -126,7 +126,7 @@ def _has_arrived(state: State, move: Move) -> bool:
 def _refused(
     state: State, removable: list[Removable], closing: Mapping[str, tuple[Pod, ...]], now: Instant
 ) -> str:
-    """Return why the nodes cannot all go now; empty where their pods have room elsewhere and all limits let them.
+    """Return why the nodes cannot all go now; empty where their pods fit elsewhere and all limits allow it.
 
     ``closing``: of nodes that are about to take no new pods, those that end by themselves: others like them come.
     """
@@ -156,8 +156,8 @@ def _refused(
             allowances.take(one.moves.pods)
             simulation.move(one.node, (*one.moves.pods, *closing.get(one.node, ())))
             simulation.remove(one.node)
-    except NoRoom as no_room:
-        return no_room.detail
+    except DoesNotFit as error:
+        return error.detail
     finally:
         state.snapshot.revert()
     return ""
@@ -176,7 +176,7 @@ def _note(state: State, move: Move, what: str) -> None:
 
 
 def reason_of(move: Move) -> str:
-    """Say what a move is, for explanations."""
+    """Return a description of a move, for explanations."""
     others = f", together with {len(move.nodes) - 1} more" if len(move.nodes) > 1 else ""
-    way = f"a node of group {move.buy} replaces it{others}" if move.buy else "its pods have room elsewhere"
+    way = f"a node of group {move.buy} replaces it{others}" if move.buy else "its pods fit on other nodes"
     return f"{way}: saves {move.saving:.4g} an hour for {move.evictions} evictions"

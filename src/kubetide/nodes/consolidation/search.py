@@ -1,4 +1,4 @@
-"""Which nodes are to go: removals that need no new node, and sets of nodes that one cheaper new node replaces.
+"""Which nodes to remove: removals without a new node, and sets of nodes that one cheaper new node replaces.
 
 All of it is tried on a fork of the tick's snapshot, one after another, so that later moves know of earlier ones, and
 the filters have the last word. Work is counted and not timed, so that a replay finds the same.
@@ -14,7 +14,7 @@ import numpy as np
 from kubetide.nodes.consolidation.candidates import Candidate, candidates, load_of
 from kubetide.nodes.consolidation.expected_pods import expected, place_expected
 from kubetide.nodes.consolidation.fills import Candidates, Fill, Targets, best_fill, equivalents
-from kubetide.nodes.consolidation.keeping import kept_of
+from kubetide.nodes.consolidation.keeping import kept_nodes
 from kubetide.nodes.consolidation.memory import Move
 from kubetide.nodes.consolidation.overpriced import overpriced_nodes
 from kubetide.nodes.registry.backoff import is_backed_off
@@ -22,7 +22,7 @@ from kubetide.nodes.registry.failures import is_zero_or_max
 from kubetide.nodes.registry.stock_outs import is_out_of_stock
 from kubetide.nodes.scale_down.plan import TotalsAboveMinimum
 from kubetide.nodes.scale_down.pods import key_of
-from kubetide.nodes.scale_down.unneeded.removal import NoRoom, Simulation
+from kubetide.nodes.scale_down.unneeded.removal import DoesNotFit, Simulation
 from kubetide.nodes.scale_up.choosing.options import skip_reasons
 from kubetide.nodes.scale_up.increase.headroom import headroom_of
 from kubetide.nodes.scale_up.increase.limits import Headroom
@@ -56,14 +56,14 @@ class Target:
 
 @dataclass(slots=True)
 class Search:
-    """What one search has found; ``tried`` counts the simulations."""
+    """Results of one search; ``tried`` counts the simulations."""
 
     moves: list[Move] = field(default_factory=list)
     tried: int = 0
 
 
 def find_moves(state: State, tick: Tick, now: Instant, most_nodes: int) -> Search:
-    """Return the moves worth their disruption, of at most so many nodes. The snapshot is left as found."""
+    """Return the moves worth their disruption, over at most ``most_nodes``. Leaves the snapshot unchanged."""
     found = Search()
     if most_nodes <= 0:
         return found
@@ -187,7 +187,8 @@ class _Searching:
         back = np.where(missing > 0, missing + self._state.settings.buy_back_price / hours(1), 0.0)
         worth = columns.values - again * back > 0
         return [
-            bool(good) and not kept_of(self._state, one.group) for one, good in zip(some, worth, strict=True)
+            bool(good) and not kept_nodes(self._state, one.group)
+            for one, good in zip(some, worth, strict=True)
         ]
 
     def _may_go(self, one: Candidate) -> bool:
@@ -222,7 +223,7 @@ class _Searching:
         self._found.tried += 1
         try:
             moved = self._simulation.move(one.name, self._load(one))
-        except NoRoom:
+        except DoesNotFit:
             return
         self._visited.update(dict.fromkeys(moved.values()))
         self._simulation.remove(one.name)

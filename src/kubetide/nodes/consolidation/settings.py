@@ -22,7 +22,7 @@ class ConsolidationSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defa
     remember_demand: Duration = ZERO
     """How long increases are remembered; nodes that this demand would buy back are not given away. 0 for never."""
     buy_back_price: Duration = minutes(15)
-    """What buying a node back counts for, as time of the node: it is kept while its next use is expected sooner."""
+    """The price of buying a node back, as running time: the node stays while its next use is expected sooner."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for budgets that cannot be read."""

@@ -1,4 +1,4 @@
-"""Empty nodes that outlive --scale-down-unneeded-time, as expected pods would need them: a small share of the fleet.
+"""Spare nodes: empty nodes that stay longer than --scale-down-unneeded-time because expected pods would need them.
 
 What goes and is bought again soon costs a pod its wait and wins a few minutes of a node. A node is kept for as long as
 buying it back counts for (--buy-back-price), and no longer: so a guess that fails costs no more than the purchase that it
@@ -20,7 +20,7 @@ MOST_SHARE = 0.02
 
 
 def keep_spares(state: State, plan: Plan, now: Instant) -> None:
-    """Take the empty nodes out of scale-down's plan that expected pods would need, cheap ones first."""
+    """Take the empty nodes that expected pods would need out of scale-down's plan, cheap ones first."""
     if not state.settings.consolidation_enabled:
         return
     needed = dict.fromkeys(state.memory.consolidation.needed)
@@ -45,10 +45,10 @@ def keep_spares(state: State, plan: Plan, now: Instant) -> None:
             continue
         left -= price
         plan.empty.remove(one)
-        kept_for = format_duration(state.settings.buy_back_price)
+        hold = format_duration(state.settings.buy_back_price)
         detail = (
             "as many pods as came within the last half hour would need it: it is kept for "
-            f"{kept_for} more (--buy-back-price), until {format_rfc3339(until)}"
+            f"{hold} more (--buy-back-price), until {format_rfc3339(until)}"
         )
         plan.waiting[one.node] = EXPECTED, detail
 

@@ -1,4 +1,4 @@
-"""The controller: gathers, carries out, records. All that touches a socket or a timer is here."""
+"""The controller: gathers, carries out, records. Everything that uses a socket or a timer is here."""
 
 from kubetide.nodes.controller.controller import NodesController
 

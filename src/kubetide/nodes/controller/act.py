@@ -1,4 +1,4 @@
-"""Carries out what was decided: calls to the cloud, taints, evictions; and says what came of each."""
+"""Carries out actions: calls to the cloud, taints, evictions; returns the outcome of each."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ _SKIPPED = Outcome("skipped")
 
 
 class Actor:
-    """Does what was decided. Errors become outcomes; those that no port raises are in ``bugs``, too."""
+    """Carries out actions. Errors become outcomes; those that no port raises are in ``bugs``, too."""
 
     def __init__(self, cluster: Cluster, cloud: Cloud, clock: Clock, ask: Ask | None = None) -> None:
-        """``ask`` puts a question to the expander in a process of its own."""
+        """``ask`` calls the external expander."""
         self._clock = clock
         self._soft_until: Duration | None = None
         self._ask = ask
@@ -63,7 +63,7 @@ class Actor:
         """What the last actions failed at that is no error of a port."""
 
     async def act(self, actions: Sequence[Action], *, soft_taint_time: Duration | None = None) -> Outcomes:
-        """Carry out the actions in order, runs of one kind in parallel; increases one after another.
+        """Carry out the actions in order: neighbours of one kind in parallel, increases one after another.
 
         Soft taints of candidates that have not been begun after ``soft_taint_time`` are skipped; None for no such limit.
         """

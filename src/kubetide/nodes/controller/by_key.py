@@ -1,4 +1,4 @@
-"""Objects without a namespace, as those with one are looked up."""
+"""Cluster-scoped objects, looked up by key."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class ByKey(Generic[T]):
-    """Objects without a namespace, looked up by key: most ticks look up none of them."""
+    """A view of cluster-scoped objects by key; building keys for all would cost more, as most ticks look up none."""
 
     def __init__(self, by_name: Mapping[str, T]) -> None:
         self._by_name = by_name
@@ -20,5 +20,5 @@ class ByKey(Generic[T]):
         return key[1] in self._by_name
 
     def get(self, key: Key) -> T | None:
-        """Return an object, None where it is not known."""
+        """Return an object, None if it is unknown."""
         return self._by_name.get(key[1])

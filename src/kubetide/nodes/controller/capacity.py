@@ -1,4 +1,4 @@
-"""Gathers requests for capacity and their PodTemplates, where the flags have them read."""
+"""Gathers capacity requests and their PodTemplates, if the flags enable them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Source(NamedTuple):
 
 
 class CapacityGatherer:
-    """Reads the caches of these kinds; ``known`` is the state that the changes are for."""
+    """Reads the caches of these kinds and returns changes relative to ``known``."""
 
     def __init__(self, caches: Caches, known: State) -> None:
         self._caches = caches
@@ -30,11 +30,11 @@ class CapacityGatherer:
 
     @property
     def may_have_changed(self) -> bool:
-        """Whether the next ``changes`` may return anything; it does so first of all."""
+        """Whether the next ``changes`` may return anything; always true before the first call."""
         return self._sources is None or bool(self._sources)
 
     def read_anew(self, keys: Iterable[KnownKey]) -> None:
-        """Have the next tick take these objects as the cache has them: what was written of them did not come about."""
+        """Make the next tick read these objects from the cache again: their writes failed."""
         self._reread.update(dict.fromkeys(keys))
 
     def unread(self) -> tuple[str, ...]:
@@ -42,7 +42,7 @@ class CapacityGatherer:
         return tuple(name for name, source in (self._sources or {}).items() if not source.informer.has_synced)
 
     async def changes(self, step: Step, *, anew: bool) -> tuple[CapacityChanges | None, tuple[KnownKey, ...]]:
-        """Return what changed, None for nothing, and what is gone; nothing but in a tick's first step.
+        """Return changed objects, None for nothing, and deleted ones; only a tick's first step returns any.
 
         Args:
             step: The step of the tick.

@@ -1,4 +1,4 @@
-"""ConfigMaps that the loop reads: the priorities of groups, and what an earlier process has learned of machines."""
+"""ConfigMaps that the loop reads: group priorities, and learned machine facts of an earlier process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kubetide.ports.errors import ApiError, Forbidden, NotFound
 
 
 class ConfigMapReader:
-    """Reads them where the settings ask for them."""
+    """Reads the ConfigMaps that the settings enable."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -22,7 +22,7 @@ class ConfigMapReader:
         """Whether what an earlier process has learned was read: before, nothing may be written in its place."""
 
     async def learned(self, settings: Settings) -> Learned | None:
-        """Return what an earlier process has learned of machines: once, as soon as it can be read."""
+        """Return the learned facts of an earlier process: once, as soon as they can be read."""
         if self.has_read_learned or settings.advises or not settings.templates_by_instance_type:
             return None
         try:
@@ -42,12 +42,12 @@ class ConfigMapReader:
         return None
 
     def take_unreadable(self) -> str:
-        """Return, once, why what an earlier process has learned cannot be read; empty where it can."""
+        """Return, once, why the learned facts of an earlier process cannot be read; empty if they can."""
         why, self._unreadable = self._unreadable, ""
         return why
 
     async def priority_map(self, settings: Settings) -> PriorityMap | None:
-        """Return the ConfigMap of the expander ``priority``; None where it is not in use or cannot be read now."""
+        """Return the ConfigMap of the expander ``priority``; None if it is not in use or cannot be read now."""
         if not reads_priorities(settings.expander):
             return None
         try:

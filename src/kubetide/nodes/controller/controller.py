@@ -80,12 +80,12 @@ class NodesController(BaseLoop):
         offload: Offload | None = None,
         expander: ExpanderService | None = None,
     ) -> None:
-        """Prepare the controller; nothing is asked before the first tick.
+        """Prepare the controller; it sends no request before the first tick.
 
         Args:
             board: Where intents are read and capacity is answered; None in strict drop-in modes.
             seed: For picks among equals.
-            caches: Shared with other loops, and kept up to date by whoever made them.
+            caches: Shared with other loops; the process updates them.
             offload: Runs a decision that may take long where it holds nobody up, such as ``asyncio.to_thread``; None
                 where there is only one thread, as in virtual time.
             expander: The expander in a process of its own, which the expander ``grpc`` asks; None where there is none.
@@ -140,21 +140,21 @@ class NodesController(BaseLoop):
 
     @property
     def holds(self) -> Sequence[str]:
-        """Why the last tick took no node away."""
+        """Why the last tick removed no node."""
         return self._state.holds
 
     @property
     def state(self) -> State:
-        """What the last tick was decided from; for explaining, not for changing."""
+        """The state that the last tick decided on; for explanations, not to be changed."""
         return self._state
 
     @property
     def not_understood(self) -> Mapping[str, int]:
-        """How many objects are not understood now, by resource."""
+        """How many objects cannot be read now, by resource."""
         return self._not_understood.objects.numbers()
 
     async def synced(self) -> None:
-        """Return when all caches that the loop needs are there."""
+        """Return once all caches that the loop needs are synced."""
         await self._gatherer.synced()
 
     async def tick(self) -> None:
@@ -217,13 +217,13 @@ class NodesController(BaseLoop):
             self.eager.set()
 
     def next_wake(self) -> Instant | None:
-        """Return when the next deletion in flight is due; after a failure a tick comes first, as it reads all anew."""
+        """Return when the next deletion in flight is due; None after a failure, as the next tick must read all anew."""
         if self._gatherer.failed_midway:
             return None
         return next_wake(self._state.memory.scale_down.deletions)
 
     async def wake(self) -> None:
-        """Move the deletions in flight on by one step. Raises ApiError."""
+        """Advance the deletions in flight by one step. Raises ApiError."""
         delta = await self._gatherer.actuation(self._read_pods)
         self._ticks += 1
         commands = await self._step(delta, self._clock.now(), 0)
@@ -231,7 +231,7 @@ class NodesController(BaseLoop):
         self._gatherer.finished()
 
     async def close(self) -> None:
-        """Take the status object away, as upstream does on SIGTERM."""
+        """Delete the status object, as upstream does on SIGTERM."""
         await self._status.remove()
 
     async def _step(self, delta: Delta, now: Instant, phase: int) -> Commands:

@@ -1,4 +1,4 @@
-"""Gathers what a tick decides from: changed objects, node groups, intents, and reasons to hold still."""
+"""Gathers the input of a tick: changed objects, node groups, intents, and reasons to hold scale-down."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class _Source(NamedTuple):
 
 
 class Gatherer:
-    """Reads the caches and makes the deltas. ``known`` is the state that the deltas are for."""
+    """Reads the caches and builds deltas relative to ``known``."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Gatherer:
         self._known = known
         self._caches = caches
         self._pods = PodSlimmer()
-        self._kept: dict[str, Callable[[Any], Any]] = {"pods": self._pods.keep, "nodes": keep_node}
+        self._trims: dict[str, Callable[[Any], Any]] = {"pods": self._pods.keep, "nodes": keep_node}
         self._pod_keys: tuple[Key, ...] = ()
         self._sources: dict[str, _Source] = {}
         self._reads_volumes = False
@@ -159,12 +159,12 @@ class Gatherer:
         return await self._changes("actuate", None, live)
 
     def finished(self) -> None:
-        """Note that the tick of the last delta has come to its end."""
+        """Note that the tick of the last delta has ended."""
         self._midway = self.anew = False
 
     @property
     def failed_midway(self) -> bool:
-        """Whether the tick of the last delta has not come to its end."""
+        """Whether the tick of the last delta has not ended."""
         return self._midway
 
     def _begin_anew(self) -> None:
@@ -175,7 +175,7 @@ class Gatherer:
             self._sources[name] = _Source(source.informer, source.informer.feed())
 
     def pod_keys(self) -> tuple[Key, ...]:
-        """Return the keys of the last delta's pods as the cache holds them, once."""
+        """Return the keys of the last delta's pods as the cache holds them; only the first call returns them."""
         keys, self._pod_keys = self._pod_keys, ()
         return keys
 
@@ -263,7 +263,7 @@ class Gatherer:
         )
 
     def _open(self, kind: Kind[Any]) -> None:
-        keep = self._kept.get(kind.plural)
+        keep = self._trims.get(kind.plural)
         informer = self._caches.of(kind) if keep is None else self._caches.of(kind, keep=keep)
         self._sources[kind.plural] = _Source(informer, informer.feed())
 

@@ -1,4 +1,4 @@
-"""Reports objects that the loop cannot understand, and goes on without what they say."""
+"""Reports objects that cannot be read; the loop goes on without them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from kubetide.units.selectors import Selector, SelectorError
 
 
 class NotUnderstood:
-    """Looks at what has changed. What pods ask for is reported with the verdict on them."""
+    """Checks changed objects. Unreadable pod requests are reported with the verdict on the pod."""
 
     def __init__(self, events: EventWriter) -> None:
         self.objects = UnreadObjects(events)
         self._ledger: Ledger | None = None
 
     async def look(self, delta: Delta, state: State, *, anew: bool = False) -> None:
-        """Note what is wrong with the objects of a delta that has been applied, and report it.
+        """Check the objects of an applied delta, and report what cannot be read.
 
         ``anew``: the delta is of all objects, and does not say which of those known before are gone.
         """
@@ -61,5 +61,5 @@ def _problem(budget: PodDisruptionBudget) -> str:
     try:
         Selector.from_object(budget.spec.selector)
     except SelectorError as error:
-        return f"spec.selector: {error}; until it is mended the budget holds for all pods of its namespace"
+        return f"spec.selector: {error}; until it is fixed the budget holds for all pods of its namespace"
     return ""

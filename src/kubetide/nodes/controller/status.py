@@ -1,4 +1,4 @@
-"""Writes the status ConfigMap, and the one of what was learned of machines."""
+"""Writes the status ConfigMap, and the ConfigMap of learned machine facts."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class StatusMap:
         self._name = settings.status_config_map_name
         self._namespace = settings.namespace
         self.failures = 0
-        self._unkept: str | None = None
+        self._unsaved: str | None = None
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing waits to be written again."""
-        return self._unkept is None
+        """Whether no write is pending."""
+        return self._unsaved is None
 
     async def write(self, document: str, now: Instant) -> None:
-        """Put up the document, in a new object when there is none."""
+        """Write the document; create the object if it is missing."""
         body: Json = {
             "metadata": {"annotations": {LAST_UPDATED_ANNOTATION: status_time(now)}},
             "data": {"status": document},
@@ -45,14 +45,14 @@ class StatusMap:
             self.failures += 1
 
     async def keep_learned(self, document: str | None, *, now: bool) -> None:
-        """Keep what was learned of machines in an object of its own; what cannot be written is tried again next time.
+        """Write the learned machine facts to their own object; a failed write is tried again next time.
 
         ``now``: whether it may be written at once.
         """
-        self._unkept = document or self._unkept
-        if self._unkept is None or not now:
+        self._unsaved = document or self._unsaved
+        if self._unsaved is None or not now:
             return
-        body: Json = {"data": {DATA_KEY: self._unkept}}
+        body: Json = {"data": {DATA_KEY: self._unsaved}}
         try:
             try:
                 await self._cluster.patch(CONFIG_MAPS, CONFIG_MAP, body, namespace=self._namespace)
@@ -64,9 +64,9 @@ class StatusMap:
         except ApiError:
             self.failures += 1
             return
-        self._unkept = None
+        self._unsaved = None
 
     async def remove(self) -> None:
-        """Take the object away, if it can."""
+        """Delete the object; a failure is ignored."""
         with suppress(ApiError):
             await self._cluster.delete(CONFIG_MAPS, self._name, namespace=self._namespace)

@@ -1,4 +1,4 @@
-"""How long the parts of a tick took, by the clock's elapsed time."""
+"""Measures how long the parts of a tick take, in elapsed time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kubetide.units.time import Duration
 
 
 class Stopwatch:
-    """Keeps the phases of the present tick until somebody takes them."""
+    """Holds the phases of the present tick until ``take``."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -16,22 +16,22 @@ class Stopwatch:
         self._phases: list[tuple[Part, Duration]] = []
 
     def restart(self) -> None:
-        """Begin a tick: ends the wait for it, and forget what the tick before has left."""
+        """Begin a tick: end the wait for it, and drop what the tick before left."""
         self._phases.clear()
         self.end("loopWait")
         self._begun.clear()
 
     def begin(self, part: Part) -> None:
-        """Note that the part begins."""
+        """Start the part."""
         self._begun[part] = self._clock.monotonic()
 
     def end(self, part: Part) -> None:
-        """Note that the part is over; one that has not begun is ignored."""
+        """End the part; one that has not begun is ignored."""
         begun = self._begun.pop(part, None)
         if begun is not None:
             self._phases.append((part, Duration(self._clock.monotonic() - begun)))
 
     def take(self) -> list[tuple[Part, Duration]]:
-        """Return the parts that have ended since the last call, in the order in which they did."""
+        """Return the parts that have ended since the last call, in order of their end."""
         phases, self._phases = self._phases, []
         return phases

@@ -1,4 +1,4 @@
-"""How long the taint of a deletion takes until a watch shows it, as other watchers such as the scheduler see it then.
+"""Measures how long a deletion taint takes until a watch shows it, as the scheduler and other watchers see it.
 
 Source: Cluster Autoscaler, update latency tracker: from before the first taint is sent until the last one is seen.
 """
@@ -21,7 +21,7 @@ PATIENCE = seconds(30)
 
 
 class TaintLatency:
-    """Notes when taints become visible, from its making on."""
+    """Notes when taints become visible in the cache."""
 
     def __init__(self, clock: Clock, nodes: Informer[Node]) -> None:
         self._clock = clock
@@ -30,7 +30,7 @@ class TaintLatency:
         nodes.on_change(self._changed)
 
     def expect(self, actions: Sequence[Action]) -> Duration:
-        """Begin to look for the taints of these actions, and return when that was."""
+        """Watch for the taints of these actions, and return the start time."""
         self._awaited = {
             action.node: None
             for action in actions
@@ -42,7 +42,7 @@ class TaintLatency:
     async def measure(
         self, begun: Duration, actions: Sequence[Action], outcomes: Outcomes
     ) -> Duration | None:
-        """Return how long the slowest taint took until it was seen; None when one failed, none was put on, or one is not seen."""
+        """Return how long the slowest taint took to be seen; None if one failed, none was set, or one is not seen."""
         tainting = [
             outcome.status
             for action, outcome in zip(actions, outcomes.results, strict=True)

@@ -1,4 +1,4 @@
-"""What the last tick came to, for ticks that come to the same: they are recorded, and not gone through again."""
+"""Ticks that must have the result of the last one: they are recorded, but not computed again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NOTHING = Delta()
 
 
 class UnchangedTicks:
-    """Holds the records of a tick in which nothing was new, decided or said, until one may differ.
+    """Holds the records of a tick without changes, decisions and messages, until a tick may differ.
 
     A tick is left out only when its delta says nothing, so all that it would have read is as it was; live and in
     virtual time alike. A replay decides each tick again, and must get the same bytes.
@@ -37,9 +37,9 @@ class UnchangedTicks:
     def take(
         self, delta: Delta, now: Instant, recorder: Recorder, tick: int, *, has_memory: bool
     ) -> Result | None:
-        """Record the tick that begins with this delta where it comes to what the last one came to, and return its result.
+        """Record the tick that begins with this delta where its result equals the last one, and return that result.
 
-        None where it may not: then what it comes to is to be ``noted``, and the tick to be ``ended``. ``has_memory``:
+        None where it may differ: then the caller must call ``noted`` with the result, and ``ended``. ``has_memory``:
         whether its first record is to have the memory.
         """
         state = self._state
@@ -75,7 +75,7 @@ class UnchangedTicks:
         return result
 
     def note(self, record: Record, commands: Commands, outcomes: Outcomes, result: Result) -> None:
-        """Take note of a step of the tick."""
+        """Note a step of the tick."""
         if self._made is None:
             return
         documents = replace(Result(), status=result.status, learned=result.learned)
@@ -89,7 +89,7 @@ class UnchangedTicks:
             self._made = None
 
     def ended(self, *, settled: bool) -> None:
-        """Note that the tick has ended; ``settled``: nothing of it waits to be written."""
+        """Note that the tick has ended; ``settled``: no write is pending."""
         made, self._made, self._until = self._made, None, None
         steps = [] if made is None else [record.phase for record in made]
         if made is None or not settled or steps != [0, 1] or self._state.step != "scale_down":

@@ -1,4 +1,4 @@
-"""Carries out what a step writes of requests for capacity once it is over."""
+"""Writes statuses of capacity requests once a step is over."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _NOT_OF_TEMPLATES: Final = ("nodeName", "hostname", "subdomain", "ephemeralConta
 
 
 class Writer:
-    """Writes; a write that fails is reported, so that the object is read anew and decided on again."""
+    """Carries out writes; a failed write is reported, so that the object is read and decided on again."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self.failures = 0
 
     async def write(self, writes: Sequence[Write]) -> tuple[tuple[str, str, str], ...]:
-        """Carry out the writes in order; return (plural, namespace, name) of the objects that are not as written."""
+        """Carry out the writes in order; return (plural, namespace, name) of the objects whose write failed."""
         failed = []
         for one in writes:
             try:

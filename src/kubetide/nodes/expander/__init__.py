@@ -1,4 +1,4 @@
-"""Expanders: which of several groups is to grow."""
+"""Expanders: choose which of several groups grows."""
 
 from __future__ import annotations
 

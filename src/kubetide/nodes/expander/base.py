@@ -14,7 +14,7 @@ from kubetide.ports.cloud import NodeGroup, PodPrices
 
 
 class Option(msgspec.Struct, frozen=True):
-    """So many new nodes of one group would hold these pods."""
+    """A number of new nodes of one group, and the pods that would fit on them."""
 
     group: NodeGroup
     template: Template
@@ -34,7 +34,7 @@ class Warned(msgspec.Struct, frozen=True):
 
 
 class Context(msgspec.Struct, frozen=True):
-    """What an expander may know besides the options.
+    """The facts that an expander may use besides the options.
 
     Attributes:
         nodes: Nodes in the cluster, those on their way not counted.
@@ -52,7 +52,7 @@ class Context(msgspec.Struct, frozen=True):
 
 
 class Expander(Protocol):
-    """Keeps the best options, in the order given; none of a non-empty list only where none can be rated at all."""
+    """Returns the best options, in the order given; empty only if no option can be rated."""
 
     def __call__(self, options: Sequence[Option], context: Context) -> list[Option]:
         """Return the options that are equally best."""

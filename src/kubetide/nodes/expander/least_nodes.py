@@ -1,4 +1,4 @@
-"""``least-nodes``: the group that needs fewest new nodes."""
+"""``least-nodes``: the group that needs the fewest new nodes."""
 
 from __future__ import annotations
 

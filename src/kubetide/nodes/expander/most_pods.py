@@ -1,4 +1,4 @@
-"""``most-pods``: the group whose new nodes would hold most pods."""
+"""``most-pods``: the group whose new nodes would hold the most pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expanders of other packages: entry points of the group ``kubetide.expanders``, used when they are named."""
+"""Expanders of other packages: entry points of the group ``kubetide.expanders``, used when a flag names them."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ PLUGINS: Final = PluginGroup[Expander](
 
 @cache
 def named_expander(name: str) -> tuple[Plugin, Expander]:
-    """Return the plug-in: a function of options and a context that leaves the best of them. Raises PluginNotUsable."""
+    """Return the plug-in: a function of options and a context that returns the best options. Raises PluginNotUsable."""
     return PLUGINS.load(name)

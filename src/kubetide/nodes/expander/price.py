@@ -24,7 +24,7 @@ _STABILIZING = (500, 500 << 20)
 
 
 def price(options: Sequence[Option], context: Context) -> list[Option]:
-    """Keep the options with the lowest score; a group without a price is left out, and so may all be.
+    """Return the options with the lowest score; groups without a price are left out, which may be all.
 
     Source: Cluster Autoscaler's price-based expander: the price of the nodes over that of their pods, times how
     unlike the nodes are to the preferred size, which counts less the more nodes there are.
@@ -70,7 +70,7 @@ def _unfitness(node: Node, nodes: int) -> float:
 
 
 def pod_price(requests: Mapping[str, int], prices: PodPrices) -> float:
-    """Return what an hour of a pod costs that requests so many milli-cores, bytes and GPUs."""
+    """Return the hourly price of a pod that requests these milli-cores, bytes and GPUs."""
     price = _price_of(requests.get("cpu", 0), requests.get("memory", 0), prices)
     price += requests.get("ephemeral-storage", 0) / _GIB * prices.storage_gib_hour
     return price + requests.get(GPU_RESOURCE, 0) * prices.gpu_hour

@@ -1,4 +1,4 @@
-"""``priority``: the group that a ConfigMap of regular expressions puts first."""
+"""``priority``: the group with the highest priority in a ConfigMap of regular expressions."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _LEAST = -1
 
 
 class PrioritiesError(ValueError):
-    """The text under ``priorities`` makes no sense; the message is upstream's."""
+    """The value of ``priorities`` is invalid; the message is upstream's."""
 
 
 def priority(options: Sequence[Option], context: Context) -> list[Option]:
-    """Keep the options whose group matches the highest priority; all without a map that can be read or a match.
+    """Return the options whose group matches the highest priority; all of them without a readable map or a match.
 
     Source: Cluster Autoscaler's priority expander. Expressions are searched for anywhere in the group's id, a group that
     matches several entries counts by its highest.
@@ -79,7 +79,7 @@ def _read(context: Context) -> Priorities | None:
 
 
 def read_priorities(text: str) -> Priorities:
-    """Read YAML that maps whole numbers to lists of regular expressions. Raises PrioritiesError in upstream's words."""
+    """Return priorities from YAML: integers to lists of regular expressions. Raises PrioritiesError (upstream's text)."""
     if not text:
         raise PrioritiesError(
             f"priority configuration in {PRIORITY_MAP} configmap is empty; please provide valid configuration"
@@ -146,10 +146,10 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _mistyped(value: Any, wanted: str) -> PrioritiesError:
+def _mistyped(value: Any, go_type: str) -> PrioritiesError:
     kinds = {dict: "object", list: "array", bool: "bool", int: "number", float: "number"}
     kind = kinds.get(type(value), "string")
-    return _wrong(f"{_DECODING}json: cannot unmarshal {kind} into Go value of type {wanted}")
+    return _wrong(f"{_DECODING}json: cannot unmarshal {kind} into Go value of type {go_type}")
 
 
 def _wrong(detail: str) -> PrioritiesError:

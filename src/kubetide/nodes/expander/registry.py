@@ -35,11 +35,11 @@ EXPANDERS: dict[str, Expander] = {
 
 
 class ExpanderError(ValueError):
-    """The list given with ``--expander`` makes no sense."""
+    """The value of ``--expander`` is invalid."""
 
 
 def parse_expanders(text: str) -> tuple[str, ...]:
-    """Read ``a,b,c``.
+    """Return the names in ``a,b,c``. Raises ExpanderError.
 
     Raises: ExpanderError for an unknown name, a name twice, anything after ``random``, and for
         ``least-cost`` in the first place without HiGHS.
@@ -73,18 +73,18 @@ def parse_expanders(text: str) -> tuple[str, ...]:
 
 
 def expander_of(name: str) -> Expander:
-    """Return a built-in expander, or that of another package. Raises PluginNotUsable."""
+    """Return a built-in expander, or one of another package. Raises PluginNotUsable."""
     return EXPANDERS[name] if name in EXPANDERS else named_expander(name)[1]
 
 
 def expander_plugins(expander: str) -> list[Plugin]:
-    """Return the expanders of a chain that are other packages'. Raises PluginNotUsable."""
+    """Return the expanders of a chain that other packages provide. Raises PluginNotUsable."""
     names = expander.split(",")
     return [named_expander(name)[0] for name in names if name not in {RANDOM, GRPC, *EXPANDERS}]
 
 
 def packs_all_groups(expander: str) -> bool:
-    """Return whether what is bought is planned over all groups at once, and not one group chosen."""
+    """Return whether the chain plans over all groups at once instead of choosing one group."""
     return expander.split(",", maxsplit=1)[0] == LEAST_COST
 
 
@@ -108,12 +108,12 @@ class Choice(NamedTuple):
 
 
 def asks_service(expander: str) -> bool:
-    """Return whether an expander in a process of its own has a say."""
+    """Return whether the chain has an external expander."""
     return GRPC in expander.split(",")
 
 
 def before_service(options: Sequence[Option], expander: str, context: Context) -> list[Option]:
-    """Return what the expanders before ``grpc`` leave of the options: it is asked about these, unless they leave but one."""
+    """Return the options that the expanders before ``grpc`` leave; the service is asked unless only one is left."""
     left = list(options)
     for name in expander.split(","):
         if name == GRPC:
@@ -133,7 +133,7 @@ def choose(
     context: Context | None = None,
     draw: Draw = unit_interval,
 ) -> Choice:
-    """Return the best option and what settled it.
+    """Return the best option and the expander that decided.
 
     Each expander of the chain (of what comes after ``grpc``, where that is in it) keeps its best; of several that are left at the end one is drawn, by
     seed and time. Options must be in order of group id, at least one.

@@ -1,4 +1,4 @@
-"""YAML as upstream's reader reads it, with its words for what is wrong."""
+"""A YAML reader that reads as upstream's and reports errors in its words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read_yaml(text: str) -> Any:
-    """Return the document. Raises ValueError that says what is wrong and in which line."""
+    """Return the document. Raises ValueError that names the problem and its line."""
     try:
         return yaml.load(text, Loader=_LOADER)  # noqa: S506  a safe loader; libyaml's says what upstream's says
     except yaml.YAMLError as error:

@@ -1,1 +1,1 @@
-"""Why a pod waits, why a node stays or goes, what a group is good for; asked on demand."""
+"""Answers on demand: why a pod waits, why a node stays or goes, what a group can do."""

@@ -1,4 +1,4 @@
-"""What is to come of nodes: when they are asked for on behalf of whom, when they join, and when they may go."""
+"""What is expected of nodes: when they are asked for and for whom, when they join, and when they may be removed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kubetide.units.time import Instant, after, before, format_duration, format_
 
 
 def foreseen(state: State, now: Instant) -> list[Coming]:
-    """Return what the loop foresees, in no order."""
+    """Return what the loop expects, in no order."""
     return [*_orders(state, now), *_joins(state), *_leavers(state, now)]
 
 

@@ -1,4 +1,4 @@
-"""Explanations on demand: why a pod waits, why a node stays or goes, what a group is good for.
+"""Answers on demand: why a pod waits, why a node stays or goes, what a group can do.
 
 Everything is decided again on a copy of the state; the state that is asked about is only read.
 """
@@ -10,9 +10,14 @@ from math import inf
 import msgspec
 from msgspec.structs import replace
 
-from kubetide.nodes.explain.blockers import way_out
+from kubetide.nodes.explain.blockers import fix_for
 from kubetide.nodes.explain.created_groups import takers_sentence
-from kubetide.nodes.explain.prospects import filled, found_before, goes, price_of
+from kubetide.nodes.explain.prospects import (
+    filling_sentence,
+    last_simulated_verdict,
+    price_of,
+    removal_sentence,
+)
 from kubetide.nodes.explain.requests import consumer_sentence
 from kubetide.nodes.explain.waiting.counterfactual import Remedy, Supposing
 from kubetide.nodes.facts.amounts import refusal_text
@@ -27,7 +32,7 @@ from kubetide.units.time import Instant, format_rfc3339
 
 
 class GroupVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What one group says to a pod.
+    """The verdict of one group on a pod.
 
     Attributes:
         takes: Whether a new node of the group would take it.
@@ -52,7 +57,7 @@ class GroupVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PodExplanation(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a pod is where it is.
+    """Why a pod runs or waits where it does.
 
     Attributes:
         remedy: The smallest verified change over all groups; of equal ones that with the cheaper node.
@@ -102,7 +107,7 @@ class NodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
-    """Explain one pod. Raises KeyError for a pod that is not there."""
+    """Explain one pod. Raises KeyError for an unknown pod."""
     pod = state.pods[key]
     namespace, name = key
     if pod.spec.node_name:
@@ -119,7 +124,7 @@ def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
     if sentence := consumer_sentence(state, pod):
         return PodExplanation(namespace=namespace, name=name, status="ignored", sentence=sentence)
     supposing = Supposing(state, key, now)
-    tick = supposing.as_it_is()
+    tick = supposing.unchanged_runs()
     for placed, node in tick.demand.placed:
         if (placed.metadata.namespace, placed.metadata.name) == key:
             upcoming = tick.upcoming_nodes.get(node)
@@ -130,7 +135,7 @@ def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
                 namespace=namespace,
                 name=name,
                 status="fits" if upcoming is None else "waits",
-                sentence=f"There is room for it {where}.",
+                sentence=f"It fits {where}.",
                 result=tick.result,
             )
     verdict = next((one for one in tick.verdicts if _holds(one, key)), None)
@@ -174,9 +179,11 @@ def explain_node(state: State, name: str, now: Instant) -> NodeExplanation:
     return replace(
         found,
         price_per_hour=price_of(state, found.group),
-        way_out=way_out(found.blocking_reason),
-        goes=goes(state, name, found.reason, found.blocking_pod) if found.status != "deleting" else "",
-        filled=filled(state.nodes[name]),
+        way_out=fix_for(found.blocking_reason),
+        goes=removal_sentence(state, name, found.reason, found.blocking_pod)
+        if found.status != "deleting"
+        else "",
+        filled=filling_sentence(state.nodes[name]),
         consolidated=state.memory.consolidation.reasons.get(name, ""),
     )
 
@@ -216,7 +223,7 @@ def _node(state: State, name: str, now: Instant) -> NodeExplanation:
     since = memory.unneeded.get(name)
     found = next((one for one in memory.status.unremovable if one.node == name), None)
     if found is not None:
-        before = found_before(state, found)
+        before = last_simulated_verdict(state, found)
         blocked = f" Pod {found.blocking_pod}: {found.blocking_reason}." if found.blocking_pod else ""
         detail = f" {found.detail}" if found.detail else ""
         return NodeExplanation(
@@ -303,7 +310,7 @@ def _cost_text(tick: Tick, key: Key) -> str:
         f"For all waiting pods together {nodes} {'node' if nodes == 1 else 'nodes'} of "
         f"{len(tick.chosen)} {'group' if len(tick.chosen) == 1 else 'groups'} are bought for {cost_summary.price:.4f} an hour"
         f"{f', its own of group {own[0]}' if own else ', none of them for it'}. The same pods cost at least "
-        f"{cost_summary.bound:.4f} ({cost_summary.bound_by}), so this is at most {cost_summary.gap:.2%} too dear."
+        f"{cost_summary.bound:.4f} ({cost_summary.bound_by}), so this costs at most {cost_summary.gap:.2%} too much."
     )
 
 

@@ -1,4 +1,4 @@
-"""Which groups a group is balanced with, and why not with others, in lines for people."""
+"""Which groups a group is balanced with, and why not with others, as lines for people."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _MOST = 5
 
 
 def balance_lines(state: State, group_id: str) -> tuple[str, ...]:
-    """Return a line for the similar groups, and one for each of the first others; none where nothing is balanced."""
+    """Return a line for the similar groups, and one for each of the first dissimilar ones; none if balancing is off."""
     settings = state.settings
     if not (settings.balance_similar_node_groups or settings.balance_scale_down):
         return ()

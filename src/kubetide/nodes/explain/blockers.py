@@ -1,4 +1,4 @@
-"""What lets a node go that a pod keeps: the way out of each blocking reason."""
+"""How to unblock a node that a pod keeps: the fix for each blocking reason."""
 
 from __future__ import annotations
 
@@ -26,6 +26,6 @@ LASTING: Final = frozenset(
 """Reasons that neither the passing of time nor a budget changes."""
 
 
-def way_out(reason: str | None) -> str:
-    """Return what a person can do about a blocking reason; empty for one that nobody can do anything about."""
+def fix_for(reason: str | None) -> str:
+    """Return what a person can do about a blocking reason; empty if nothing helps."""
     return _WAYS.get(reason or "", "")

@@ -1,4 +1,4 @@
-"""Where the room of a CapacityBuffer is, and what keeps it from being there."""
+"""Where the capacity of a CapacityBuffer is, and why some of it is missing."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from kubetide.units.time import Instant
 
 
 def explain_buffer(state: State, key: Key, now: Instant) -> list[str]:
-    """Return where the buffer stands, as lines. Raises KeyError for one that is not there."""
+    """Return the state of the buffer as lines. Raises KeyError for an unknown buffer."""
     buffer: CapacityBuffer = state.capacity.of(CAPACITY_BUFFERS)[key]
     settings = state.settings
     lines = []
     if not settings.capacity_buffer_controller_enabled:
         lines.append("its status is another program's: --capacity-buffer-controller-enabled is off")
     if not settings.capacity_buffer_pod_injection_enabled:
-        lines.append("no room is kept: --capacity-buffer-pod-injection-enabled is off")
+        lines.append("no capacity is reserved: --capacity-buffer-pod-injection-enabled is off")
     lines += [
         f"{one.type}: {one.status}, {one.reason}: {one.message}".rstrip(": ")
         + f" ({one.last_transition_time})"
@@ -41,8 +41,8 @@ def explain_buffer(state: State, key: Key, now: Instant) -> list[str]:
             where = f"node {node}" if upcoming is None else f"nodes of group {upcoming} that are on their way"
             placed[where] = placed.get(where, 0) + 1
     left = [pod for pod in tick.demand.pods if _is_of(tick, pod, buffer)]
-    wanted = sum(placed.values()) + len(left)
-    lines.insert(0, f"Room for {sum(placed.values())} of the {wanted} pods that are asked for is there.")
+    total = sum(placed.values()) + len(left)
+    lines.insert(0, f"{sum(placed.values())} of the {total} requested pods have capacity.")
     lines += [f"{where}: {count}" for where, count in sorted(placed.items())]
     if left:
         tick.demand.pods = left

@@ -1,4 +1,4 @@
-"""What is said of groups that the loop has created or could create."""
+"""Lines about groups that the loop created or could create."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Verdict(Protocol):
 
 
 def takers_sentence(takers: Sequence[str], created: Sequence[str], tick: Tick) -> str:
-    """Return which groups would take a pod, of those that there are and of those that could be created."""
+    """Return which groups would take a pod, among existing groups and those that could be created."""
     chosen = [one.group.id for one in tick.chosen if one.group.id in created]
     if takers and not chosen:
         return f"Group {', '.join(takers)} would take it: {tick.result}."
@@ -35,7 +35,7 @@ def takers_sentence(takers: Sequence[str], created: Sequence[str], tick: Tick) -
 
 
 def would_be_lines(verdicts: Sequence[_Verdict]) -> list[str]:
-    """Return what groups that could be created say to a pod; those that say the same together."""
+    """Return the verdicts on a pod of groups that could be created; equal ones are merged."""
     by_word: dict[str, list[str]] = {}
     for one in verdicts:
         by_word.setdefault("would take it" if one.takes else f"no, {one.why}", []).append(one.group)
@@ -43,7 +43,7 @@ def would_be_lines(verdicts: Sequence[_Verdict]) -> list[str]:
 
 
 def created_lines(state: State, group_id: str) -> tuple[str, ...]:
-    """Return when and why the loop created the group, and since when it is empty; nothing of a group that a person made."""
+    """Return when and why the loop created the group, and since when it is empty; none for a person's group."""
     if not state.groups[group_id].autoprovisioned:
         return ()
     made = state.memory.made_groups.get(group_id)

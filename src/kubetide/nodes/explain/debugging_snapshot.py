@@ -1,4 +1,4 @@
-"""What the last tick was decided on, as ``/snapshotz`` shows it: nodes with their pods, pods that fit, templates.
+"""The input of the last tick as ``/snapshotz`` shows it: nodes with their pods, pods that fit, templates.
 
 Source: Cluster Autoscaler, debuggingsnapshot. Objects have the fields that the loop reads.
 """
@@ -19,7 +19,7 @@ _encoder: Final = msgspec.json.Encoder()
 
 
 def debugging_snapshot(state: State, now: Instant) -> bytes:
-    """Return the snapshot as JSON: nodes on their way and pods that were given room in simulation are among them."""
+    """Return the snapshot as JSON: it includes nodes on their way and pods placed in simulation."""
     snapshot, tick = state.snapshot, state.tick
     nodes = [_info(snapshot.node(name), snapshot.pods_on(name)) for name in snapshot.node_names]
     placed = [] if tick is None else [pod for pod, _ in tick.demand.placed]
@@ -39,7 +39,7 @@ def debugging_snapshot(state: State, now: Instant) -> bytes:
 
 
 def failed_snapshot(why: str, now: Instant) -> bytes:
-    """Return the answer where there is nothing to show yet."""
+    """Return the answer when there is nothing to show yet."""
     at = format_rfc3339_nano(now)
     return _encoder.encode(
         {

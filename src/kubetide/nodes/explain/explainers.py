@@ -1,4 +1,4 @@
-"""What ``kubetide explain`` can be asked of the node loop: pods, nodes and node groups, as lines for people."""
+"""The subjects that ``kubetide explain`` can ask the node loop about: pods, nodes and node groups."""
 
 from __future__ import annotations
 

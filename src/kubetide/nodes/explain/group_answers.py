@@ -1,4 +1,4 @@
-"""What a node group is, what its nodes look like and who says so, and what keeps it from growing."""
+"""The explanation of a node group: what its nodes look like, where that comes from, and what limits its growth."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kubetide.nodes.explain.balance_lines import balance_lines
 from kubetide.nodes.explain.created_groups import created_lines
 from kubetide.nodes.explain.learned_lines import learned_lines
 from kubetide.nodes.facts.causes import with_cause
-from kubetide.nodes.records.export import as_if_anew
+from kubetide.nodes.records.export import without_learned_facts
 from kubetide.nodes.registry.backoff import is_backed_off
 from kubetide.nodes.registry.cluster_state import observe, upcoming_nodes
 from kubetide.nodes.registry.notices import group_notices
@@ -22,7 +22,7 @@ from kubetide.units.time import Instant, format_rfc3339
 
 
 class GroupExplanation(msgspec.Struct, frozen=True, kw_only=True):
-    """What a group is, what its nodes look like and who says so, and what keeps it from growing."""
+    """What a group is, what its nodes look like, where that comes from, and what limits its growth."""
 
     group: str
     min_size: int
@@ -46,8 +46,8 @@ class GroupExplanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explain_group(state: State, group_id: str, now: Instant) -> GroupExplanation:
-    """Explain one group. Raises KeyError for a group that is not there."""
-    copy = as_if_anew(state)
+    """Explain one group. Raises KeyError for an unknown group."""
+    copy = without_learned_facts(state)
     view = observe(copy, now).groups[group_id]
     learn(copy, now)
     group = copy.groups[group_id]

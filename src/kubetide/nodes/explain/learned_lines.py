@@ -1,4 +1,4 @@
-"""What nodes of a group have taught, in lines for people."""
+"""What the loop learned from nodes of a group, as lines for people."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kubetide.units.time import format_duration, format_rfc3339
 
 
 def learned_lines(state: State, group_id: str) -> tuple[str, ...]:
-    """Return what was learned of the group; none where no node of it was seen from before it was well."""
+    """Return what was learned of the group; none if no node of it was seen before it became ready."""
     learned = state.memory.learned.groups.get(group_id)
     if learned is None:
         return ()

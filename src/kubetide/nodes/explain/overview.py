@@ -1,11 +1,11 @@
-"""Node groups, waiting pods, and nodes that go or are blocked, on the page of ``kubetide status``."""
+"""Node groups, pending pods, and leaving or blocked nodes, for the page of ``kubetide status``."""
 
 from __future__ import annotations
 
 from kubetide.loop.status import Cell, Overview, Table
 from kubetide.nodes.core import NodesCore
 from kubetide.nodes.explain.answers import explain_pod
-from kubetide.nodes.explain.prospects import found_before, goes_at, price_of
+from kubetide.nodes.explain.prospects import last_simulated_verdict, price_of, removal_time
 from kubetide.nodes.facts.pods import is_unschedulable
 from kubetide.nodes.records.export import with_own_memory
 from kubetide.nodes.registry.backoff import is_backed_off
@@ -81,16 +81,16 @@ def _nodes(state: State) -> Table:
     for name, deletion in sorted(memory.deletions.items()):
         text = f"{deletion.phase} since {format_rfc3339(deletion.since)}"
         rows.append((name, deletion.group, "going", text, price_of(state, deletion.group)))
-    kept = {one.node: one for one in memory.status.unremovable}
+    unremovable = {one.node: one for one in memory.status.unremovable}
     for name in sorted(memory.unneeded):
         group = state.group_of(name)
-        if name in memory.deletions or name in kept or group is None:
+        if name in memory.deletions or name in unremovable or group is None:
             continue
-        at = goes_at(state, name)
+        at = removal_time(state, name)
         text = "" if at is None else f"may go from {format_rfc3339(at)} on"
         rows.append((name, group, "unneeded", text, price_of(state, group)))
-    for name, verdict in sorted(kept.items()):
-        one = found_before(state, verdict)
+    for name, verdict in sorted(unremovable.items()):
+        one = last_simulated_verdict(state, verdict)
         if one.blocking_pod and name in state.nodes:
             text = f"pod {one.blocking_pod}: {one.blocking_reason}"
             rows.append((name, one.group, "blocked", text, price_of(state, one.group)))

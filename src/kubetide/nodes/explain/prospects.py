@@ -1,4 +1,4 @@
-"""When a node goes, and what it costs while it is there."""
+"""When a node will be removed, and what it costs until then."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from kubetide.units.time import Duration, Instant, after, format_duration, forma
 
 
 def price_of(state: State, group_id: str) -> float | None:
-    """Return the price of one node of the group per hour; None where it is not known."""
+    """Return the hourly price of one node of the group; None if it is unknown."""
     group = state.groups.get(group_id)
     return None if group is None else group.price_per_hour
 
 
-def found_before(state: State, verdict: UnremovableNode) -> UnremovableNode:
-    """Return the verdict of the simulation where this one only says that it is too early for another."""
+def last_simulated_verdict(state: State, verdict: UnremovableNode) -> UnremovableNode:
+    """Return the last simulation's verdict if the present one only says that it is too early for another."""
     known = state.memory.scale_down.unremovable.get(verdict.node)
     return verdict if verdict.blocking_pod or known is None else known.verdict
 
 
-def waits(state: State, node_name: str) -> Duration | None:
-    """Return how long the node must be unneeded before it goes; None for one of no group."""
+def unneeded_wait(state: State, node_name: str) -> Duration | None:
+    """Return how long the node must be unneeded before its removal; None for a node of no group."""
     group_id = state.group_of(node_name)
     if group_id is None:
         return None
@@ -32,15 +32,15 @@ def waits(state: State, node_name: str) -> Duration | None:
     return asked(state.groups[group_id], state.settings)
 
 
-def goes_at(state: State, node_name: str) -> Instant | None:
-    """Return when the node has been unneeded for long enough; None for one that is needed or of no group."""
+def removal_time(state: State, node_name: str) -> Instant | None:
+    """Return when the node will have been unneeded for long enough; None for a needed node or one of no group."""
     since = state.memory.scale_down.unneeded.get(node_name)
-    time = waits(state, node_name)
+    time = unneeded_wait(state, node_name)
     return None if since is None or time is None else after(since, time)
 
 
-def goes(state: State, node_name: str, reason: str, blocking_pod: str) -> str:
-    """Return when the node may go, as a sentence; empty where that is not known.
+def removal_sentence(state: State, node_name: str, reason: str, blocking_pod: str) -> str:
+    """Return a sentence that says when the node may be removed; empty if that is unknown.
 
     Args:
         state: After the last evaluation.
@@ -48,10 +48,10 @@ def goes(state: State, node_name: str, reason: str, blocking_pod: str) -> str:
         reason: Why it stays, in upstream's word; empty for a node that is unneeded or was not looked at.
         blocking_pod: The pod that keeps it; empty for none.
     """
-    time = waits(state, node_name)
+    time = unneeded_wait(state, node_name)
     if time is None:
         return ""
-    at = goes_at(state, node_name)
+    at = removal_time(state, node_name)
     if blocking_pod:
         return f"when that pod no longer keeps it, and it has then been unneeded for {format_duration(time)}"
     if reason == "NotUnderutilized":
@@ -61,8 +61,8 @@ def goes(state: State, node_name: str, reason: str, blocking_pod: str) -> str:
     return ""
 
 
-def filled(node: Node) -> str:
-    """Say how far the scheduler is kept from the node for fuller ones; empty where it is not."""
+def filling_sentence(node: Node) -> str:
+    """Return how strongly the scheduler prefers fuller nodes to this one; empty where it does not."""
     below = [share for key, share in SHARES.items() if has_taint(node, key)]
     if not below:
         return ""

@@ -1,4 +1,4 @@
-"""Where a ProvisioningRequest stands, and what keeps it from being served."""
+"""The state of a ProvisioningRequest, and what blocks it."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _SWITCHED_OFF = "this run serves no ProvisioningRequests: --enable-provisioning-
 
 
 def explain_request(state: State, key: Key, now: Instant) -> list[str]:
-    """Return where the request stands, as lines. Raises KeyError for one that is not there."""
+    """Return the state of the request as lines. Raises KeyError for an unknown request."""
     request: ProvisioningRequest = state.capacity.of(PROVISIONING_REQUESTS)[key]
-    lines = [_standing(state, request)]
+    lines = [_state_sentence(state, request)]
     lines += [
         f"{one.type}: {one.status}, {one.reason}: {one.message} ({one.last_transition_time})"
         for one in request.status.conditions or ()
@@ -46,19 +46,19 @@ def consumer_sentence(state: State, pod: Pod) -> str:
     name = consumed_request(pod)
     if name is None:
         return ""
-    standing = (
+    sentence = (
         f"Its annotation says that it consumes ProvisioningRequest {pod.metadata.namespace}/{name}, so it buys no "
         "node itself"
     )
     if not state.settings.enable_provisioning_requests:
-        return f"{standing}; {_SWITCHED_OFF}."
+        return f"{sentence}; {_SWITCHED_OFF}."
     request = state.capacity.of(PROVISIONING_REQUESTS).get((pod.metadata.namespace, name))
     if request is None:
-        return f"{standing}, and there is no such request."
-    return f"{standing}. {_standing(state, request)}"
+        return f"{sentence}, and there is no such request."
+    return f"{sentence}. {_state_sentence(state, request)}"
 
 
-def _standing(state: State, request: ProvisioningRequest) -> str:
+def _state_sentence(state: State, request: ProvisioningRequest) -> str:
     conditions = request.status.conditions
     failed, over = condition_of(conditions, FAILED), condition_of(conditions, BOOKING_EXPIRED)
     if not is_served(request, state.settings):
@@ -73,15 +73,15 @@ def _standing(state: State, request: ProvisioningRequest) -> str:
     if at is None:
         return "The request has not been looked at yet."
     if is_true(conditions, PROVISIONED):
-        return f"The request is served: room is booked for its pods until {format_rfc3339(after(at, RESERVATION))}."
+        return f"The request is served: capacity is booked for its pods until {format_rfc3339(after(at, RESERVATION))}."
     again = format_rfc3339(after(at, retry_time(state, request)))
-    return f"The request found no room at {format_rfc3339(at)}; it is tried again from {again} on."
+    return f"The request found no capacity at {format_rfc3339(at)}; it is tried again from {again} on."
 
 
 def _what_is_there(
     state: State, request: ProvisioningRequest, sets: list[list[Pod]], now: Instant
 ) -> list[str]:
-    """Say how many pods of each set have room now, and what each group answers to those that have none."""
+    """Return how many pods of each set fit now, and what each group answers to those that do not."""
     copy = copy_state(state)
     tick = open_tick(copy, observe(copy, now), now)
     learn(copy, now)
@@ -92,12 +92,12 @@ def _what_is_there(
     for one, pods in zip(request.spec.pod_sets or (), sets, strict=True):
         left = place(copy.snapshot, pods, start=copy.memory.rotation).unplaced
         lines.append(
-            f"pods of {one.pod_template_ref.name}: {len(pods)}, room for {len(pods) - len(left)} of them now"
+            f"pods of {one.pod_template_ref.name}: {len(pods)}, {len(pods) - len(left)} of them fit now"
         )
         if not left or not buys:
             continue
         tick.demand.pods, tick.skipped, tick.options = list(left), {}, []
         lines += [f"  {line}" for line in group_lines(copy, tick, now)]
     if not buys and lines:
-        lines.append("class check-capacity buys nothing: it is served once the room is there")
+        lines.append("class check-capacity buys nothing: it is served once its pods fit")
     return lines

@@ -1,1 +1,1 @@
-"""What nodes, pods, volumes and devices are to the node loop, and the fields of them that it reads."""
+"""Nodes, pods, volumes and devices as the node loop sees them: the fields that it reads."""

@@ -1,4 +1,4 @@
-"""Amounts of resources in words, refusals with theirs, and pods that ask for less."""
+"""Amounts of resources as text, rejections with their amounts, and pods with lower requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MIB = 1 << 20
 
 
 def amount_text(resource: str, amount: int) -> str:
-    """Return an amount as people write it: ``250m``, ``3Gi``; to a tenth of a MiB where it is no round number."""
+    """Return an amount as people write it: ``250m``, ``3Gi``; to a tenth of a MiB if it is no round number."""
     if resource == "cpu":
         return milli_to_text(amount)
     if resource in {"memory", "ephemeral-storage"} or resource.startswith("hugepages-"):
@@ -24,7 +24,7 @@ def amount_text(resource: str, amount: int) -> str:
 
 
 def floor_amount(resource: str, amount: int) -> int:
-    """Return the largest amount of few digits that is not larger: tenths of GiB, whole MiB, 10 milli-CPU."""
+    """Return the largest round amount that is not larger: tenths of GiB, whole MiB, 10 milli-CPU."""
     if resource == "cpu":
         return amount // 10 * 10 if amount >= 100 else amount
     if resource in {"memory", "ephemeral-storage"}:
@@ -36,7 +36,7 @@ def floor_amount(resource: str, amount: int) -> int:
 
 
 def lower_requests(pod: Pod, targets: Mapping[str, int]) -> Pod:
-    """Return the pod with its containers asking for no more than the targets in sum, the largest cut first."""
+    """Return the pod with its containers' summed requests at most the targets, the largest cut first."""
     containers = list(pod.spec.containers or ())
     for resource, target in targets.items():
         total = sum(_request(one, resource) for one in containers)
@@ -51,7 +51,7 @@ def lower_requests(pod: Pod, targets: Mapping[str, int]) -> Pod:
 
 
 def refusal_text(refusal: Refusal) -> str:
-    """Return the words of a refusal with its numbers."""
+    """Return the text of a rejection with its amounts."""
     parts = [
         f"{short.resource}: {amount_text(short.resource, short.requested)} requested, "
         f"{amount_text(short.resource, short.free)} free of {amount_text(short.resource, short.allocatable)} allocatable"

@@ -1,4 +1,4 @@
-"""What the loop keeps of requests for capacity and of the PodTemplates that they name."""
+"""Capacity requests and the PodTemplates that they name, reduced to the fields that the loop reads."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CAPACITY_KIND_OF: Final[dict[str, Kind[Any]]] = {kind.plural: kind for kind in _
 
 
 class CapacityChanges(Changes, frozen=True, kw_only=True, omit_defaults=True):
-    """PodTemplates, ProvisioningRequests, CapacityBuffers and CapacityQuotas that are new or have changed."""
+    """New or changed PodTemplates, ProvisioningRequests, CapacityBuffers and CapacityQuotas."""
 
     kinds = _FIELDS
 
@@ -43,13 +43,13 @@ class CapacityChanges(Changes, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class KnownCapacity(KnownObjects[HeldObjects]):
-    """The requests for capacity that the loop knows of."""
+    """The capacity requests that the loop knows."""
 
     def __init__(self) -> None:
         super().__init__(HeldObjects(CAPACITY_KIND_OF.values()), CAPACITY_KIND_OF)
 
     def put(self, item: Any, kind: Kind[Any]) -> None:
-        """Take over what was just written, ahead of the cache."""
+        """Store what was just written, ahead of the cache."""
         self._objects.put(kind, (item.metadata.namespace, item.metadata.name), item)
 
     def drop(self, kind: Kind[Any], key: tuple[str, str]) -> None:
@@ -58,12 +58,12 @@ class KnownCapacity(KnownObjects[HeldObjects]):
 
     @property
     def requests(self) -> list[ProvisioningRequest]:
-        """All ProvisioningRequests, the oldest first."""
+        """All ProvisioningRequests, oldest first."""
         return _oldest_first(self.of(PROVISIONING_REQUESTS))
 
     @property
     def buffers(self) -> list[CapacityBuffer]:
-        """All CapacityBuffers, the oldest first."""
+        """All CapacityBuffers, oldest first."""
         return _oldest_first(self.of(CAPACITY_BUFFERS))
 
     @property
@@ -78,13 +78,13 @@ class KnownCapacity(KnownObjects[HeldObjects]):
         return found
 
     def export(self) -> CapacityChanges | None:
-        """Return all objects, None when they were never read."""
+        """Return all objects, None if they were never read."""
         found = self.in_order()
         return None if found is None else CapacityChanges.from_kinds(found)
 
 
 def kinds_read(settings: Settings) -> tuple[Kind[Any], ...]:
-    """Return the kinds that the flags have the loop read."""
+    """Return the kinds that the flags make the loop read."""
     requests = settings.enable_provisioning_requests
     buffers = settings.capacity_buffer_controller_enabled or settings.capacity_buffer_pod_injection_enabled
     found: list[Kind[Any]] = [POD_TEMPLATES] if requests or buffers else []
@@ -94,9 +94,9 @@ def kinds_read(settings: Settings) -> tuple[Kind[Any], ...]:
 
 
 def slim_capacity(item: Any) -> Any:
-    """Return the object with the metadata that is read; of a PodTemplate what is read of a pod."""
+    """Return the object with only the metadata that is read; of a PodTemplate only the pod fields that are read."""
     meta = item.metadata
-    kept = ObjectMeta(
+    slim = ObjectMeta(
         name=meta.name,
         namespace=meta.namespace,
         uid=meta.uid,
@@ -106,9 +106,9 @@ def slim_capacity(item: Any) -> Any:
     )
     if isinstance(item, PodTemplateObject):
         return PodTemplateObject(
-            metadata=replace(kept, resource_version=""), template=slim_template(item.template)
+            metadata=replace(slim, resource_version=""), template=slim_template(item.template)
         )
-    return replace(item, metadata=kept)
+    return replace(item, metadata=slim)
 
 
 def slim_template(template: PodTemplate) -> PodTemplate:

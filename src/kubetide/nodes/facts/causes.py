@@ -1,4 +1,4 @@
-"""Why a cloud refused, in words."""
+"""Why a cloud refused, as text."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ CAUSES: Final[Mapping[CloudCause, str]] = {
 
 
 def with_cause(cause: CloudCause, text: str) -> str:
-    """Return the text of a refusal after its cause in words."""
+    """Return the text of a refusal, preceded by its cause."""
     words = CAUSES[cause]
     return ": ".join(part for part in (words, text) if part)
 
 
 def cause_of(error: InstanceError | None) -> CloudCause:
-    """Return why a machine could not be made; a shortage of resources that says no more is one of capacity."""
+    """Return why a machine could not be created; an unspecified shortage counts as one of capacity."""
     if error is None:
         return "Other"
     return "OutOfCapacity" if (error.cause, error.error_class) == ("Other", "OutOfResource") else error.cause

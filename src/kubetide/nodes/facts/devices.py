@@ -1,4 +1,4 @@
-"""What the loop keeps of claims for devices, device classes and slices: the fields that the filter reads."""
+"""Device claims, device classes and slices, reduced to the fields that the filter reads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEVICE_KIND_OF: Final[dict[str, Kind[Any]]] = {kind.plural: kind for kind in DEV
 
 
 class DeviceChanges(Changes, frozen=True, kw_only=True, omit_defaults=True):
-    """Claims for devices, device classes and slices that are new or have changed, see ``Changes``."""
+    """New or changed device claims, device classes and slices, see ``Changes``."""
 
     kinds: ClassVar[Mapping[str, Kind[Any]]] = {
         "slices": RESOURCE_SLICES,
@@ -34,28 +34,28 @@ class DeviceChanges(Changes, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class KnownDevices(KnownObjects[DeviceObjects]):
-    """The objects of resource.k8s.io that the loop knows of."""
+    """The objects of resource.k8s.io that the loop knows."""
 
     def __init__(self) -> None:
         super().__init__(DeviceObjects(), DEVICE_KIND_OF)
 
     def for_filters(self) -> Devices | None:
-        """Return what the filter reads, None where claims cannot be evaluated."""
+        """Return what the filter reads, None if claims cannot be evaluated."""
         return None if self.unread or not self._begun else self._objects.devices()
 
     def export(self) -> DeviceChanges | None:
-        """Return all objects, None when they were never read."""
+        """Return all objects, None if they were never read."""
         found = self.in_order()
         return None if found is None else DeviceChanges.from_kinds(found)
 
 
 def asks_for_claims(pod: Pod) -> bool:
-    """Return whether the pod names claims for devices."""
+    """Return whether the pod names device claims."""
     return bool(pod.spec.resource_claims)
 
 
 def asks_for_extended(pod: Pod) -> bool:
-    """Return whether the pod asks for a resource that a device class may stand for."""
+    """Return whether the pod requests a resource that a device class may provide."""
     containers = (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))
     return any(is_extended(name) for one in containers for name in one.resources.requests or ())
 
@@ -65,16 +65,16 @@ def slim_device_object(kind: Kind[Any], item: Any) -> Any:
     meta = item.metadata
     if kind is RESOURCE_CLAIMS:
         return _slim_claim(item)
-    kept = ObjectMeta(name=meta.name, uid=meta.uid)
+    slim = ObjectMeta(name=meta.name, uid=meta.uid)
     if kind is DEVICE_CLASSES:
-        kept = replace(kept, creation_timestamp=meta.creation_timestamp)
-    return replace(item, metadata=kept)
+        slim = replace(slim, creation_timestamp=meta.creation_timestamp)
+    return replace(item, metadata=slim)
 
 
 def _slim_claim(item: ResourceClaim) -> ResourceClaim:
     meta, status = item.metadata, item.status
     notes = {key: value for key, value in (meta.annotations or {}).items() if key == EXTENDED_CLAIM}
-    kept = ObjectMeta(
+    slim = ObjectMeta(
         name=meta.name,
         namespace=meta.namespace,
         uid=meta.uid,
@@ -85,4 +85,4 @@ def _slim_claim(item: ResourceClaim) -> ResourceClaim:
     given = status.allocation
     if given is not None:
         given = AllocationResult(devices=given.devices, node_selector=given.node_selector)
-    return replace(item, metadata=kept, status=replace(status, allocation=given))
+    return replace(item, metadata=slim, status=replace(status, allocation=given))

@@ -17,7 +17,7 @@ MOST_OF_ONE_NODE: Final = {"cpu": 1 << 16, "memory": 1 << 50}
 
 
 def gpus_of(node: Node, gpu_label: str) -> dict[str, int]:
-    """Return the node's GPUs by their type, which is the value of the provider's label; none without the label."""
+    """Return the node's GPUs by type, the value of the provider's label; none without the label."""
     kind = (node.metadata.labels or {}).get(gpu_label) if gpu_label else None
     if kind is None or is_virtual_kubelet(node):
         return {}
@@ -25,7 +25,7 @@ def gpus_of(node: Node, gpu_label: str) -> dict[str, int]:
 
 
 def capacity_of(node: Node, gpu_label: str = "") -> dict[str, int]:
-    """Return what a node counts for: whole cores and bytes of its capacity, and its GPUs; nothing for a virtual kubelet."""
+    """Return what a node counts for: whole cores, bytes and GPUs of its capacity; nothing for a virtual kubelet."""
     if is_virtual_kubelet(node):
         return {"cpu": 0, "memory": 0}
     capacity = node.status.capacity or {}
@@ -39,12 +39,12 @@ def absurd_amounts(node: Node) -> dict[str, int]:
 
 
 def used_by(node: Node, gpu_label: str = "") -> dict[str, int]:
-    """Return what a node adds to the sums over the cluster: its capacity, of absurd amounts nothing."""
+    """Return what a node adds to the cluster's sums: its capacity, without absurd amounts."""
     return {**capacity_of(node, gpu_label), **dict.fromkeys(absurd_amounts(node), 0)}
 
 
 def amount_of(node: Node, name: str, gpu_label: str) -> int:
-    """Return how much a node counts for of a resource, or of a type of GPUs; of an absurd amount nothing."""
+    """Return how much of a resource or GPU type a node counts for; 0 for an absurd amount."""
     if name in MOST_OF_ONE_NODE:
         return used_by(node, gpu_label).get(name, 0)
     gpus = gpus_of(node, gpu_label)

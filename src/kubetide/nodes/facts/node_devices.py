@@ -1,4 +1,4 @@
-"""The devices that nodes have to themselves, and what claims have of them."""
+"""Node-local devices, and the claims that hold them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kubetide.scheduling.pods.device_use import claims_of_pod
 
 
 class NodeDevices:
-    """The slices of a snapshot by node; to be made anew when they have changed.
+    """The slices of a snapshot by node; rebuild it when they have changed.
 
     Attributes:
         drivers: Who publishes slices for any single node.
@@ -32,12 +32,12 @@ class NodeDevices:
 
     @staticmethod
     def of(snapshot: Snapshot) -> NodeDevices:
-        """Return those of a snapshot; none where devices are not looked at."""
+        """Return the slices of a snapshot; none if devices are not enabled."""
         devices = snapshot.facts.devices
         return NodeDevices(() if devices is None else devices.slices, snapshot.devices)
 
     def local(self, node: str) -> tuple[ResourceSlice, ...]:
-        """Return the slices that a node has to itself, in order of name."""
+        """Return the node-local slices, in order of name."""
         return local_slices(self._by_node.get(node, ()), node)
 
     def pools(self, node: str) -> dict[str, int]:
@@ -47,13 +47,13 @@ class NodeDevices:
         return self._pools[node]
 
     def left_of(self, node: str, pods: Sequence[Pod]) -> tuple[ResourceSlice, ...]:
-        """Return the slices of a node without what these pods have."""
+        """Return the slices of a node without the devices of these pods."""
         slices = self.local(node)
         return without_devices(slices, held_by(self._ledger, pods)) if slices and self._ledger else ()
 
 
 def held_by(ledger: Ledger, pods: Iterable[Pod]) -> frozenset[DeviceId]:
-    """Return the devices that claims of pods have; those of admin access keep nobody off and are left out."""
+    """Return the devices that claims of pods hold; admin access excludes nobody and is left out."""
     keys = [
         (use.namespace, use.name)
         for pod in pods

@@ -1,4 +1,4 @@
-"""What a node is to the autoscaler: ready or not, tainted for deletion, fit to be copied.
+"""Node facts: readiness, deletion taints, fitness as a template.
 
 Names of taints, annotations and labels are upstream's.
 """
@@ -75,13 +75,23 @@ def readiness(node: Node, settings: Settings) -> Readiness:
             return "Unready"
         if condition.type in {"DiskPressure", "NetworkUnavailable"} and condition.status == "True":
             return "Unready"
-    for taint in node.spec.taints or ():
-        if taint.key in _UNREADY_TAINTS or is_startup_taint(taint.key, settings):
-            return "Unready"
+    taints = node.spec.taints or ()
+    if any(taint.key in _UNREADY_TAINTS for taint in taints):
+        return "Unready"
+    if node.spec.unschedulable:
+        return ""  # upstream looks for what is still to come on schedulable nodes alone
+    if any(is_startup_taint(taint.key, settings) for taint in taints):
+        return "Unready"
     labels = node.metadata.labels or {}
     if settings.gpu_label and settings.gpu_label in labels and allocatable_gpus(node) == 0:
         return "ResourceUnready"
     return ""
+
+
+def is_suspended(node: Node) -> bool:
+    """Return whether the node says that it is suspended: its group counts it, but neither as ready nor as unready."""
+    first = next((one for one in node.status.conditions or () if one.type == "Suspended"), None)
+    return first is not None and first.status == "True"
 
 
 def allocatable_gpus(node: Node) -> int:
@@ -98,7 +108,7 @@ def is_startup_taint(key: str, settings: Settings) -> bool:
 
 
 def template_taints(taints: Sequence[Taint] | None, settings: Settings) -> tuple[Taint, ...]:
-    """Return the taints that a new node of the same kind will keep: those of moods and of deletion are left out."""
+    """Return the taints that a new node of the same kind keeps: condition and deletion taints are left out."""
     return tuple(
         taint
         for taint in taints or ()
@@ -125,7 +135,7 @@ def taint_type(key: str, settings: Settings) -> str:
 
 
 def is_starting_after(node: Node, since: Instant) -> bool:
-    """Return whether the node was created at that second or later."""
+    """Return whether the node was created in that second or later."""
     created = node.metadata.creation_timestamp
     return created is not None and after(parse_rfc3339(created), seconds(1)) > since
 
@@ -137,7 +147,7 @@ def has_taint(node: Node, key: str) -> bool:
 
 
 def tainted_for_deletion(node: Node) -> Instant | None:
-    """Since when the node is tainted for deletion, from the taint's value; None without one that can be read."""
+    """Return since when the node is tainted for deletion, from the taint's value; None if there is none to read."""
     for taint in node.spec.taints or ():
         if taint.key == TO_BE_DELETED and taint.value.isascii() and taint.value.isdigit():
             return Instant(seconds(int(taint.value)))
@@ -145,7 +155,7 @@ def tainted_for_deletion(node: Node) -> Instant | None:
 
 
 def deletion_window_ends(node: Node) -> Instant | None:
-    """Until when the node counts as being deleted; None where it is not tainted for it."""
+    """Return until when the node counts as being deleted; None without the deletion taint."""
     since = tainted_for_deletion(node)
     return None if since is None else after(since, DELETION_WINDOW)
 
@@ -157,7 +167,7 @@ def is_being_deleted(node: Node, now: Instant) -> bool:
 
 
 class Health(NamedTuple):
-    """What a node object says of the node's health, whatever the time is.
+    """The health of a node as its object states it, independent of the time.
 
     Attributes:
         unready: Why the node is not ready; empty when it is.
@@ -188,12 +198,12 @@ def health_of(node: Node, settings: Settings) -> Health:
 
 
 def is_virtual_kubelet(node: Node) -> bool:
-    """Return whether the node stands for something that is no machine; such nodes do not count for limits."""
+    """Return whether the node is no real machine; such nodes do not count towards limits."""
     return (node.metadata.labels or {}).get("type") == "virtual-kubelet"
 
 
 def duration_or(text: str | None, default: Duration) -> Duration:
-    """Read a duration from a cloud's tag; one that is missing or cannot be read leaves the flag in force."""
+    """Return the duration in a cloud's tag; the flag's value if the tag is missing or unreadable."""
     try:
         return parse_duration(text) if text else default
     except ValueError:

@@ -1,4 +1,4 @@
-"""Objects that the loop reads beside nodes and pods, as deltas bring them."""
+"""Objects besides nodes and pods, as deltas bring them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def key_of(item: ApiObject) -> tuple[str, str]:
 
 
 def put_all(held: dict[tuple[str, str], A], items: Sequence[A]) -> bool:
-    """Take over objects by their key; return whether there were any."""
+    """Store objects by their key; return whether there were any."""
     if not items:
         return False
     held.update((key_of(item), item) for item in items)
@@ -34,7 +34,7 @@ def put_all(held: dict[tuple[str, str], A], items: Sequence[A]) -> bool:
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Objects that are new or have changed, each kind in order of name; in the full form all there are.
+    """New or changed objects, each kind in order of name; in the full form all objects.
 
     Attributes:
         kinds: By the field that has the objects.
@@ -48,20 +48,20 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return cls(**{field: changed.get(kind.plural, ()) for field, kind in cls.kinds.items()})
 
     def by_kind(self) -> Iterator[tuple[Kind[Any], tuple[Any, ...]]]:
-        """Return each kind with its objects."""
+        """Yield each kind with its objects."""
         for field, kind in self.kinds.items():
             yield kind, getattr(self, field)
 
 
 class KnownObjects(Generic[H]):
-    """The objects of some kinds that the loop knows of.
+    """The objects of some kinds that the loop knows.
 
     Attributes:
         unread: Kinds that cannot be read, by plural name.
     """
 
     def __init__(self, objects: H, kinds: Mapping[str, Kind[Any]]) -> None:
-        """Take where they are held, empty, and their kinds by plural name."""
+        """Take the (empty) stores, and the kinds by plural name."""
         self.unread: tuple[str, ...] = ()
         self._objects = objects
         self._kinds = kinds
@@ -72,7 +72,7 @@ class KnownObjects(Generic[H]):
         return self._objects[kind]
 
     def apply(self, changes: Changes | None, gone: Sequence[KnownKey], unread: tuple[str, ...]) -> bool:
-        """Take over what changed, and says whether anything did; ``unread`` may name other kinds too."""
+        """Apply changes and return whether anything changed; ``unread`` may name other kinds too."""
         if changes is None and not gone and not unread and not self.unread:
             return False
         unread = tuple(name for name in unread if name in self._kinds)
@@ -88,7 +88,7 @@ class KnownObjects(Generic[H]):
         return True
 
     def in_order(self) -> dict[str, tuple[Any, ...]] | None:
-        """Return all objects in order of name by the plural name of their kind, None when they were never read."""
+        """Return all objects in order of name by the plural name of their kind, None if they were never read."""
         if not self._begun:
             return None
         return {

@@ -1,4 +1,4 @@
-"""The pods that the node loop knows: by key, those that wait for a node, and those of each controller."""
+"""The pods that the node loop knows: by key, pending ones, and those of each controller."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class HeldPods:
         """Made when first asked for: only demand that is announced by workload reads it."""
 
     def put(self, key: Key, pod: Pod) -> None:
-        """Add a pod, or take over what changed of it."""
+        """Add or replace a pod."""
         if self._by_owner is not None:
             self._forget_owner(key)
             _hold(self._by_owner, key, pod)
@@ -34,7 +34,7 @@ class HeldPods:
             self.pending[key] = pod
 
     def drop(self, key: Key) -> Pod | None:
-        """Let a pod go and return it; None where it was not here."""
+        """Remove a pod and return it; None if it is unknown."""
         if self._by_owner is not None:
             self._forget_owner(key)
         self.pending.pop(key, None)

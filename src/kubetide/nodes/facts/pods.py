@@ -1,4 +1,4 @@
-"""What a pod is to the autoscaler: pending or not, a DaemonSet's, a mirror, part of a request."""
+"""Pod facts: pending, owned by a DaemonSet, a mirror pod, part of a ProvisioningRequest."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ REQUEST_ANNOTATIONS: Final = (
 _TO_BE_CREATED: Final = re.compile(r"(.+)-wanted-\d{5,}")
 
 
-def name_to_be_created(workload: str, number: int) -> str:
-    """Return the name under which a replica is counted that does not exist yet."""
+def virtual_pod_name(workload: str, number: int) -> str:
+    """Return the name that stands for a replica that does not exist yet."""
     return f"{workload}-wanted-{number:05d}"
 
 
-def spoken_name(pod: Pod) -> str:
-    """Name the pod as texts do: ``namespace/name``, or in words when it does not exist yet."""
+def pod_text(pod: Pod) -> str:
+    """Return the pod's name for texts: ``namespace/name``, or a description if it does not exist yet."""
     namespace, name = pod.metadata.namespace, pod.metadata.name
     made_up = _TO_BE_CREATED.fullmatch(name)
     # What the API server has given a uid exists, whatever it is called.
@@ -34,7 +34,7 @@ def spoken_name(pod: Pod) -> str:
 
 
 def is_daemon_set_pod(pod: Pod) -> bool:
-    """Return whether the pod belongs to its node: owned by a DaemonSet, or annotated as if."""
+    """Return whether a DaemonSet owns the pod, or its annotation says so."""
     owner = controller_of(pod.metadata)
     if owner is not None and owner.kind == "DaemonSet":
         return True
@@ -42,12 +42,12 @@ def is_daemon_set_pod(pod: Pod) -> bool:
 
 
 def is_mirror_pod(pod: Pod) -> bool:
-    """Return whether the pod only shows what a kubelet runs by itself."""
+    """Return whether the pod mirrors a static pod of a kubelet."""
     return MIRROR_ANNOTATION in (pod.metadata.annotations or {})
 
 
 def is_unschedulable(pod: Pod, settings: Settings) -> bool:
-    """Return whether the scheduler has given the pod up for want of a node.
+    """Return whether the scheduler found no node for the pod.
 
     Source: Cluster Autoscaler: PodScheduled is False with reason exactly ``Unschedulable``; for
     bypassed schedulers also pods they have not looked at. Terminating and gated pods do not count.
@@ -66,12 +66,12 @@ def is_unschedulable(pod: Pod, settings: Settings) -> bool:
 
 
 def consumes_request(pod: Pod) -> bool:
-    """Return whether the pod waits for a ProvisioningRequest's nodes; it buys none of its own."""
+    """Return whether the pod waits for the nodes of a ProvisioningRequest; it buys none of its own."""
     return consumed_request(pod) is not None
 
 
 def consumed_request(pod: Pod) -> str | None:
-    """Return the name of the ProvisioningRequest whose room the pod uses, None for none."""
+    """Return the name of the ProvisioningRequest whose capacity the pod uses, None for none."""
     annotations = pod.metadata.annotations
     if not annotations:
         return None

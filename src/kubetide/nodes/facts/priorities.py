@@ -1,4 +1,4 @@
-"""What is gathered for expanders alone."""
+"""Facts that only expanders read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PRIORITIES_KEY: Final = "priorities"
 
 
 class PriorityMap(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The ConfigMap of the expander ``priority``, as read at the beginning of a tick."""
+    """The ConfigMap of the expander ``priority``, read at the beginning of a tick."""
 
     found: bool = False
     uid: str = ""

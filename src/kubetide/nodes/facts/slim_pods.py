@@ -46,21 +46,21 @@ _set = force_setattr
 
 
 class PodSlimmer:
-    """Slims pods as ``slim_pod`` does; those of one owner share what is equal."""
+    """Slims pods as ``slim_pod`` does, and shares equal parts between pods of one owner."""
 
     def __init__(self) -> None:
         self._last_of: Recent[str, Pod] = Recent(_MOST_OWNERS)
         self._times: Recent[str, str] = Recent(_MOST_TIMES)
 
     def slim(self, pod: Pod) -> Pod:
-        """Return the pod with only what the loop reads. What is in it is shared, so nobody may change it."""
+        """Return the pod with only what the loop reads. Its parts are shared and must not be changed."""
         like = self._like(pod)
         small = slim_pod(pod, like=like)
         self._remember(small, like)
         return small
 
     def keep(self, pod: Pod) -> Pod:
-        """Like ``slim``, for a pod that is only made into such forms: what it consists of is shared as well."""
+        """Like ``slim``, but consumes the pod: its own parts are shared as well."""
         like = self._like(pod)
         small = slim_pod(pod, like=like)
         meta, spec = small.metadata, small.spec
@@ -103,7 +103,7 @@ class PodSlimmer:
 
 
 def slim_pod(pod: Pod, *, like: Pod | None = None) -> Pod:
-    """Return the pod without what its kubelet reports, but for resources and why it is not scheduled.
+    """Return the pod without the kubelet's status, except resources and why it is not scheduled.
 
     Projected volumes go as well: nearly every pod has one with a token, under a name of its own, and no rule
     looks into it.
@@ -122,17 +122,17 @@ def slim_pod(pod: Pod, *, like: Pod | None = None) -> Pod:
 
 def _spec(spec: PodSpec, like: PodSpec | None) -> PodSpec:
     dropped: list[str] = []
-    kept: list[Volume] = []
+    slim: list[Volume] = []
     for volume in spec.volumes or ():
         if volume.projected is None:
-            kept.append(volume)
+            slim.append(volume)
         else:
             dropped.append(volume.name)
     if not dropped:
         return spec
     made = replace(
         spec,
-        volumes=tuple(kept) or None,
+        volumes=tuple(slim) or None,
         containers=_unmounted(spec.containers, dropped),
         init_containers=_unmounted(spec.init_containers, dropped),
     )
@@ -198,9 +198,9 @@ def _plain_status(phase: str, conditions: tuple[tuple[str, str, str], ...], nomi
 def _resized(statuses: tuple[ContainerStatus, ...] | None) -> tuple[ContainerStatus, ...] | None:
     if not statuses:
         return None
-    kept = [
+    slim = [
         ContainerStatus(name=one.name, resources=one.resources, allocated_resources=one.allocated_resources)
         for one in statuses
         if one.resources is not None or one.allocated_resources is not None
     ]
-    return tuple(kept) or None
+    return tuple(slim) or None

@@ -1,4 +1,4 @@
-"""Objects with only what the loop reads: so that heartbeats and statuses change nothing and fill no record.
+"""Objects with only what the loop reads, so that heartbeats and statuses change nothing and fill no record.
 
 Pods have a module of their own (``slim_pods``).
 """
@@ -40,7 +40,7 @@ _decoder = msgspec.msgpack.Decoder(Quantities)
 
 
 def slim_node(node: Node) -> Node:
-    """Return the node without heartbeat times, messages and annotations of others."""
+    """Return the node without heartbeat times, messages and unrelated annotations."""
     conditions = tuple(
         Condition(
             type=intern(one.type),
@@ -59,7 +59,7 @@ def slim_node(node: Node) -> Node:
 
 
 def keep_node(node: Node) -> Node:
-    """Like ``slim_node``, for a node that nobody else has: label texts that many nodes share are held once."""
+    """Like ``slim_node``, but consumes the node: equal label texts are stored once."""
     small = slim_node(node)
     meta = small.metadata
     if meta.labels:
@@ -102,18 +102,18 @@ def slim_daemon_set(item: DaemonSet) -> DaemonSet:
 
 
 def slim_stateful_set(item: StatefulSet) -> StatefulSet:
-    """Return the StatefulSet with its name and its replicas: nothing else of it is read."""
+    """Return the StatefulSet with only its name and replicas."""
     return StatefulSet(metadata=_name_of(item.metadata), spec=StatefulSetSpec(replicas=item.spec.replicas))
 
 
 def slim_job(item: Job) -> Job:
-    """Return the Job with its name and how many pods it is to have: nothing else of it is read."""
+    """Return the Job with only its name and number of pods."""
     spec = JobSpec(parallelism=item.spec.parallelism, completions=item.spec.completions)
     return Job(metadata=_name_of(item.metadata), spec=spec, status=JobStatus(succeeded=item.status.succeeded))
 
 
 def slim_namespace(item: Namespace) -> Namespace:
-    """Return the namespace with its labels, which selectors of namespaces read."""
+    """Return the namespace with its labels, which namespace selectors read."""
     return Namespace(metadata=ObjectMeta(name=item.metadata.name, labels=item.metadata.labels))
 
 
@@ -122,13 +122,13 @@ def _name_of(meta: ObjectMeta) -> ObjectMeta:
 
 
 def slim_pdb(item: PodDisruptionBudget) -> PodDisruptionBudget:
-    """Return the budget with no more of its status than the allowance."""
+    """Return the budget with only the allowance of its status."""
     status = PodDisruptionBudgetStatus(disruptions_allowed=item.status.disruptions_allowed)
     return replace(item, metadata=slim_meta(item.metadata), status=status)
 
 
 def slim_meta(meta: ObjectMeta, *, like: ObjectMeta | None = None) -> ObjectMeta:
-    """Return what the loop reads of an object's metadata; what is equal in ``like`` is taken over from it."""
+    """Return the metadata that the loop reads; parts equal to ``like`` are shared with it."""
     labels, owners, annotations = meta.labels, meta.owner_references, meta.annotations
     if annotations:
         annotations = {

@@ -1,4 +1,4 @@
-"""Statuses of requests for capacity as they are written."""
+"""Writes of statuses of capacity requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 
 
 def status_write(kind: Kind[Any], item: Any) -> WriteStatus:
-    """Return the write of an object's status as it is here; what the status has not is taken out."""
+    """Return the write of an object's present status; fields that it lacks are removed."""
     fields = msgspec.structs.fields(item.status)
     written = msgspec.to_builtins(item.status)
     status = {field.encode_name: written.get(field.encode_name) for field in fields}

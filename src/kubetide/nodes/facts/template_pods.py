@@ -1,4 +1,4 @@
-"""Pods made of a template by the autoscaler itself: what the API server fills into a pod, but not into a template."""
+"""Pods that the autoscaler builds from a template: defaults that the API server sets in a pod, but not in a template."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_PODS: Final = 100_000
 
 
 def with_default_requests(spec: PodSpec) -> PodSpec:
-    """Return the spec with limits as requests where a container has a limit and no request of the resource.
+    """Return the spec with the limit as request where a container has a limit and no request.
 
     Source: Kubernetes v1.36, SetDefaults_Pod.
     """

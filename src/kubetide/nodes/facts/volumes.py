@@ -1,4 +1,4 @@
-"""What the loop keeps of claims, volumes, storage classes and CSI objects: the fields that filters read."""
+"""Claims, volumes, storage classes and CSI objects, reduced to the fields that filters read."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _READ_ANNOTATIONS = (
 
 
 class VolumeChanges(Changes, frozen=True, kw_only=True, omit_defaults=True):
-    """Volume objects that are new or have changed, see ``Changes``."""
+    """New or changed volume objects, see ``Changes``."""
 
     kinds: ClassVar[Mapping[str, Kind[Any]]] = {
         "persistent_volumes": PERSISTENT_VOLUMES,
@@ -67,17 +67,17 @@ class VolumeChanges(Changes, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class KnownVolumes(KnownObjects[VolumeObjects]):
-    """The volume objects that the loop knows of."""
+    """The volume objects that the loop knows."""
 
     def __init__(self) -> None:
         super().__init__(VolumeObjects(), KIND_OF)
 
     def for_filters(self) -> Volumes | None:
-        """Return what filters read, None where claims cannot be evaluated."""
+        """Return what filters read, None if claims cannot be evaluated."""
         return None if _NEEDED_TO_JUDGE & {*self.unread} else self._objects.volumes()
 
     def export(self) -> VolumeChanges | None:
-        """Return all objects, None when they were never read."""
+        """Return all objects, None if they were never read."""
         found = self.in_order()
         return None if found is None else VolumeChanges.from_kinds(found)
 
@@ -94,14 +94,14 @@ def _named(item: Any) -> Any:
 
 def _slim_volume(item: PersistentVolume) -> PersistentVolume:
     meta = item.metadata
-    kept = ObjectMeta(name=meta.name, labels=meta.labels, deletion_timestamp=meta.deletion_timestamp)
-    return replace(item, metadata=kept)
+    slim = ObjectMeta(name=meta.name, labels=meta.labels, deletion_timestamp=meta.deletion_timestamp)
+    return replace(item, metadata=slim)
 
 
 def _slim_claim(item: PersistentVolumeClaim) -> PersistentVolumeClaim:
     meta = item.metadata
     notes = {key: value for key, value in (meta.annotations or {}).items() if key in _READ_ANNOTATIONS}
-    kept = ObjectMeta(
+    slim = ObjectMeta(
         name=meta.name,
         namespace=meta.namespace,
         uid=meta.uid,
@@ -109,7 +109,7 @@ def _slim_claim(item: PersistentVolumeClaim) -> PersistentVolumeClaim:
         owner_references=meta.owner_references,
         deletion_timestamp=meta.deletion_timestamp,
     )
-    return replace(item, metadata=kept, status=PersistentVolumeClaimStatus(phase=item.status.phase))
+    return replace(item, metadata=slim, status=PersistentVolumeClaimStatus(phase=item.status.phase))
 
 
 _SLIM: Final[dict[str, Callable[[Any], Any]]] = {

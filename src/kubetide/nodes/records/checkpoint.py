@@ -1,4 +1,4 @@
-"""What decisions leave behind in a state, recorded from time to time: an answer needs to decide again only from there on."""
+"""State left by decisions, recorded from time to time: an answer decides again only from the last checkpoint."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ CHECKPOINT_EVERY: Final = 60
 
 
 def checkpoint_of(state: State) -> Checkpoint:
-    """Return what decisions left behind, at the beginning of a tick."""
+    """Return the state that decisions left, at the beginning of a tick."""
     return Checkpoint(
         groups=tuple(state.groups.values()), memory=state.memory, capacity=state.capacity.export()
     )
 
 
 def resume(state: State, found: Checkpoint) -> None:
-    """Go on from there with a state that was given every change, and decided nothing."""
+    """Continue from a checkpoint with a state that received every change but decided nothing."""
     state.set_groups(found.groups)
     unread = state.capacity.unread
     state.capacity = KnownCapacity()

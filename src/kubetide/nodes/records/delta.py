@@ -1,4 +1,4 @@
-"""What the node loop gathers for a step of a tick: the delta that is recorded.
+"""The recorded input of one step of a tick: the delta.
 
 Objects come slimmed (no heartbeat times, no statuses of workloads), so that a quiet minute has an
 empty delta.
@@ -7,7 +7,7 @@ A tick goes through steps; each is apply, decide, act, absorb:
 
 * ``update``: failed and unregistered instances, wrong sizes; goes on to scale-up in the same
   decision when there is nothing of this to do;
-* ``scale_up``: demand against room, options, expander, increases;
+* ``scale_up``: demand against free capacity, options, expander, increases;
 * ``place``: places for the next pods, where they are looked at part by part (graceful degradation);
 * ``pack``: options of the next groups, where there are many;
 * ``choose``: which option it is, once the expander in a process of its own has answered;
@@ -49,7 +49,7 @@ Step = Literal["update", NextStep, "actuate"]
 
 
 class Gone(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Names of objects that are no longer there."""
+    """Names of deleted objects."""
 
     nodes: tuple[str, ...] = ()
     pods: tuple[Key, ...] = ()
@@ -67,7 +67,7 @@ class Gone(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What decisions and their outcomes change in a state; all else in it is what was gathered.
+    """The parts of a state that decisions and outcomes change; all else in it was gathered.
 
     Attributes:
         capacity: Requests for capacity and such, with the statuses that the loop gives them; None where there are none.
@@ -79,7 +79,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What changed since the last step; in the full form everything there is.
+    """The changes since the last step; the full form holds everything.
 
     Attributes:
         step: Which step of the tick is to be decided.

@@ -15,7 +15,7 @@ from kubetide.nodes.templates.cached import KnownTemplates
 
 
 def export_state(state: State) -> Delta:
-    """Return the full form: a state made from it decides as this one does."""
+    """Return the full form: a state built from it decides as this one does."""
     return Delta(
         step=state.step,
         nodes=tuple(state.nodes[name] for name in sorted(state.nodes)),
@@ -46,21 +46,21 @@ def export_state(state: State) -> Delta:
 
 
 def copy_state(state: State) -> State:
-    """Return a state of its own that decides as this one would at the beginning of a tick."""
+    """Return an independent state that decides as this one would at the beginning of a tick."""
     made = State()
     made.apply(msgspec.json.decode(msgspec.json.encode(export_state(state)), type=Delta), full=True)
     return made
 
 
 def with_own_memory(state: State) -> State:
-    """Return the same state with a copy of its memory, for looks that bring the memory up to date and change nothing else."""
+    """Return the same state with a copy of its memory, for evaluations that update only the memory."""
     made = copy.copy(state)
     made.memory = msgspec.json.decode(msgspec.json.encode(state.memory), type=Memory)
     return made
 
 
-def as_if_anew(state: State) -> State:
-    """Return a state that learns from its nodes as one that has just begun, and shares all else with this one.
+def without_learned_facts(state: State) -> State:
+    """Return a state that learns from its nodes from the start, and shares all else with this one.
 
     Of a tick that is open only placements are left in: where these may concern a node, the state is copied.
     """

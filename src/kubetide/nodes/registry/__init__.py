@@ -1,1 +1,1 @@
-"""Cluster state: how many nodes each group has, should have and waits for; failures, backoff, the status."""
+"""Cluster state: present, target and upcoming nodes of each group; failures, backoff, the status."""

@@ -21,7 +21,7 @@ def start_backoff(
     error_code: str,
     error_message: str,
 ) -> BackoffEntry:
-    """Return the entry of a group that has just failed; ``entry`` is what there was before."""
+    """Return the entry of a group that has just failed; ``entry`` is the previous one."""
     duration = settings.initial_node_group_backoff_duration
     if entry is not None:
         duration = entry.duration

@@ -1,4 +1,4 @@
-"""Cluster state: how many nodes each group has, should have, and is waiting for.
+"""Cluster state: present, target and upcoming nodes of each group.
 
 ``observe`` compares what the cloud says with what has registered, keeps the times since when
 something has been wrong in ``Memory``, and returns a ``ClusterView`` of this tick.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from itertools import chain
 
+from kubetide.nodes.facts.nodes import is_suspended
 from kubetide.nodes.memory import IncorrectSize, ScaleUpRequest
 from kubetide.nodes.registry.backoff import drop_stale, is_backed_off
 from kubetide.nodes.registry.failures import (
@@ -30,7 +31,7 @@ from kubetide.units.time import Duration, Instant, after, between, parse_rfc3339
 
 
 def observe(state: State, now: Instant) -> ClusterView:
-    """Return the view of this tick, and bring the registry's memory up to date."""
+    """Return the view of this tick, and update the registry's memory."""
     memory = state.memory
     if memory.started is None:
         memory.started = now
@@ -61,7 +62,7 @@ def observe(state: State, now: Instant) -> ClusterView:
         }
     failed = dict(known.failed)
     timed_out = _settle_requests(state, counts, findings, now)
-    note_failed(state, failed, dict(memory.scale_up_requests), findings, now)
+    note_failed(state, failed, findings, now)
     views = {
         group_id: _group_view(state, group, counts[group_id]) for group_id, group in state.groups.items()
     }
@@ -74,7 +75,7 @@ def observe(state: State, now: Instant) -> ClusterView:
 
 
 def recalculate(state: State, view: ClusterView) -> None:
-    """Bring sizes, requests and health up to date after calls to the cloud; counts stay the tick's."""
+    """Update sizes, requests and health after calls to the cloud; the tick's counts stay."""
     for group_id, group_view in view.groups.items():
         group_view.group = state.groups[group_id]
         group_view.request = state.memory.scale_up_requests.get(group_id)
@@ -82,21 +83,25 @@ def recalculate(state: State, view: ClusterView) -> None:
 
 
 def upcoming_nodes(state: State, view: GroupView, now: Instant) -> int:
-    """Return how many nodes are on their way: only of a group with an open request that is not backed off."""
+    """Return the number of upcoming nodes: only of a group with an open request and without backoff."""
     group_id, counts = view.group.id, view.counts
     if group_id not in state.memory.scale_up_requests or is_backed_off(
         state.memory.backoff.get(group_id), now
     ):
         return 0
     # The target is without machines on their way out: their nodes stand for none of those that are asked for.
-    joined = counts.ready + counts.unready - counts.leaving + len(counts.long_unregistered)
-    return max(0, view.group.target_size - joined)
+    return max(0, _missing(view.group, counts) - len(counts.long_unregistered))
+
+
+def _missing(group: NodeGroup, counts: Counts) -> int:
+    """Return how many of the machines asked for have not joined and started, those that are overdue with them."""
+    return group.target_size - (counts.ready + counts.unready + counts.suspended - counts.leaving)
 
 
 def is_scaling_up(state: State, view: GroupView) -> bool:
-    """Return whether nodes were asked for and are still to come, as far as the registry knows."""
-    group_id = view.group.id
-    return group_id in state.memory.scale_up_requests and _waits_for_nodes(view.group, view.counts)
+    """Return whether requested nodes have not all joined yet, as far as the registry knows."""
+    coming = _missing(view.group, view.counts) - len(view.counts.long_unregistered)
+    return view.group.id in state.memory.scale_up_requests and coming > 0
 
 
 def _counts(state: State, known: KnownNodes, now: Instant) -> tuple[Counts, dict[str, Counts]]:
@@ -144,13 +149,16 @@ def _count_node(
     why = state.health(node.metadata.name).unready
     created = node.metadata.creation_timestamp
     starting = bool(why) and created is not None and after(parse_rfc3339(created), limit) > now
-    leaving = state.is_leaving(node.metadata.name)
+    leaving, suspended = state.is_leaving(node.metadata.name), is_suspended(node)
     for counts in into:
         if counts is None:
             continue
         counts.registered += 1
         if deleted:
             counts.being_deleted += 1
+        elif suspended:
+            counts.suspended += 1
+            counts.leaving += leaving
         elif not why:
             counts.ready += 1
             counts.leaving += leaving
@@ -175,7 +183,8 @@ def _settle_requests(
     for group_id in sorted(memory.scale_up_requests):
         request = memory.scale_up_requests[group_id]
         group = state.groups.get(group_id)
-        if group is None or not _waits_for_nodes(group, counts[group_id]):
+        # A machine that is overdue has not fulfilled the request, which times out for it.
+        if group is None or _missing(group, counts[group_id]) <= 0:
             del memory.scale_up_requests[group_id]
             if group is not None:
                 took = between(request.time, now)
@@ -185,11 +194,6 @@ def _settle_requests(
             time_out(state, group_id, request, findings, now)
             timed_out.append((group_id, request))
     return tuple(timed_out)
-
-
-def _waits_for_nodes(group: NodeGroup, counts: Counts) -> bool:
-    leaving = counts.being_deleted + counts.leaving
-    return group.target_size > counts.registered - len(counts.not_started) - leaving
 
 
 def _group_view(state: State, group: NodeGroup, counts: Counts) -> GroupView:
@@ -213,8 +217,8 @@ def _is_healthy(view: GroupView, settings: Settings) -> bool:
     counts = view.counts
     if not is_known(counts):
         return view.group.target_size == 0 or expected_at_least(view) == 0
-    missing = max(0, expected_at_least(view) - counts.ready)
-    known = counts.ready + counts.unready + len(counts.not_started)
+    missing = max(0, expected_at_least(view) - counts.ready - counts.suspended)
+    known = counts.ready + counts.unready + len(counts.not_started) + counts.suspended
     share = settings.max_total_unready_percentage / 100.0 * known
     return not (missing > settings.ok_total_unready_count and missing > share)
 
@@ -226,7 +230,8 @@ def _note_incorrect_sizes(state: State, views: dict[str, GroupView], now: Instan
         current, target = view.counts.registered, view.group.target_size
         if not is_known(view.counts):
             continue  # upstream looks at no group of which it has seen nothing
-        if expected_at_least(view) <= current <= target:
+        waiting = len(view.counts.unregistered) + len(view.counts.long_unregistered)
+        if target - waiting <= current <= target:
             continue
         before = former.get(group_id)
         same = before is not None and (before.current, before.expected) == (current, target)

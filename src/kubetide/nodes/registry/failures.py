@@ -1,11 +1,11 @@
-"""Failures that the registry notes: requests that time out, machines that cannot be made.
+"""Failures that the registry detects: requests that time out, machines that cannot be created.
 
 Source: Cluster Autoscaler's cluster state registry.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -25,9 +25,12 @@ from kubetide.nodes.state import State
 from kubetide.ports.cloud import Instance, NodeGroup
 from kubetide.units.time import Duration, Instant, after, between, format_duration
 
+_MANY_MESSAGES = 3
+"""With more messages than this of one kind of failure their list ends in dots, though it is whole."""
+
 
 class Findings(msgspec.Struct):
-    """Events and reasons that came up on the way, and the machines that were counted as failed."""
+    """Events, reasons, and the machines counted as failed."""
 
     events: list[EventRecord] = msgspec.field(default_factory=list)
     reasons: list[Reason] = msgspec.field(default_factory=list)
@@ -41,13 +44,13 @@ def max_provision_time(group: NodeGroup, settings: Settings) -> Duration:
 
 
 def max_startup_time(group: NodeGroup | None, settings: Settings) -> Duration:
-    """Return how long a node of the group may take from its creation until it is ready; also for a node in no group."""
+    """Return how long a node of the group may take from creation to ready; also for a node in no group."""
     text = group.options.max_node_startup_time if group is not None and group.options else None
     return duration_or(text, settings.max_node_startup_time)
 
 
 def doomed_with(group: NodeGroup, failed: Sequence[Instance]) -> tuple[Instance, ...]:
-    """Return the machines to delete where some could not be made.
+    """Return the machines to delete because some could not be created.
 
     Of a group that exists at zero or at its maximum all go, or none where its growing to the maximum may fail in part.
     Source: Cluster Autoscaler, clean-up of machines with creation errors, and allowNonAtomicScaleUpToMax.
@@ -59,12 +62,12 @@ def doomed_with(group: NodeGroup, failed: Sequence[Instance]) -> tuple[Instance,
 
 
 def is_atomic(group: NodeGroup) -> bool:
-    """Return whether a part of what the group grows by is of no use."""
+    """Return whether the group's increases are useful only as a whole."""
     return is_zero_or_max(group) and not (group.options and group.options.allow_non_atomic_scale_up_to_max)
 
 
 def is_zero_or_max(group: NodeGroup) -> bool:
-    """Return whether the group exists only at zero or at its maximum."""
+    """Return whether the group has either zero nodes or its maximum."""
     return bool(group.options and group.options.zero_or_max_node_scaling)
 
 
@@ -85,7 +88,7 @@ def note_request(state: State, group: NodeGroup, delta: int, now: Instant) -> No
 
 
 def time_out(state: State, group_id: str, request: ScaleUpRequest, findings: Findings, now: Instant) -> None:
-    """End a request whose nodes did not come in time: backoff, event."""
+    """End a request whose nodes did not come in time: start a backoff, return an event."""
     memory, waited = state.memory, between(request.time, now)
     message = f"Scale-up timed out for node group {group_id} after {format_duration(waited)}"
     memory.backoff[group_id] = start_backoff(
@@ -106,37 +109,37 @@ def time_out(state: State, group_id: str, request: ScaleUpRequest, findings: Fin
 def note_failed(
     state: State,
     failed_of: Mapping[str, Sequence[Instance]],
-    scaling_up: Collection[str],
     findings: Findings,
     now: Instant,
 ) -> None:
-    """Count machines that could not be made, once each: event, backoff, a smaller request."""
+    """Count machines that could not be created, once each: event, backoff, a smaller request.
+
+    Only of groups whose request is open: one that a failure has brought to nothing counts no further ones.
+    """
     memory = state.memory
     seen: dict[str, str] = {}
     for group_id, failed in failed_of.items():
         by_error: dict[str, list[Instance]] = {}
         for instance in failed:
-            error = _error_of(instance)
-            seen[instance.provider_id] = error
-            if memory.seen_errors.get(instance.provider_id) != error:
-                by_error.setdefault(error, []).append(instance)
+            error = seen[instance.provider_id] = _error_of(instance)
+            by_error.setdefault(error, []).append(instance)
         for error in sorted(by_error):
-            if group_id in scaling_up:
-                _count_failure(state, group_id, error, by_error[error], findings, now)
+            new = [one for one in by_error[error] if one.provider_id not in memory.seen_errors]
+            if new and group_id in memory.scale_up_requests:
+                _count_failure(state, group_id, new, _messages(by_error[error]), findings, now)
     memory.seen_errors = seen
 
 
 def _count_failure(
     state: State,
     group_id: str,
-    error: str,
     failed: list[Instance],
+    messages: str,
     findings: Findings,
     now: Instant,
 ) -> None:
-    memory, first = state.memory, failed[0].error
+    memory, first, error = state.memory, failed[0].error, _error_of(failed[0])
     assert first is not None, "only machines with an error are counted"
-    messages = sorted({one.error.error_message: None for one in failed if one.error})
     findings.failures.append(MachineFailure(group_id, first.error_code, len(failed)))
     findings.events += instances_failed(state, group_id, len(failed), error, messages)
     note_request(state, state.groups[group_id], -len(failed), now)
@@ -146,7 +149,7 @@ def _count_failure(
         state.settings,
         error_class=first.error_class,
         error_code=first.error_code,
-        error_message=first.error_message,
+        error_message=messages,
     )
     memory.backoff[group_id] = replace(entry, cause=cause_of(first))
     error = with_cause(cause_of(first), error)
@@ -156,6 +159,12 @@ def _count_failure(
     findings.reasons.append(
         reason("BackoffStarted", group_id, duration=format_duration(entry.duration), error=error)
     )
+
+
+def _messages(failed: Sequence[Instance]) -> str:
+    """Return what the cloud says of all machines that failed alike, each message once."""
+    found = sorted({one.error.error_message: None for one in failed if one.error})
+    return ", ".join(found) + (", ..." if len(found) > _MANY_MESSAGES else "")
 
 
 def _error_of(instance: Instance) -> str:

@@ -1,4 +1,4 @@
-"""What follows from nodes and groups alone, found once while these are the same: most ticks only see pods change.
+"""Facts that depend only on nodes and groups, computed once while these are unchanged: most ticks only see pods change.
 
 Time plays a part for young nodes only, so nothing is cached of a cluster that has one. Nor is it with devices, as
 health depends on pods then.
@@ -17,7 +17,7 @@ from kubetide.units.time import Instant
 
 
 class KnownNodes(msgspec.Struct):
-    """Findings of an earlier tick; None and empty where there are none.
+    """Facts of an earlier tick; None and empty if there are none.
 
     Attributes:
         since: When the findings were made.
@@ -45,7 +45,7 @@ class KnownNodes(msgspec.Struct):
 def still_known(
     known: KnownNodes, version: int, settings: Settings, now: Instant | None, *, usable: bool
 ) -> KnownNodes:
-    """Return what is known of nodes and groups of that version, or nothing yet; ``now`` where findings depend on the time."""
+    """Return the facts for that version of nodes and groups, or empty ones; ``now`` if facts depend on the time."""
     past = now is not None and known.since is not None and now < known.since
     if known.version != version or known.settings is not settings or past or not usable:
         known = KnownNodes(version=version, settings=settings)
@@ -55,5 +55,5 @@ def still_known(
 
 
 def copied(counts: Counts) -> Counts:
-    """Return counts that may be added to."""
+    """Return a copy of the counts that may be added to."""
     return replace(counts, not_started=[], unregistered=[], long_unregistered=[])

@@ -1,4 +1,4 @@
-"""What is odd about a group, said once: malformed settings, a spread over zones or types, a view that is old."""
+"""Oddities of a group, reported once: malformed settings, a spread over zones or types, a stale view."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _STALE = "stale"
 
 
 def notices(state: State) -> tuple[list[EventRecord], list[Reason]]:
-    """Return one event and one reason for each group of which something odd is new; note what was said."""
+    """Return one event and one reason for each group with a new oddity; note what was reported."""
     memory = state.memory
     events: list[EventRecord] = []
     reasons: list[Reason] = []
@@ -35,7 +35,7 @@ def notices(state: State) -> tuple[list[EventRecord], list[Reason]]:
 
 
 def group_notices(group: NodeGroup) -> tuple[str, ...]:
-    """Return what is odd about a group, one sentence each."""
+    """Return the oddities of a group, one sentence each."""
     return tuple(_by_key(group).values())
 
 

@@ -1,4 +1,4 @@
-"""Quiet ticks: nothing was wanted, wrong or on its way at the last look, and nothing has changed since.
+"""Quiet ticks: the last full tick found no demand, fault or pending change, and nothing has changed since.
 
 Then the update and scale-up steps come to what they came to before, whatever the time is, and the
 last view holds. Only what depends on the passing of time alone could differ, so a state that has
@@ -15,7 +15,7 @@ from kubetide.units.time import Instant
 
 
 def is_quiet(state: State) -> bool:
-    """Return whether the last look still holds."""
+    """Return whether the last full tick's finding still holds."""
     # With a deletion in flight pods may want a place that only the memory of deletions knows of.
     return (
         state.memo
@@ -26,7 +26,7 @@ def is_quiet(state: State) -> bool:
 
 
 def note_quiet(state: State, view: ClusterView, commands: Commands, now: Instant) -> None:
-    """Note whether the state is quiet as of this look."""
+    """Note whether this tick found nothing."""
     memory, tick = state.memory, state.tick
     busy = (
         commands.actions
@@ -60,7 +60,7 @@ def note_quiet(state: State, view: ClusterView, commands: Commands, now: Instant
 
 
 def quiet_tick(state: State, view: ClusterView) -> Tick:
-    """Open a tick without demand."""
+    """Return a tick without demand."""
     state.snapshot.fork()
     state.tick = Tick(view)
     return state.tick

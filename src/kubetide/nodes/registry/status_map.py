@@ -18,7 +18,8 @@ from kubetide.nodes.state import State
 from kubetide.units.time import Instant, after, format_rfc3339, format_rfc3339_nano
 
 LAST_UPDATED_ANNOTATION = "cluster-autoscaler.kubernetes.io/last-updated"
-_MAX_ERROR = 500
+_MAX_ERROR = 500  # bytes
+_CUT = "<truncated>"
 _PROBES = re.compile(r"^ *(?:lastProbeTime|time): .*\n", re.MULTILINE)
 _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*")
 _RESERVED = {"true", "false", "null", "yes", "no", "on", "off", "y", "n", "~"}
@@ -32,7 +33,7 @@ def status_time(now: Instant) -> str:
 
 
 def update_status(state: State, view: ClusterView, now: Instant) -> str | None:
-    """Return the document when it must be written: something but the times of probing has changed, or it is due.
+    """Return the document if it must be written: it changed beyond probe times, or the interval has passed.
 
     Brings the times of transition in ``Memory`` up to date.
     """
@@ -70,7 +71,7 @@ def _drawn(state: State, view: ClusterView, now: Instant) -> DrawnStatus:
 
 
 def is_status_due(state: State, now: Instant) -> bool:
-    """Return whether the document must be looked at though the groups are as they were: candidates differ, or it is time."""
+    """Return whether unchanged groups need a look at the document: candidates differ, or the interval passed."""
     written = state.memory.status_written
     if written is None or now >= after(written, state.settings.status_interval):
         return True
@@ -78,7 +79,7 @@ def is_status_due(state: State, now: Instant) -> bool:
 
 
 def status_document(state: State, view: ClusterView, now: Instant) -> dict[str, Any]:
-    """Return the document as plain data, keys in upstream's order; the times of probing are marks to be filled in."""
+    """Return the document as plain data, keys in upstream's order; probe times are placeholders."""
     scaling = any(is_scaling_up(state, group_view) for group_view in view.groups.values())
     status = state.memory.scale_down.status
     unneeded = status.unneeded or ()
@@ -109,7 +110,7 @@ def status_document(state: State, view: ClusterView, now: Instant) -> dict[str, 
 
 
 def initializing_status(message: str, now: Instant) -> str:
-    """Return the document of a cluster that has not begun: nothing is known but why."""
+    """Return the document of a cluster that has not initialized: only the reason is known."""
     times = {"lastProbeTime": None, "lastTransitionTime": None}
     return to_yaml(
         {
@@ -126,7 +127,7 @@ def initializing_status(message: str, now: Instant) -> str:
 
 
 def to_yaml(value: Any, indent: int = 0) -> str:
-    """Write plain data as YAML; a list's items stand at their parent's indent."""
+    """Return plain data as YAML; a list's items have their parent's indent."""
     pad = " " * indent
     lines = []
     for key, item in value.items():
@@ -156,7 +157,7 @@ def _group(state: State, view: GroupView, candidates: int, now: Instant) -> dict
         word = "Backoff"
     info: dict[str, Any] = {}
     if word == "Backoff" and backoff is not None:
-        words = {"errorCode": backoff.error_code, "errorMessage": backoff.error_message[:_MAX_ERROR]}
+        words = {"errorCode": backoff.error_code, "errorMessage": _shortened(backoff.error_message)}
         info = {name: text for name, text in words.items() if text}
     # Of a group of which nothing was ever seen upstream gives no times.
     probe = now if is_known(view.counts) else None
@@ -175,6 +176,13 @@ def _group(state: State, view: GroupView, candidates: int, now: Instant) -> dict
         "scaleUp": {"status": scale_up.pop("status"), "backoffInfo": info, **scale_up},
         "scaleDown": _scale_down(state, group.id, candidates, memory.scale_down.last_update),
     }
+
+
+def _shortened(message: str) -> str:
+    """Return the message; of one that is too long its beginning, and that it was cut."""
+    if len(message.encode()) <= _MAX_ERROR:
+        return message
+    return message.encode()[: _MAX_ERROR - len(_CUT)].decode(errors="ignore") + _CUT
 
 
 def _scale_down(state: State, group_id: str, candidates: int, probe: Instant | None) -> dict[str, Any]:
@@ -209,7 +217,7 @@ def _node_counts(counts: Counts) -> dict[str, Any]:
             "total": counts.registered,
             "ready": counts.ready,
             "notStarted": len(counts.not_started),
-            "suspended": 0,
+            "suspended": counts.suspended,
             **deleted,
             "unready": {"total": counts.unready, "resourceUnready": counts.resource_unready},
         },
@@ -219,7 +227,7 @@ def _node_counts(counts: Counts) -> dict[str, Any]:
 
 
 def without_probes(text: str) -> str:
-    """Return a document without the times of probing: each stands on a line of its own, and none is an item's first."""
+    """Return a document without probe times: each has its own line, and none is the first of an item."""
     return _PROBES.sub("", text)
 
 

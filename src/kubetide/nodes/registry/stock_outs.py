@@ -1,4 +1,4 @@
-"""Offers that were out of stock lately, remembered for all groups that buy them (``--stock-out-memory``).
+"""Offers that were out of stock lately, shared by all groups that buy them (``--stock-out-memory``).
 
 An offer is an instance type in a zone on a market. After a shortage it is not asked for during
 ``--stock-out-memory``; after another one within twice that time for twice as long, up to four times. Each shortage
@@ -26,7 +26,7 @@ _LONGEST: Final = 4
 
 
 def offers_of(group: NodeGroup) -> tuple[str, ...]:
-    """Return the offers that the group's next node may come by, as ``type zone market``, in order; none when unknown."""
+    """Return the offers that may provide the group's next node, as ``type zone market``, in order; none if unknown."""
     labels = {} if group.template is None else group.template.node.metadata.labels or {}
     kind = next((labels[name] for name in INSTANCE_TYPE_LABELS if name in labels), "")
     zone = next((labels[name] for name in _ZONE_LABELS if name in labels), "")
@@ -37,7 +37,7 @@ def offers_of(group: NodeGroup) -> tuple[str, ...]:
 
 
 def note_shortage(state: State, group_id: str, cause: CloudCause, now: Instant) -> list[Reason]:
-    """Remember that all offers of a group are out of stock; nothing where the cloud failed for another reason."""
+    """Note that all offers of a group are out of stock; return the reasons, none if the cloud failed otherwise."""
     memory, settings = state.memory, state.settings
     if not settings.stock_out_memory or cause != "OutOfCapacity":
         return []
@@ -53,7 +53,7 @@ def note_shortage(state: State, group_id: str, cause: CloudCause, now: Instant) 
 
 
 def is_out_of_stock(state: State, group: NodeGroup, now: Instant) -> bool:
-    """Return whether every way in which the group's next node may come is out of stock."""
+    """Return whether every offer for the group's next node is out of stock."""
     if not state.memory.stock_outs:
         return False
     offers = offers_of(group)
@@ -61,7 +61,7 @@ def is_out_of_stock(state: State, group: NodeGroup, now: Instant) -> bool:
 
 
 def out_of_stock_texts(state: State, group: NodeGroup, now: Instant) -> list[str]:
-    """Say of each offer of the group that is out of stock since when, who found out, and until when it is left alone."""
+    """Return, per offer that is out of stock: since when, which group saw it, and until when it is not asked for."""
     found = []
     for offer in offers_of(group):
         entry = state.memory.stock_outs.get(offer)
@@ -74,7 +74,7 @@ def out_of_stock_texts(state: State, group: NodeGroup, now: Instant) -> list[str
 
 
 def forget_old_shortages(state: State, now: Instant) -> None:
-    """Forget offers whose last shortage no longer counts for anything."""
+    """Forget offers whose last shortage no longer matters."""
     held, keep = state.memory.stock_outs, Duration(2 * state.settings.stock_out_memory)
     if held:
         state.memory.stock_outs = {offer: one for offer, one in held.items() if after(one.until, keep) >= now}

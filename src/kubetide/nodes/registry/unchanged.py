@@ -1,6 +1,6 @@
-"""Ticks at rest: quiet ones that find nothing to take away either, and no timer runs that could change that soon.
+"""Ticks at rest: quiet ticks without scale-down work, and no timer that could soon change that.
 
-Such a tick comes to what the one before came to. ``unchanged_until`` says up to when that is certain while nothing
+Such a tick has the same result as the one before. ``unchanged_until`` says up to when that is certain while nothing
 changes; who leaves such a tick out has ``note_unchanged`` keep the memory as the tick would have left it, and makes the
 documents that are due (``decide.with_documents``).
 """
@@ -18,7 +18,7 @@ _DONE = ("ScaleDownNoCandidates", "ScaleDownNoNodeDeleted")
 
 
 def unchanged_until(state: State) -> Instant | None:
-    """Return the time from which a tick may differ from the last one though nothing changes; None where any may."""
+    """Return the time from which a tick may differ from the last one without a change; None if any may."""
     settings, memory = state.settings, state.memory
     down, found = memory.scale_down, state.scale_down_cache.evaluation
     timed = (
@@ -51,7 +51,7 @@ def unchanged_until(state: State) -> Instant | None:
 
 
 def is_on_time(state: State, now: Instant) -> bool:
-    """Return whether a tick at this time is not the soonest one after another so far."""
+    """Return whether the interval since the last evaluation is not the shortest so far."""
     down = state.memory.scale_down
     if down.last_update is None or down.shortest_interval is None:
         return False
@@ -59,5 +59,5 @@ def is_on_time(state: State, now: Instant) -> bool:
 
 
 def note_unchanged(state: State, now: Instant) -> None:
-    """Bring the memory to where a tick at rest leaves it."""
+    """Set the memory to what a tick at rest leaves."""
     note_interval(state, now)

@@ -1,4 +1,4 @@
-"""The update step: what must be put right before anything is planned.
+"""The update step: repairs that come before any planning.
 
 Requests that timed out, machines that could not be made, machines that never registered, targets
 that no nodes ever came for. Source: Cluster Autoscaler, RunOnce steps 8 to 13.
@@ -21,7 +21,7 @@ from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.memory import Attempt, Useless
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.cluster_state import recalculate
-from kubetide.nodes.registry.failures import doomed_with, max_provision_time
+from kubetide.nodes.registry.failures import doomed_with, is_zero_or_max, max_provision_time
 from kubetide.nodes.registry.view import ClusterView
 from kubetide.nodes.scale_down.decide import forget_unneeded
 from kubetide.nodes.scale_down.soft_taints import cleanup_event, startup_cleanup
@@ -35,13 +35,13 @@ from kubetide.nodes.state import State
 from kubetide.units.time import Duration, Instant, after, minutes, parse_rfc3339
 
 _STARTING = minutes(10)
-"""For how long it is no news that no node is ready."""
+"""How long no warning is given while no node is ready."""
 _SETTLING = minutes(1)
 """How long the scheduler may take to use nodes that have joined."""
 
 
 def plan_update(state: State, view: ClusterView, now: Instant) -> Commands | None:
-    """Return what must be done first, or None when there is nothing and the tick can go on at once."""
+    """Return the repairs to make first, or None if the tick can go on at once."""
     events = list(view.events)
     reasons = list(view.reasons)
     actions: list[Action] = []
@@ -85,7 +85,7 @@ def plan_update(state: State, view: ClusterView, now: Instant) -> Commands | Non
 def absorb_update(
     state: State, actions: tuple[Action, ...], results: tuple[Outcome, ...]
 ) -> list[EventRecord]:
-    """Take in what the cloud said: targets and machines as they are now."""
+    """Apply the outcomes (present targets and machines); return the events."""
     events: list[EventRecord] = []
     for action, outcome in zip(actions, results, strict=True):
         if isinstance(action, RemoveTaint):
@@ -99,7 +99,7 @@ def absorb_update(
         elif isinstance(action, DeleteInstances):
             if outcome.status == "ok":
                 state.drop_instances(action.group, action.provider_ids)
-            if action.why == "failed" and state.view is not None:
+            if action.why == "failed" and outcome.status == "ok" and state.view is not None:
                 recalculate(state, state.view)
             if action.why == "unregistered":
                 events += unregistered_deleted(state, action, outcome)
@@ -107,7 +107,7 @@ def absorb_update(
 
 
 def not_begun(state: State) -> str:
-    """Return why nothing may be done with --scale-up-from-zero=false; empty when there is a ready node."""
+    """Return why --scale-up-from-zero=false blocks the tick; empty if there is a ready node."""
     if not state.nodes:
         return "Cluster has no nodes."
     for node in state.nodes.values():
@@ -148,7 +148,8 @@ def _wrong_sizes(state: State, view: ClusterView, now: Instant) -> list[Decrease
         overdue = after(wrong.first_observed, max_provision_time(group_view.group, state.settings)) < now
         waiting = len(group_view.counts.unregistered) + len(group_view.counts.long_unregistered)
         short = wrong.expected - waiting - wrong.current
-        if overdue and short > 0:
+        # Of a group that exists at zero or at its maximum a smaller target would be of no use.
+        if overdue and short > 0 and not is_zero_or_max(group_view.group):
             found.append(DecreaseTarget(group_id, wrong.expected - wrong.current, "size"))
     return found
 
@@ -156,15 +157,15 @@ def _wrong_sizes(state: State, view: ClusterView, now: Instant) -> list[Decrease
 def _evaluate_attempts(state: State, reasons: list[Reason], now: Instant) -> None:
     """Back a group off from a kind of pods when its new nodes have joined, empty, and left all of them pending."""
     memory = state.memory
-    kept: list[Attempt] = []
+    attempts: list[Attempt] = []
     for attempt in memory.attempts:
         if attempt.group in memory.scale_up_requests or attempt.group not in state.groups:
             if attempt.group in state.groups:
-                kept.append(attempt)
+                attempts.append(attempt)
             continue
         joined = attempt.joined if attempt.joined is not None else now
         if after(joined, _SETTLING) > now:
-            kept.append(
+            attempts.append(
                 Attempt(attempt.group, attempt.nodes, attempt.time, attempt.kind, attempt.pods, joined)
             )
             continue
@@ -182,7 +183,7 @@ def _evaluate_attempts(state: State, reasons: list[Reason], now: Instant) -> Non
             reasons.append(reason("LeftPending", attempt.group, nodes=attempt.nodes, pods=len(attempt.pods)))
         else:
             memory.useless.pop(key, None)
-    memory.attempts = tuple(kept)
+    memory.attempts = tuple(attempts)
 
 
 def _are_unused(state: State, attempt: Attempt) -> bool:

@@ -1,4 +1,4 @@
-"""What the registry sees of node groups in one tick."""
+"""The registry's view of node groups in one tick."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kubetide.ports.cloud import Instance, NodeGroup
 
 
 class MachineFailure(NamedTuple):
-    """Machines of a group that could not be made, for one reason of the cloud's."""
+    """Machines of a group that could not be created, for one reason of the cloud's."""
 
     group: str
     error_code: str
@@ -21,11 +21,12 @@ class MachineFailure(NamedTuple):
 
 
 class Counts(msgspec.Struct):
-    """Nodes and machines by what state they are in; machines by provider id, nodes by name."""
+    """Nodes and machines by state; machines by provider id, nodes by name."""
 
     registered: int = 0
     ready: int = 0
     not_started: list[str] = msgspec.field(default_factory=list)
+    suspended: int = 0
     unready: int = 0
     resource_unready: int = 0
     being_deleted: int = 0
@@ -36,7 +37,7 @@ class Counts(msgspec.Struct):
 
 
 class GroupView(msgspec.Struct):
-    """One group as the registry sees it: ``group`` is as it was when the registry last looked."""
+    """One group in the registry's view: ``group`` is as of the last observation."""
 
     group: NodeGroup
     counts: Counts
@@ -45,7 +46,7 @@ class GroupView(msgspec.Struct):
 
 
 class DrawnStatus(NamedTuple):
-    """The status document as it was last made of a view, and what it followed from besides.
+    """The last status document of a view, and its other inputs.
 
     Attributes:
         text: The document, with marks in the place of the times of probing; ``bare`` is without their lines.
@@ -62,7 +63,7 @@ class DrawnStatus(NamedTuple):
 
 
 class ClusterView(msgspec.Struct):
-    """All groups, the whole cluster, and what is due: requests that timed out, machines that failed."""
+    """All groups, the whole cluster, and due work: requests that timed out, machines that failed."""
 
     groups: dict[str, GroupView]
     total: Counts

@@ -1,1 +1,1 @@
-"""Scale-down: which nodes are unneeded, which go, and each deletion to its end."""
+"""Scale-down: which nodes are unneeded, which are removed, and each deletion to its end."""

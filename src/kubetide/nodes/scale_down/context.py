@@ -1,4 +1,4 @@
-"""What drain rules are asked with: time, settings, budgets and the controllers of pods."""
+"""The input of drain rules: time, settings, budgets and the controllers of pods."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def owners_of(state: State) -> Mapping[str, Mapping[Key, Owner]]:
 
 
 def drain_context(state: State, now: Instant, allowances: Allowances) -> DrainContext:
-    """Make the context in which drain rules are asked."""
+    """Return the context of drain rules."""
     return DrainContext(
         now=now,
         settings=state.settings,

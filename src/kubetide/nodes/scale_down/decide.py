@@ -1,9 +1,9 @@
-"""The scale-down step: which nodes are unneeded, and which of them go now.
+"""The scale-down step: which nodes are unneeded, and which of them are removed now.
 
     decide: restore times -> evaluate candidates -> note since when -> cooldown? -> choose -> taint
     absorb: tainted nodes are deletions in flight from here on (``actuation``); failures are taken back
 
-Both change ``state.memory.scale_down``, and ``memory.rotation``, which all searches for room share.
+Both change ``state.memory.scale_down``, and ``memory.rotation``, which all searches for free capacity share.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _NOT_MARKED = "NodeDeleteErrorFailedToMarkToBeDeleted"
 def decide(
     state: State, now: Instant, *, wait: str = "", families: Mapping[str, str] = NO_FAMILIES
 ) -> Commands:
-    """Return the taints to change: soft ones, or those that begin deletions; or that another step goes on.
+    """Return the taints to change: soft taints, or those that begin deletions; or the next step of an evaluation.
 
     Args:
         state: Read, but for the memory of scale-down. The snapshot may hold this tick's placements.
@@ -115,7 +115,7 @@ def decide(
 
 
 def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -> Result:
-    """Take in which taints were put on; the tainted nodes' deletions begin to run.
+    """Apply the outcomes of taints; the deletions of tainted nodes begin. Return the result.
 
     When the taint of one empty node fails, all empty ones of this tick are given back and none is
     drained; likewise among those to be drained. Source: upstream's taintNodesSync.
@@ -171,7 +171,7 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
 
 
 def forget_unneeded(state: State) -> None:
-    """Forget since when nodes have been unneeded: done when the cluster is unhealthy."""
+    """Forget since when nodes have been unneeded: called when the cluster is unhealthy."""
     state.memory.scale_down.unneeded = {}
 
 
@@ -184,7 +184,7 @@ def _with_result(status: ScaleDownStatus, result: str) -> ScaleDownStatus:
 
 
 def note_interval(state: State, now: Instant) -> None:
-    """Keep the shortest time between two evaluations; it starts at the unneeded time."""
+    """Note the shortest time between two evaluations; it starts at the unneeded time."""
     memory = state.memory.scale_down
     shortest = memory.shortest_interval
     if shortest is None:
@@ -200,12 +200,12 @@ def _note_unneeded(state: State, found: Evaluation, now: Instant) -> None:
     names = sorted(one.node for one in found.removable)
     memory.unneeded = {name: memory.unneeded.get(name, now) for name in names}
     until = after(now, state.settings.unremovable_node_recheck_timeout)
-    kept = {
+    remembered = {
         name: held for name, held in memory.unremovable.items() if held.until > now and name in state.nodes
     }
     for name in found.failed:
-        kept[name] = Remembered(until, found.unremovable[name])
-    memory.unremovable = dict(sorted(kept.items()))
+        remembered[name] = Remembered(until, found.unremovable[name])
+    memory.unremovable = dict(sorted(remembered.items()))
     memory.hints = found.hints
     state.memory.rotation = found.rotation
 
@@ -228,7 +228,7 @@ def _cooldown(state: State, now: Instant) -> str:
 
 
 def begin_deletions(state: State, plan: Plan, now: Instant) -> tuple[AddTaint, ...]:
-    """Enter the deletions and return their taints: empty nodes first."""
+    """Register the deletions and return their taints, empty nodes first."""
     memory, settings = state.memory.scale_down, state.settings
     actions: list[AddTaint] = []
     for one in (*plan.empty, *plan.drain):

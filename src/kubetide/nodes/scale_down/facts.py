@@ -1,4 +1,4 @@
-"""What is known about each node, cached while the node and its pods stay the same.
+"""Facts about each node, cached while the node and its pods are unchanged.
 
 The cache holds nothing that a decision depends on: dropping it changes only the time taken.
 """
@@ -16,8 +16,8 @@ from kubetide.nodes.scale_down.drain_rules import (
     DrainContext,
     Prepared,
     Verdict,
+    combine_verdicts,
     leaves_empty,
-    together,
     verdict_on,
 )
 from kubetide.nodes.scale_down.drain_rules.base import Owner
@@ -48,7 +48,7 @@ _FEW_KINDS = 1_024
 
 
 class NodeFacts(msgspec.Struct, frozen=True):
-    """What holds for a node until ``valid_until``, while node, pods, owners and budgets' specs are the same.
+    """Facts that hold until ``valid_until``, while node, pods, owners and budgets' specs are unchanged.
 
     Whether its pods can be drained is found only for nodes that may go (``Cache.prepared``). ``pods`` are the node's own by name, whatever the order in which they came, then simulated ones.
     """
@@ -65,7 +65,7 @@ class NodeFacts(msgspec.Struct, frozen=True):
 
 
 class Refusal(NamedTuple):
-    """Why a node stays whatever its pods are, or None, while its facts and its group are the same."""
+    """Why a node stays whatever its pods are, or None; holds while its facts and its group are unchanged."""
 
     facts: NodeFacts
     group: NodeGroup
@@ -92,7 +92,7 @@ class _Alike:
 
 
 class Cache:
-    """Facts by node and by kind of pod, the budget index, and the last whole evaluation.
+    """Facts by node and by pod kind, the budget index, and the last complete evaluation.
 
     ``enabled`` is False only in the test that proves that it changes nothing.
     """
@@ -134,7 +134,7 @@ class Cache:
         nodes: Mapping[str, Node],
         pods: Mapping[Key, Pod],
     ) -> None:
-        """Drop what no longer holds because settings, owners or devices changed, or nodes and pods went."""
+        """Drop facts that changed settings, owners or devices, or gone nodes and pods, made stale."""
         if settings is not self._settings or not self.enabled:
             self._forget()
             self._settings = settings
@@ -179,7 +179,7 @@ class Cache:
     def facts(
         self, snapshot: Snapshot, name: str, context: DrainContext, *, ignore_daemon_sets: bool
     ) -> NodeFacts:
-        """Return the facts of a node that is in the snapshot."""
+        """Return the facts of a node in the snapshot."""
         node = snapshot.node(name)
         seen = snapshot.pods_on(name)
         known = self._facts.get(name)
@@ -208,8 +208,8 @@ class Cache:
         self._alike.clear()
 
     def prepared(self, facts: NodeFacts, context: DrainContext) -> Prepared:
-        """Return what the drain rules say of the node's own pods."""
-        return together(facts.pods, [self._verdict(pod, context) for pod in facts.pods])
+        """Return the drain rules' answers about the node's own pods."""
+        return combine_verdicts(facts.pods, [self._verdict(pod, context) for pod in facts.pods])
 
     def _verdict(self, pod: Pod, context: DrainContext) -> Verdict:
         if not self.enabled:

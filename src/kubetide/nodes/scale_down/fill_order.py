@@ -27,7 +27,7 @@ SLACK = 0.05
 
 
 def fill_order(state: State, now: Instant, budget: int) -> tuple[AddTaint | RemoveTaint, ...]:
-    """Return the changes of these taints for this tick, at most ``budget``: those off first, then by node."""
+    """Return the taint changes of this tick, at most ``budget``: removals first, then by node."""
     if budget <= 0 or not state.settings.steer_pods_to_fuller_nodes:
         return ()
     remove: list[AddTaint | RemoveTaint] = []

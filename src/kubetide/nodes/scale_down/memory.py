@@ -1,4 +1,4 @@
-"""What scale-down remembers between ticks; part of the node loop's memory and of every full record."""
+"""State of scale-down between ticks; part of the node loop's memory and of every full record."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ next steps are decided as if somebody did.
 
 
 class Eviction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One pod on its way out. ``needed``: the node waits for it to be gone. ``stage``: which turn it has."""
+    """One pod being evicted. ``needed``: the node waits for it to be gone. ``stage``: its eviction turn."""
 
     namespace: str
     name: str
@@ -45,7 +45,7 @@ class Eviction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Deletion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One node on its way out.
+    """One node being deleted.
 
     Attributes:
         since: When it was decided, which is also the taint's value.
@@ -86,12 +86,12 @@ class Deletion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def in_flight(self) -> bool:
-        """Whether it is carried out."""
+        """Whether the deletion is carried out, not only advised."""
         return self.phase != "advised"
 
 
 class DeleteResult(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How a deletion ended: upstream's word (``NodeDeleteOk`` ...) and the error."""
+    """How a deletion ended: upstream's result (``NodeDeleteOk`` ...) and the error."""
 
     result: str
     error: str = ""
@@ -111,7 +111,7 @@ class UnremovableNode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 class Remembered(msgspec.Struct, frozen=True):
-    """A node that could not be removed: the verdict, and until when it is not simulated again."""
+    """An unremovable node: the verdict, and until when it is not simulated again."""
 
     until: Instant
     verdict: UnremovableNode
@@ -143,7 +143,7 @@ class ScaleDownStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 class ScaleDownMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """All that outlives a tick.
+    """All state that outlives a tick.
 
     Attributes:
         unneeded: Node -> since when it has been unneeded without a break.

@@ -1,4 +1,4 @@
-"""Which of the unneeded nodes go now: times, sizes, limits, budgets.
+"""Which unneeded nodes are removed now: times, sizes, limits, budgets.
 
 Source: Cluster Autoscaler, unneeded nodes' RemovableAt, atomic resize filter, scale-down budgets.
 """
@@ -24,12 +24,14 @@ NO_FAMILIES: Mapping[str, str] = MappingProxyType({})
 
 
 class Plan(msgspec.Struct):
-    """Empty nodes and nodes to be drained that go now, in this order; and why the others wait."""
+    """Empty nodes and nodes to drain now, in this order; and why the others wait."""
 
     empty: list[Removable] = msgspec.field(default_factory=list)
     drain: list[Removable] = msgspec.field(default_factory=list)
     waiting: dict[str, tuple[str, str]] = msgspec.field(default_factory=dict)
     """Node -> (upstream's reason, one sentence)."""
+    held: list[Removable] = msgspec.field(default_factory=list)
+    """Nodes that could go but for pods that must end by themselves first."""
     over_limits: list[tuple[str, ...]] = msgspec.field(default_factory=list)
     """Of each node that a limit over the whole cluster keeps: the resources whose limits these are."""
 
@@ -37,12 +39,15 @@ class Plan(msgspec.Struct):
 def choose(
     state: State, removable: Sequence[Removable], now: Instant, families: Mapping[str, str] = NO_FAMILIES
 ) -> Plan:
-    """Return what is to be deleted now, in name order, empty nodes first, risky ones last.
+    """Return the nodes to delete now, in name order, empty nodes first, risky ones last.
 
     ``families``: group -> its family of similar groups, of which the larger gives nodes back first.
     """
     plan = _removable_now(state, removable, now, families)
     _whole_groups_only(state, plan)
+    _hold_back(state, plan)
+    if not families:
+        plan.empty, plan.drain = _group_by_group(plan.empty), _group_by_group(plan.drain)
     return within_budgets(state, plan, now)
 
 
@@ -69,7 +74,8 @@ def _removable_now(
             continue
         sizes[one.group] -= 1
         left.take(state.nodes[one.node])
-        (plan.drain if one.moves.pods else plan.empty).append(one)
+        into = plan.held if one.moves.waiting else plan.drain if one.moves.pods else plan.empty
+        into.append(one)
     plan.drain.sort(key=lambda one: one.risky)
     return plan
 
@@ -105,9 +111,6 @@ def _time_refuses(state: State, one: Removable, now: Instant) -> tuple[str, str]
     if needed > 0 and not after(since, needed) < now:
         seen = format_duration(whole_seconds(between(since, now)))
         return reason, f"unneeded for {seen}, must be more than {format_duration(needed)}"
-    if one.moves.waiting:
-        pod = "/".join(key_of(one.moves.waiting[0]))
-        return "BlockedByOnCompletionPod", f"pod {pod} must end by itself first"
     return None
 
 
@@ -119,7 +122,7 @@ def _size_refuses(state: State, one: Removable, sizes: dict[str, int]) -> tuple[
 
 
 class TotalsAboveMinimum:
-    """What may be taken off the cluster's totals (--cores-total, --memory-total, --gpu-total)."""
+    """What may be removed from the cluster's totals (--cores-total, --memory-total, --gpu-total)."""
 
     def __init__(self, state: State, now: Instant) -> None:
         self._gpu_label = state.settings.gpu_label
@@ -137,14 +140,14 @@ class TotalsAboveMinimum:
         self._left = {resource: max(0, total[resource] - self._minimum[resource]) for resource in total}
 
     def exceeded_by(self, node: Node) -> tuple[str, ...]:
-        """Return the resources of which too little would be left without the node."""
+        """Return the resources that would fall below their minimum without the node."""
         if not self._left:
             return ()
         uses = used_by(node, self._gpu_label)
         return tuple(name for name, left in self._left.items() if uses.get(name, 0) > left)
 
     def take(self, node: Node) -> None:
-        """Take the node's capacity off what is left."""
+        """Subtract the node's capacity."""
         for resource, amount in (used_by(node, self._gpu_label) if self._left else {}).items():
             if resource in self._left:
                 self._left[resource] -= amount
@@ -166,12 +169,16 @@ def _is_atomic(state: State, group_id: str) -> bool:
 def _whole_groups_only(state: State, plan: Plan) -> None:
     """Keep nodes of groups that exist at zero or at their maximum only if the whole group goes."""
     chosen: dict[str, int] = {}
-    for one in (*plan.empty, *plan.drain):
+    for one in (*plan.empty, *plan.drain, *plan.held):
         if _is_atomic(state, one.group):
             chosen[one.group] = chosen.get(one.group, 0) + 1
-    partial = [group for group, count in chosen.items() if count < state.groups[group].target_size]
+    partial = [
+        group
+        for group, count in chosen.items()
+        if count not in {state.groups[group].target_size, _registered(state, group)}
+    ]
     for group in partial:
-        for one in (*plan.empty, *plan.drain):
+        for one in (*plan.empty, *plan.drain, *plan.held):
             if one.group == group:
                 plan.waiting[one.node] = (
                     "AtomicScaleDownFailed",
@@ -179,10 +186,35 @@ def _whole_groups_only(state: State, plan: Plan) -> None:
                 )
     plan.empty = [one for one in plan.empty if one.group not in partial]
     plan.drain = [one for one in plan.drain if one.group not in partial]
+    plan.held = [one for one in plan.held if one.group not in partial]
+
+
+def _registered(state: State, group_id: str) -> int:
+    """Return how many machines of the group have joined as nodes: the others nobody need wait for."""
+    names = state.nodes_by_group().get(group_id, ())
+    return sum(1 for name in names if name in state.snapshot and state.has_instance(name))
+
+
+def _hold_back(state: State, plan: Plan) -> None:
+    """Keep nodes with pods that must end by themselves; they have had their share of sizes and limits all the same."""
+    for one in plan.held:
+        pod = "/".join(key_of(one.moves.waiting[0]))
+        plan.waiting[one.node] = "BlockedByOnCompletionPod", f"pod {pod} must end by itself first"
+    broken = {one.group for one in plan.held if _is_atomic(state, one.group)}
+    plan.empty = [one for one in plan.empty if one.group not in broken]
+    plan.drain = [one for one in plan.drain if one.group not in broken]
+
+
+def _group_by_group(nodes: list[Removable]) -> list[Removable]:
+    """Return the nodes with those of one group behind one another, in the order in which the groups come up."""
+    found: dict[str, list[Removable]] = {}
+    for one in nodes:
+        found.setdefault(one.group, []).append(one)
+    return [one for group in found.values() for one in group]
 
 
 def within_budgets(state: State, plan: Plan, now: Instant) -> Plan:
-    """Cut the plan to the deletions that may run at once; a whole group may pass the budget once."""
+    """Return the plan cut to the deletions that may run at once; a whole group may exceed the budget once."""
     settings, memory = state.settings, state.memory.scale_down
     in_flight = [deletion for deletion in memory.deletions.values() if deletion.in_flight]
     draining = sum(1 for deletion in in_flight if deletion.drain)

@@ -1,4 +1,4 @@
-"""What scale-down asks about one pod."""
+"""Pod facts for scale-down."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def key_of(pod: Pod) -> Key:
 
 
 def in_order(node_name: str, pods: Sequence[Pod]) -> list[Pod]:
-    """Return a node's pods as upstream lists them: its own by name, then those that a simulation put there."""
+    """Return a node's pods in upstream's order: its own by name, then those placed by a simulation."""
     there: list[Pod] = []
     put: list[Pod] = []
     for pod in pods:
@@ -28,12 +28,12 @@ def in_order(node_name: str, pods: Sequence[Pod]) -> list[Pod]:
 
 
 def annotation(pod: Pod, name: str) -> str:
-    """Return the annotation's value, empty when it is not there."""
+    """Return the annotation's value, empty if it is missing."""
     return (pod.metadata.annotations or {}).get(name, "")
 
 
 def is_terminal(pod: Pod) -> bool:
-    """Return whether the pod has ended and its kubelet will not start it again."""
+    """Return whether the pod has ended and its kubelet will not restart it."""
     phase, policy = pod.status.phase, pod.spec.restart_policy
     if policy == "Never":
         return phase in {"Succeeded", "Failed"}
@@ -47,7 +47,7 @@ def grace_seconds(pod: Pod) -> int:
 
 
 def long_terminating_from(pod: Pod) -> Instant | None:
-    """From when on the pod counts as gone though it still exists; None for a pod that is not being deleted.
+    """Return from when the pod counts as gone though it still exists; None if it is not being deleted.
 
     Source: the deletion's time, the grace of the pod's spec and 30 s must have passed.
     """
@@ -58,7 +58,7 @@ def long_terminating_from(pod: Pod) -> Instant | None:
 
 
 def is_long_terminating(pod: Pod, now: Instant) -> bool:
-    """Return whether the pod should have been gone for 30 s."""
+    """Return whether the pod should have ended 30 s ago."""
     since = long_terminating_from(pod)
     return since is not None and since < now
 

@@ -1,7 +1,7 @@
-"""Taints that say what scale-down thinks: soft ones on unneeded nodes, and what earlier processes left.
+"""Taints that announce scale-down: soft taints on unneeded nodes, and those of earlier processes.
 
 Source: Cluster Autoscaler, soft deletion taints; a soft taint keeps the scheduler from filling a node
-that is about to go, as long as there is room elsewhere.
+that is about to go, as long as other nodes have free capacity.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from kubetide.units.time import Instant, after, seconds
 
 
 def unix_seconds(now: Instant) -> str:
-    """Return the value that upstream puts into its taints."""
+    """Return the value of upstream's taints."""
     return str(now // seconds(1))
 
 
 def soft_taints(state: State, unneeded: Collection[str], now: Instant) -> tuple[AddTaint | RemoveTaint, ...]:
-    """Return the changes of soft taints for this tick: needed nodes first, at most --max-bulk-soft-taint-count."""
+    """Return the soft taint changes of this tick: needed nodes first, at most --max-bulk-soft-taint-count."""
     budget = state.settings.max_bulk_soft_taint_count
     remove: list[AddTaint | RemoveTaint] = []
     add: list[AddTaint | RemoveTaint] = []
@@ -58,7 +58,7 @@ def soft_taints(state: State, unneeded: Collection[str], now: Instant) -> tuple[
 
 
 def startup_cleanup(state: State, now: Instant) -> tuple[RemoveTaint, ...]:
-    """Return what must be taken off nodes at the first tick of a process.
+    """Return the taints to remove at the first tick of a process.
 
     Deletion taints (with the cordon) of all nodes in groups, for no deletion is in flight, but not of those whose machine
     the cloud is deleting already: pods that come to these are lost (upstream takes them off there, too); with soft
@@ -76,8 +76,9 @@ def startup_cleanup(state: State, now: Instant) -> tuple[RemoveTaint, ...]:
         if has_taint(node, CONSOLIDATION) and name not in state.memory.consolidation.closing:
             actions.append(RemoveTaint(name, CONSOLIDATION))
         if settings.max_bulk_soft_taint_count == 0:
-            since = candidate_since(node)
-            if since is not None and after(since, settings.node_deletion_candidate_ttl) <= now:
+            since, ttl = candidate_since(node), settings.node_deletion_candidate_ttl
+            stale = ttl <= 0 or since is None or after(since, ttl) <= now
+            if has_taint(node, DELETION_CANDIDATE) and stale:
                 actions.append(RemoveTaint(name, DELETION_CANDIDATE))
         if not settings.steer_pods_to_fuller_nodes or settings.max_bulk_soft_taint_count == 0:
             actions += [RemoveTaint(name, key) for key in FILL_LATER if has_taint(node, key)]
@@ -91,7 +92,7 @@ def cleanup_event(action: RemoveTaint, outcome: Outcome) -> EventRecord:
 
 
 def candidate_since(node: Node) -> Instant | None:
-    """Since when the node has its soft taint; None without one whose value can be read."""
+    """Return since when the node has its soft taint; None without one whose value can be read."""
     for taint in node.spec.taints or ():
         if taint.key == DELETION_CANDIDATE and taint.value.isascii() and taint.value.isdigit():
             return Instant(seconds(int(taint.value)))
@@ -99,7 +100,7 @@ def candidate_since(node: Node) -> Instant | None:
 
 
 def restore(state: State, now: Instant) -> None:
-    """Take over, once, the times that an earlier process left in soft taints (--node-deletion-candidate-ttl)."""
+    """Take over, once, the times in soft taints of an earlier process (--node-deletion-candidate-ttl)."""
     memory = state.memory.scale_down
     if memory.restored:
         return

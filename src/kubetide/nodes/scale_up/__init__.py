@@ -1,1 +1,1 @@
-"""From demand to increases: what is asked for, what fits already, options, choice, limits, balance."""
+"""From demand to increases: pending pods, existing capacity, options, choice, limits, balancing."""

@@ -45,7 +45,7 @@ from kubetide.nodes.scale_up.choosing.options import pods_left
 from kubetide.nodes.scale_up.increase.increases import command
 from kubetide.nodes.scale_up.pending.degradation import holds_scale_down, holds_scale_up
 from kubetide.nodes.scale_up.pending.demand_reasons import buffer_reasons, intent_reasons
-from kubetide.nodes.scale_up.pending.pods import all_are_new, demanded_pods, kind_of, look_on
+from kubetide.nodes.scale_up.pending.pods import all_are_new, demanded_pods, kind_of, place_more
 from kubetide.nodes.scale_up.reporting.events import (
     failed_to_scale_up,
     max_nodes_total,
@@ -53,7 +53,7 @@ from kubetide.nodes.scale_up.reporting.events import (
     scaling_up,
 )
 from kubetide.nodes.scale_up.reporting.pod_events import not_triggered, triggered
-from kubetide.nodes.scale_up.reporting.rounds import min_size_round, round_of
+from kubetide.nodes.scale_up.reporting.rounds import combined, min_size_round, round_of
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.build import all_templates
@@ -65,7 +65,7 @@ _REFUSED = "failed to increase node group size"
 
 
 def open_tick(state: State, view: ClusterView, now: Instant, *, most: int | None = None) -> Tick:
-    """Fork the snapshot and put into it what is certain to come: nodes on their way, pods that fit.
+    """Fork the snapshot and add what is certain to come: upcoming nodes, pods that fit.
 
     ``most``: how many pods are looked at; ``place_on`` goes on with the others. None for all.
     """
@@ -84,14 +84,14 @@ def open_tick(state: State, view: ClusterView, now: Instant, *, most: int | None
 
 
 def place_on(state: State, tick: Tick, now: Instant, *, most: int | None) -> None:
-    """Look for places for the next pods of a tick that has not come to all of them."""
-    look_on(state, tick.demand, now, most)
+    """Place the next pods of a tick that has not handled all of them."""
+    place_more(state, tick.demand, now, most)
     if tick.demand.search is None:
         tick.requests = open_requests(state, tick.demand.placed, now)
 
 
 def plan_scale_up(state: State, tick: Tick, now: Instant, *, choosing: bool = True) -> Commands:
-    """Return the increases that the demand calls for, if any, and says why.
+    """Return the increases for the demand, if any, and their reasons.
 
     Without ``choosing`` it ends with the options: for those who only ask what each group could do.
     """
@@ -136,7 +136,7 @@ def plan_scale_up(state: State, tick: Tick, now: Instant, *, choosing: bool = Tr
 def increases_of(
     state: State, tick: Tick, events: Sequence[EventRecord], reasons: Sequence[Reason]
 ) -> Commands:
-    """Return the calls of what the tick has chosen; first of all the question, where a service is to be asked."""
+    """Return the calls of the tick's choice; if an external expander has a say, the question to it first."""
     if tick.packing is not None:
         return Commands(events=tuple(events), next_step="pack", reasons=tuple(reasons))
     if tick.asking is not None:
@@ -154,7 +154,7 @@ def increases_of(
 
 
 def absorb_answer(tick: Tick, asked: AskExpander, outcome: Outcome) -> list[Reason]:
-    """Take in what the expander in a process of its own said: without a group of ours in it all options stay."""
+    """Apply the external expander's answer; without a group of ours all options stay. Return the reasons."""
     assert tick.asking is not None, "it was asked about these"
     named = [option for option in tick.asking if option.group.id in outcome.groups]
     if outcome.status != "ok" or not named:
@@ -165,7 +165,7 @@ def absorb_answer(tick: Tick, asked: AskExpander, outcome: Outcome) -> list[Reas
 
 
 def plan_choice(state: State, tick: Tick, now: Instant) -> Commands:
-    """Return the increases of what is left after the expander in a process of its own has answered."""
+    """Return the increases of the options that the external expander left."""
     reasons: list[Reason] = []
     left = tick.asking or tick.options
     events = choose_among(state, tick, left, reasons, now, all_or_nothing=_is_atomic(tick))
@@ -221,14 +221,16 @@ def after_min_size(state: State) -> Literal["", "remove_groups"]:
 def absorb_scale_up(
     state: State, tick: Tick, actions: tuple[IncreaseSize, ...], results: tuple[Outcome, ...], now: Instant
 ) -> tuple[list[EventRecord], list[Reason]]:
-    """Take in what came of the increases: requests, backoff, events for the pods."""
+    """Apply the outcomes of increases (requests, backoff); return events for the pods, and reasons."""
     state.phases.end("scaleUp")
     if not tick.is_open and state.step != "min_size":
         return [], []
     events: list[EventRecord] = []
     reasons: list[Reason] = []
-    refused, done = list(tick.uncreated), False
+    refused, errors, done = list(tick.uncreated), [], False
     failed = bool(refused)
+    if state.step == "min_size":
+        tick.error, tick.error_type = "", ""
     withheld = bool(results) and all(outcome.status == "withheld" for outcome in results)
     for action, outcome in zip(actions, results, strict=True):
         if outcome.tried:
@@ -244,12 +246,13 @@ def absorb_scale_up(
             reasons += note_shortage(state, action.group, outcome.cause, now)
             events += failed_to_scale_up(state, action, outcome)
             refused.append(action.group)
-            tick.error = tick.error or f"{_REFUSED}: {outcome.error}"
+            errors.append(f"{_REFUSED}: {outcome.error}")
             tick.error_type = tick.error_type or "cloudProviderError"
         elif outcome.status == "withheld":
             reasons.append(
                 reason("IncreaseAdvised", action.group, size=action.size, to=action.size + action.delta)
             )
+    tick.error = tick.error or combined(errors)
     tick.replan = failed and _may_plan_anew(state, actions, results, now)
     if done and not failed:
         # As upstream: an increase of which a part failed starts no delay and is not looked at again.
@@ -271,7 +274,12 @@ def absorb_scale_up(
     elif tick.result != "ScaleUpError":
         events += not_triggered(tick, pods_left(tick.verdicts))
         events += buffers_left(state, tick, pods_left(tick.verdicts))
-    tick.rounds.append(round_of(tick, refused))
+    tick.rounds.append(round_of(tick, refused, all_tried=any(action.parallel for action in actions)))
+    down = state.memory.scale_down
+    word = "ScaleDownInCooldown" if tick.result == "ScaleUpSuccessful" else "ScaleDownNotTried"
+    if down.status.result != word and after_round(state) != "scale_down":
+        # As upstream calls it, though nothing looks for nodes that could go.
+        down.status = replace(down.status, result=word)
     tick.is_open = False
     return events, reasons
 

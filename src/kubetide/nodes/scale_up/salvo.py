@@ -1,4 +1,4 @@
-"""Several increases in one tick: after one that worked, the pods that it leaves are looked at again.
+"""Several increases in one tick: after a successful one, the remaining pods are evaluated again.
 
 The nodes just bought join the tick's snapshot with the pods that they were bought for, so that the next
 increase is for what is really left.
@@ -22,7 +22,7 @@ from kubetide.units.time import Instant
 
 
 def plan_salvo(state: State, tick: Tick, now: Instant) -> Commands:
-    """Return the increases for the pods that the tick's last one leaves; none where that is over."""
+    """Return the increases for the pods that the tick's last one left; none if the salvo is over."""
     last = tick.rounds[-1]
     helped = [pod for option in last.chosen for pod in option.pods]
     handled = {id(pod) for pod in helped}
@@ -42,7 +42,7 @@ def plan_salvo(state: State, tick: Tick, now: Instant) -> Commands:
 
 
 def _join(state: State, tick: Tick, pods: list[Pod]) -> bool:
-    """Put the nodes of the last increase into the snapshot, and on them their pods; return whether all found room."""
+    """Put the nodes of the last increase into the snapshot, and on them their pods; return whether all fit."""
     last, number = tick.rounds[-1], len(tick.rounds) - 1
     names: list[str] = []
     for increase in last.increases:

@@ -1,4 +1,4 @@
-"""What the scale-up step of a tick finds out: for the later steps, for the statuses, for explanations."""
+"""Results of the scale-up step of a tick: for later steps, statuses and explanations."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from kubetide.units.time import ZERO, Duration
 
 
 class Rejection(msgspec.Struct, frozen=True):
-    """Why one group does not serve one group of pods: upstream's words, and the scheduler's refusal if it was that."""
+    """Why one group rejects one group of pods: upstream's words, and the scheduler's rejection if there was one."""
 
     reasons: tuple[str, ...]
     refusal: Refusal | None = None
 
 
 class Verdict(msgspec.Struct):
-    """What each node group says to one group of like pods; groups that would serve are not in ``rejected``."""
+    """The verdict of each node group on one group of equal pods; accepting groups are not in ``rejected``."""
 
     pods: PodGroup
     rejected: dict[str, Rejection] = msgspec.field(default_factory=dict)
@@ -41,15 +41,15 @@ class Verdict(msgspec.Struct):
 
     @property
     def refused(self) -> dict[str, Rejection]:
-        """What every group says that would not serve: groups that are skipped too, where they were asked."""
+        """The rejections of all groups, of skipped ones too if they were asked."""
         return {**self.rejected, **self.skipped_refuse} if self.skipped_refuse else self.rejected
 
 
 class Demand(msgspec.Struct):
-    """Pods without a place, after filtering.
+    """Pending pods after filtering.
 
     Attributes:
-        pods: What new nodes are wanted for.
+        pods: The pods that need new nodes.
         placed: Pods that fit on existing or upcoming nodes, with the node's name.
         virtual: Pods that do not exist yet, and who wants them; they get no events.
         too_new: Pods that are not old enough to be looked at.
@@ -74,7 +74,7 @@ class Demand(msgspec.Struct):
 
 
 class CostSummary(msgspec.Struct, frozen=True):
-    """What was bought over all groups at once, and how far that is from the least possible price.
+    """The purchase over all groups, and its distance from the lower bound of the price.
 
     Attributes:
         price: Of all new nodes an hour, those for pods with inter-pod rules included.
@@ -98,7 +98,7 @@ class CostSummary(msgspec.Struct, frozen=True):
 
     @property
     def gap(self) -> float:
-        """How far above the bound the price is, as a share of the bound."""
+        """How far the price is above the bound, as a share of the bound."""
         return max(0.0, self.price / self.bound - 1.0) if self.bound > 0 else 0.0
 
 
@@ -118,7 +118,7 @@ class Increase(msgspec.Struct):
 
 
 class Round(msgspec.Struct, frozen=True):
-    """How one attempt at a scale-up went, as upstream reports it; a tick may have several.
+    """The report of one attempt at a scale-up, as upstream has it; a tick may have several.
 
     Attributes:
         result, error: Upstream's words; ``error_type`` too.
@@ -147,7 +147,7 @@ class Round(msgspec.Struct, frozen=True):
 
 
 class OpenEstimate(msgspec.Struct):
-    """An estimate of which a part is made; later steps of the tick go on with it.
+    """A partly done estimate; later steps of the tick continue it.
 
     Attributes:
         parts: What is left of it.
@@ -165,7 +165,7 @@ class OpenEstimate(msgspec.Struct):
 
 
 class Packing(msgspec.Struct):
-    """Groups that are still to be asked how many nodes they would need, and how long the tick had taken when that began."""
+    """Groups that must still be estimated, and how long the tick had taken when that began."""
 
     estimator: Estimator
     left: list[str]
@@ -191,7 +191,7 @@ class WouldBe(msgspec.Struct, frozen=True):
 
 
 class Tick(msgspec.Struct):
-    """State of a tick between its steps. The snapshot is forked as long as it lives.
+    """State of a tick between its steps. The snapshot stays forked as long as it lives.
 
     Attributes:
         view: The registry's view.
@@ -253,7 +253,7 @@ class Tick(msgspec.Struct):
 
     @property
     def views(self) -> dict[str, GroupView]:
-        """All groups that may be asked: those that there are, and behind them those that could be created."""
+        """All groups that may grow: existing ones, then those that could be created."""
         if not self.would_be:
             return self.view.groups
         return {**self.view.groups, **{name: one.view for name, one in self.would_be.items()}}

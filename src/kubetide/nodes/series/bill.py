@@ -1,7 +1,7 @@
-"""``kubetide_nodes_cost_total`` and its bound: what the nodes of groups cost, and what their pods cost at least.
+"""``kubetide_nodes_cost_total`` and its bound: what the nodes of groups cost, and the least that their pods cost.
 
-Both are integrals from the process's beginning; the rise of one over that of the other is how dear a stretch of time was.
-The bound is that of a run's summary: of what the pods on the nodes ask for, the dearest resource at its cheapest price.
+Both are integrals from the process's beginning; the rise of one divided by that of the other is the cost ratio of a stretch of time.
+The bound is that of a run's summary: of what the pods on the nodes ask for, the most expensive resource at its cheapest price.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _GAP = hours(1)
 
 
 class BillSeries:
-    """The two counters; groups without a price are left out of both."""
+    """The two counters; both leave groups without a price out."""
 
     def __init__(self, registry: Registry) -> None:
         self._cost = registry.counter(
@@ -35,7 +35,7 @@ class BillSeries:
         """Cost and bound an hour, as they have been since the last tick."""
 
     def update(self, state: State, now: Instant) -> None:
-        """Take in a tick that has seen nodes and groups."""
+        """Count a tick that has observed nodes and groups."""
         prices = {
             name: group.price_per_hour
             for name, group in state.groups.items()
@@ -56,7 +56,7 @@ class BillSeries:
 
 
 def bound_per_hour(state: State, prices: dict[str, float]) -> float:
-    """Return what the pods on nodes of these groups cost an hour at least."""
+    """Return the least hourly price of the pods on nodes of these groups."""
     least = 0.0
     snapshot = state.snapshot
     rows = [row for row, name in enumerate(snapshot.node_names) if state.group_of(name) in prices]

@@ -1,4 +1,4 @@
-"""``cluster_autoscaler_*`` of what a tick made of the demand, and of what limits over the whole cluster prevented.
+"""``cluster_autoscaler_*`` series of demand, and of scale-ups that cluster-wide limits prevented.
 
 Source: Cluster Autoscaler (core commit 6e285e0f4b4f, July 2026).
 """
@@ -19,7 +19,7 @@ _REQUESTOR = "filter-out-pod-list-processor"
 
 
 class DemandSeries:
-    """Counts what each step of a tick found out."""
+    """Counts the results of each step."""
 
     def __init__(self, registry: Registry) -> None:
         self._over_limits = registry.counter(
@@ -46,7 +46,7 @@ class DemandSeries:
         self._counted: tuple[Tick | None, int] = (None, 0)
 
     def update(self, state: State) -> None:
-        """Count what the step that is over has found out."""
+        """Count the results of the step that has ended."""
         tick = state.tick
         if tick is None:
             return

@@ -1,4 +1,4 @@
-"""What sort of nodes is counted: their GPU, and the drivers of their devices.
+"""Label values of node kinds: their GPU, and the drivers of their devices.
 
 Source: Cluster Autoscaler (July 2026). A driver that upstream does not know by name is shown as ``custom.driver``.
 """
@@ -21,7 +21,7 @@ _OTHER = "custom.driver"
 
 
 def kind_of_group(state: State, group_id: str) -> tuple[str, str, str]:
-    """Return the values of ``LABELS`` for nodes of a group, as far as anybody knows what they look like."""
+    """Return the values of ``LABELS`` for nodes of a group, as far as its template is known."""
     seen = state.memory.templates.get(group_id)
     if seen is not None:
         return _kind(state, seen.node, seen.slices)
@@ -32,7 +32,7 @@ def kind_of_group(state: State, group_id: str) -> tuple[str, str, str]:
 
 
 def kind_of_node(state: State, name: str) -> tuple[str, str, str]:
-    """Return the values of ``LABELS`` for a node; a node that is gone has none."""
+    """Return the values of ``LABELS`` for a node; empty ones for a deleted node."""
     node = state.nodes.get(name)
     return UNKNOWN if node is None else _kind(state, node, state.node_devices().local(name))
 

@@ -1,4 +1,4 @@
-"""``cluster_autoscaler_*`` gauges: what the node loop knows now, worked out when somebody asks."""
+"""``cluster_autoscaler_*`` gauges: the loop's present state, computed on collection."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class NodeGauges:
         """Drivers whose devices have differed."""
 
     def collect(self, state: State, now: Instant) -> None:
-        """Set all gauges; before the first tick only what is configured is known."""
+        """Set all gauges; before the first tick only configured values are known."""
         self._collect_limits(state.settings)
         if state.view is None:
             return

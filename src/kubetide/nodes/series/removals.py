@@ -1,4 +1,4 @@
-"""``cluster_autoscaler_*`` of how long nodes wait to be removed, and to be looked at.
+"""``cluster_autoscaler_*`` series of how long nodes wait for evaluation and removal.
 
 Source: Cluster Autoscaler (core commit 6e285e0f4b4f, July 2026), which tells these where
 ``--node-removal-latency-tracking-enabled`` and ``--max-node-skip-eval-time-tracker-enabled`` are on.
@@ -31,7 +31,7 @@ class _Unneeded(msgspec.Struct, frozen=True):
 
 
 class RemovalSeries:
-    """Counts nodes that go, and nodes that are needed again after all."""
+    """Counts removed nodes, and nodes that became needed again."""
 
     def __init__(self, registry: Registry) -> None:
         self._latency = registry.histogram(
@@ -52,7 +52,7 @@ class RemovalSeries:
     def update(
         self, state: State, actions: Sequence[Action], outcomes: Sequence[Outcome], now: Instant
     ) -> None:
-        """Count what came of a scale-down step."""
+        """Count the outcomes of a scale-down step."""
         if state.step != "scale_down" or not state.settings.scale_down_enabled:
             return
         self._note_skipped(state, now)

@@ -8,7 +8,7 @@ from kubetide.units.time import to_seconds
 
 
 class TemplateGauges:
-    """One value a group that nodes have joined."""
+    """One value per group that nodes have joined."""
 
     def __init__(self, registry: Registry) -> None:
         self._error = registry.gauge(
@@ -26,7 +26,7 @@ class TemplateGauges:
         )
 
     def collect(self, state: State) -> None:
-        """Set all values of groups that are there."""
+        """Set the values of all existing groups."""
         self._error.clear()
         self._ready.clear()
         for group_id, learned in sorted(state.memory.learned.groups.items()):

@@ -1,4 +1,4 @@
-"""``cluster_autoscaler_*``: what Cluster Autoscaler counts of its work.
+"""``cluster_autoscaler_*``: Cluster Autoscaler's counters of its work.
 
 Source: Cluster Autoscaler (core commit 6e285e0f4b4f, July 2026); names, labels and buckets are its own.
 What can be seen at any time is in ``node_gauges``.
@@ -59,7 +59,7 @@ _outcomes = msgspec.json.Decoder(Outcomes)
 
 
 class NodesSeries:
-    """Counts what came of each step; ``on_record`` is to be called with each record of the loop."""
+    """Counts the outcomes of each step; call ``on_record`` with each record of the loop."""
 
     def __init__(self, registry: Registry, controller: NodesController, clock: Clock) -> None:
         per_group = controller.state.settings.emit_per_nodegroup_metrics

@@ -1,1 +1,1 @@
-"""What a new node of each group looks like, who says so, and all templates side by side."""
+"""Templates: what a new node of each group looks like, the source of that, and all templates side by side."""

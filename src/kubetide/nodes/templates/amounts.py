@@ -1,4 +1,4 @@
-"""What machines of an instance type have really had, and templates of the cloud corrected by it.
+"""Amounts that machines of an instance type really had, and cloud templates corrected by them.
 
 The least value that was seen is the promise. There is an entry for each image where labels distinguish images:
 what a node can give away depends on its image and on the settings of its kubelet too.
@@ -40,13 +40,13 @@ _ADDED: Final = ("cpu", "ephemeral-storage", "memory", "pods")
 
 
 def instance_type(node: Node) -> str:
-    """Return the node's instance type by its labels; empty where it has none."""
+    """Return the node's instance type by its labels; empty if it has none."""
     labels = node.metadata.labels or {}
     return next((labels[key] for key in INSTANCE_TYPE_LABELS if labels.get(key)), "")
 
 
 def seen_on(node: Node, group: str, now: Instant) -> SeenAmounts:
-    """Return what one node has, without amounts that cannot be read."""
+    """Return the amounts of one node that can be read."""
     labels = node.metadata.labels or {}
     return SeenAmounts(
         instance_type=instance_type(node),
@@ -60,7 +60,7 @@ def seen_on(node: Node, group: str, now: Instant) -> SeenAmounts:
 
 
 def lowered(before: SeenAmounts, seen: SeenAmounts) -> SeenAmounts:
-    """Return ``before`` with the least of both; the very same object where ``seen`` has nothing less and nothing new."""
+    """Return the minimum of both; ``before`` itself if ``seen`` has nothing lower and nothing new."""
     capacity = _least(before.capacity, seen.capacity)
     allocatable = _least(before.allocatable, seen.allocatable)
     if capacity == before.capacity and allocatable == before.allocatable:
@@ -71,7 +71,7 @@ def lowered(before: SeenAmounts, seen: SeenAmounts) -> SeenAmounts:
 def with_amounts(
     known: Sequence[SeenAmounts], seen: SeenAmounts, most: int
 ) -> tuple[SeenAmounts, ...] | None:
-    """Return the entries with what was seen, in order of type and image; None where that changes nothing.
+    """Return the entries with the seen amounts, in order of type and image; None if nothing changes.
 
     An entry too many is left out: who is there first stays, so that looking again changes nothing.
     """
@@ -85,7 +85,7 @@ def with_amounts(
 
 
 def merged(own: Learned, earlier: Learned) -> Learned:
-    """Return what this process and an earlier one have learned: the least of both, and the own joins first."""
+    """Return the learned facts of this process and an earlier one: the least amounts, and this process's joins first."""
     types = dict(own.types)
     for name in sorted(earlier.types):
         types[name] = _united(types.get(name, ()), earlier.types[name], MOST_IMAGES)
@@ -103,7 +103,7 @@ def merged(own: Learned, earlier: Learned) -> Learned:
 
 
 def take_over(memory: Memory, earlier: Learned) -> None:
-    """Add what an earlier process has learned; where this one knows more already, all of it is to be stored at once."""
+    """Add the learned facts of an earlier process; if this one knows more, all are due for storing."""
     own = memory.learned
     memory.learned = merged(own, earlier)
     if own != Learned():
@@ -111,7 +111,7 @@ def take_over(memory: Memory, earlier: Learned) -> None:
 
 
 def of_image(entries: Iterable[SeenAmounts], labels: Mapping[str, str]) -> SeenAmounts | None:
-    """Return the least of the entries whose image is not another than the labels say; None where there is none."""
+    """Return the least of the entries whose image does not contradict the labels; None without any."""
     found: SeenAmounts | None = None
     for entry in entries:
         if all(labels.get(key, value) == value for key, value in entry.image.items()):
@@ -120,7 +120,7 @@ def of_image(entries: Iterable[SeenAmounts], labels: Mapping[str, str]) -> SeenA
 
 
 def corrected(node: Node, seen: SeenAmounts) -> Node:
-    """Return the node of a cloud's template with the amounts that were seen.
+    """Return the node of a cloud template with the seen amounts.
 
     CPU and memory are those of the machine. Of what a group's own settings decide (pods, disks, extended
     resources) the less of both holds. What the cloud says that the group's kubelet reserves stays reserved.
@@ -139,7 +139,7 @@ def corrected(node: Node, seen: SeenAmounts) -> Node:
 
 
 def least_of(node: Node, others: Iterable[Node]) -> Node:
-    """Return the node with no more of anything than each of the others has of it, and nothing that one lacks."""
+    """Return the node with the minimum over all nodes of each amount, without what one of them lacks."""
     capacity, allocatable = node.status.capacity or {}, node.status.allocatable or {}
     for other in others:
         capacity = _common(capacity, other.status.capacity or {})

@@ -1,4 +1,4 @@
-"""How the template of each group is found: what a new node will look like, and how we know.
+"""How the template of each group is found: what a new node will look like, and the source of that.
 
 In order, the first that there is: a good live node of the group; a node of it that was seen earlier;
 what the cloud says, its amounts corrected by machines of the group or of the same instance type that were
@@ -29,7 +29,7 @@ from kubetide.nodes.reasons import reason
 from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.cached import KnownTemplates
-from kubetide.nodes.templates.learned import by_machines, over_types, what_makes
+from kubetide.nodes.templates.learned import corrected_by_machines, over_types, template_inputs
 from kubetide.nodes.templates.template import LookedAt, Origin, Template
 from kubetide.objects.base import Quantities
 from kubetide.objects.meta import ObjectMeta, OwnerReference
@@ -44,7 +44,7 @@ from kubetide.units.time import Instant, after, format_rfc3339
 
 
 def learn_templates(state: State, now: Instant) -> tuple[Reason, ...]:
-    """Remember what the good live nodes of each group look like; say where the cloud was wrong."""
+    """Learn what the good live nodes of each group look like; return where the cloud was wrong."""
     memory, settings = state.memory, state.settings
     found: list[Reason] = []
     devices = state.node_devices()
@@ -97,13 +97,13 @@ def _good_nodes(state: State, now: Instant) -> dict[str, list[Node]]:
 
 
 def all_templates(state: State) -> dict[str, Template | None]:
-    """Return ``template_of`` each group; those of earlier ticks as they are, where what they were made of is the same."""
+    """Return ``template_of`` each group; cached ones where their input is unchanged."""
     names = state.nodes_by_group()
     known = state.known_templates if state.memo else KnownTemplates()
     known.settle(state.settings, state.snapshot.facts, state.daemon_sets, state.groups)
     found: dict[str, Template | None] = {}
     for group_id, group in state.groups.items():
-        made_of = what_makes(state, group)
+        made_of = template_inputs(state, group)
         template = known.find(group_id, made_of)
         if template is None:
             template = template_of(state, group, names[group_id])
@@ -114,7 +114,7 @@ def all_templates(state: State) -> dict[str, Template | None]:
 
 
 def template_of(state: State, group: NodeGroup, nodes: Sequence[str]) -> Template | None:
-    """Return the group's template, or None when nobody can say what its nodes look like.
+    """Return the group's template, or None if its nodes' look is unknown.
 
     Args:
         state: Read only; ``learn_templates`` has been called for this tick.
@@ -133,7 +133,7 @@ def template_of(state: State, group: NodeGroup, nodes: Sequence[str]) -> Templat
 
 
 class Expected(NamedTuple):
-    """What a new node of a group is expected to be, its own pods and devices, and who vouches for it."""
+    """The expected next node of a group, its own pods and devices, and the source."""
 
     node: Node
     pods: tuple[Pod, ...]
@@ -143,7 +143,7 @@ class Expected(NamedTuple):
 
 
 def expected(state: State, group: NodeGroup) -> Expected | None:
-    """Return what is known of the group's next node without a look at live nodes; None when nothing is."""
+    """Return the group's expected next node without looking at live nodes; None if nothing is known."""
     seen = state.memory.templates.get(group.id)
     if seen is not None:
         origin: Origin = "live" if seen.live else "seen"
@@ -155,7 +155,7 @@ def expected(state: State, group: NodeGroup) -> Expected | None:
     if group.template is None or not _is_readable(group.template.node):
         return None
     said = group.template.source or "the provider gave no source"
-    node, origin, source = by_machines(state, group, group.template.node, said)
+    node, origin, source = corrected_by_machines(state, group, group.template.node, said)
     node, others = over_types(state, group, _labelled(_sanitised(node, group.id, state.settings)))
     own, slices = group.template.pods or (), group.template.slices or ()
     return Expected(node, own, slices, origin, source + others)
@@ -263,11 +263,11 @@ def _sanitised(node: Node, group_id: str, settings: Settings) -> Node:
 def _readable(status: NodeStatus) -> NodeStatus:
     """Return the status without amounts that cannot be read: a new node promises none of these."""
     sizes = {"capacity": status.capacity or {}, "allocatable": status.allocatable or {}}
-    kept = {
+    known = {
         part: {name: value for name, value in given.items() if quantity_error(value) is None}
         for part, given in sizes.items()
     }
-    return status if kept == sizes else replace(status, **kept)
+    return status if known == sizes else replace(status, **known)
 
 
 def _labelled(node: Node) -> Node:
@@ -284,10 +284,18 @@ def _template(
     source: str,
     state: State,
 ) -> Template:
-    if origin in {"group", "type", "cloud"} or state.settings.force_ds:
-        pods = pods + _daemon_pods(node, pods, state.daemon_sets)
+    sets: Mapping[tuple[str, str], DaemonSet] = state.daemon_sets
+    if origin not in {"group", "type", "cloud"} and not state.settings.force_ds:
+        # A live node may lack a pod that is still to push others aside there; a new node has it from the start.
+        sets = {key: one for key, one in sets.items() if _pushes_aside(one)}
+    pods = pods + _daemon_pods(node, pods, sets)
     fresh = fresh_node(node, pods, state.snapshot.facts)
     return Template(node, pods, origin, source, fresh, slices, state.settings.gpu_label)
+
+
+def _pushes_aside(daemon_set: DaemonSet) -> bool:
+    """Return whether other pods make room for the set's pods on every node."""
+    return daemon_set.spec.template.spec.priority_class_name == "system-node-critical"
 
 
 def _daemon_pods(
@@ -305,7 +313,7 @@ def _daemon_pods(
             continue
         pod = _daemon_pod(daemon_set)
         refusal = bare.first_refusal(classify(pod), node.metadata.name)
-        # The DaemonSet controller does not look at room: its pod is made, and then waits.
+        # The DaemonSet controller ignores free capacity: it creates the pod, which then waits.
         if refusal is None or refusal.plugin == "NodeResourcesFit":
             made.append(pod)
     return tuple(made)

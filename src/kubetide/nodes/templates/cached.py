@@ -1,4 +1,4 @@
-"""Templates that are cached from tick to tick, while what they were made of is the same."""
+"""Templates cached between ticks while their input is unchanged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MadeOf = tuple[object, ...]
 
 
 class KnownTemplates:
-    """The templates of earlier ticks, by group: a memo that may be dropped at any time."""
+    """The templates of earlier ticks, by group: a cache that may be dropped at any time."""
 
     def __init__(self) -> None:
         self._settings: Settings | None = None
@@ -29,7 +29,7 @@ class KnownTemplates:
         daemon_sets: Mapping[tuple[str, str], DaemonSet],
         groups: Container[str],
     ) -> None:
-        """Forget templates of groups that are gone, and all of them where settings, facts or DaemonSets have changed."""
+        """Forget templates of deleted groups, and all of them if settings, facts or DaemonSets changed."""
         if settings is self._settings and facts is self._facts and self._daemon_sets == daemon_sets:
             for group_id in [one for one in self._by_group if one not in groups]:
                 del self._by_group[group_id]
@@ -38,10 +38,10 @@ class KnownTemplates:
         self._by_group.clear()
 
     def find(self, group_id: str, made_of: MadeOf) -> Template | None:
-        """Return the group's template, if it was made of this."""
+        """Return the group's template if it was built from this input."""
         before, template = self._by_group.get(group_id, ((), None))
         return template if before == made_of else None
 
     def keep(self, group_id: str, made_of: MadeOf, template: Template) -> None:
-        """Keep a template."""
+        """Cache a template."""
         self._by_group[group_id] = made_of, template

@@ -1,4 +1,4 @@
-"""Where the devices of nodes differ from those that a new node of their group is expected to have.
+"""Differences between the devices of nodes and those expected by their group's template.
 
 It is reported, and nothing is decided by it: what nodes have is in the snapshot, and templates learn from them.
 
@@ -23,7 +23,7 @@ _NONE: Counter[tuple[frozenset[str], int]] = Counter()
 
 @dataclass(slots=True)
 class Mismatch:
-    """Groups of like devices of one driver, over all nodes."""
+    """Differing devices of one driver, over all nodes."""
 
     missing: int = 0
     """Expected, and there is nothing of the driver left that they could be."""
@@ -34,7 +34,7 @@ class Mismatch:
 
 
 def device_mismatches(state: State) -> dict[str, Mismatch]:
-    """Return the differences by driver, for drivers that have any; nodes that are not ready have none yet."""
+    """Return the differences by driver, for drivers that have any; nodes that are not ready are left out."""
     found: dict[str, Mismatch] = {}
     if state.snapshot.facts.devices is None:
         return found
@@ -55,13 +55,13 @@ def compare(
     _compare(_likes(expected), tuple(there), into)
 
 
-def _compare(wanted: _Likes, there: tuple[ResourceSlice, ...], into: dict[str, Mismatch]) -> None:
+def _compare(expected: _Likes, there: tuple[ResourceSlice, ...], into: dict[str, Mismatch]) -> None:
     found = _likes(there)
-    if found == wanted:
+    if found == expected:
         return
-    for driver in sorted({*wanted, *found} - _in_flux(there)):
-        missing = wanted.get(driver, _NONE) - found.get(driver, _NONE)
-        extra = found.get(driver, _NONE) - wanted.get(driver, _NONE)
+    for driver in sorted({*expected, *found} - _in_flux(there)):
+        missing = expected.get(driver, _NONE) - found.get(driver, _NONE)
+        extra = found.get(driver, _NONE) - expected.get(driver, _NONE)
         if not missing and not extra:
             continue
         # Whatever of a driver is left on both sides is taken for the same devices, changed.

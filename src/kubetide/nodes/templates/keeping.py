@@ -1,4 +1,4 @@
-"""What was learned of machines, as one small document that outlives the process.
+"""Learned machine facts as one small document that outlives the process.
 
 It lies in a ConfigMap beside the status one. It is no larger than ``MOST_BYTES``: what was new longest ago is left out.
 """
@@ -25,7 +25,7 @@ _decoder = msgspec.json.Decoder(Learned)
 
 
 def document_due(state: State, now: Instant) -> str | None:
-    """Return the document when something new was learned and the last one is old enough; note that it was handed out."""
+    """Return the document if something new was learned and the last one is old enough; note that it was returned."""
     memory, settings = state.memory, state.settings
     if not memory.learned_changed or not settings.templates_by_instance_type:
         return None
@@ -37,7 +37,7 @@ def document_due(state: State, now: Instant) -> str | None:
 
 
 def learned_document(learned: Learned, *, most: int = MOST_BYTES) -> str:
-    """Return the document of what was learned, of ``most`` bytes or less."""
+    """Return the document of learned facts, at most ``most`` bytes."""
     types = sorted(learned.types.items(), key=lambda item: (-_newest(item[1]), item[0]))
     groups = sorted(learned.groups.items(), key=lambda item: (-_last_new(item[1]), item[0]))
     while True:
@@ -50,7 +50,7 @@ def learned_document(learned: Learned, *, most: int = MOST_BYTES) -> str:
 
 
 def read_learned(text: str) -> Learned:
-    """Return what a document says. Raises ValueError for one that no process like this has written."""
+    """Return the facts of a document. Raises ValueError for one that this program cannot have written."""
     found = _decoder.decode(text)
     entries = [one for held in found.types.values() for one in held]
     entries += [one for group in found.groups.values() for one in group.amounts]

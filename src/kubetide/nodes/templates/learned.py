@@ -1,4 +1,4 @@
-"""Templates of a cloud with what machines have taught: who is trusted, and what holds for all ways a node may come.
+"""Cloud templates corrected by learned facts: which source is trusted, and what holds for all offers of the next node.
 
 In order of trust: what nodes of this very group have shown, what nodes of the instance type have shown
 anywhere, what the cloud says. Labels and taints are the cloud's word in any case: a group decides them.
@@ -22,8 +22,8 @@ from kubetide.units.time import format_rfc3339
 _NOTHING = GroupLearned()
 
 
-def what_makes(state: State, group: NodeGroup) -> tuple[object, ...]:
-    """Return all that the group's template is made of, beside settings, facts and DaemonSets."""
+def template_inputs(state: State, group: NodeGroup) -> tuple[object, ...]:
+    """Return all input of the group's template besides settings, facts and DaemonSets."""
     seen = state.memory.templates.get(group.id)
     learned = state.memory.learned
     if not state.settings.templates_by_instance_type:
@@ -37,10 +37,10 @@ def what_makes(state: State, group: NodeGroup) -> tuple[object, ...]:
     return seen, group.template, types, entries, sources, learned.groups.get(group.id)
 
 
-def by_machines(
+def corrected_by_machines(
     state: State, group: NodeGroup, node: Node, said: str
 ) -> tuple[Node, Literal["group", "type", "cloud"], str]:
-    """Return the node of the cloud's template as machines have shown it, who vouches for it, and that in words.
+    """Return the cloud template's node as machines have shown it, its source, and that in words.
 
     ``said`` is who says so for the cloud.
     """
@@ -65,7 +65,7 @@ def by_machines(
 
 
 def over_types(state: State, group: NodeGroup, node: Node) -> tuple[Node, str]:
-    """Return the node with no more than machines of each type have that the group's next node may be, and words for it.
+    """Return the node with the minimum over the types that the group's next node may have, and a text for it.
 
     Types of which no machine was ever seen do not count: nobody can say what they have.
     """
@@ -84,12 +84,12 @@ def over_types(state: State, group: NodeGroup, node: Node) -> tuple[Node, str]:
 
 
 def offered_types(group: NodeGroup) -> tuple[str, ...]:
-    """Return the instance types that the group's next node may have, in order; none when the cloud does not say."""
+    """Return the instance types that the group's next node may have, in order; none if the cloud does not say."""
     return tuple(sorted({one.instance_type for one in _open(group)} - {""}))
 
 
 def offered_zones(group: NodeGroup) -> tuple[str, ...]:
-    """Return the zones that the group's next node may be in, in order; none when the cloud does not say."""
+    """Return the zones that the group's next node may be in, in order; none if the cloud does not say."""
     return tuple(sorted({one.zone for one in _open(group)} - {""}))
 
 

@@ -1,4 +1,4 @@
-"""What each new node teaches: what its machine has, how long it took, which taints it lost, how right its template was.
+"""What each new node teaches: its machine's amounts, its startup time, the taints it lost, the template's accuracy.
 
 Looking at the same node again changes nothing, so that a replay that begins anywhere learns the same.
 """
@@ -35,7 +35,7 @@ _PASSING = CONDITION_TAINTS | OWN_TAINTS
 
 
 def learn(state: State, now: Instant) -> tuple[Reason, ...]:
-    """Learn from nodes that are new, have changed or have become well; return what is to be said of it."""
+    """Learn from nodes that are new, changed or became ready; return the reasons to record."""
     return (*_look_at_nodes(state, now), *learn_templates(state, now))
 
 
@@ -111,8 +111,8 @@ def _note_join(state: State, node: Node, group_id: str, joining: Joining, now: I
         real=real,
         errors={name: _error(promised[name], real.get(name, "0")) for name in promised},
     )
-    kept = {taint.key for taint in node.spec.taints or ()}
-    begun = {key for key in joining.taints if key not in kept and key not in _PASSING}
+    present = {taint.key for taint in node.spec.taints or ()}
+    begun = {key for key in joining.taints if key not in present and key not in _PASSING}
     taught = replace(
         former,
         startup_taints=tuple(sorted({*former.startup_taints, *begun})),

@@ -1,4 +1,4 @@
-"""All templates side by side in one snapshot, and which of them are alike: what pod classes are evaluated against."""
+"""All templates side by side in one snapshot, grouped by equality: pod classes are evaluated against it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_PLACES = 64
 
 
 class TemplateMatrix:
-    """Templates in one snapshot. Holds while templates and facts are the same.
+    """Templates in one snapshot. Valid while templates and facts are unchanged.
 
     Attributes:
         templates: In the order given, each with a node name of its own.
@@ -44,7 +44,7 @@ class TemplateMatrix:
         self._places: dict[tuple[str, ...], Int64Vector] = {}
 
     def holds(self, templates: Sequence[Template], facts: ClusterFacts) -> bool:
-        """Return whether it was made of these very objects."""
+        """Return whether the matrix was built from these very objects."""
         return (
             facts is self._facts
             and len(templates) == len(self.templates)
@@ -52,7 +52,7 @@ class TemplateMatrix:
         )
 
     def places(self, keys: tuple[str, ...]) -> Int64Vector:
-        """(templates,): numbers that are the same for templates that are equal to every term about these labels."""
+        """(templates,): equal numbers for templates that are equal to every term about these labels."""
         places = self._places.get(keys)
         if places is None:
             if len(self._places) >= _MOST_PLACES:

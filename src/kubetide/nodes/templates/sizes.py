@@ -1,4 +1,4 @@
-"""What new nodes have left for pods, for who asks on the board."""
+"""Free amounts of new nodes, for loops that ask on the board."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kubetide.plan.board import NodeSize
 
 
 def node_sizes(state: State) -> tuple[NodeSize, ...]:
-    """Return what a new node of each group that may have nodes has left, ordered, each size once."""
+    """Return the free amounts of a new node of each group that may have nodes, ordered, each size once."""
     found = set()
     for group_id, template in all_templates(state).items():
         if template is not None and state.groups[group_id].max_size > 0:

@@ -1,4 +1,4 @@
-"""Groups whose next node may come in several ways: in one of several zones, or of one of several types.
+"""Groups whose next node may vary: in one of several zones, or of one of several types.
 
 A template is one machine in one zone. A pod that needs a label which not every next node has would get a
 machine that does not help it, again and again: such a group does not take it.
@@ -31,7 +31,7 @@ _MOST_WAYS: Final = 64
 
 
 def spread_text(group: NodeGroup) -> str:
-    """Return in words over what the group is spread; empty where each next node is like the others."""
+    """Return in words over what the group is spread; empty if all next nodes are alike."""
     zones, types = offered_zones(group), offered_types(group)
     parts = []
     if len(zones) > 1:
@@ -44,7 +44,7 @@ def spread_text(group: NodeGroup) -> str:
 
 
 class Ways:
-    """The nodes that may come in place of a template, to be asked one by one."""
+    """The nodes that may come instead of a template, to be evaluated one by one."""
 
     def __init__(self, template: Template, group: NodeGroup, facts: ClusterFacts) -> None:
         zones, types = offered_zones(group), offered_types(group)
@@ -56,7 +56,7 @@ class Ways:
             self._ways.append((" ".join(filter(None, (zone, kind))), fresh_node(node, (), facts)))
 
     def refusal(self, pod_class: PodClass) -> Refusal | None:
-        """Return why one of the nodes does not have what the pods ask of labels; None where all have."""
+        """Return why one of the nodes lacks labels that the pods require; None if none does."""
         for way, fresh in self._ways:
             refusal = fresh.first_refusal(pod_class, self._name)
             if refusal is not None and refusal.plugin in _BY_LABELS:

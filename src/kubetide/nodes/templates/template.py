@@ -1,4 +1,4 @@
-"""What a new node of a group will look like, and who vouches for it."""
+"""The template of a group: what its next node will look like, and the source of that."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Origin = Literal["live", "seen", "group", "type", "cloud", "unwell"]
 
 @dataclass(frozen=True)
 class Template:
-    """A node that does not exist yet, the pods that will be on it, and who vouches for it."""
+    """A node that does not exist yet, the pods that will run on it, and the source of it."""
 
     node: Node
     pods: tuple[Pod, ...]
@@ -37,22 +37,22 @@ class Template:
 
     @cached_property
     def stock(self) -> Mapping[ColumnKey, int]:
-        """What it has left of everything."""
+        """Its free amount of everything."""
         return self.fresh.stock(self.node.metadata.name)
 
     @cached_property
     def capacity(self) -> Mapping[str, int]:
-        """What it counts for where the whole cluster is limited."""
+        """Its share of cluster-wide limits."""
         return capacity_of(self.node, self.gpu_label)
 
     @cached_property
     def keeps_others_away(self) -> bool:
-        """Whether a DaemonSet's pod on it may keep others off other nodes."""
+        """Whether a DaemonSet's pod on it may repel others from other nodes."""
         return any(classify_unbound(pod).anti_affinity for pod in self.pods)
 
 
 class LookedAt(NamedTuple):
-    """What a group's template was learned from: as long as this is the same, it says the same."""
+    """The input that a group's template was learned from: the same input gives the same template."""
 
     good: list[Node]
     pods: tuple[Pod, ...]

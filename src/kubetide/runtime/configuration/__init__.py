@@ -1,1 +1,1 @@
-"""What a process is configured with, from files, variables and flags."""
+"""The configuration of a process from files, variables and flags."""

@@ -25,13 +25,13 @@ from kubetide.loop import (
     LoopSettings,
     UnknownLoop,
     Value,
+    expand_groups,
     flag_names,
     is_list,
     is_switch,
     loop_entries,
     loop_names,
     parse_flags,
-    spelled_out,
 )
 from kubetide.objects.protobuf import MEDIA_TYPE
 from kubetide.ports.errors import KubetideError
@@ -55,11 +55,11 @@ _SLIP = 0.9
 
 
 class ConfigError(KubetideError):
-    """A setting that does not exist or cannot be read; the text names where it stands, it, and the fix."""
+    """An unknown or unreadable setting; the text names its place, its name, and the fix."""
 
 
 class RunConfig(msgspec.Struct, frozen=True):
-    """A whole configuration; ``sources`` says where each value that is not a default stands."""
+    """A complete configuration; ``sources`` holds the place of each value that is not a default."""
 
     run: RunSettings
     loops: LoopSettings
@@ -68,7 +68,7 @@ class RunConfig(msgspec.Struct, frozen=True):
 
 
 def read_file(path: Path) -> dict[str, Value]:
-    """Read a configuration file: a YAML mapping of names to values. Raises ConfigError."""
+    """Return the settings of a configuration file: a YAML mapping of names to values. Raises ConfigError."""
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -93,10 +93,10 @@ def read_file(path: Path) -> dict[str, Value]:
 
 
 def environment_values(environment: Mapping[str, str]) -> dict[str, Value]:
-    """Return the settings that stand in ``KUBETIDE_...`` variables.
+    """Return the settings in ``KUBETIDE_...`` variables.
 
     Variables of that prefix that name no setting are passed over, as others set such too: Kubernetes
-    itself for a Service that is called kubetide. One that looks like a slip of the pen is kept, and so
+    itself for a Service that is called kubetide. One that looks like a typo is kept, and so
     becomes an error.
     """
     names = setting_names()
@@ -109,7 +109,7 @@ def environment_values(environment: Mapping[str, str]) -> dict[str, Value]:
 
 
 def flag_values(arguments: Iterable[str]) -> dict[str, Value]:
-    """Read ``--name=value``, ``--name value`` and, for what is true or false, ``--name``.
+    """Return the settings of ``--name=value``, ``--name value`` and, for booleans, ``--name``.
 
     A list that is given again grows, as upstream's; of any other flag the last one holds. Raises: ConfigError.
     """
@@ -148,7 +148,7 @@ def _is_list(name: str) -> bool:
 
 
 def make_config(layers: Iterable[tuple[str, Mapping[str, Value]]]) -> RunConfig:
-    """Put layers of settings together, the later over the earlier.
+    """Return the configuration of layers of settings; later layers override earlier ones.
 
     Args:
         layers: The name of a source (``--``, a file's path, ``environment``), and its settings.
@@ -183,7 +183,7 @@ def make_config(layers: Iterable[tuple[str, Mapping[str, Value]]]) -> RunConfig:
 def _entries(layers: Iterable[tuple[str, Mapping[str, Value]]]) -> tuple[LoopEntry[Any], ...]:
     """Return the loops whose flags may be set: those of this package, and the others that ``controllers`` names."""
     named = [
-        spelled_out(_names(settings[_CONTROLLERS])) for _, settings in layers if _CONTROLLERS in settings
+        expand_groups(_names(settings[_CONTROLLERS])) for _, settings in layers if _CONTROLLERS in settings
     ]
     others = [name for name in (named[-1] if named else ()) if name not in BUILT_IN]
     try:
@@ -220,19 +220,19 @@ def _check_flag(where: str, name: str, value: Value, entries: Sequence[LoopEntry
 
 
 def _read(where: str, name: str, value: Value) -> Any:
-    wanted = next(field.type for field in msgspec.structs.fields(RunSettings) if field.name == OWN[name])
+    field_type = next(field.type for field in msgspec.structs.fields(RunSettings) if field.name == OWN[name])
     try:
-        if wanted is Duration:
+        if field_type is Duration:
             return parse_duration(str(value))
-        if wanted is Bytes:
+        if field_type is Bytes:
             return Bytes(whole(str(value)))
         if name in REPEATED:
             return tuple(line.strip() for line in str(value).splitlines() if line.strip())
-        if get_origin(wanted) is tuple:
-            return spelled_out(_names(value)) if name == _CONTROLLERS else _names(value)
-        if wanted is bool and isinstance(value, str):
+        if get_origin(field_type) is tuple:
+            return expand_groups(_names(value)) if name == _CONTROLLERS else _names(value)
+        if field_type is bool and isinstance(value, str):
             return {"true": True, "false": False}[value.lower()]
-        return msgspec.convert(str(value) if wanted is str else value, wanted, strict=False)
+        return msgspec.convert(str(value) if field_type is str else value, field_type, strict=False)
     except (ValueError, KeyError, msgspec.ValidationError) as error:
         words = {
             Duration: "a duration such as 15s",
@@ -241,7 +241,7 @@ def _read(where: str, name: str, value: Value) -> Any:
             int: "a whole number",
             float: "a number",
         }
-        takes = words.get(wanted, " or ".join(get_args(wanted)) or "a text")
+        takes = words.get(field_type, " or ".join(get_args(field_type)) or "a text")
         raise ConfigError(f"{where}: {value!r} cannot be read; it takes {takes}") from error
 
 
@@ -265,7 +265,7 @@ def _check_cloud(run: RunSettings) -> None:
 
 
 def check_run(run: RunSettings) -> None:
-    """Raise ConfigError for settings that do not go together."""
+    """Raise ConfigError for settings that contradict each other."""
     if not run.controllers:
         raise ConfigError(f"controllers: names none; there are {', '.join(loop_names())}")
     _check_cloud(run)

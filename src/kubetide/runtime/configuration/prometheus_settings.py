@@ -1,4 +1,4 @@
-"""The settings of how to reach Prometheus."""
+"""Settings of the connection to Prometheus."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SECRETS: Final = frozenset({"prometheus-password", "prometheus-bearer-token"})
 
 
 class PrometheusSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Where Prometheus is, and what it is shown.
+    """The address of Prometheus, and the credentials for it.
 
     Attributes:
         prometheus_url: Where External metrics whose selector says so come from, and with

@@ -1,4 +1,4 @@
-"""The settings of ``kubetide run`` that are the process's own, and the names of all settings."""
+"""The process's own settings in ``kubetide run``, and the names of all settings."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ REPEATED: Final = frozenset({"nodes", "node-group-auto-discovery"})
 
 
 def is_setting(name: str) -> bool:
-    """Return whether it is a setting of the process, not of a loop."""
+    """Return whether the process, not a loop, has the setting."""
     return name in OWN
 
 

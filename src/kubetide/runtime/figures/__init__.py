@@ -1,1 +1,1 @@
-"""A history of figures beside each segment of records: nodes, pods, cost, replicas, as columns that are plotted at once."""
+"""A history of figures beside each segment of records: nodes, pods, cost, replicas, as columns for charts."""

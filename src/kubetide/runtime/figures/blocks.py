@@ -1,4 +1,4 @@
-"""How figures stand in a file: ``records/nodes-0001.figures`` beside ``nodes-0001.jsonl``.
+"""The file format of figures: ``records/nodes-0001.figures`` beside ``nodes-0001.jsonl``.
 
 The file is a row of blocks, one for each record in which a figure has changed. A block is a head (magic, checksum, length,
 time) and a MessagePack array: the series that are new, numbered from 0 in order of their coming; then the numbers of
@@ -24,7 +24,7 @@ _MAGIC: Final = b"KTF1"
 
 
 class SeriesKey(NamedTuple):
-    """Which series: of an object of a kind, by the figure's name."""
+    """The key of a series: kind, object, and the figure's name."""
 
     kind: str
     name: str
@@ -32,7 +32,7 @@ class SeriesKey(NamedTuple):
 
 
 class Block(NamedTuple):
-    """What changed at one time: ``ids`` and ``values`` side by side."""
+    """The changes at one time: ``ids`` and ``values`` side by side."""
 
     now: Instant
     new: list[SeriesKey]
@@ -52,7 +52,7 @@ def encode_block(
 
 
 def decode_blocks(data: bytes) -> Iterator[tuple[Block, int]]:
-    """Return the blocks at the beginning of ``data``, each with where it ends; it stops at one that is cut or broken."""
+    """Yield the blocks at the beginning of ``data``, each with its end; stops at a cut or corrupt one."""
     at = 0
     while at + _HEAD.size <= len(data):
         magic, checksum, length, now = _HEAD.unpack_from(data, at)

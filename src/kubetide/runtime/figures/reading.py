@@ -27,21 +27,21 @@ _MANY = 256
 
 
 class Column(NamedTuple):
-    """One series: each value holds from its time (ns) to that of the next; NaN where none is known."""
+    """One series: each value holds from its time (ns) to the next; NaN where unknown."""
 
     times: Int64Vector
     values: Float64Vector
 
 
 class FigureHistory:
-    """The figures of a folder. What was read is cached; ``follow`` reads what has come since."""
+    """The figures of a folder, cached; ``follow`` reads new ones."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._segments: dict[str, list[_Segment]] = {}
 
     def follow(self) -> None:
-        """Take in what was written since the last time. Raises RecordError where there are no records."""
+        """Read what was written since the last call. Raises RecordError if there are no records."""
         before, self._segments = self._segments, {}
         for loop in recorded_loops(self._folder):
             known = {one.path: one for one in before.get(loop, ()) if one.is_there()}
@@ -60,7 +60,7 @@ class FigureHistory:
         return sorted({key for some in self._segments.values() for one in some for key in one.series})
 
     def column(self, key: SeriesKey) -> Column:
-        """Return a series from the beginning on. Raises KeyError where there is none."""
+        """Return the whole series. Raises KeyError if there is none."""
         times: list[Int64Vector] = []
         values: list[Float64Vector] = []
         for some in self._segments.values():
@@ -78,13 +78,13 @@ class FigureHistory:
         return _without_repeats(np.concatenate(times), np.concatenate(values))
 
     def at(self, key: SeriesKey, time: Instant) -> float:
-        """Return the value of a series at a time; NaN where none is known. Raises KeyError."""
+        """Return the value of a series at a time; NaN if unknown. Raises KeyError."""
         times, values = self.column(key)
         index = int(np.searchsorted(times, time, side="right")) - 1
         return float("nan") if index < 0 else float(values[index])
 
     def span(self) -> tuple[Instant, Instant] | None:
-        """Return from when to when figures were recorded; None for never."""
+        """Return the first and last time of figures; None for none."""
         some = [one for every in self._segments.values() for one in every if one.series]
         if not some:
             return None
@@ -98,8 +98,8 @@ def _without_repeats(times: Int64Vector, values: Float64Vector) -> Column:
     last = np.append(times[1:] != times[:-1], True)
     times, values = times[last], values[last]
     same = (values[1:] == values[:-1]) | (np.isnan(values[1:]) & np.isnan(values[:-1]))
-    kept = np.insert(~same, 0, True)
-    return Column(times[kept], values[kept])
+    changed = np.insert(~same, 0, True)
+    return Column(times[changed], values[changed])
 
 
 class _Segment:

@@ -28,8 +28,8 @@ def thinned(column: Column, since: Instant, until: Instant, points: int) -> Colu
     if first >= 0:
         times[0] = max(times[0], since)
     if len(times) > points:
-        kept = _m4(times, values, max(1, points // 4))
-        times, values = times[kept], values[kept]
+        chosen = _m4(times, values, max(1, points // 4))
+        times, values = times[chosen], values[chosen]
     return column._replace(times=times, values=values)
 
 
@@ -37,10 +37,10 @@ def _m4(times: Int64Vector, values: Float64Vector, parts: int) -> Int64Vector:
     width = max(1, -(-(int(times[-1]) - int(times[0]) + 1) // parts))
     part = (times - times[0]) // width
     starts = np.flatnonzero(np.diff(part, prepend=-1))
-    kept: set[int] = set()
+    chosen: set[int] = set()
     for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(times)], strict=True):
         some = values[start:end]
-        kept |= {start, end - 1}
+        chosen |= {start, end - 1}
         if not np.isnan(some).all():
-            kept |= {start + int(np.nanargmin(some)), start + int(np.nanargmax(some))}
-    return np.array(sorted(kept), np.int64)
+            chosen |= {start + int(np.nanargmin(some)), start + int(np.nanargmax(some))}
+    return np.array(sorted(chosen), np.int64)

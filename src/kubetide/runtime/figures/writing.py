@@ -1,4 +1,4 @@
-"""Writes the figures of one segment: of each tick what has changed."""
+"""Writes the figures of one segment: the changes of each tick."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Written:
 
 
 class FiguresWriter:
-    """Appends to the figures of one segment; one that fails takes its file away, and never raises."""
+    """Appends to the figures of one segment; on failure it deletes its file, and never raises."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -36,7 +36,7 @@ class FiguresWriter:
         self._written: dict[str, _Written] = {}
 
     def add(self, now: Instant, tables: Sequence[FigureTable]) -> None:
-        """Append what of the tables differs from what was written before."""
+        """Append the values of the tables that differ from those written before."""
         if self._failed:
             return
         ids: list[int] = []

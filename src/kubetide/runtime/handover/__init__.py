@@ -1,3 +1,3 @@
-"""Who serves an HPA: this program or another controller; seen, said, and moved from one to the other."""
+"""Who serves an HPA: this program or another controller; detection, reports, and handing over."""
 
 from __future__ import annotations

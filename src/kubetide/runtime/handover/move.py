@@ -49,11 +49,11 @@ _GRACE = seconds(5)
 
 
 class HandoverError(KubetideError):
-    """HPAs that cannot be moved now; the text says why, and what to do."""
+    """HPAs that cannot be moved now; the text gives the reason and the fix."""
 
 
 class Row(NamedTuple):
-    """One HPA, and who serves it."""
+    """One HPA and its controller."""
 
     hpa: str
     served_by: str
@@ -93,7 +93,7 @@ class Handover:
         self._own = own
 
     async def rows(self, *, asks: bool) -> list[Row]:
-        """Return who serves each HPA; with ``asks`` of each controller whether it is there. Raises: ApiError."""
+        """Return who serves each HPA; with ``asks`` probes whether each controller is running. Raises: ApiError."""
         views, verdicts = await self._look()
         acting = await self._acting()
         alive = await self._ask(views, verdicts) if asks else None
@@ -102,7 +102,7 @@ class Handover:
         ]
 
     async def to_kubetide(self, names: Collection[str], *, wait: Duration, force: bool) -> None:
-        """Hand HPAs over to the run that acts, once no other controller answers for them.
+        """Hand HPAs over to the acting run, once no other controller serves them.
 
         Args:
             names: ``NAMESPACE/NAME`` of each; empty for all.
@@ -143,7 +143,7 @@ class Handover:
         self._tell(f"{len(theirs)} HPAs are handed over to kubetide: {_named(theirs)}")
 
     async def to_others(self, names: Collection[str], *, wait: Duration) -> None:
-        """Let go of HPAs: at once, or with a ``wait`` as soon as another controller serves one of them.
+        """Release HPAs: at once, or with a ``wait`` once another controller serves one of them.
 
         Raises: HandoverError when no other controller comes in time, ApiError.
         """

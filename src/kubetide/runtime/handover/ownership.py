@@ -1,6 +1,6 @@
-"""Who serves an HPA, by what stands in its metadata: pure rules, the same before and after a restart.
+"""Who serves an HPA, by its metadata: pure rules, the same before and after a restart.
 
-Cluster Autoscaler is kept out by its Lease. Upstream's HPA controller has none of its own: its process holds the one
+The Lease excludes Cluster Autoscaler. Upstream's HPA controller has none of its own: its process holds the one
 of kube-controller-manager whether that controller is on or off. What it does leave is its name in the
 ``managedFields`` of each status and scale it writes. It writes a status only when that changes, so that the age of
 the last write does not show whether it is alive: an HPA whose status another manager has written stays its own
@@ -69,7 +69,7 @@ class Entry(msgspec.Struct, frozen=True, rename=json_name):
 
     @property
     def at(self) -> Instant:
-        """When it was written last; the beginning of time where that cannot be read."""
+        """The time of the last write; the beginning of time if it cannot be read."""
         try:
             return parse_rfc3339(self.time)
         except TimeFormatError:
@@ -95,7 +95,7 @@ class _Spec(msgspec.Struct, rename=json_name):
 
 
 class ManagedHpa(msgspec.Struct, rename=json_name):
-    """What of an HPA shows who serves it."""
+    """The parts of an HPA that show who serves it."""
 
     api_version: str = ""
     kind: str = ""
@@ -109,7 +109,7 @@ class _WorkloadSpec(msgspec.Struct, rename=json_name):
 
 
 class ManagedWorkload(msgspec.Struct, rename=json_name):
-    """What of an object with ``scale`` shows who scales it."""
+    """The parts of a workload with ``scale`` that show who scales it."""
 
     api_version: str = ""
     kind: str = ""
@@ -128,7 +128,7 @@ class Write(NamedTuple):
 
 
 class Consent(NamedTuple):
-    """What the annotation says: handed over to us at a time, or to others; ``wrong`` quotes what cannot be read."""
+    """The annotation's meaning: handed over to us at a time, or to others; ``wrong`` quotes an unreadable value."""
 
     at: Instant | None = None
     others: bool = False
@@ -136,7 +136,7 @@ class Consent(NamedTuple):
 
 
 class View(NamedTuple):
-    """What is known of one HPA.
+    """The facts about one HPA.
 
     Attributes:
         own: Our last write of its status; None for none.
@@ -158,7 +158,7 @@ class View(NamedTuple):
 
 
 class ScaleView(NamedTuple):
-    """Which other controllers have written an object's ``scale``, and the replicas that it asks for.
+    """Other controllers that wrote a workload's ``scale``, and its requested replicas.
 
     The API server notes no time there, so that nothing is known of a write but from the watch. Who changes the number
     takes the field over, and with it the entry of who had it before.
@@ -184,7 +184,7 @@ class State(Enum):
 
 
 class Verdict(NamedTuple):
-    """Who serves an HPA, and the write of another controller that says so."""
+    """Who serves an HPA, and the other controller's write that shows it."""
 
     state: State
     by: Write | None = None
@@ -203,7 +203,7 @@ def is_controller(manager: str, own: str = OWN) -> bool:
 
 
 def view_of(hpa: ManagedHpa, own: str = OWN) -> View:
-    """Return what of an HPA shows who serves it."""
+    """Return the parts of an HPA that show who serves it."""
     meta, target = hpa.metadata, hpa.spec.scale_target_ref
     entries = [one for one in meta.managed_fields or () if one.subresource == "status"]
     return View(
@@ -217,7 +217,7 @@ def view_of(hpa: ManagedHpa, own: str = OWN) -> View:
 
 
 def scale_view_of(workload: ManagedWorkload, own: str = OWN) -> ScaleView:
-    """Return who else has scaled a workload through ``scale``."""
+    """Return which others have scaled a workload through ``scale``."""
     meta = workload.metadata
     return ScaleView(
         meta.namespace,
@@ -238,7 +238,7 @@ def _writes(entries: Iterable[Entry]) -> tuple[Write, ...]:
 
 
 def consent_of(text: str) -> Consent:
-    """Read the annotation's value."""
+    """Return the meaning of the annotation's value."""
     if not text:
         return Consent()
     if text == OTHERS:
@@ -302,7 +302,7 @@ def cluster_wide_write(views: Iterable[View]) -> Write | None:
 def verdicts_of(
     views: Mapping[Key, View], scales: Mapping[Target, ScaleView], now: Instant
 ) -> dict[Key, Verdict]:
-    """Return who serves each HPA of a cluster that is looked at once."""
+    """Return who serves each HPA of a cluster, by a single read."""
     cluster_wide = cluster_wide_write(views.values())
 
     def verdict(view: View, served_by_others: int) -> Verdict:

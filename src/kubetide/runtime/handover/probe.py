@@ -1,4 +1,4 @@
-"""Asks who serves an HPA: a condition is changed, and whoever serves the HPA puts it right within a sync period.
+"""Probes who serves an HPA: it changes a condition, and the HPA's controller restores it within a sync period.
 
 Upstream's controller computes all conditions anew at every sync, and writes the status when it differs from the one
 that it read (pkg/controller/podautoscaler, ``reconcileAutoscaler``, v1.36). So does this program. Only a command does
@@ -26,7 +26,7 @@ _TRIES = 5
 
 
 async def probe(cluster: Cluster, clock: Clock, keys: Sequence[Key], patience: Duration) -> dict[Key, str]:
-    """Return, by HPA, the manager that put it right in time; an HPA that nobody did is left out, and as it was.
+    """Return, by HPA, the manager that restored it in time; an HPA without one is left out and restored.
 
     Args:
         keys: HPAs with a status; those without conditions show nothing and are left out, too.

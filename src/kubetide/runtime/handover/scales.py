@@ -1,4 +1,4 @@
-"""Who scales what HPAs are about: a watch of each kind that an HPA names, begun with the first of it.
+"""Who scales the targets of HPAs: one watch per kind that an HPA names, started with the first of it.
 
 Deployments are always watched. Other kinds are found as the HPA loop finds them: the version of a reference plays no
 part, and what is not built in is asked of the cluster.
@@ -34,26 +34,26 @@ _BUILT_IN = {(kind.group, kind.kind.lower()): kind for kind in (*STORED_KINDS, R
 
 
 def managed(kind: Kind[Any]) -> Kind[ManagedWorkload]:
-    """Return a kind of whose objects only what shows who scales them is read."""
+    """Return a kind that reads only the fields that show who scales its objects."""
     return Kind(kind.group, kind.version, kind.kind, kind.plural, ManagedWorkload, namespaced=kind.namespaced)
 
 
-async def found_kinds(cluster: Cluster, wanted: Iterable[TargetKind]) -> dict[TargetKind, Kind[Any]]:
-    """Return those of the kinds that there are. Raises ApiError when the cluster does not say what it serves."""
-    wanted = set(wanted)
-    found = {one: _BUILT_IN[one] for one in wanted & _BUILT_IN.keys()}
-    if wanted - found.keys():
+async def found_kinds(cluster: Cluster, requested: Iterable[TargetKind]) -> dict[TargetKind, Kind[Any]]:
+    """Return the kinds that exist. Raises ApiError if discovery fails."""
+    requested = set(requested)
+    found = {one: _BUILT_IN[one] for one in requested & _BUILT_IN.keys()}
+    if requested - found.keys():
         served = {(kind.group, kind.kind.lower()): kind for kind in await cluster.kinds()}
-        found |= {one: served[one] for one in (wanted - found.keys()) & served.keys()}
+        found |= {one: served[one] for one in (requested - found.keys()) & served.keys()}
     return found
 
 
-async def scale_views(cluster: Cluster, wanted: Iterable[TargetKind], own: str) -> dict[Target, ScaleView]:
-    """Return who else has scaled each object of the kinds; a kind that may not be listed counts as scaled by nobody else.
+async def scale_views(cluster: Cluster, requested: Iterable[TargetKind], own: str) -> dict[Target, ScaleView]:
+    """Return which others have scaled each object of the kinds; kinds that may not be listed count as not scaled by others.
 
     Raises: ApiError where not even Deployments can be listed.
     """
-    kinds = await found_kinds(cluster, {DEPLOYMENT, *wanted})
+    kinds = await found_kinds(cluster, {DEPLOYMENT, *requested})
     views: dict[Target, ScaleView] = {}
     for target, kind in kinds.items():
         try:
@@ -68,7 +68,7 @@ async def scale_views(cluster: Cluster, wanted: Iterable[TargetKind], own: str) 
 
 
 class ScaleWatch:
-    """Watches Deployments, and each kind from when it is wanted.
+    """Watches Deployments, and each other kind once it is requested.
 
     Args:
         own: The manager that this process's writes are noted under.
@@ -88,32 +88,32 @@ class ScaleWatch:
         self._own = own
         self._changed = changed
         self._informers: dict[TargetKind, Informer[Any]] = {}
-        self._wanted: set[TargetKind] = set()
+        self._requested: set[TargetKind] = set()
         self._stirred = asyncio.Event()
         self._problem = ""
         self._begin(DEPLOYMENT, DEPLOYMENTS)
 
     def want(self, kind: TargetKind) -> None:
         """Watch a kind from now on."""
-        if kind not in self._informers and kind not in self._wanted:
-            self._wanted.add(kind)
+        if kind not in self._informers and kind not in self._requested:
+            self._requested.add(kind)
             self._stirred.set()
 
     @property
     def has_synced(self) -> bool:
-        """Whether Deployments have been listed; other kinds can be done without."""
+        """Whether Deployments are synced; other kinds are optional."""
         return self._informers[DEPLOYMENT].has_synced
 
     @property
     def problems(self) -> dict[str, str]:
-        """What cannot be watched, and why."""
+        """The kinds that cannot be watched, and why."""
         found = {
             one.kind.resource: one.last_error if one.failures else "" for one in self._informers.values()
         }
         return {**found, "what HPAs scale": self._problem}
 
     async def answered(self) -> None:
-        """Return when Deployments have been listed, and the other kinds in use have been listed or refused."""
+        """Return once Deployments are synced, and the other kinds in use are synced or refused."""
         await self._informers[DEPLOYMENT].synced()
         for informer in tuple(self._informers.values()):
             await informer.answered()
@@ -124,23 +124,23 @@ class ScaleWatch:
             tasks.create_task(self._informers[DEPLOYMENT].run())
             while True:
                 await self._find(tasks)
-                if not self._wanted:
+                if not self._requested:
                     await self._stirred.wait()
                 else:
                     await self._clock.sleep(_ASK_AGAIN)
                 self._stirred.clear()
 
     async def _find(self, tasks: asyncio.TaskGroup) -> None:
-        if not self._wanted:
+        if not self._requested:
             return
         try:
-            found = await found_kinds(self._cluster, self._wanted)
+            found = await found_kinds(self._cluster, self._requested)
             self._problem = ""
         except ApiError as error:
             self._problem = str(error)
             return
         for target, kind in found.items():
-            self._wanted.discard(target)
+            self._requested.discard(target)
             tasks.create_task(self._begin(target, kind).run())
 
     def _begin(self, target: TargetKind, kind: Kind[Any]) -> Informer[Any]:

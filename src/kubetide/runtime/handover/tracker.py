@@ -1,4 +1,4 @@
-"""Keeps up to date which HPAs another controller serves, from the watch, and says each change once."""
+"""Tracks by watches which HPAs another controller serves, and reports each change once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _HELP = "`kubetide handover` shows who serves which HPA, and moves them"
 
 
 class HpaOwners:
-    """Which HPAs are left to other controllers; see ``ownership`` for the rules.
+    """Which HPAs other controllers serve; see ``ownership`` for the rules.
 
     An HPA that another controller writes to while it is ours is given up at once, and stays given up in this process
     until it is handed over anew, whatever the times of the writes are.
@@ -90,12 +90,12 @@ class HpaOwners:
     # ── what the loop asks ──
 
     def left_alone(self) -> Collection[Key]:
-        """Return the HPAs that are not to be touched now."""
+        """Return the HPAs that must not be changed now."""
         self._look()
         return self._left.keys()
 
     def knows(self, key: Key) -> bool:
-        """Return whether the watch has brought an HPA: one that it has not is left alone, too."""
+        """Return whether the watch has seen an HPA: unseen ones must not be changed, either."""
         return key in self._views
 
     @property
@@ -107,7 +107,7 @@ class HpaOwners:
     # ── running ──
 
     async def known(self) -> None:
-        """Return when all HPAs and what they scale have been seen once."""
+        """Return once all HPAs and their targets have been seen."""
         await self._hpas.synced()
         await self._targets.answered()
         self._look()

@@ -1,4 +1,4 @@
-"""Decisions sent to a webhook: which ones, in which form, how often, and how."""
+"""Decisions sent to a webhook: selection, format, rate, and delivery."""
 
 from kubetide.runtime.notify.messages import Decision, decisions_of, encoded
 from kubetide.runtime.notify.notifier import Notifier

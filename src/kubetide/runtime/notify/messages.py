@@ -25,7 +25,7 @@ _MOST_CHARACTERS = 500
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """A decision to send; ``place`` is its place among those of its record."""
+    """A decision to send; ``place`` is its position among those of its record."""
 
     at: Instant
     loop: str
@@ -40,7 +40,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 def decisions_of(record: Record, vocabulary: Vocabulary, reasons: Collection[str]) -> list[Decision]:
-    """Return the decisions of a record to send: those of these codes, or where none is named all that did something."""
+    """Return the decisions of a record to send: those of these codes, or without codes all that acted."""
     found = []
     for place, action in enumerate(record.reasons):
         if not vocabulary.is_action(action):

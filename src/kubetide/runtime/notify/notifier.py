@@ -1,4 +1,4 @@
-"""Takes decisions from the loops without ever holding them up, and sends them one after another."""
+"""Takes decisions from the loops without blocking them, and sends them one after another."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ class Notifier:
         )
 
     def recording(self, inner: Recorder) -> Recorder:
-        """Return a recorder that hands all records on, and takes decisions from them."""
+        """Return a recorder that passes all records on, and takes decisions from them."""
         return _Taking(inner, self)
 
     def hear(self, record: Record) -> None:
-        """Take the record's decisions; never raises, and never waits."""
+        """Queue the record's decisions; never raises, and never waits."""
         try:
             self._take(record)
         except Exception:  # noqa: BLE001  the rim: a loop must not fail because of a notification

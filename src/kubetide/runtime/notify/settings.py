@@ -1,4 +1,4 @@
-"""What is wrong with the settings of notifications, in words."""
+"""Checks the settings of notifications."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubetide.loop import loop_entries
 
 
 def check_notify(url: str, reasons: Iterable[str], controllers: Iterable[str]) -> str:
-    """Return what is wrong with ``notify-url`` or ``notify-reasons``, with the fix; empty where nothing is."""
+    """Return the problem of ``notify-url`` or ``notify-reasons``, with the fix; empty without one."""
     reasons = tuple(reasons)
     if not url:
         return "notify-reasons is for notify-url: set it, or leave both out" if reasons else ""

@@ -1,1 +1,1 @@
-"""Decision records on disk: how they are written, indexed and read, also while they grow."""
+"""Decision records on disk: writing, indexing and reading, also while they grow."""

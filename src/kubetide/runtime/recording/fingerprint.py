@@ -1,4 +1,4 @@
-"""Whether a file that is read as it grows still holds what was read: a new run writes under the names of the last one."""
+"""Whether a growing file is still the one that was read: a new run reuses the names of the last one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SAMPLE = 1 << 12
 
 
 class Fingerprint:
-    """How far a file was read, and a checksum of what stood there.
+    """How far a file was read, and a checksum of that content.
 
     A file that has become shorter, or holds something else there, is that of another run. One that holds the same may be
     read on from that place, whoever wrote it.
@@ -22,11 +22,11 @@ class Fingerprint:
         self._sum = 0
 
     def note(self, file: BinaryIO, offset: int) -> None:
-        """Note that a file was read up to a place."""
+        """Note that a file was read up to an offset."""
         self.offset, self._sum = offset, _checksum(file, offset)
 
     def is_in(self, path: Path) -> bool:
-        """Return whether a file is there and still holds it."""
+        """Return whether a file exists and still has the content that was read."""
         try:
             with path.open("rb") as file:
                 return _checksum(file, self.offset) == self._sum

@@ -1,4 +1,4 @@
-"""The folder that a run writes to: one run at a time, and nothing of an earlier one left in it.
+"""The folder that a run writes to: one run at a time, without files of an earlier one.
 
 A run holds a lock on ``records/lock`` for as long as it lives; the operating system gives it back
 however the process ends.
@@ -23,7 +23,7 @@ _TRIES = 2_000
 
 @contextmanager
 def claimed(folder: Path) -> Iterator[None]:
-    """Hold the folder for one run, and take the results of an earlier run out of it.
+    """Lock the folder for one run, and delete the results of an earlier run.
 
     Raises: RecordError where another run holds it, or where it cannot be written.
     """
@@ -59,7 +59,7 @@ def _hold(file: int, folder: Path) -> None:
 
 
 def is_running(folder: Path) -> bool:
-    """Return whether a run holds the folder."""
+    """Return whether a run has locked the folder."""
     try:
         file = os.open(_lock_of(folder), os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

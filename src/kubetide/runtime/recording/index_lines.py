@@ -1,4 +1,4 @@
-"""An index beside each segment of records: where each record is, of which time, and whom it is about.
+"""An index beside each segment of records: the offset, time and subjects of each record.
 
 A line of ``records/nodes-0001.index`` is ``OFFSET LENGTH NOW TICK HOLDS`` and a checksum of each subject, all decimal; HOLDS
 is 1 for a whole state, 2 for changes with the loop's memory, 0 for changes alone. The
@@ -29,7 +29,7 @@ _TOGETHER, _AT_ONCE = seconds(45), 32
 
 
 class Entry(NamedTuple):
-    """Where a record is; ``about`` has a blank before and behind each checksum."""
+    """The position of a record; ``about`` has a space before and after each checksum."""
 
     path: Path
     offset: int
@@ -42,12 +42,12 @@ class Entry(NamedTuple):
 
 
 def index_of(segment: Path) -> Path:
-    """Return where the index of a segment is."""
+    """Return the path of a segment's index."""
     return segment.with_suffix(".index")
 
 
 def figures_of(segment: Path) -> Path:
-    """Return where the figures of a segment are."""
+    """Return the path of a segment's figures."""
     return segment.with_suffix(".figures")
 
 
@@ -58,12 +58,12 @@ def drop_beside(segment: Path) -> None:
 
 
 def checksum(subject: str) -> bytes:
-    """Return what stands for a subject in ``about``."""
+    """Return the text that represents a subject in ``about``."""
     return b" %d " % crc32(subject.encode())
 
 
 def entry_of(record: Record, path: Path, offset: int, length: int) -> Entry:
-    """Return the entry of a record. Of a subject within another (a container of a VPA) both are in it."""
+    """Return the entry of a record. For a subject within another (a container of a VPA) it holds both."""
     if not record.reasons:
         return Entry(path, offset, length, record.now, record.tick, record.full, b"", record.has_memory)
     subjects: set[str] = set()
@@ -80,10 +80,10 @@ def entry_of(record: Record, path: Path, offset: int, length: int) -> Entry:
 
 
 class Entries(Sequence[Entry]):
-    """Entries in order, each read from its line when it is asked for: a day has tens of thousands, and an answer needs few."""
+    """Entries in order, each parsed on demand: a day has tens of thousands, and an answer needs few."""
 
     def __init__(self, lines: list[bytes], paths: list[Path]) -> None:
-        """Keep the lines of indexes, each with a blank at its end, and for each the segment that it is about."""
+        """Args: the lines of indexes, each with a space at its end, and the segment of each line."""
         self._lines = lines
         self._paths = paths
         self._named: list[int] | None = None
@@ -143,7 +143,7 @@ class Entries(Sequence[Entry]):
         return [entry for entry in found if key in entry.about]
 
     def named(self) -> Sequence[int]:
-        """Return which entries name anybody, in order: a small part of them."""
+        """Return which entries have subjects, in order: a small part of them."""
         if self._named is None:
             # Behind what a record holds two blanks end the line then.
             lines = self._lines
@@ -152,7 +152,7 @@ class Entries(Sequence[Entry]):
 
 
 def read_index(segment: Path) -> Entries:
-    """Return the entries of a segment's index; none where there is no index."""
+    """Return the entries of a segment's index; none without an index."""
     try:
         data = index_of(segment).read_bytes()
     except OSError:
@@ -168,7 +168,7 @@ def _line(one: Entry) -> bytes:
 
 
 class IndexWriter:
-    """Appends to the index of one segment, and to its figures; one that fails takes its file away, and never raises."""
+    """Appends to the index of one segment, and to its figures; on failure it deletes its file, and never raises."""
 
     def __init__(self, segment: Path) -> None:
         self._segment = segment
@@ -184,7 +184,7 @@ class IndexWriter:
             self._give_up()
 
     def add(self, record: Record, offset: int, length: int) -> None:
-        """Append the entry of a record that was written, and its figures."""
+        """Append the entry of a written record, and its figures."""
         if record.figures:
             self._add_figures(record)
         if self._file < 0:

@@ -1,4 +1,4 @@
-"""Reads chosen records by their index; where there is none that fits, all are looked at once."""
+"""Reads chosen records by their index; without a valid index it reads all once."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _version_of(path: Path) -> _Version:
 
 
 class LoopIndex:
-    """Where the records of one loop are, also while they are written. One caller at a time."""
+    """The positions of one loop's records, also while they are written. One caller at a time."""
 
     def __init__(self, folder: Path, loop: str) -> None:
         self._folder = folder
@@ -81,7 +81,7 @@ class LoopIndex:
 
 
 def entries(folder: Path, loop: str) -> Entries:
-    """Return where the records of a loop are, in order. Raises RecordError as ``read_records`` does."""
+    """Return the positions of a loop's records, in order. Raises RecordError as ``read_records`` does."""
     return LoopIndex(folder, loop).entries()
 
 
@@ -95,7 +95,7 @@ def _entries_of(path: Path) -> Entries:
 
 
 def first_time(folder: Path, loop: str) -> Instant | None:
-    """Return when a loop decided first, as far as there are records; None where there is none. Raises RecordError."""
+    """Return the time of a loop's first record; None without records. Raises RecordError."""
     for path in segments(folder, loop):
         with path.open("rb") as file:
             checked_header(path, file.readline())
@@ -114,7 +114,7 @@ def header_of(path: Path) -> Header:
 
 
 def read_entries(chosen: Iterable[Entry]) -> Iterator[Record]:
-    """Return the records at these places. Raises RecordError."""
+    """Yield the records at these positions. Raises RecordError."""
     decoder = msgspec.json.Decoder(Record)
     files: dict[Path, BinaryIO] = {}
     with ExitStack() as stack:
@@ -132,7 +132,7 @@ def read_entries(chosen: Iterable[Entry]) -> Iterator[Record]:
 
 
 def read_reasons(loop: str, chosen: Iterable[Entry], picks: Picks | None = None) -> Iterator[Record]:
-    """Return of the records at these places time, tick and reasons, and nothing else. Raises RecordError.
+    """Yield only time, tick and reasons of the records at these positions. Raises RecordError.
 
     ``picks``: of the reasons only these; a record of a tick has those of all its objects.
 

@@ -28,13 +28,13 @@ class RecordTail:
         self._before = Fingerprint()
 
     def skip_to(self, segment: Path, offset: int) -> None:
-        """Begin behind what was read otherwise: at a record's end in a segment."""
+        """Skip what was read otherwise: up to a record's end in a segment."""
         self._segment, self._offset = segment, offset
         with segment.open("rb") as file:
             self._before.note(file, offset)
 
     def is_of_another_run(self) -> bool:
-        """Return whether the files are no longer those that were read, but of a run that began anew in the folder.
+        """Return whether the files belong to a new run in the folder, not to the one that was read.
 
         Raises RecordError where there are none.
         """
@@ -47,7 +47,7 @@ class RecordTail:
         return there[-1].name < self._segment.name
 
     def read(self) -> Iterator[Record]:
-        """Return the records since the last call. Raises RecordError naming the file."""
+        """Yield the records since the last call. Raises RecordError naming the file."""
         for path in segments(self._folder, self._loop):
             if self._segment is not None and path.name < self._segment.name:
                 continue

@@ -1,4 +1,4 @@
-"""Decision records on disk: JSON Lines, one file a loop and segment, mode 0600, capped in size.
+"""Decision records on disk: JSON Lines, one file per loop and segment, mode 0600, capped in size.
 
 ``records/nodes-0001.jsonl`` and so on. Each segment starts with a record that holds the whole
 state, so that any segment can be replayed by itself; the oldest go when the cap is passed. A disk
@@ -108,7 +108,7 @@ class RecordWriter:
         """Records that could not be written."""
 
     def start(self, origin: str = "", plugins: Sequence[Plugin] = ()) -> None:
-        """Make the folder, and clears the records of an earlier run that it does not go on behind.
+        """Create the folder, and delete the records of an earlier run unless this one continues it.
 
         Args:
             origin: What is recorded; segments that name the same one stay. With an empty one none do.
@@ -151,16 +151,16 @@ class RecordWriter:
             if not self._broken:
                 self._broken = True
                 self._warn(
-                    f"decision records are not being kept: {self._folder}: {error.strerror}; "
+                    f"decision records cannot be written: {self._folder}: {error.strerror}; "
                     "free space there or choose another folder with --out"
                 )
         else:
             if self._broken and record.full:
                 self._broken = False
-                self._warn(f"decision records are kept again ({self.dropped} lost)")
+                self._warn(f"decision records are written again ({self.dropped} lost)")
 
     def close(self) -> None:
-        """End the records of each loop and closes the files; never raises."""
+        """End the records of each loop and close the files; never raises."""
         for segment in self._loops.values():
             try:
                 segment.end()
@@ -220,7 +220,7 @@ class _Segment:
         self.close()
         there = _files(self._folder, self._loop)
         number = _number_of(there[-1]) + 1 if there else 1
-        _make_room(there, most_before)
+        _delete_oldest(there, most_before)
         path = self._folder / f"{self._loop}-{number:04d}.jsonl"
         self.file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
         self.bytes = self.records = 0
@@ -262,7 +262,7 @@ class _Segment:
             self.index.close()
 
 
-def _make_room(there: Sequence[Path], most: int) -> None:
+def _delete_oldest(there: Sequence[Path], most: int) -> None:
     """Delete the oldest of these files, until those that stay have so many bytes at most."""
     sizes = [path.stat().st_size for path in there]
     total = sum(sizes)
@@ -297,7 +297,7 @@ def _origin_of(path: Path) -> str:
 def read_records(
     folder: Path, loop: str, *, on_segment: Callable[[Header], None] = lambda _: None, last: int | None = None
 ) -> Iterator[Record]:
-    """Return the records of one loop in order; a last line still being written, or cut, is left out.
+    """Yield the records of one loop in order; an incomplete last line is left out.
 
     ``on_segment`` hears the header of each segment before the first of its records, which holds a whole state.
     ``last``: only so many segments, the newest ones; None for all.
@@ -311,7 +311,7 @@ def read_records(
 def located_records(
     path: Path, *, on_segment: Callable[[Header], None] = lambda _: None, offset: int = 0, before: int = 0
 ) -> Iterator[tuple[Record, int, int]]:
-    """Return the records of a segment with the offset and the length of their lines, as ``read_records``.
+    """Yield the records of a segment with the offset and the length of their lines, as ``read_records``.
 
     Args:
         offset: Where to begin, behind the first ``before`` records; 0 for the header.
@@ -345,7 +345,7 @@ def _check_end(path: Path, number: int, end: End) -> None:
 
 
 def ending(folder: Path, loop: str) -> Ending:
-    """Tell how the records of a loop end. Raises RecordError if there is none."""
+    """Return how the records of a loop end. Raises RecordError if there are none."""
     with segments(folder, loop)[-1].open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - _TAIL))
@@ -379,7 +379,7 @@ def recorded_loops(folder: Path) -> list[str]:
 
 
 def checked_header(path: Path, line: bytes) -> Header:
-    """Read the first line of a segment. Raises RecordError where it is none of this version."""
+    """Return the header in the first line of a segment. Raises RecordError for none or another version."""
     try:
         header = msgspec.json.decode(line, type=Header)
     except msgspec.DecodeError as error:
@@ -390,11 +390,11 @@ def checked_header(path: Path, line: bytes) -> Header:
 
 
 class NullRecorder:
-    """Keeps nothing."""
+    """Records nothing."""
 
     def wants_full(self, loop: str) -> bool:  # noqa: ARG002  the protocol's name
-        """Never."""
+        """Return False."""
         return False
 
     def write(self, record: Record, state: Iterable[bytes] | None = None) -> None:
-        """Drop it."""
+        """Ignore the record."""

@@ -1,4 +1,4 @@
-"""When a record holds the whole state: what is decided again for an answer begins there."""
+"""When a record holds the whole state: replays for answers begin there."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class WholeStates:
         return self._since >= _LEAST and self._delta_bytes >= _DELTAS * self._full_bytes
 
     def count(self, size: int, *, full: bool) -> None:
-        """Count a record that was written."""
+        """Count a written record."""
         if full:
             self._since, self._full_bytes, self._delta_bytes = 1, size, 0
         else:

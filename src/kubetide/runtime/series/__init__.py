@@ -1,4 +1,4 @@
-"""The series that the process exposes: upstream's by their own names, and a few of ours."""
+"""The series of the process: upstream's by their own names, and a few of ours."""
 
 from kubetide.runtime.series.caches import show_caches, show_skew
 from kubetide.runtime.series.clients import ClientSeries

@@ -1,4 +1,4 @@
-"""``kubetide_cache_*``: whether the caches can be read, and how old they are; how far the clocks are apart."""
+"""``kubetide_cache_*``: whether the caches can be read, and their age; the clock skew."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubetide.watching import Caches
 
 
 def show_caches(registry: Registry, caches: Caches, clock: Clock) -> None:
-    """Add the series; a cache without a first list yet has no age."""
+    """Add the series; a cache that has not synced has no age."""
     ages = registry.gauge(
         "kubetide_cache_age_seconds",
         "Time since the API server last said anything of the resource, a bookmark too.",
@@ -34,7 +34,7 @@ def show_caches(registry: Registry, caches: Caches, clock: Clock) -> None:
 
 
 def show_skew(registry: Registry, ahead: Callable[[], Duration]) -> None:
-    """Add the series; ``ahead`` gives how far our clock is ahead of the API server's."""
+    """Add the series; ``ahead`` returns how far our clock is ahead of the API server's."""
     skew = registry.gauge(
         "kubetide_clock_skew_seconds",
         "How far this process's clock is ahead of the API server's at the least; negative where it is behind.",

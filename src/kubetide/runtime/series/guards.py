@@ -1,4 +1,4 @@
-"""``kubetide_*``: how often a guard had to step in, and whether one holds something back now."""
+"""``kubetide_*``: how often a guard intervened, and whether one holds anything now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``leader_election_master_status``: by which leases this process leads.
+"""``leader_election_master_status``: the leases by which this process leads.
 
 Source: component-base v0.36.
 """

@@ -1,4 +1,4 @@
-"""A recorder that passes each record to listeners, as it is written."""
+"""A recorder that passes each written record to listeners."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Listener = Callable[[Record], None]
 
 
 class ListeningRecorder:
-    """Hands records on, and then to the listeners of their loop.
+    """Passes records on, and then to the listeners of their loop.
 
     A loop writes a record when a step of it is over, so what its controller shows is of that step.
     A listener that fails is not called any more, and never stops the loop.
@@ -23,7 +23,7 @@ class ListeningRecorder:
         self._listeners: dict[str, list[Listener]] = {}
 
     def listen(self, loop: str, listener: Listener) -> None:
-        """Call ``listener`` with the loop's records, after those that listen already."""
+        """Call ``listener`` with the loop's records, after earlier listeners."""
         self._listeners.setdefault(loop, []).append(listener)
 
     def wants_full(self, loop: str) -> bool:
@@ -31,7 +31,7 @@ class ListeningRecorder:
         return self._inner.wants_full(loop)
 
     def write(self, record: Record, state: Iterable[bytes] | None = None) -> None:
-        """Hand the record on and call the listeners."""
+        """Pass the record on and call the listeners."""
         self._inner.write(record, state)
         for listener in tuple(self._listeners.get(record.loop, ())):
             try:

@@ -1,4 +1,4 @@
-"""``kubetide_loop_*`` and ``kubetide_decisions_total``: each loop's ticks and what it did, also of loops of other packages."""
+"""``kubetide_loop_*`` and ``kubetide_decisions_total``: ticks and decisions of each loop, also of other packages' loops."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NS = 1_000_000_000
 
 
 def show_loops(registry: Registry, loops: Sequence[RunningLoop]) -> dict[str, Listener]:
-    """Add the series of ticks and decisions; returns, by loop, what is to be called with its records."""
+    """Add the series of ticks and decisions; return, by loop, the function to call with its records."""
     last = registry.gauge(
         "kubetide_loop_last_tick_timestamp_seconds",
         "Unix time at which a tick of the loop last ended well.",

@@ -1,1 +1,1 @@
-"""Time: the clock that everything asks, virtual time, and a live run's pace."""
+"""Time: the clock of the program, virtual time, and a live run's pace."""

@@ -55,7 +55,7 @@ class LoopClock:
         return Duration(self._time_ns())
 
     async def sleep(self, duration: Duration) -> None:
-        """Return after that much of the loop's time; lets others run once if it is not positive."""
+        """Return after that much of the loop's time; yields once if it is not positive."""
         if duration > 0:
             await self._sleep_ns(duration)
         else:
@@ -63,12 +63,12 @@ class LoopClock:
 
 
 def machine_time() -> Instant:
-    """Return the machine's wall time, for what stands outside of a run."""
+    """Return the machine's wall time, for use outside of a run."""
     return Instant(time.time_ns())
 
 
 async def ticks(clock: Clock, period: Duration, *, offset: Duration = ZERO) -> AsyncGenerator[Instant, None]:
-    """Return the due instants ``start + offset + k * period``, each when it has come; start is the first call.
+    """Yield the due instants ``start + offset + k * period``, each at its time; start is the first call.
 
     Dues are computed from the start, never by adding sleeps, so that they do not drift. When the
     reader was busy past one or several dues, the last of them is given at once and the earlier
@@ -88,7 +88,7 @@ async def ticks(clock: Clock, period: Duration, *, offset: Duration = ZERO) -> A
 
 
 def run_virtual(main: Main[T], *, start: Instant) -> T:
-    """Run ``main(clock)`` in virtual time that begins at ``start``, and return what it returns.
+    """Return the result of ``main(clock)``, run in virtual time from ``start``.
 
     Where an event loop is running already (a notebook), it runs in a thread of its own, and this waits for it.
     Raises: Stalled when tasks wait and nothing will ever wake them; else what ``main`` raises.
@@ -101,7 +101,7 @@ def run_virtual(main: Main[T], *, start: Instant) -> T:
 
 
 def _run_apart(run: Callable[[], Coroutine[Any, Any, T]], make_loop: Callable[[], _Loop]) -> T:
-    """Return what ``run`` returns on a loop of its own; a thread has room for one running loop only."""
+    """Return what ``run`` returns on a loop of its own; a thread can run one loop only."""
 
     def whole(made: Callable[[_Loop], None] = lambda _: None) -> T:
         with asyncio.Runner(loop_factory=make_loop) as runner:
@@ -129,7 +129,7 @@ def _cancel_all(loop: _Loop) -> None:
 
 
 def run_paced(main: Main[T], *, start: Instant, pace: Pace) -> T:
-    """Return what ``main(clock)`` returns, run at a pace from ``start``; ``pace`` notes how fast it was.
+    """Return the result of ``main(clock)``, run at a pace from ``start``; ``pace`` notes the real speed.
 
     Time is never ahead of the work: where it cannot keep up, the clock slows down. Time-outs of network
     clients are scaled too. Ctrl-C cancels ``main``, waits for its clean-up, and then raises KeyboardInterrupt.
@@ -142,7 +142,7 @@ def run_paced(main: Main[T], *, start: Instant, pace: Pace) -> T:
 
 
 def run_real(main: Main[T], *, start: Instant | None = None) -> T:
-    """Return what ``main(clock)`` returns, run in real time; wall time begins at ``start``, else the machine's.
+    """Return the result of ``main(clock)``, run in real time; wall time begins at ``start``, else the machine's.
 
     Ctrl-C cancels ``main``, waits for its clean-up, and then raises KeyboardInterrupt.
     """

@@ -1,4 +1,4 @@
-"""What is said of a clock that differs from the API server's.
+"""Warnings about a clock that differs from the API server's.
 
 Nothing is decided otherwise for it, as upstream's programs do not either: leases are timed by our own elapsed
 time, and times that the API server has written are compared with our clock's.
@@ -16,13 +16,13 @@ AGREED = "the clocks of this process and of the API server agree again"
 
 
 class SkewReport:
-    """Returns a warning about the skew; the same sentence while it stays about the same."""
+    """Returns a warning about the skew; the same sentence while the skew stays about equal."""
 
     def __init__(self) -> None:
         self._told = ZERO
 
     def sentence(self, ahead: Duration) -> str:
-        """Return what to say when our clock is so far ahead (negative: behind); empty while it need not be said."""
+        """Return the warning for our clock's lead (negative: lag); empty while none is due."""
         # Once reported, it has ended at half of that, so that a skew about the bound is not reported again and again.
         if abs(ahead) <= (_MOST // 2 if self._told else _MOST):
             self._told = ZERO
@@ -33,6 +33,6 @@ class SkewReport:
         way, looks = ("ahead of", "older") if self._told > 0 else ("behind", "younger")
         return (
             f"the clock of this process is {format_duration(far)} {way} the API server's: pods, nodes and samples "
-            f"look {looks} than they are; set this machine's clock right and start the process again, or mend the "
+            f"look {looks} than they are; set this machine's clock right and start the process again, or fix the "
             "API server's"
         )

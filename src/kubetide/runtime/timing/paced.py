@@ -1,4 +1,4 @@
-"""A live run's time: as fast as asked for, and never ahead of the work.
+"""A live run's time: at the requested speed, and never ahead of the work.
 
 Between two timers nothing happens in a run, so its time may pass at any speed; but work that is due
 has to be done before its time can go on. Time here stands still while callbacks run, moves to the
@@ -25,7 +25,7 @@ _KEEPS_UP = 0.95
 
 
 class Pace:
-    """How fast a run is to be, and how fast it was.
+    """The requested and the real speed of a run.
 
     Attributes:
         speed: Times real time, asked for.
@@ -40,12 +40,12 @@ class Pace:
 
     @property
     def lost(self) -> bool:
-        """Whether the work took longer than the speed left for it."""
+        """Whether the work took longer than the speed allowed."""
         return 0 < self.reached < self.speed * _KEEPS_UP
 
 
 class PacedLoop(IntegerTimeLoop, asyncio.SelectorEventLoop):
-    """An event loop at a pace; made by ``runtime.clock.run_paced``."""
+    """An event loop at a pace; built by ``runtime.clock.run_paced``."""
 
     _selector: selectors.BaseSelector
     _process_events: Callable[[list[Any]], None]

@@ -33,7 +33,7 @@ _FEWEST_TO_SWEEP = 100
 
 
 class Stalled(KubetideError):
-    """Tasks wait, and no timer or task is left that could wake them."""
+    """Tasks wait, but no timer or task can wake them."""
 
 
 class IntegerTimeLoop(asyncio.BaseEventLoop):
@@ -54,17 +54,17 @@ class IntegerTimeLoop(asyncio.BaseEventLoop):
         self._timers_cancelled = 0
 
     def time(self) -> float:
-        """Virtual seconds since the loop was made."""
+        """Virtual seconds since the loop was created."""
         return self._now_ns / 1e9
 
     def time_ns(self) -> int:
-        """Virtual nanoseconds since the loop was made."""
+        """Virtual nanoseconds since the loop was created."""
         return self._now_ns
 
     def call_soon(
         self, callback: Callable[[*_Args], object], *args: *_Args, context: Context | None = None
     ) -> asyncio.Handle:
-        """Call back in the next round; as the stock loop, without its checks for debugging."""
+        """Call back in the next iteration; like the stock loop, without its debug checks."""
         if self.is_closed():
             raise RuntimeError("Event loop is closed")
         handle = asyncio.Handle(callback, args, self, context)
@@ -72,7 +72,7 @@ class IntegerTimeLoop(asyncio.BaseEventLoop):
         return handle
 
     async def sleep_ns(self, duration: int) -> None:
-        """Return after that many nanoseconds, more than 0, as ``asyncio.sleep`` without a handle or a rounded time."""
+        """Return after that many nanoseconds, more than 0; like ``asyncio.sleep`` without a handle or rounding."""
         slept = self.create_future()
         self._timers_set += 1
         heappush(self._timers, (self._now_ns + duration, self._timers_set, _Sleeper(slept)))
@@ -165,7 +165,7 @@ class _Sleeper:
 
 
 class VirtualLoop(IntegerTimeLoop):
-    """An event loop in virtual time; made by ``runtime.clock.run_virtual``."""
+    """An event loop in virtual time; built by ``runtime.clock.run_virtual``."""
 
     def _run_once(self) -> None:
         if not self._ready and not self._stopping:

@@ -1,4 +1,4 @@
-"""Upstream's programs by their own command lines: every flag, read as upstream reads it."""
+"""Upstream's programs with their own command lines: every flag, parsed as upstream parses it."""
 
 from kubetide.runtime.upstream.cluster_autoscaler import Understood, understand
 from kubetide.runtime.upstream.table import Flag, Status, cluster_autoscaler_flags

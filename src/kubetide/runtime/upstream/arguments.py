@@ -1,4 +1,4 @@
-"""Arguments into values, by the rules of pflag; what is wrong is collected and not the end.
+"""Parses arguments by the rules of pflag; errors are collected instead of ending the parse.
 
 Source: pflag v1.0.10, with component-base's name normalization (underscores are dashes).
 """
@@ -16,7 +16,7 @@ from kubetide.runtime.upstream.values import read
 
 @dataclass
 class Arguments:
-    """What arguments say.
+    """The parsed arguments.
 
     Attributes:
         values: Of each flag that is given, by name: the last one, of a list all of them.
@@ -32,7 +32,7 @@ class Arguments:
 
 
 def parse_arguments(arguments: Iterable[str], flags: Mapping[str, Flag]) -> Arguments:
-    """Return what the arguments say: ``--name=value``, ``--name value``, ``--switch``, ``-v=4``, ``-v4``, ``-v 4``."""
+    """Return the parsed arguments: ``--name=value``, ``--name value``, ``--switch``, ``-v=4``, ``-v4``, ``-v 4``."""
     parser = _Parser(flags, list(arguments))
     parser.run()
     return parser.found
@@ -120,7 +120,7 @@ class _Parser:
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Return a hint at the flag that was most likely meant."""
+    """Return a hint that names the most similar flag."""
     near: Sequence[str] = difflib.get_close_matches(name, [one for one in names if len(one) > 1], n=1)
     return (
         f"; did you mean --{near[0]}?" if near else "; see docs/cluster-autoscaler.md for the flags there are"

@@ -1,4 +1,4 @@
-"""The checks that Cluster Autoscaler makes of its flags when it starts, in full instead of the first that fails.
+"""The start-up checks of Cluster Autoscaler's flags; all failures instead of the first.
 
 Source: cluster-autoscaler core (Jul 2026), its main.go, client-go v1.36 (leader election).
 """
@@ -29,7 +29,7 @@ _CEILING: Final = (1 << 31) - 1
 
 
 def problems_of(values: Mapping[str, Any], given: frozenset[str], flags: Mapping[str, Flag]) -> Iterator[str]:
-    """Yield a sentence for each value, or pair of values, that cannot be started with.
+    """Yield a sentence for each value, or pair of values, that prevents a start.
 
     Args:
         values: Of all flags, the defaults of those that are not given included.

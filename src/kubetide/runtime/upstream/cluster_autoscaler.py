@@ -1,4 +1,4 @@
-"""The command line of Cluster Autoscaler into the configuration of a process that runs the node loop."""
+"""Converts Cluster Autoscaler's command line to the configuration of a process that runs the node loop."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _UNLIMITED: Final = 1_000_000
 
 
 class Understood(NamedTuple):
-    """What a command line means.
+    """The meaning of a command line.
 
     Attributes:
         config: Of the process; None where only help is asked for.
@@ -45,7 +45,7 @@ class Understood(NamedTuple):
 
 
 def understand(arguments: Iterable[str], *, in_pod: bool = True) -> Understood:
-    """Return what Cluster Autoscaler's arguments mean.
+    """Return the meaning of Cluster Autoscaler's arguments.
 
     Args:
         arguments: Of the command line.
@@ -154,11 +154,11 @@ def _converted(
         if name in readers:
             found[field.name] = readers[name](",".join(value) if isinstance(value, tuple) else str(value))
             continue
-        wanted = getattr(field.type, "__supertype__", field.type)
+        field_type = getattr(field.type, "__supertype__", field.type)
         try:
-            found[field.name] = msgspec.convert(value, wanted)
+            found[field.name] = msgspec.convert(value, field_type)
         except msgspec.ValidationError as error:
-            choices = get_args(wanted)
+            choices = get_args(field_type)
             takes = f"; give {' or '.join(map(str, choices))}" if choices else ""
             raise ValueError(f"--{name}={value}: cannot be used: {error}{takes}") from error
     return found

@@ -1,4 +1,4 @@
-"""Every flag of Cluster Autoscaler: its type, its default, and what comes of it here.
+"""Every flag of Cluster Autoscaler: its type, its default, and its effect here.
 
 The rows stand in ``cluster_autoscaler.csv``. A flag works where the node loop or the process has a setting of its
 name (or of the name in the column ``target``), so a setting that is added later makes its flag work. For the others
@@ -55,7 +55,7 @@ _KINDS: Final[Mapping[Any, str]] = {
 
 
 class Status(StrEnum):
-    """What comes of a flag."""
+    """The effect of a flag."""
 
     WORKS = "works"
     NO_EFFECT = "accepted without effect, as upstream"
@@ -159,6 +159,6 @@ def _setting(target: str) -> tuple[str, str]:
 
 
 def _own(part: str, model: type[msgspec.Struct], field: str) -> Flag:
-    wanted = typing.get_type_hints(model)[field]
-    kind = "comma list" if get_origin(wanted) is tuple else _KINDS.get(wanted, "string")
+    field_type = typing.get_type_hints(model)[field]
+    kind = "comma list" if get_origin(field_type) is tuple else _KINDS.get(field_type, "string")
     return Flag(field.replace("_", "-"), kind, "", Status.OWN, part, field)

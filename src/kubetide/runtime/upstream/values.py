@@ -1,4 +1,4 @@
-"""The values of flags, read as Go's flag package, pflag and klog read them.
+"""Values of flags, parsed as Go's flag package, pflag and klog parse them.
 
 Source: Go 1.26 (flag, strconv), pflag v1.0.10 (StringSlice), klog v2.140.
 """
@@ -27,7 +27,7 @@ _SEVERITIES: Final = frozenset({"INFO", "WARNING", "ERROR", "FATAL"})
 
 
 def parse_go_int(text: str) -> int:
-    """Return an integer of 64 bits in the notation of its prefix: 0x, 0b, 0o or 0. Raises NumberError."""
+    """Return a 64-bit integer in the notation of its prefix: 0x, 0b, 0o or 0. Raises NumberError."""
     octal = _OCTAL.fullmatch(text)
     if octal is not None:
         number = int(octal[1] + octal[2].replace("_", ""), 8)
@@ -112,7 +112,7 @@ _READERS: Final[Mapping[str, tuple[Callable[[str], Any], str]]] = {
 
 
 def read(kind: str, text: str) -> Any:
-    """Return a flag's value; a tuple for a list. Raises ValueError that says what the type takes."""
+    """Return a flag's value; a tuple for a list. Raises ValueError that names the valid values."""
     reader, takes = _READERS[kind]
     try:
         return reader(text)

@@ -1,1 +1,1 @@
-"""What the time-table loop reads and writes."""
+"""The time-table loop's reads and writes."""

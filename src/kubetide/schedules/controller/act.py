@@ -1,4 +1,4 @@
-"""Carries out what was decided: bounds, sizes, statuses and events."""
+"""Carries out changes: bounds, sizes, statuses and events."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LIMIT = 10
 
 
 class Actor:
-    """Writes; a status that cannot be written is tried again at the next tick."""
+    """Writes; a failed status write is tried again at the next tick."""
 
     def __init__(self, cluster: Cluster, gatherer: Gatherer, events: EventWriter) -> None:
         self._cluster = cluster
@@ -31,7 +31,7 @@ class Actor:
         self._unwritten: dict[Key, Json] = {}
 
     async def change(self, commands: Commands) -> list[Outcome]:
-        """Change the targets, one after another, so that the last listed of two that contradict holds."""
+        """Change the targets one after another, so that the last listed of two contradicting changes holds."""
         return [await self._change(run) for run in commands.runs]
 
     async def report(self, result: Result, state: State) -> None:

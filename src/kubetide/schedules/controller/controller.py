@@ -25,7 +25,7 @@ COMPONENT = "kubetide-schedules"
 
 
 class SchedulesController(OneStepLoop[State, Delta, Commands, list[Outcome], Result]):
-    """Changes targets by the clock; between two ticks it wakes for what is due."""
+    """Changes targets by the clock; between two ticks it wakes for due changes."""
 
     name = "schedules"
 
@@ -43,7 +43,7 @@ class SchedulesController(OneStepLoop[State, Delta, Commands, list[Outcome], Res
         return self._settings.schedules_period
 
     async def synced(self) -> None:
-        """Return when each kind has had its first list, or has been refused."""
+        """Return once each kind is synced, or refused."""
         await self._gatherer.answered()
 
     def next_wake(self) -> Instant | None:
@@ -51,16 +51,16 @@ class SchedulesController(OneStepLoop[State, Delta, Commands, list[Outcome], Res
         return next_due(self.state)
 
     async def wake(self) -> None:
-        """Do what is due."""
+        """Carry out what is due."""
         await self.tick()
 
     def start_anew(self) -> None:
-        """Forget what was derived; statuses say what has happened."""
+        """Drop derived state; statuses hold what has happened."""
         super().start_anew()
         self._gatherer.start_anew()
 
     async def gather(self, now: Instant) -> Delta:
-        """Take over the tables that changed, and the targets of those that are due."""
+        """Apply changed tables, and the targets of those that are due; return them as a delta."""
         changes = self._gatherer.changes()
         self.state.apply(changes)
         views = await self._gatherer.views(targets_due(self.state, now))
@@ -72,12 +72,12 @@ class SchedulesController(OneStepLoop[State, Delta, Commands, list[Outcome], Res
         return await self._actor.change(commands)
 
     def reasons(self, commands: Commands, result: Result) -> tuple[Reason, ...]:
-        """Return why: the result has the reasons of the commands, too."""
+        """Return the reasons; the result includes those of the commands."""
         del commands
         return result.reasons
 
     async def report(self, commands: Commands, result: Result) -> None:
-        """Announce what is to come on the board; write statuses and events."""
+        """Announce coming changes on the board; write statuses and events."""
         self._announce(commands.now)
         await self._actor.report(result, self.state)
 
@@ -94,7 +94,7 @@ class SchedulesController(OneStepLoop[State, Delta, Commands, list[Outcome], Res
         self._announced = set(found)
 
     async def close(self) -> None:
-        """Withdraw what was announced."""
+        """Withdraw the announcements."""
         if self.parts.board is not None:
             for workload in sorted(self._announced):
                 self.parts.board.withdraw(workload, SOURCE)

@@ -1,4 +1,4 @@
-"""Reads time tables from caches and targets, live, when they are needed."""
+"""Reads time tables from caches, and targets from the API server when they are needed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DISCOVERED_EVERY: Final = seconds(30)
 
 
 class Gatherer:
-    """Reads what the loop decides from."""
+    """Reads the input of the loop."""
 
     def __init__(self, cluster: Cluster, caches: Caches, clock: Clock) -> None:
         self._cluster = cluster
@@ -33,7 +33,7 @@ class Gatherer:
         self._asked: Instant | None = None
 
     async def answered(self) -> None:
-        """Return when each kind has had its first list, or has been refused."""
+        """Return once each kind is synced, or refused."""
         for informer in self.informers.values():
             await informer.answered()
 
@@ -44,7 +44,7 @@ class Gatherer:
             self._feeds[name] = informer.feed()
 
     def changes(self) -> Delta:
-        """Return the tables that changed since the last time."""
+        """Return the tables that changed since the last call."""
         tables: list[Table] = []
         gone: list[Key] = []
         for name, feed in self._feeds.items():
@@ -56,19 +56,19 @@ class Gatherer:
         return Delta(tables=tuple(tables), gone=tuple(gone))
 
     async def views(self, targets: Iterable[Target]) -> tuple[View, ...]:
-        """Return the targets as they are now, with an error where one cannot be read."""
+        """Return the present targets; the view of a failed read holds the error."""
         return tuple(await in_parallel(list(targets), self._view, limit=_LIMIT))
 
     async def kind_of(self, target: Target) -> Kind[Any] | None:
-        """Return the kind of a target; the cluster is asked for its kinds at most each half minute."""
-        wanted = (group_of(target), target.kind.lower())
+        """Return the kind of a target; queries the served kinds at most every half minute."""
+        group_kind = (group_of(target), target.kind.lower())
         now = self._clock.now()
-        if wanted not in self._kinds and (
+        if group_kind not in self._kinds and (
             self._asked is None or between(self._asked, now) >= _DISCOVERED_EVERY
         ):
             self._asked = now
             self._kinds = _by_name(await self._cluster.kinds()) | self._kinds
-        return self._kinds.get(wanted)
+        return self._kinds.get(group_kind)
 
     async def _view(self, target: Target) -> View:
         if target.api_version.count("/") > 1:

@@ -39,7 +39,7 @@ def _read(found: CronHorizontalPodAutoscaler) -> Table:
         namespace=meta.namespace,
         name=meta.name,
         uid=meta.uid,
-        target=Target(reference.api_version, reference.kind, meta.namespace, reference.name),
+        target=Target(_version(reference.api_version), reference.kind, meta.namespace, reference.name),
         rules=tuple(
             Rule(job.name, job.schedule, size=job.target_size, once=job.run_once, exclude=exclude)
             for job in spec.jobs or ()
@@ -58,8 +58,14 @@ def _read(found: CronHorizontalPodAutoscaler) -> Table:
     )
 
 
+def _version(text: str) -> str:
+    """Return group and version of an ``apiVersion``: upstream does not look at what stands after them."""
+    return "/".join(text.split("/")[:2])
+
+
 def _basis(api_version: str, kind: str, name: str, exclude: Sequence[str]) -> str:
-    return "\n".join((api_version, kind, name, *exclude))
+    """Return what all jobs are made for; the order of the dates plays no part."""
+    return "\n".join((_version(api_version), kind, name, *sorted(set(exclude))))
 
 
 def _submit(table: Table, plan: Plan, progress: Progress, now: Instant) -> Progress:
@@ -122,7 +128,7 @@ def _change(table: Table, rule: Rule, view: View) -> Change:
 
 
 def bounds_after(size: int, current: int, low: int, high: int) -> tuple[int, int] | None:
-    """Return the bounds that an HPA is given when a job asks for ``size``; None where they are left alone.
+    """Return the bounds that an HPA gets when a job sets ``size``; None if they stay.
 
     Source: README of the controller; ``current`` is the HPA's status. A bound is never given back, and bounds
     are written also where they stay the same, as upstream does.
@@ -135,8 +141,6 @@ def bounds_after(size: int, current: int, low: int, high: int) -> tuple[int, int
 
 def _unread(view: View) -> str:
     target = view.target
-    if view.stage == "version":
-        return f"unexpected GroupVersion string: {target.api_version}"
     if view.stage == "kind":
         return f"Failed to create create mapping,because of no matches for {group_of(target)}/, Resource={target.kind}"
     if view.stage == "hpa-version":
@@ -166,7 +170,7 @@ def _report(
 
 
 def skipped(table: Table, rule: Rule, expression: str, due: Instant, now: Instant) -> tuple[Mark, Notice]:
-    """Return what is said of an activation on a date that is left out; a job that runs once still has its run."""
+    """Return the text about an activation on an excluded date; a job that runs once still has its run."""
     message = (
         f"cron hpa job {rule.name} executed successfully. "
         f"skip scaling activity,because of excludeDate ({expression})."

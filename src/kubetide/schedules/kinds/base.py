@@ -1,4 +1,4 @@
-"""What a kind of time table says of itself."""
+"""The interface of a kind of time table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HPA = "horizontalpodautoscaler"
 
 @dataclass(frozen=True, kw_only=True)
 class Mode:
-    """How one kind is followed.
+    """How a kind is followed.
 
     Attributes:
         kind: Where it is served.
@@ -57,7 +57,7 @@ class Mode:
 
 
 def is_hpa(target: Target) -> bool:
-    """Return whether a target is an HPA, of whatever version."""
+    """Return whether a target is an HPA, of any version."""
     return target.kind.lower() == HPA and target.api_version.partition("/")[0] == "autoscaling"
 
 
@@ -67,7 +67,7 @@ def group_of(target: Target) -> str:
 
 
 def instant_of(text: str | None) -> Instant | None:
-    """Return a timestamp of an object; None where there is none or it cannot be read."""
+    """Return a timestamp of an object; None if it is missing or unreadable."""
     try:
         return parse_rfc3339(text) if text else None
     except ValueError:
@@ -75,13 +75,13 @@ def instant_of(text: str | None) -> Instant | None:
 
 
 def created_at(text: str | None) -> Instant:
-    """Return when an object was created; 1970 where that is not known."""
+    """Return when an object was created; 1970 if that is unknown."""
     found = instant_of(text)
     return Instant(0) if found is None else found
 
 
 def to_size(table: Table, rule: Rule, view: View, *, of_an_hpa: str) -> Change:
-    """Return the change of the target to the rule's size; nothing is written where it has that size already.
+    """Return the change of the target to the rule's size; without a write if it has that size already.
 
     Args:
         table, rule, view: The table, its rule that is due, and what was read of the target.

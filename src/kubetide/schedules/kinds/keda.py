@@ -1,4 +1,4 @@
-"""KEDA's cron triggers, in a ScaledObject that has no others.
+"""KEDA's cron triggers, in a ScaledObject without other triggers.
 
 Source: KEDA 8b4f083c (docs 2.21), scalers/cron: metadata, texts of errors, names and targets of metrics. Done
 right: KEDA looks only at the next start and the next end, which makes a window hold for days where starts and
@@ -9,12 +9,30 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from kubetide.objects.base import Json
 from kubetide.objects.hpa import ExternalMetricSource, MetricIdentifier, MetricSpec, MetricTarget
 from kubetide.objects.kinds import SCALED_OBJECTS
+from kubetide.objects.scaled_objects import (
+    ACTIVE,
+    FORCED,
+    INACTIVE,
+    PAUSED,
+    PAUSED_AT,
+    PAUSED_DOWN,
+    PAUSED_UP,
+    READY,
+    RESTS,
+    conditions,
+    faulty,
+    is_annotated,
+    replica_problems,
+    trigger_problems,
+)
 from kubetide.objects.timetables import KedaTrigger, ScaledObject
 from kubetide.schedules.decision import Change, Notice, Run
 from kubetide.schedules.kinds.base import Mode, created_at, instant_of, to_size
@@ -26,17 +44,15 @@ from kubetide.units.time import Duration, Instant, format_rfc3339, seconds
 
 _PARAMETERS = ("start", "end", "timezone", "desiredReplicas")
 _INTEGER = re.compile(r"[ \t\r\n]*-?(0|[1-9][0-9]*)[ \t\r\n]*", re.ASCII)
-_PAUSED = "autoscaling.keda.sh/paused"
-_PAUSED_AT = "autoscaling.keda.sh/paused-replicas"
 _TARGET_TYPES = ("", "AverageValue")
 
 
 class TriggerError(ValueError):
-    """A trigger that is refused; one line a reason, in KEDA's words."""
+    """A rejected trigger; one line per reason, in KEDA's words."""
 
 
 def read_trigger(metadata: Mapping[str, Any], metric_type: str, index: int) -> Rule:
-    """Return a cron trigger as a rule with an end; its name is that of the metric. Raises TriggerError."""
+    """Return a cron trigger as a rule with an end; its name is the metric's. Raises TriggerError."""
     said = {name: str(metadata.get(name) or "").strip() for name in _PARAMETERS}
     problems = [
         f'missing required parameter "{name}" in [triggerMetadata]' for name in _PARAMETERS if not said[name]
@@ -89,7 +105,7 @@ def _integer(text: str) -> int:
 
 
 def metric_name(index: int, zone: str, start: str, end: str) -> str:
-    """Return the name of a trigger's external metric, as KEDA makes it."""
+    """Return the name of a trigger's external metric, as KEDA builds it."""
     parts = (_plain(zone), _schedule_part(start), _schedule_part(end))
     return f"s{index}-" + "-".join(("cron", *parts)).replace("/", "-").replace(".", "-").replace(
         ":", "-"
@@ -107,7 +123,7 @@ def _schedule_part(text: str) -> str:
 
 
 def metric_spec(rule: Rule, metric_type: str) -> MetricSpec:
-    """Return what KEDA's HPA would be given for a trigger: a target of 1 a pod."""
+    """Return the metric that KEDA's HPA would have for a trigger: a target of 1 per pod."""
     target = (
         MetricTarget(type="AverageValue", average_value="1")
         if metric_type in _TARGET_TYPES
@@ -129,18 +145,7 @@ def _read(found: ScaledObject) -> Table:
         refused.append(f"triggers of type {', '.join(others) or 'none'}: only cron triggers are followed")
     for index, one in enumerate(triggers if not others else ()):
         _take(one, index, rules, refused)
-    annotations = meta.annotations or {}
-    paused_at = annotations.get(_PAUSED_AT, "")
-    limits = Limits(
-        minimum=spec.min_replica_count or 0,
-        maximum=100 if spec.max_replica_count is None else spec.max_replica_count,
-        idle=spec.idle_replica_count,
-        cooldown=seconds(300 if spec.cooldown_period is None else spec.cooldown_period),
-        paused=annotations.get(_PAUSED, "").lower() == "true" or paused_at.isdecimal(),
-        paused_at=int(paused_at) if paused_at.isdecimal() else None,
-    )
-    if limits.minimum > limits.maximum:
-        refused.append(f"minReplicaCount {limits.minimum} is above maxReplicaCount {limits.maximum}")
+    refused += [*replica_problems(spec), *trigger_problems(spec), *_refusals(found)]
     return Table(
         kind=SCALED_OBJECTS.kind,
         namespace=meta.namespace,
@@ -151,10 +156,52 @@ def _read(found: ScaledObject) -> Table:
         ),
         rules=() if refused else tuple(rules),
         created=created_at(meta.creation_timestamp),
-        limits=limits,
+        limits=_limits(found),
         refused=tuple(refused),
+        notes=tuple(_notes(found)),
         last=instant_of(found.status.last_active_time),
     )
+
+
+def _limits(found: ScaledObject) -> Limits:
+    spec = found.spec
+    paused_at = (found.metadata.annotations or {}).get(PAUSED_AT)
+    size = int(paused_at) if paused_at is not None and paused_at.isdecimal() else None
+    return Limits(
+        minimum=spec.min_replica_count or 0,
+        maximum=100 if spec.max_replica_count is None else spec.max_replica_count,
+        idle=spec.idle_replica_count,
+        cooldown=seconds(300 if spec.cooldown_period is None else spec.cooldown_period),
+        paused=paused_at is not None or is_annotated(found, PAUSED),
+        paused_at=size,
+        created=created_at(found.metadata.creation_timestamp),
+        initial_cooldown=seconds(spec.initial_cooldown_period or 0),
+        only_up=is_annotated(found, PAUSED_DOWN),
+        only_down=is_annotated(found, PAUSED_UP),
+    )
+
+
+def _refusals(found: ScaledObject) -> Iterator[str]:
+    """Yield what would change the sizes in a way that is not followed here."""
+    paused_at = (found.metadata.annotations or {}).get(PAUSED_AT)
+    if paused_at is not None and not paused_at.isdecimal():
+        yield f"annotation {PAUSED_AT} {paused_at!r}: write a number of replicas"
+    if is_annotated(found, FORCED):
+        yield f"annotation {FORCED}: is not read; leave it out"
+    if (found.spec.advanced or {}).get("scalingModifiers"):
+        yield "advanced.scalingModifiers: is not read; leave it out"
+
+
+def _notes(found: ScaledObject) -> Iterator[str]:
+    """Yield the fields that play no part where sizes are written without an HPA."""
+    advanced = found.spec.advanced or {}
+    for name, value in (
+        ("advanced.horizontalPodAutoscalerConfig", advanced.get("horizontalPodAutoscalerConfig")),
+        ("advanced.restoreToOriginalReplicaCount", advanced.get("restoreToOriginalReplicaCount")),
+        ("fallback", found.spec.fallback),
+    ):
+        if value:
+            yield f"{name}: is not read; the size of a window is written at once, without an HPA"
 
 
 def _is_ours(found: ScaledObject) -> bool:
@@ -170,6 +217,12 @@ def _take(one: KedaTrigger, index: int, rules: list[Rule], refused: list[str]) -
 
 
 def _change(table: Table, rule: Rule, view: View) -> Change:
+    limits = table.limits
+    if limits is not None and not limits.paused and rule.size is not None:
+        held = (limits.only_up and rule.size < view.replicas) or (
+            limits.only_down and rule.size > view.replicas
+        )
+        rule = replace(rule, size=view.replicas) if held else rule
     return to_size(table, rule, view, of_an_hpa="scaleTargetRef names an HPA; name its target")
 
 
@@ -192,7 +245,17 @@ def _report(
 
 
 def _status(table: Table, progress: Progress) -> Json:
-    status: Json = {"externalMetricNames": [rule.name for rule in table.rules]}
+    limits = table.limits or Limits()
+    ready = READY if progress.stand else faulty("; ".join(progress.warned))
+    active = {"open": ACTIVE, "rests": RESTS}.get(progress.stand, INACTIVE)
+    status: Json = {
+        "externalMetricNames": [rule.name for rule in table.rules],
+        "conditions": conditions(
+            ready,
+            INACTIVE if limits.paused else active,
+            paused=limits.paused or limits.only_up or limits.only_down,
+        ),
+    }
     if progress.last is not None:
         status["lastActiveTime"] = format_rfc3339(progress.last)
     return status

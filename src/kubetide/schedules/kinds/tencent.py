@@ -63,6 +63,8 @@ def _refusals(namespace: str, target: Target, crons: Sequence[HpcCron]) -> list[
             found.append(f"{one.name}: an HPA needs minSize and maxSize")
         if not is_hpa(target) and one.target_size is None:
             found.append(f"{one.name}: {target.kind} needs targetSize")
+        if is_hpa(target) and one.max_size == 0:
+            found.append(f"{one.name}: maxSize 0: an HPA allows at least 1")
         if one.min_size is not None and one.max_size is not None and one.min_size > one.max_size:
             found.append(f"{one.name}: minSize {one.min_size} is above maxSize {one.max_size}")
     return found

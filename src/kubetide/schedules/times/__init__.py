@@ -1,1 +1,1 @@
-"""When rules are due: texts as calendars, points, windows, and the bounds that they make."""
+"""When rules are due: texts as calendars, points, windows, and their bounds."""

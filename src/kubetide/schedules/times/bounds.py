@@ -1,4 +1,4 @@
-"""Floors and ceilings: points, which hold until a later one, and windows, which come before points.
+"""Floors and ceilings: points hold until a later one; windows take precedence over points.
 
 What holds is a function of the rules and the time: also of the time before the object was created.
 """
@@ -6,13 +6,17 @@ What holds is a function of the rules and the time: also of the time before the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import combinations
+from itertools import combinations, islice
 
 from kubetide.schedules.tables import Bounds, Limits, Rule, Table
-from kubetide.schedules.times.calendar import Once
+from kubetide.schedules.times.calendar import Days, Once
 from kubetide.schedules.times.plans import Entry, Plan
 from kubetide.units.time import Instant, format_rfc3339
 
+_CLOCK = (1 << 60) - 1
+"""The bits of a field that stand for its values."""
+_MOST_PAIRS = 50
+"""So many pairs of points are compared; a table with more of them is told enough by these."""
 _PROBES = 60
 """So many starts of a window are compared with other rules to see whether they overlap."""
 
@@ -20,12 +24,12 @@ Side = Callable[[Rule], int | None]
 
 
 def floor_of(rule: Rule) -> int | None:
-    """Return the fewest replicas that a rule asks for."""
+    """Return the minimum replicas of a rule."""
     return rule.minimum if rule.size is None else rule.size
 
 
 def ceiling_of(rule: Rule) -> int | None:
-    """Return the most replicas that a rule allows."""
+    """Return the maximum replicas of a rule."""
     return rule.maximum if rule.size is None else rule.size
 
 
@@ -33,7 +37,7 @@ _SIDES: Sequence[tuple[str, Side]] = (("floor", floor_of), ("ceiling", ceiling_o
 
 
 def bounds_at(plan: Plan, now: Instant) -> Bounds:
-    """Return what the rules ask for together at a time.
+    """Return the combined bounds of the rules at a time.
 
     The latest point that names a bound sets it. Of open windows that name it the largest value holds, and
     comes before that of points. A ceiling is never below the floor.
@@ -72,7 +76,7 @@ def next_change(entries: Sequence[Entry], now: Instant) -> Instant | None:
 
 
 def size_within(bounds: Bounds, limits: Limits | None, current: int) -> int | None:
-    """Return the size that a workload must be given; None where nothing has to be written.
+    """Return the size to give a workload; None if nothing must be written.
 
     Args:
         limits: Bounds of a horizontal section, whose autoscaler keeps the size within its own bounds: only no
@@ -91,12 +95,12 @@ def size_within(bounds: Bounds, limits: Limits | None, current: int) -> int | No
 
 
 def sizes(table: Table) -> bool:
-    """Return whether the table writes the size of its target itself: with a horizontal section only from and to none."""
+    """Return whether the table writes the size of its target itself: with a horizontal section only from and to zero."""
     return table.limits is None or any(ceiling_of(rule) == 0 for rule in table.rules)
 
 
 def checked(plan: Plan, start: Instant) -> Plan:
-    """Return a plan without the windows that cannot be, with a warning for each and for rules that overlap."""
+    """Return a plan without impossible windows, with a warning for each and for overlapping rules."""
     entries, warnings = [], list(plan.warnings)
     for entry in plan.entries:
         problem = _refusal(entry, start)
@@ -107,6 +111,26 @@ def checked(plan: Plan, start: Instant) -> Plan:
     for first, second in combinations(followed, 2):
         warnings += _overlap(first, second, start)
     return Plan(tuple(entries), tuple(warnings))
+
+
+def with_meetings(plan: Plan, start: Instant, *, first_only: bool) -> Plan:
+    """Return a plan of points with a warning for each two that begin together and ask for different sizes.
+
+    Args:
+        first_only: Whether the first listed of them holds, and not the later one.
+    """
+    holds = "the first listed holds" if first_only else "the later listed holds"
+    followed = [entry for entry in plan.entries if entry.calendar is not None]
+    warnings = list(plan.warnings)
+    pairs = ((one, other) for one, other in combinations(followed, 2) if _differ(one.rule, other.rule))
+    for first, second in islice((pair for pair in pairs if _may_meet(*pair)), _MOST_PAIRS):
+        when = first_meeting(first, second, start)
+        if when is not None:
+            names = f"{_named(first.rule)} and {_named(second.rule)}"
+            warnings.append(
+                f"{names} are due together at {format_rfc3339(when)}, and differ in size: {holds}"
+            )
+    return plan._replace(warnings=tuple(warnings))
 
 
 def _refusal(entry: Entry, now: Instant) -> str:
@@ -139,7 +163,7 @@ def _overlap(first: Entry, second: Entry, start: Instant) -> list[str]:
     ]
     if not sides or (first.end is None) != (second.end is None):
         return []
-    when = _first_meeting(first, second, start)
+    when = first_meeting(first, second, start)
     if when is None:
         return []
     holds = "the larger holds" if first.end is not None else "the later listed holds"
@@ -149,8 +173,10 @@ def _overlap(first: Entry, second: Entry, start: Instant) -> list[str]:
     ]
 
 
-def _first_meeting(first: Entry, second: Entry, start: Instant) -> Instant | None:
+def first_meeting(first: Entry, second: Entry, start: Instant) -> Instant | None:
     """Return when one begins while the other is open, or when two points begin together; None for not soon."""
+    if not _may_meet(first, second):
+        return None
     for one, other in ((first, second), (second, first)):
         at: Instant | None = start
         for _ in range(_PROBES):
@@ -161,6 +187,25 @@ def _first_meeting(first: Entry, second: Entry, start: Instant) -> Instant | Non
             if _is_open(other, at) if other.end is not None else _last(other, at) == at:
                 return at
     return None
+
+
+def _differ(one: Rule, other: Rule) -> bool:
+    return (one.size, one.minimum, one.maximum) != (other.size, other.minimum, other.maximum)
+
+
+def _may_meet(first: Entry, second: Entry) -> bool:
+    """Return whether two points may begin together: those of one zone that share no time of day, or month, never do."""
+    one, other = first.calendar, second.calendar
+    if first.end is not None or not isinstance(one, Days) or not isinstance(other, Days):
+        return True
+    here, there = one.spec, other.spec
+    shared = (
+        here.seconds & there.seconds & _CLOCK,
+        here.minutes & there.minutes & _CLOCK,
+        here.hours & there.hours & _CLOCK,
+        here.months & there.months & _CLOCK,
+    )
+    return one.zone != other.zone or 0 not in shared
 
 
 def _is_open(entry: Entry, now: Instant) -> bool:

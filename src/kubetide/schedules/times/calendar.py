@@ -29,7 +29,7 @@ Off = Callable[[date], bool]
 
 
 class Calendar(Protocol):
-    """When something is due; instants are whole seconds in nanoseconds."""
+    """Due times of something; instants are whole seconds in nanoseconds."""
 
     def last(self, now: Instant, off: Off | None = None) -> Instant | None:
         """Return when it was last due, at ``now`` or before; None for never."""
@@ -122,7 +122,7 @@ class Days:
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """Activations at a fixed pause, counted from ``start``, which is none itself."""
+    """Activations at a fixed interval, counted from ``start``, which is none itself."""
 
     start: Instant
     pause: Duration
@@ -140,7 +140,7 @@ class Every:
         return None
 
     def next(self, now: Instant, off: Off | None = None) -> Instant | None:
-        """Return when it is due next, after ``now``; None where all of the next years is left out."""
+        """Return when it is due next, after ``now``; None if all of the next years are excluded."""
         begin = self.start - self.start % _NS
         count = max((now - begin) // self.pause + 1, 1)
         limit = now + _YEARS * 366 * _DAY * _NS
@@ -255,14 +255,14 @@ class _Times:
 
 
 def _last_of(times: _Times, at: int) -> int | None:
-    clocks, wanted = times.clocks, at - times.shift
-    index = bisect_right(clocks, wanted)
+    clocks, local = times.clocks, at - times.shift
+    index = bisect_right(clocks, local)
     return clocks[index - 1] + times.shift if index else None
 
 
 def _first_after(times: _Times, at: int) -> int | None:
-    clocks, wanted = times.clocks, at - times.shift
-    index = bisect_right(clocks, wanted)
+    clocks, local = times.clocks, at - times.shift
+    index = bisect_right(clocks, local)
     return clocks[index] + times.shift if index < len(clocks) else None
 
 

@@ -1,4 +1,4 @@
-"""A time table with its texts read: calendars, dates left out, and what is wrong with it."""
+"""A time table with its texts parsed: calendars, excluded dates, and warnings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kubetide.units.time import Instant
 
 
 class Forms(NamedTuple):
-    """What a kind allows.
+    """The schedule forms that a kind allows.
 
     Attributes:
         grammar: Of the schedules.
@@ -26,7 +26,7 @@ class Forms(NamedTuple):
     six: Grammar | None = None
 
     def of(self, text: str) -> Grammar:
-        """Return the grammar that a schedule is written in."""
+        """Return the grammar of a schedule."""
         return self.six if self.six is not None and len(text.split()) == 6 else self.grammar
 
 
@@ -49,7 +49,7 @@ class Entry(NamedTuple):
     off: Off | None = None
 
     def exclusion(self, due: Instant) -> str:
-        """Return the expression that leaves an activation out; empty for none."""
+        """Return the expression that excludes an activation; empty for none."""
         assert self.calendar is not None
         if self.off is None:
             return ""
@@ -58,14 +58,14 @@ class Entry(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The entries of a table, in its order, and sentences about what is wrong."""
+    """The entries of a table in order, and warnings."""
 
     entries: tuple[Entry, ...]
     warnings: tuple[str, ...]
 
 
 def plan_of(table: Table, forms: Forms, zone: str) -> Plan:
-    """Return a table with its texts read; what cannot be read is a warning, and the rest is followed.
+    """Return a table with its texts parsed; what cannot be read is a warning, and the rest is followed.
 
     Args:
         zone: IANA name of the process's zone.
@@ -79,9 +79,10 @@ def plan_of(table: Table, forms: Forms, zone: str) -> Plan:
 
 def _entry(table: Table, rule: Rule, forms: Forms, zone: str, warnings: list[str]) -> Entry:
     named = f"{rule.name} ({rule.schedule!r})" if rule.name else repr(rule.schedule)
-    if rule.size is not None and rule.size < 0:
-        warnings.append(f"{named}: size {rule.size} is negative; it is not followed")
-        return Entry(rule, None, f"size {rule.size} must not be negative")
+    least = min(one for one in (rule.size, rule.minimum, rule.maximum, 0) if one is not None)
+    if least < 0:
+        warnings.append(f"{named}: size {least} is negative; it is not followed")
+        return Entry(rule, None, f"size {least} must not be negative")
     try:
         own = read_zone(rule.zone or zone, zone)
         calendar = _calendar(rule.schedule, forms, own, table)

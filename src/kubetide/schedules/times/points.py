@@ -1,4 +1,4 @@
-"""Which activations of a table are due, were missed, or fall on a date that is left out."""
+"""Which activations of a table are due, were missed, or fall on an excluded date."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kubetide.units.time import Instant
 
 
 class Try(NamedTuple):
-    """An activation to be tried: the rule's place, when it was due, the how many-th try it is."""
+    """An activation to try: the rule's position, its due time, the number of the try."""
 
     rule: int
     due: Instant
@@ -20,25 +20,25 @@ class Try(NamedTuple):
 
 
 class Due(NamedTuple):
-    """What a look at a table finds.
+    """The result of evaluating a table.
 
     Attributes:
         tries: In the order of the table.
         lost: Attempts that are given up.
-        kept: Attempts that wait.
+        waiting: Attempts that wait.
         skipped: Activations on dates that are left out, with the expression.
         superseded: Rules whose missed activation another one has taken the place of.
     """
 
     tries: tuple[Try, ...] = ()
     lost: tuple[Attempt, ...] = ()
-    kept: tuple[Attempt, ...] = ()
+    waiting: tuple[Attempt, ...] = ()
     skipped: tuple[tuple[int, Instant, str], ...] = ()
     superseded: tuple[tuple[int, Instant], ...] = ()
 
 
 def look(table: Table, mode: Mode, plan: Plan, progress: Progress, now: Instant) -> Due:
-    """Return what is due of a table at that time; of several activations that were missed, the latest ones."""
+    """Return what is due in a table at that time; of several missed activations, only the latest."""
     counted: dict[int, Instant] = {}
     skipped: list[tuple[int, Instant, str]] = []
     for index, since in followed(table, mode, plan, progress):
@@ -67,14 +67,14 @@ def look(table: Table, mode: Mode, plan: Plan, progress: Progress, now: Instant)
     return Due(
         tries=tuple(sorted(tries)),
         lost=lost,
-        kept=tuple(one for one in attempts if one.again > now),
+        waiting=tuple(one for one in attempts if one.again > now),
         skipped=tuple(one for one in skipped if counted.get(one[0]) is None),
         superseded=tuple((index, due) for index, due in counted.items() if due != latest),
     )
 
 
 def following(table: Table, mode: Mode, plan: Plan, progress: Progress, now: Instant) -> Instant | None:
-    """Return when to look again; None for never."""
+    """Return when to evaluate the table again; None for never."""
     found = [one.again for one in progress.attempts]
     for index, _ in followed(table, mode, plan, progress):
         entry = plan.entries[index]
@@ -86,7 +86,7 @@ def following(table: Table, mode: Mode, plan: Plan, progress: Progress, now: Ins
 
 
 def followed(table: Table, mode: Mode, plan: Plan, progress: Progress) -> list[tuple[int, Instant]]:
-    """Return the rules that are followed, by place, each with the time up to which it has been dealt with."""
+    """Return the followed rules by position, each with the time up to which it was handled."""
     found: list[tuple[int, Instant]] = []
     last = table.created if progress.last is None else progress.last
     marks: dict[str, Mark] = {mark.rule.name: mark for mark in progress.marks}

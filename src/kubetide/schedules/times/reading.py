@@ -1,4 +1,4 @@
-"""Schedule texts as calendars: which forms there are, and what is wrong with one that cannot be read."""
+"""Parses schedule texts into calendars, and reports what cannot be read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _DATE = re.compile(r"@date (\d{4})-(\d\d?)-(\d\d?) (\d\d?):(\d\d?):(\d\d?)", re.
 def read_calendar(
     text: str, grammar: Grammar, zone: tzinfo, start: Instant, *, dates: bool = False
 ) -> Calendar:
-    """Return when a schedule is due.
+    """Return the calendar of a schedule.
 
     Args:
         grammar: The forms that are allowed.
@@ -79,7 +79,7 @@ def read_date(text: str) -> tuple[date, int]:
 
 
 def read_dates(text: str, grammar: Grammar, *, dates: bool = False) -> Off:
-    """Return which local dates an expression names: those with an activation at any second. Raises CronError."""
+    """Return a test for the local dates of an expression: those with an activation at any second. Raises CronError."""
     if dates and text.startswith("@date"):
         day, _ = read_date(text)
         return day.__eq__
@@ -92,7 +92,7 @@ def read_dates(text: str, grammar: Grammar, *, dates: bool = False) -> Off:
 
 
 def read_days(text: str) -> Off:
-    """Return whether a date is the one of ``2026-12-24``, of ``12-25``, or in ``2026-12-24/2027-01-01``. Raises CronError."""
+    """Return a test for the dates of ``2026-12-24``, ``12-25``, or ``2026-12-24/2027-01-01``. Raises CronError."""
     yearly = _YEARLY.fullmatch(text)
     try:
         if yearly is not None:
@@ -111,25 +111,25 @@ def read_days(text: str) -> Off:
 
 
 def position_of(error: CronError) -> str:
-    """Return which field is wrong, as ``hour (field 3): ``; empty where it is not one field."""
+    """Return the wrong field, as ``hour (field 3): ``; empty if the error is not in one field."""
     return f"{error.field}: " if error.field else ""
 
 
 @lru_cache(maxsize=256)
 def read_zone(name: str, local: str = "UTC") -> tzinfo:
-    """Return the zone of that name, ``Local`` meaning ``local``. Raises CronError."""
-    wanted = local if name == "Local" else name
-    if wanted.startswith(("/", "\\")) or ".." in wanted or "\\" in wanted:
+    """Return the zone of that name; ``Local`` means ``local``. Raises CronError."""
+    zone_name = local if name == "Local" else name
+    if zone_name.startswith(("/", "\\")) or ".." in zone_name or "\\" in zone_name:
         raise CronError(f"unknown time zone {name}")
-    if wanted.upper() == "UTC" and wanted != "UTC":
+    if zone_name.upper() == "UTC" and zone_name != "UTC":
         raise CronError(f"unknown time zone {name}")
-    found = zone_of(wanted)
-    key = getattr(found, "key", wanted)
+    found = zone_of(zone_name)
+    key = getattr(found, "key", zone_name)
     return UTC if key == "UTC" else found
 
 
 def any_of(expressions: Sequence[tuple[str, Off]]) -> Off | None:
-    """Return which dates any of the expressions names; None where there is none."""
+    """Return a test for dates of any of the expressions; None without expressions."""
     if not expressions:
         return None
     return lambda day: any(off(day) for _, off in expressions)

@@ -1,10 +1,10 @@
-"""Windows: rules with an end, of which all that are open count together."""
+"""Windows: rules with an end; all open windows count together."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from kubetide.schedules.tables import Limits
+from kubetide.schedules.tables import Limits, Stand
 from kubetide.schedules.times.plans import Entry, Plan
 from kubetide.units.time import Instant, after
 
@@ -31,7 +31,7 @@ def opening(entry: Entry, now: Instant) -> Opening:
 
 
 def refusal(entry: Entry, now: Instant) -> str:
-    """Return why a window cannot be: it never begins, never ends, or begins whenever it ends; empty for none."""
+    """Return why a window is impossible: it never begins, never ends, or begins whenever it ends; empty for none."""
     if entry.calendar is None or entry.end is None:
         return ""
     for calendar, side, text in (
@@ -50,13 +50,13 @@ def refusal(entry: Entry, now: Instant) -> str:
 
 
 def refused_windows(plan: Plan, start: Instant) -> Plan:
-    """Return a plan with a warning for each window that cannot be."""
+    """Return a plan with a warning for each impossible window."""
     found = tuple(text for entry in plan.entries if (text := refusal(entry, start)))
     return plan._replace(warnings=(*plan.warnings, *found))
 
 
 class Demand(NamedTuple):
-    """What the windows of a table ask for.
+    """The demand of a table's windows.
 
     Attributes:
         replicas: None where the size stays as it is.
@@ -70,12 +70,25 @@ class Demand(NamedTuple):
     last_active: Instant | None
     next: Instant | None
 
+    @property
+    def stand(self) -> Stand:
+        """How the windows stand."""
+        if self.active:
+            return "open"
+        return "closed" if self.replicas is not None else "rests"
+
+
+def within(size: int, limits: Limits) -> int:
+    """Return what an open window that asks for a size gets: at least one pod."""
+    return min(max(size, limits.minimum, 1), limits.maximum)
+
 
 def demand(plan: Plan, limits: Limits, now: Instant) -> Demand:
-    """Return the size that the open windows ask for together: the largest, within the limits.
+    """Return the combined size of the open windows: the largest, within the limits.
 
     Source: KEDA: the HPA takes the largest metric and keeps at least one pod; with no window open it is
-    ``idleReplicaCount`` or ``minReplicaCount``, and none only once the cooldown has passed.
+    ``idleReplicaCount`` or ``minReplicaCount``, and none or idle only once the cooldown has passed, which is
+    the initial one where no window has been open since the object was created.
     """
     found = [(entry, opening(entry, now)) for entry in plan.entries if entry.calendar and entry.end]
     changes = [one.until for _, one in found if one.until is not None]
@@ -84,12 +97,16 @@ def demand(plan: Plan, limits: Limits, now: Instant) -> Demand:
         return Demand(limits.paused_at, False, None, following)
     sizes = [entry.rule.size or 0 for entry, one in found if one.active]
     if sizes:
-        size = min(max(*sizes, limits.minimum, 1), limits.maximum)
+        size = within(max(sizes), limits)
         opened = max(one.since for _, one in found if one.active and one.since is not None)
         return Demand(size, True, opened, following)
     ended = max((one.since for _, one in found if one.since is not None), default=None)
     size = limits.minimum if limits.idle is None else limits.idle
-    if size == 0 and ended is not None and now < after(ended, limits.cooldown):
-        due = after(ended, limits.cooldown)
-        return Demand(None, False, ended, due if following is None else min(due, following))
+    if size == 0 or limits.idle is not None:
+        if ended is not None and ended > limits.created:
+            rest = after(ended, limits.cooldown)
+        else:
+            rest = after(limits.created, limits.initial_cooldown)
+        if now < rest:
+            return Demand(None, False, ended, rest if following is None else min(rest, following))
     return Demand(size, False, ended, following)

@@ -1,1 +1,1 @@
-"""Nodes as rows of columns, and how many pods of which kind are on each node and in each domain."""
+"""Nodes as rows of columns, and counts of pods per node and topology domain."""

@@ -1,4 +1,4 @@
-"""Columns of a snapshot: one value a node, of a resource or of a label."""
+"""Columns of a snapshot: one value per node, of a resource or of a label."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ CodeVector = npt.NDArray[np.int32]
 
 
 def cells_of(vector: npt.NDArray[Any]) -> memoryview:
-    """Return the cells of a vector, to be read and written one by one as Python's own values: much faster than through NumPy."""
+    """Return the cells of a vector as Python values, to be read and written one by one: much faster than NumPy."""
     return memoryview(vector)  # type: ignore[arg-type]  # numpy arrays have a buffer
 
 
 class Column:
-    """Stock of one resource (or host port) on every node: what is offered and what is left."""
+    """One resource (or host port) on every node: offered and free amounts."""
 
     __slots__ = ("allocatable", "cells", "free")
 
@@ -31,7 +31,7 @@ class Column:
         self.cells: memoryview = cells_of(free)
 
     def take(self, row: int, amount: int) -> None:
-        """Take an amount from a row; wraps as int64 does."""
+        """Subtract an amount from a row's free amount; wraps as int64 does."""
         left = self.cells[row] - amount
         try:
             self.cells[row] = left
@@ -39,7 +39,7 @@ class Column:
             self.cells[row] = wrap(left)
 
     def offer(self, row: int, amount: int) -> None:
-        """Set what the row offers; what is taken stays taken."""
+        """Set the row's offered amount; the taken amount stays."""
         before = int(self.allocatable[row])
         if before != amount:
             self.take(row, before - amount)
@@ -47,7 +47,7 @@ class Column:
 
 
 class LabelColumn:
-    """The values of one label key: code 0 stands for absent, ``codes[row]`` for the row's value."""
+    """The values of one label key: code 0 means absent, ``codes[row]`` is the row's value."""
 
     __slots__ = ("code_of", "codes")
 
@@ -60,7 +60,7 @@ class LabelColumn:
         self.codes[row] = 0 if value is None else self.code_of.setdefault(value, len(self.code_of) + 1)
 
     def put_many(self, first: int, values: Sequence[str]) -> None:
-        """Set the values of the rows from first on."""
+        """Set the values of consecutive rows, starting at ``first``."""
         code_of = self.code_of
         codes = [code_of.setdefault(value, len(code_of) + 1) for value in values]
         self.codes[first : first + len(values)] = codes

@@ -1,4 +1,4 @@
-"""How many pods of some kind are on each node, and in each domain: columns that are updated pod by pod.
+"""Counts of pods per node and per domain: columns that are updated pod by pod.
 
 A count key says which pods are meant. Its column is made when somebody first asks, from the pods
 that are there, and from then on every pod that comes or goes changes one cell, and one cell of each
@@ -30,42 +30,42 @@ class CountKey(Hashable, Protocol):
     """Which pods a column counts. Equal keys count the same pods."""
 
     def counts(self, pod: PodClass, facts: ClusterFacts, *, terminating: bool) -> bool:
-        """Return whether a pod of the class is one of them."""
+        """Return whether the key counts a pod of the class."""
         ...
 
     def choices(self) -> tuple[Choice, ...]:
-        """Of what each of them bears a mark, see ``kinds``; of nothing, any pod may be one."""
+        """Index choices: a counted pod has a mark of each, see ``kinds``; empty if any pod may be counted."""
         ...
 
 
 class SpreadPods(msgspec.Struct, frozen=True):
-    """The pods that a spread constraint counts: those of the namespace that are not being deleted."""
+    """The pods that a spread constraint counts: those of its namespace that are not being deleted."""
 
     namespace: str
     selector: Selector
 
     def counts(self, pod: PodClass, facts: ClusterFacts, *, terminating: bool) -> bool:  # noqa: ARG002
-        """Return whether a pod of the class is counted. The selector that matches everything counts none."""
+        """Return whether a pod of the class is counted. A selector that matches everything counts none."""
         if terminating or pod.namespace != self.namespace or self.selector.is_empty():
             return False
         return self.selector.matches(pod.labels)
 
     def choices(self) -> tuple[Choice, ...]:
-        """The labels of which the selector says the value, or a few."""
+        """The labels for which the selector names one value or a few."""
         return choices_of(self.selector)
 
 
 class MatchingPods(msgspec.Struct, frozen=True):
-    """The pods that all of these terms mean."""
+    """The pods that all of these terms match."""
 
     terms: tuple[PodTerm, ...]
 
     def counts(self, pod: PodClass, facts: ClusterFacts, *, terminating: bool) -> bool:  # noqa: ARG002
-        """Return whether a pod of the class is one of them; pods that are being deleted are."""
+        """Return whether a pod of the class is counted, also while it is being deleted."""
         return all(term.counts(pod.namespace, pod.labels, facts.namespaces) for term in self.terms)
 
     def choices(self) -> tuple[Choice, ...]:
-        """The labels of which the selectors say the value, or a few."""
+        """The labels for which the selectors name one value or a few."""
         return tuple(one for term in self.terms for one in choices_of(term.selector))
 
 
@@ -75,7 +75,7 @@ class GuardingPods(msgspec.Struct, frozen=True):
     term: PodTerm
 
     def counts(self, pod: PodClass, facts: ClusterFacts, *, terminating: bool) -> bool:  # noqa: ARG002
-        """Return whether a pod of the class is one of them."""
+        """Return whether a pod of the class is counted."""
         return self.term in pod.guarding
 
     def choices(self) -> tuple[Choice, ...]:
@@ -84,13 +84,13 @@ class GuardingPods(msgspec.Struct, frozen=True):
 
 
 class AskingPods(msgspec.Struct, frozen=True):
-    """The pods that add ``weight`` to the score of those that the term means, see ``Preferences.asking``."""
+    """The pods that add ``weight`` to the scores of pods that the term matches, see ``Preferences.asking``."""
 
     term: PodTerm
     weight: int
 
     def counts(self, pod: PodClass, facts: ClusterFacts, *, terminating: bool) -> bool:  # noqa: ARG002
-        """Return whether a pod of the class is one of them; pods that are being deleted are."""
+        """Return whether a pod of the class is counted, also while it is being deleted."""
         return (self.term, self.weight) in pod.preferences.asking
 
     def choices(self) -> tuple[Choice, ...]:
@@ -103,7 +103,7 @@ READ_INTER_POD_KEY = (SpreadPods, MatchingPods, GuardingPods, AskingPods)
 
 
 class Domains:
-    """The values of a label over the nodes that take part: the same for all counts.
+    """The values of a label over the eligible nodes: shared by all counts.
 
     Holds until nodes change; nodes that are added at the end and taken away again from there may be announced.
 
@@ -122,7 +122,7 @@ class Domains:
         *,
         copies_differ: bool,
     ) -> None:
-        """Take the label, rows and room for rows, and which nodes take part (None: all).
+        """Args: the label, the number of rows and their capacity, and the eligible nodes (None: all).
 
         ``copies_differ`` says that copies of one template may differ in whether they take part.
         """
@@ -137,13 +137,13 @@ class Domains:
         if takes_part is not None:
             self._codes[:n][~takes_part] = 0
         # Each node that comes brings one value more at the most.
-        room = len(label.code_of) + 1 + capacity - n
-        self._nodes: Int64Vector = np.bincount(self.codes, minlength=room)
+        size = len(label.code_of) + 1 + capacity - n
+        self._nodes: Int64Vector = np.bincount(self.codes, minlength=size)
         self._number = self._size = -1  # to be counted when asked for
 
     @property
     def codes(self) -> CodeVector:
-        """Per row, the code of the node's domain; 0 for nodes that take no part."""
+        """Per row, the code of the node's domain; 0 for nodes that are not eligible."""
         return self._codes[: self._n]
 
     @property
@@ -153,26 +153,26 @@ class Domains:
 
     @property
     def size(self) -> int:
-        """How many codes there are, those of nodes that take no part and 0 included."""
+        """The number of codes, 0 and those of nodes that are not eligible included."""
         if self._size < 0:
             self._size = int(self._label.codes[: self._n].max(initial=0)) + 1
         return self._size
 
     @property
     def capacity(self) -> int:
-        """How many codes there is room for."""
+        """How many codes the array can hold."""
         return len(self._nodes)
 
     @property
     def present(self) -> BoolVector:
-        """Per code, whether any node takes part; False at 0."""
+        """Per code, whether any eligible node has it; False at 0."""
         present: BoolVector = self._nodes[: self.size] > 0
         present[0] = False
         return present
 
     @property
     def number(self) -> int:
-        """How many domains are present."""
+        """The number of domains present."""
         if self._number < 0:
             self._number = int(np.count_nonzero(self._nodes[1:]))
         return self._number
@@ -183,7 +183,7 @@ class Domains:
         return self.number == self.size - 1
 
     def append_copies(self, n: int, template: object) -> bool:
-        """Take over new rows up to n, of copies of one template; False where all must be made anew."""
+        """Add rows up to n for copies of one template; return False if everything must be rebuilt."""
         of_copies, codes = self._of_copies, self._label.codes[self._n : n]
         if n > len(self._codes) or of_copies is None or int(codes.max(initial=0)) >= len(self._nodes):
             return False
@@ -197,7 +197,7 @@ class Domains:
         return True
 
     def pop(self, n: int) -> None:
-        """Take away the rows from n on."""
+        """Remove the rows from n on."""
         np.subtract.at(self._nodes, self._codes[n : self._n], 1)
         self._set_rows(n)
 
@@ -208,12 +208,12 @@ class Domains:
 
 
 class DomainTable(Counts):
-    """The counts of columns added up by the values of a label, over the nodes that take part."""
+    """Counts of columns summed by the values of a label, over the eligible nodes."""
 
     __slots__ = ("_code_cells", "_domains", "_minimum", "_minimum_of", "total")
 
     def __init__(self, columns: Sequence[CountColumn], n: int, domains: Domains) -> None:
-        """Take the columns, of which only the first n rows mean anything."""
+        """Args: the columns, of which only the first n rows are valid."""
         super().__init__(domains.capacity)
         self._domains = domains
         self._code_cells = domains.cells
@@ -237,26 +237,26 @@ class DomainTable(Counts):
 
     @property
     def codes(self) -> CodeVector:
-        """Per row, the code of the node's domain; 0 for nodes that take no part."""
+        """Per row, the code of the node's domain; 0 for nodes that are not eligible."""
         return self._domains.codes
 
     @property
     def counts(self) -> Int64Vector:
-        """Per code, the pods on its nodes; what stands at 0 means nothing. Not to be changed."""
+        """Per code, the pods on its nodes; the value at 0 is meaningless. Not to be changed."""
         return self.vector(self._domains.size)
 
     @property
     def present(self) -> BoolVector:
-        """Per code, whether any node takes part; False at 0."""
+        """Per code, whether any eligible node has it; False at 0."""
         return self._domains.present
 
     @property
     def domains(self) -> int:
-        """How many domains are present."""
+        """The number of domains present."""
         return self._domains.number
 
     def add(self, row: int, amount: int) -> None:
-        """Count pods on a row; none where the row takes no part."""
+        """Count pods on a row; ignored if the row is not eligible."""
         code = self._code_cells[row]
         if code:
             if self.few is None:
@@ -267,11 +267,11 @@ class DomainTable(Counts):
             self._minimum_of = -1
 
     def count(self, code: int) -> int:
-        """Pods in one domain."""
+        """Return the pods in one domain."""
         return self.at(code)
 
     def add_many(self, rows: Int64Vector, amounts: Int64Vector) -> None:
-        """Count pods on several rows, each named once."""
+        """Count pods on several distinct rows."""
         codes = self.codes[rows]
         taking_part = codes != 0
         self.add_to_many(codes[taking_part], amounts[taking_part])
@@ -279,7 +279,7 @@ class DomainTable(Counts):
         self._minimum_of = -1
 
     def beside(self, code: int) -> tuple[int, int | None]:
-        """How many domains are present other than one, and the smallest count of these; None without any."""
+        """Return the number of domains present other than one, and their smallest count; None without any."""
         present = self._domains.present
         here = code < len(present) and bool(present[code])
         others = self.domains - here
@@ -292,7 +292,7 @@ class DomainTable(Counts):
         return others, least
 
     def minimum(self) -> int:
-        """The smallest count of the domains present; 0 without any."""
+        """Return the smallest count of the domains present; 0 without any."""
         domains = self._domains
         if self._minimum_of != domains.version:
             few = self.few
@@ -307,12 +307,12 @@ class DomainTable(Counts):
 
 
 class CountColumn(Counts):
-    """Per row, how many of the pods that a key means are on the node."""
+    """Per row, the number of pods on the node that a key counts."""
 
     __slots__ = ("tables",)
 
     def __init__(self, capacity: int, counts: Int64Vector | None = None) -> None:
-        """Take the room for rows and the counts, which are not used elsewhere; None for none."""
+        """Args: the capacity in rows, and the counts, which the column takes over; None for zeros."""
         super().__init__(capacity)
         if counts is not None:
             self.take_over(counts)
@@ -328,12 +328,12 @@ class CountColumn(Counts):
             table.add(row, amount)
 
     def add_many(self, rows: Int64Vector, amounts: Int64Vector) -> None:
-        """Count pods on several rows, each named once."""
+        """Count pods on several distinct rows."""
         self.add_to_many(rows, amounts)
         for table in self.tables.values():
             table.add_many(rows, amounts)
 
     def resize(self, capacity: int) -> None:
-        """Make room for more rows; tables are dropped."""
+        """Grow to more rows; tables are dropped."""
         self.set_length(capacity)
         self.tables = {}

@@ -1,4 +1,4 @@
-"""Numbers by place, most of them zero: a dict while few are not, then a vector.
+"""Numbers by index, most of them zero: a dict while few are not, then a vector.
 
 Where ten thousand pods each ask about a label of their own, ten thousand vectors as long as the cluster would hold
 one number each.
@@ -14,7 +14,7 @@ from kubetide.units.vectors import Int64Vector
 
 
 class Counts:
-    """How many there are of something at each place, numbered from 0. Those who add to it also read the fields.
+    """Counts by index, numbered from 0. Callers that add to it also read the fields.
 
     Attributes:
         few: Place to number, zeros left out; None when there is a vector.
@@ -24,14 +24,14 @@ class Counts:
     __slots__ = ("_length", "_vector", "cells", "few")
 
     def __init__(self, length: int) -> None:
-        """Make room for so many places, all of them zero."""
+        """Allocate ``length`` places, all of them zero."""
         self._length = length
         self._vector: Int64Vector | None = None
         self.few: dict[int, int] | None = {}
         self.cells: memoryview = memoryview(b"")
 
     def add_to(self, place: int, amount: int) -> None:
-        """Add at one place."""
+        """Add at one index."""
         few = self.few
         if few is None:
             self.cells[place] += amount
@@ -45,7 +45,7 @@ class Counts:
             few.pop(place, None)
 
     def add_to_many(self, places: Int64Vector, amounts: Int64Vector) -> None:
-        """Add at several places, which may come more than once."""
+        """Add at several indexes, which may repeat."""
         if self.few is not None and len(places) > PLACES_IN_DICT:
             self.set_vector(self.vector(self._length))
         if self._vector is not None:
@@ -55,12 +55,12 @@ class Counts:
             self.add_to(place, amount)
 
     def at(self, place: int) -> int:
-        """Return the number at one place."""
+        """Return the number at one index."""
         few = self.few
         return few.get(place, 0) if few is not None else int(self.cells[place])
 
     def vector(self, length: int) -> Int64Vector:
-        """Return the numbers of the first places, as they are now: not to be changed."""
+        """Return the present numbers of the first places: not to be changed."""
         if self._vector is not None:
             return self._vector[:length]
         found = np.zeros(length, np.int64)
@@ -69,7 +69,7 @@ class Counts:
         return found
 
     def take_over(self, numbers: Int64Vector) -> None:
-        """Replace all numbers by these, which are not used elsewhere."""
+        """Replace all numbers by these; the counts own them from now on."""
         places = np.flatnonzero(numbers)
         if len(places) > PLACES_IN_DICT:
             self.set_vector(numbers)
@@ -78,7 +78,7 @@ class Counts:
             self.few = dict(zip(places.tolist(), numbers[places].tolist(), strict=True))
 
     def set_length(self, length: int) -> None:
-        """Make room for more places."""
+        """Grow to ``length`` places."""
         self._length = length
         if self._vector is not None:
             longer = np.zeros(length, np.int64)
@@ -86,7 +86,7 @@ class Counts:
             self.set_vector(longer)
 
     def set_vector(self, numbers: Int64Vector) -> None:
-        """Go over to a vector, which is not used elsewhere."""
+        """Switch to a vector; the counts own it from now on."""
         self.few = None
         self._vector = numbers
         self.cells = cells_of(numbers)

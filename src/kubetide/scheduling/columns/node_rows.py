@@ -1,4 +1,4 @@
-"""Nodes as rows of columns: one int64 vector a resource, one code vector a label key.
+"""Nodes as rows of columns: one int64 vector per resource, one code vector per label key.
 
 The order of rows is the order in which nodes were added; all first-fit answers depend on it.
 """
@@ -25,7 +25,7 @@ _BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
 
 
 class NodeRows:
-    """The columns of nodes: what they offer, what is left of it, labels, taints."""
+    """The columns of nodes: offered and free amounts, labels, taints."""
 
     def __init__(self, capacity: int) -> None:
         self.n = 0
@@ -47,11 +47,11 @@ class NodeRows:
 
     @property
     def taint_codes(self) -> CodeVector:
-        """For each node the number of its set of NoSchedule and NoExecute taints in ``taint_sets``."""
+        """Per node, the index of its NoSchedule and NoExecute taints in ``taint_sets``."""
         return self._taint_codes[: self.n]
 
     def label(self, key: str) -> LabelColumn:
-        """Return the column of a label key; made when first asked for, then kept up to date."""
+        """Return the column of a label key; built on first use, then kept up to date."""
         column = self._labels.get(key)
         if column is None:
             column = self._labels[key] = LabelColumn(self.capacity)
@@ -60,23 +60,23 @@ class NodeRows:
         return column
 
     def free_of(self, key: ColumnKey, row: int) -> int:
-        """Return what is left of a resource on a node; a resource that no node has is 0."""
+        """Return the free amount of a resource on a node; 0 for a resource that no node has."""
         column = self.columns.get(key)
         return 0 if column is None else int(column.cells[row])
 
     def allocatable_of(self, key: ColumnKey, row: int) -> int:
-        """Return what a node offers of a resource."""
+        """Return the allocatable amount of a resource on a node."""
         column = self.columns.get(key)
         return 0 if column is None else int(column.allocatable[row])
 
     def add_column(self, key: ColumnKey) -> None:
-        """Add a column of which no node offers anything and nothing is taken."""
+        """Add a column with zero offered and taken amounts."""
         self.columns[key] = Column(np.zeros(self.capacity, np.int64), np.zeros(self.capacity, np.int64))
         if isinstance(key, Port):
             self.ports.setdefault((key.protocol, key.port), []).append(key)
 
     def drop_column(self, key: ColumnKey) -> None:
-        """Take back ``add_column``."""
+        """Undo ``add_column``."""
         del self.columns[key]
         if isinstance(key, Port):
             self.ports[key.protocol, key.port].remove(key)
@@ -97,7 +97,7 @@ class NodeRows:
         return row
 
     def append_copies(self, nodes: Sequence[Node]) -> None:
-        """Add rows for nodes that differ only in their names, which are their hostnames too."""
+        """Add rows for nodes that differ only in their names, which are also their hostnames."""
         while self.n + len(nodes) > self.capacity:
             self._grow()
         first, last = self.n, self.n + len(nodes)
@@ -121,7 +121,7 @@ class NodeRows:
             column.free[first:last] = amount
 
     def pop(self, count: int = 1) -> None:
-        """Take back the last ``append``, or the last ``append_copies`` of so many."""
+        """Undo the last ``append``, or the last ``append_copies`` of this number of rows."""
         self.n -= count
         del self.nodes[self.n :]
         for name in self.names[self.n :]:
@@ -133,7 +133,7 @@ class NodeRows:
         return [name for name in node_allocatable(node) if name not in self.columns]
 
     def write(self, row: int, node: Node) -> None:
-        """Put what a node object says into its row; what is taken stays taken."""
+        """Write a node object's values to its row; taken amounts stay."""
         self.nodes[row] = node
         self._unschedulable[row] = node.spec.unschedulable
         self._taint_codes[row] = self._taint_code(node)
@@ -145,7 +145,7 @@ class NodeRows:
             column.offer(row, offered.get(resource, 0) if isinstance(resource, str) else 0)
 
     def charge(self, row: int, charges: Charges, sign: int) -> None:
-        """Take (+1) or give back (-1) what a pod takes; the columns must exist."""
+        """Subtract (+1) or add back (-1) the amounts of a pod; the columns must exist."""
         columns = self.columns
         for key, amount in charges:  # the hot loop of every placement: no call for the usual amounts
             column = columns[key]

@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 
 
 def marks_of(pod_class: PodClass) -> tuple[Mark, ...]:
-    """Return the marks that pods of a class bear."""
+    """Return the marks of pods of a class."""
     marks = (*pod_class.labels.items(), *pod_class.anti_affinity, *pod_class.preferences.asking)
     if pod_class.disks or pod_class.claims:
         return (*marks, *(disk.place for disk in pod_class.disks), *pod_class.claims)
@@ -39,13 +39,13 @@ def marks_of(pod_class: PodClass) -> tuple[Mark, ...]:
 
 
 def choices_of(selector: Selector) -> tuple[Choice, ...]:
-    """Return choices of labels, of each of which all pods that the selector matches bear one."""
+    """Return choices of labels; all pods that the selector matches have one label of each choice."""
     allowed = selector.allowed_values(LABEL_VALUES_INDEXED)
     return tuple(tuple((key, value) for value in values) for key, values in allowed.items())
 
 
 class ByMark(Generic[_T]):
-    """Items in the order in which they were added, each found by any mark of one choice that it asks for."""
+    """Items in order of addition, each found by any mark of one of its choices."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -53,7 +53,7 @@ class ByMark(Generic[_T]):
         self._by_mark: dict[Mark, list[tuple[int, _T]]] = {}
 
     def add(self, asked: Sequence[Choice], item: _T) -> None:
-        """Add an item for bearers of a mark of each choice; without choices for everybody."""
+        """Add an item for holders of a mark of each choice; without choices for everybody."""
         entry = (self.number, item)
         self.number += 1
         if not asked:
@@ -65,7 +65,7 @@ class ByMark(Generic[_T]):
             self._by_mark.setdefault(mark, []).append(entry)
 
     def borne(self, marks: Iterable[Mark], since: int = 0) -> list[_T]:
-        """Return the items that may match a bearer of the marks, without the first ``since`` ever added."""
+        """Return the items that may match a holder of the marks, without the first ``since`` ever added."""
         found = _tail(self._of_any, since)
         for mark in marks:
             of_mark = self._by_mark.get(mark)
@@ -76,13 +76,13 @@ class ByMark(Generic[_T]):
 
 
 class PodKinds:
-    """How many pods of each kind are on each row.
+    """The number of pods of each kind on each row.
 
     Made in one pass over all pods; later changes are held beside it, kind by kind.
     """
 
     def __init__(self, pods: Iterable[tuple[int, Sequence[Use]]]) -> None:
-        """Take the uses of the pods on each row."""
+        """Args: the uses of the pods on each row."""
         self.kinds: list[Kind] = []
         self.changed = 0
         self.came = 0
@@ -107,7 +107,7 @@ class PodKinds:
         return len(self._rows)
 
     def change(self, use: Use, row: int, number: int) -> None:
-        """Take over that so many pods have come to a row, or have left it."""
+        """Note that ``number`` pods were added to a row, or (negative) removed from it."""
         known = self._of_use.get(id(use))
         if known is None:
             before = len(self.kinds)
@@ -123,7 +123,7 @@ class PodKinds:
             self.changed += 1
 
     def bearing(self, asked: Sequence[Choice]) -> Sequence[int]:
-        """Return the numbers of the kinds that may bear a mark of each choice."""
+        """Return the numbers of the kinds that may have a mark of each choice."""
         if not asked:
             return range(len(self.kinds))
         borne = ([self._by_mark.get(mark, []) for mark in choice] for choice in asked)
@@ -131,7 +131,7 @@ class PodKinds:
         return best[0] if len(best) == 1 else list(itertools.chain.from_iterable(best))
 
     def add_up(self, numbers: Sequence[int], counts: Int64Vector) -> None:
-        """Add the pods of some kinds, each named once, to the counts of the rows that they are on."""
+        """Add the pods of some distinct kinds to the counts of their rows."""
         if len(numbers) <= CLASSES_ADDED_ONE_BY_ONE:
             for code in numbers:
                 np.add.at(counts, self._rows[self._starts[code] : self._ends[code]], 1)
@@ -145,7 +145,7 @@ class PodKinds:
                 counts[row] += number
 
     def renumbered(self, row_of: CodeVector) -> PodKinds:
-        """Return the same for other numbers of rows; pods whose row has none (-1) are left out."""
+        """Return the index with other row numbers; pods whose row has none (-1) are left out."""
         made = PodKinds(())
         made.kinds, made._codes = list(self.kinds), dict(self._codes)
         made.came = self.came

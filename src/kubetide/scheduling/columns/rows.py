@@ -1,4 +1,4 @@
-"""All columns of a snapshot: those of nodes, and how many pods of which kind are on each node and in each domain."""
+"""All columns of a snapshot: those of nodes, and counts of pods per node and domain."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MEMO_SIZE = 1 << 14
 
 
 class Rows(NodeRows):
-    """All columns of a snapshot, as ``NodeRows`` has them, and counts. Only ``Snapshot`` writes; filters read."""
+    """All columns of a snapshot: ``NodeRows`` and counts. Only ``Snapshot`` writes; filters read."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Rows(NodeRows):
         self._domains: dict[tuple[str, Hashable], Domains] = {}
 
     def extend(self, nodes: Sequence[Node], template: object) -> bool:
-        """Add rows for copies of a template; False where domains have changed, so that judges do not hold.
+        """Add rows for copies of a template; return False if domains have changed, so that judges are invalid.
 
         Copies differ in their names and the label of the hostname. ``template`` stands for what is the same.
         """
@@ -72,19 +72,19 @@ class Rows(NodeRows):
         return False
 
     def shrink(self, count: int) -> None:
-        """Take back the last ``extend`` of so many; judges hold as they did."""
+        """Undo the last ``extend`` of this number of rows; judges are valid as before."""
         self.pop(count)
         for domains in self._domains.values():
             domains.pop(self.n)
 
     def pods_on(self, row: int) -> Iterator[PodClass]:
-        """Return the class of each pod on a row."""
+        """Yield the class of each pod on a row."""
         there = self.pods.get(self.names[row])
         for use in there.uses if there is not None else ():
             yield use.pod_class
 
     def count_column(self, key: CountKey) -> CountColumn:
-        """Return the column of the pods that a key means; made when first asked for, then kept up to date."""
+        """Return the column of a count key; built on first use, then kept up to date."""
         column = self.counts.get(key)
         if column is None:
             kinds = self._pod_kinds()
@@ -103,7 +103,7 @@ class Rows(NodeRows):
         return column
 
     def forget_kinds(self) -> None:
-        """Forget which pods are where; asked for anew, it is found in one pass over all pods."""
+        """Drop the index of pods; the next use rebuilds it in one pass over all pods."""
         self._kinds = None
 
     def _pod_kinds(self) -> PodKinds:
@@ -117,7 +117,7 @@ class Rows(NodeRows):
         return self._kinds
 
     def add_guards(self, pod_class: PodClass) -> bool:
-        """Make the columns of a class's anti-affinity, before its first pod is placed; says whether any was new."""
+        """Build the columns of a class's anti-affinity before its first pod is placed; return whether any is new."""
         new = [key for key in map(GuardingPods, pod_class.anti_affinity) if key not in self.counts]
         for key in dict.fromkeys(new):
             self.count_column(key)
@@ -126,7 +126,7 @@ class Rows(NodeRows):
         return bool(new)
 
     def add_asks(self, pod_class: PodClass) -> None:
-        """Make the columns of the terms by which a class adds to the scores of others, before its first pod is placed."""
+        """Build the columns of a class's terms that score other pods, before its first pod is placed."""
         for ask in pod_class.preferences.asking:
             key = AskingPods(*ask)
             if key not in self.counts:
@@ -135,13 +135,13 @@ class Rows(NodeRows):
                 self._asks_by_mark.add(choices_of(key.term.selector), key)
 
     def asks_of(self, pod_class: PodClass, since: int = 0) -> Sequence[AskingPods]:
-        """Return the terms of other pods that mean a pod of the class, but for the first ``since`` of ``asks``."""
+        """Return the other pods' scoring terms that match a pod of the class, without the first ``since`` ever added."""
         namespace, labels, known = pod_class.namespace, pod_class.labels, self.facts.namespaces
         asked = self._asks_by_mark.borne(labels.items(), since)
         return [key for key in asked if key.term.guards(namespace, labels, known)]
 
     def guards_of(self, pod_class: PodClass) -> Sequence[GuardingPods]:
-        """Return the anti-affinity terms of pods that keep the class away from their domains."""
+        """Return the anti-affinity terms of pods that repel the class from their domains."""
         seen, found = self._guarded.get(pod_class, (0, ()))
         if seen < len(self.guards):
             if len(self._guarded) >= _MEMO_SIZE:
@@ -162,7 +162,7 @@ class Rows(NodeRows):
         *,
         copies_differ: bool = False,
     ) -> DomainTable:
-        """Return the pods that a key means, by the values of a node label.
+        """Return the counts of a key by the values of a node label.
 
         Args:
             key: Which pods.
@@ -184,7 +184,7 @@ class Rows(NodeRows):
         *,
         copies_differ: bool = False,
     ) -> DomainTable:
-        """Return what ``table`` gives, for a column that is at hand."""
+        """Return the result of ``table`` for a column at hand."""
         table = column.tables.get((topology_key, eligibility))
         if table is None:
             domains = self._domains_of(topology_key, eligibility, eligible, copies_differ=copies_differ)
@@ -209,7 +209,7 @@ class Rows(NodeRows):
         return domains
 
     def joint_table(self, keys: Sequence[CountKey], topology_key: str) -> DomainTable:
-        """Return the pods that any of the keys means, by the values of a node label; one counts once per key."""
+        """Return the summed counts of the keys by the values of a node label; a pod counts once per key."""
         if len(keys) == 1:
             return self.table(keys[0], topology_key)
         columns = [self.count_column(key) for key in keys]
@@ -223,13 +223,13 @@ class Rows(NodeRows):
         return table
 
     def drop_tables(self) -> None:
-        """Forget domains and the tables of them: nodes have changed."""
+        """Drop domains and their tables: nodes have changed."""
         self._domains.clear()
         for column in self.counts.values():
             column.tables.clear()
 
     def drop_counts(self) -> None:
-        """Forget the counts that depend on facts, which have changed: all but those of guards and asks."""
+        """Drop the counts that depend on changed facts: all but those of guards and asks."""
         stay: tuple[CountKey, ...] = (*self.guards, *self.asks)
         self.counts = {key: self.counts[key] for key in stay}
         self._find_by_mark()
@@ -241,14 +241,14 @@ class Rows(NodeRows):
         self.drop_tables()
 
     def forget_counts(self) -> None:
-        """Drop counts that may no longer be used; what is used again is made anew."""
+        """Drop unused counts; the next use rebuilds them."""
         self.guards = [key for key in self.guards if self.counts[key].vector(self.n).any()]
         self.asks = [key for key in self.asks if self.counts[key].vector(self.n).any()]
         self._guarded.clear()
         self.drop_counts()
 
     def count(self, row: int, use: Use, sign: int) -> None:
-        """Count a pod on a row (+1), or take it off (-1)."""
+        """Count a pod on a row (+1), or remove it (-1)."""
         known = self._counting.get(id(use))
         if known is None or known[1] < self._counts_by_mark.number:
             if len(self._counting) >= _MEMO_SIZE:
@@ -265,7 +265,7 @@ class Rows(NodeRows):
                 self.forget_kinds()
 
     def add_copies(self, pod_class: PodClass, rows: Int64Vector, numbers: Int64Vector, sign: int) -> None:
-        """Take what so many pods of a class take from each of the rows, and counts them; each row once."""
+        """Charge and count pods of a class, ``numbers`` of them on each of the distinct rows."""
         for key, amount in pod_class.charges:
             self.columns[key].free[rows] -= sign * amount * numbers
         if self.counts:
@@ -273,7 +273,7 @@ class Rows(NodeRows):
                 column.add_many(rows, sign * numbers)
 
     def charge_many(self, rows: Int64Vector, use: Use, numbers: Int64Vector) -> None:
-        """Take what so many pods take from each of the rows, and counts them; each row once."""
+        """Charge and count pods on each of the distinct rows."""
         for key, amount in use.charges:
             self.columns[key].free[rows] -= amount * numbers
         self.forget_kinds()
@@ -308,33 +308,33 @@ class Rows(NodeRows):
             self._asks_by_mark.add(choices_of(ask.term.selector), ask)
 
     def without(self, dead: Mapping[int, None]) -> Rows:
-        """Return a copy without some rows, in the same order; this one is left as it is."""
+        """Return a copy without some rows, in the same order; the original is unchanged."""
         keep = np.ones(self.n, np.bool_)
         keep[list(dead)] = False
-        kept = Rows(capacity=max(16, self.capacity), facts=self.facts, pods=self.pods)
-        kept.devices = self.devices
-        kept.n = self.n - len(dead)
-        kept.names = [name for row, name in enumerate(self.names) if row not in dead]
-        kept.nodes = [node for row, node in enumerate(self.nodes) if row not in dead]
-        kept.row_of = {name: row for row, name in enumerate(kept.names)}
-        kept.ports = {key: list(ports) for key, ports in self.ports.items()}
-        kept._unschedulable[: kept.n] = self.unschedulable[keep]
+        compacted = Rows(capacity=max(16, self.capacity), facts=self.facts, pods=self.pods)
+        compacted.devices = self.devices
+        compacted.n = self.n - len(dead)
+        compacted.names = [name for row, name in enumerate(self.names) if row not in dead]
+        compacted.nodes = [node for row, node in enumerate(self.nodes) if row not in dead]
+        compacted.row_of = {name: row for row, name in enumerate(compacted.names)}
+        compacted.ports = {key: list(ports) for key, ports in self.ports.items()}
+        compacted._unschedulable[: compacted.n] = self.unschedulable[keep]
         # Made anew: sets that only removed nodes had would pile up, as some taints carry a time.
-        for row, node in enumerate(kept.nodes):
-            kept._taint_codes[row] = kept._taint_code(node)
+        for row, node in enumerate(compacted.nodes):
+            compacted._taint_codes[row] = compacted._taint_code(node)
         for name, column in self.columns.items():
-            kept.add_column_of(name, column.allocatable[: self.n][keep], column.free[: self.n][keep])
+            compacted.add_column_of(name, column.allocatable[: self.n][keep], column.free[: self.n][keep])
         for key, counted in self.counts.items():
-            counts = np.zeros(kept.capacity, np.int64)
-            counts[: kept.n] = counted.vector(self.n)[keep]
-            kept.counts[key] = CountColumn(kept.capacity, counts)
-        kept.guards, kept.asks = list(self.guards), list(self.asks)
-        kept._find_by_mark()
-        kept._reads_more = self._reads_more
+            counts = np.zeros(compacted.capacity, np.int64)
+            counts[: compacted.n] = counted.vector(self.n)[keep]
+            compacted.counts[key] = CountColumn(compacted.capacity, counts)
+        compacted.guards, compacted.asks = list(self.guards), list(self.asks)
+        compacted._find_by_mark()
+        compacted._reads_more = self._reads_more
         if self._kinds is not None:
             row_of = np.where(keep, np.cumsum(keep) - 1, -1)
-            kept._kinds = self._kinds.renumbered(row_of)
-        return kept
+            compacted._kinds = self._kinds.renumbered(row_of)
+        return compacted
 
     def _grow(self) -> None:
         super()._grow()

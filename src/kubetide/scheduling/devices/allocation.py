@@ -1,4 +1,4 @@
-"""What the scheduler writes into claims: the devices that were found, and on which nodes they can be used.
+"""Allocations that the scheduler writes into claims: the chosen devices, and the nodes where they can be used.
 
 Source: kube-scheduler v1.36 DynamicResources (Reserve, PreBind), dynamic-resource-allocation.
 """
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kubetide.objects.node import Node
 from kubetide.objects.pod import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubetide.objects.resource import AllocationResult, DeviceResult, DeviceResults, ResourceClaim
-from kubetide.scheduling.devices.asked import Problem, allocate_on, find_claims
+from kubetide.scheduling.devices.claims import Problem, allocate_on, find_claims
 from kubetide.scheduling.devices.facts import ClaimKey
 from kubetide.scheduling.devices.ledger import Ledger
 from kubetide.scheduling.devices.offers import NodeReach
@@ -23,7 +23,7 @@ from kubetide.units.quantity import Quantity
 
 
 class PlannedClaim(NamedTuple):
-    """A claim of a pod that is to be put on a node.
+    """A claim of a pod that is about to be placed.
 
     Attributes:
         key: Its namespace and name; of a claim that is still to be made the name is no name.
@@ -41,7 +41,7 @@ class PlannedClaim(NamedTuple):
 def plan_claims(
     ledger: Ledger, use: DeviceUse, pod: PodKey, node: Node, share_id: Callable[[str], str]
 ) -> list[PlannedClaim] | None:
-    """Find devices for all claims of a pod that have none, as the filter has; None when they are gone.
+    """Return devices for all claims of a pod that have none, as the filter chose them; None if they are gone.
 
     Args:
         ledger: Who has which device; not changed.

@@ -1,4 +1,4 @@
-"""Consumable capacity: how much of a device a request takes, and whether that is left.
+"""Consumable capacity: how much of a device a request consumes, and whether that is free.
 
 Amounts are in billionths. Source: dynamic-resource-allocation v1.36, KEP-5075.
 """
@@ -18,14 +18,14 @@ _UNIT = 1_000_000_000
 
 
 def consumption(device: Device, requested: Amounts) -> dict[str, int]:
-    """Return what a request takes of each capacity: what it names, rounded as the policy says, else the default or all."""
+    """Return the consumed amount of each capacity: the request rounded by the policy, else the default or all."""
     return {
         name: _consumed(requested.get(name), capacity) for name, capacity in (device.capacity or {}).items()
     }
 
 
 def has_capacity(device: Device, requested: Amounts, taken: Amounts, taking: Amounts) -> bool:
-    """Return whether a request's amounts obey the policies and are left.
+    """Return whether a request's amounts obey the policies and are free.
 
     Args:
         device: Of which device.

@@ -1,4 +1,4 @@
-"""Constraints between the devices of one claim: an attribute that all share, or no two.
+"""Constraints between the devices of one claim: one attribute value for all, or distinct values.
 
 Source: dynamic-resource-allocation v1.36, whose ``distinctAttribute`` remembers one device a request:
 of several devices of one request each is compared with the one before.
@@ -11,7 +11,7 @@ from kubetide.scheduling.devices.offers import Offer
 
 
 class Constraint:
-    """One constraint and the devices that it holds for so far."""
+    """One constraint and its devices so far."""
 
     def __init__(self, given: DeviceConstraint) -> None:
         self._requests = given.requests or ()
@@ -23,13 +23,13 @@ class Constraint:
 
     @property
     def state(self) -> tuple[object, ...]:
-        """All that its later verdicts depend on."""
+        """All input of its later verdicts."""
         shared = self._shared if self._count and not self._distinct else None
         seen = tuple(sorted((name, repr(_value(one))) for name, one in self._seen.items()))
         return self._count, repr(shared and _value(shared)), seen if self._distinct else ()
 
     def add(self, request: str, alternative: str, offer: Offer) -> bool:
-        """Take a device in; False when it must not be."""
+        """Add a device; return False if the constraint forbids it."""
         if not self._concerns(request, alternative):
             return True
         value = _attribute(offer, self._attribute)
@@ -48,7 +48,7 @@ class Constraint:
         return True
 
     def remove(self, request: str, alternative: str) -> None:
-        """Take a device out again."""
+        """Remove a device."""
         if self._concerns(request, alternative):
             self._seen.pop(request, None)
             self._count -= 1

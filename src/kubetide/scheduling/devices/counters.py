@@ -1,7 +1,7 @@
-"""Counters that the devices of a pool share: partitions of one piece of hardware.
+"""Shared counters of a pool's devices: partitions of one piece of hardware.
 
 Amounts are in billionths. Source: dynamic-resource-allocation v1.36, KEP-4815. As upstream's, the
-books are kept by the name of the pool alone, also where two drivers have pools of one name.
+counters are kept by the name of the pool alone, also where two drivers have pools of one name.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ CounterState = tuple[tuple[str, str, str, int], ...]
 
 
 class CounterBook:
-    """What is left of the counters of each pool, and what one search has taken of them."""
+    """The free amounts of each pool's counters, and the amounts that one search has taken."""
 
     def __init__(self, in_use: InUse) -> None:
         self._in_use = in_use
@@ -23,7 +23,7 @@ class CounterBook:
 
     @property
     def state(self) -> CounterState:
-        """What has been taken, to compare and to go back to."""
+        """The taken amounts, to compare and to restore."""
         return tuple(
             (pool, counter_set, name, amount)
             for pool, book in sorted(self._taken.items())
@@ -33,13 +33,13 @@ class CounterBook:
         )
 
     def restore(self, state: CounterState) -> None:
-        """Make what has been taken that of a state."""
+        """Reset the taken amounts to a state."""
         self._taken = {}
         for pool, counter_set, name, amount in state:
             self._taken.setdefault(pool, {}).setdefault(counter_set, {})[name] = amount
 
     def take(self, offer: Offer, pool: Pool) -> bool:
-        """Take what a device needs; False, and nothing taken, when any counter of the pool is overdrawn."""
+        """Take a device's amounts; return False, and take nothing, if a counter of the pool would be overdrawn."""
         available = self._available.get(offer.id[1])
         if available is None:
             available = self._available[offer.id[1]] = self._left(pool)
@@ -53,7 +53,7 @@ class CounterBook:
         return True
 
     def give_back(self, offer: Offer) -> None:
-        """Return back what a device had taken."""
+        """Add the amounts of a device back to the pool's counters."""
         if offer.counters:
             self._add(offer, -1)
 

@@ -13,7 +13,7 @@ ClaimKey = tuple[str, str]
 
 
 class Devices(msgspec.Struct, frozen=True, kw_only=True):
-    """All devices of a cluster, and who asks for them.
+    """All devices of a cluster, and their claims.
 
     Attributes:
         templates: Slices of nodes that do not exist yet, by the name of the node that they are copied from.

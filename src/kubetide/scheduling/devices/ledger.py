@@ -1,4 +1,4 @@
-"""Who has which device now: what the cluster says, and what was given since to pods that were placed.
+"""Which claim holds which device: the cluster's allocations, and those for pods placed since.
 
 The ledger is the one thing about devices that changes as pods come and go. Each change gives back a
 way to undo it, which a snapshot keeps for its forks.
@@ -26,7 +26,7 @@ Undo = Callable[[], None]
 
 
 class Taking(NamedTuple):
-    """One device of an allocation: how it counts against others."""
+    """One device of an allocation: how it counts for others."""
 
     device: DeviceId
     shared: bool = False
@@ -34,7 +34,7 @@ class Taking(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What a claim has been given.
+    """The allocation of a claim.
 
     Attributes:
         reach: On which nodes; None for all.
@@ -48,7 +48,7 @@ class Held(NamedTuple):
 
 
 class PoolSet(NamedTuple):
-    """The pools of one node, or why they are not known; ``key`` is equal where the pools are the same."""
+    """The pools of one node, or the error of reading them; ``key`` is equal for equal pools."""
 
     key: tuple[int, ...]
     pools: tuple[Pool, ...]
@@ -56,7 +56,7 @@ class PoolSet(NamedTuple):
 
 
 class Ledger:
-    """The books of one snapshot.
+    """The allocations of one snapshot.
 
     Attributes:
         given: What it was made from.
@@ -95,11 +95,11 @@ class Ledger:
     # ── Asking ──
 
     def class_of(self, resource: str) -> DeviceClass | None:
-        """Return the device class that stands for an extended resource, or None."""
+        """Return the device class that provides an extended resource, or None."""
         return self._of_resource.get(resource)
 
     def held(self, key: ClaimKey) -> Held | None:
-        """Return what a claim has been given, or None."""
+        """Return the allocation of a claim, or None."""
         return self._held.get(key)
 
     def pools_of(self, node: Node) -> PoolSet:
@@ -130,7 +130,7 @@ class Ledger:
     # ── Changing ──
 
     def use(self, key: ClaimKey, pod: tuple[str, str]) -> Undo:
-        """Note that a pod uses a claim."""
+        """Note that a pod uses a claim; return how to undo that."""
         users = self._users.setdefault(key, {})
         if pod in users:
             return _nothing
@@ -138,7 +138,7 @@ class Ledger:
         return lambda: self._forget(key, pod)
 
     def leave(self, key: ClaimKey, pod: tuple[str, str]) -> Undo:
-        """Note that a pod uses a claim no more; what nobody uses is given back."""
+        """Note that a pod uses a claim no more, and free the devices of one without users; return how to undo that."""
         users = self._users.get(key)
         if users is None or pod not in users:
             return _nothing
@@ -157,7 +157,7 @@ class Ledger:
         return undo
 
     def add_copy(self, template: str, name: str) -> Undo:
-        """Return a node the devices of the template that it is a copy of, in pools of its own."""
+        """Give a node the devices of the template that it copies, in pools of its own."""
         made = [copy_of(one, name) for one in self._templates.get(template, ())]
         pieces = [piece for piece in map(self._read_slice, made) if piece is not None]
         if not pieces:
@@ -166,7 +166,7 @@ class Ledger:
         return lambda: self._drop_copy(name, len(pieces))
 
     def take_templates(self, templates: Mapping[str, tuple[ResourceSlice, ...]]) -> None:
-        """Take over what copies of templates bring from now on."""
+        """Set the device templates of later copies."""
         self._templates = templates
 
     def claim_made_for(self, pod: tuple[str, str]) -> ClaimKey | None:
@@ -174,14 +174,14 @@ class Ledger:
         return self._made_for.get(pod)
 
     def hold(self, key: ClaimKey, held: Held) -> None:
-        """Return devices to a claim."""
+        """Allocate devices to a claim."""
         self._held[key] = held
         for taking in held.takings:
             self._count(taking, 1)
         self.version += 1
 
     def release(self, key: ClaimKey) -> None:
-        """Take a claim's devices back."""
+        """Free a claim's devices."""
         for taking in self._held.pop(key).takings:
             self._count(taking, -1)
         self.version += 1
@@ -315,7 +315,7 @@ def _by_resource(classes: Mapping[str, DeviceClass]) -> dict[str, DeviceClass]:
 
 
 def taking_of(given: Given) -> Taking | None:
-    """Return how a device that was found counts from now on; None for admin access, which does not."""
+    """Return how an allocated device counts from now on; None for admin access, which does not count."""
     if given.admin:
         return None
     return Taking(given.offer.id, shared=given.consumed is not None, amounts=given.consumed)

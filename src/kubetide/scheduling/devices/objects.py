@@ -1,4 +1,4 @@
-"""The objects of resource.k8s.io as they come and go."""
+"""The objects of resource.k8s.io, updated from the cluster."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ T = TypeVar("T")
 
 
 class DeviceObjects(HeldObjects):
-    """The slices, claims and classes of a cluster; ``devices`` is what a snapshot takes of them."""
+    """The slices, claims and classes of a cluster; ``devices`` is their form for a snapshot."""
 
     def __init__(self) -> None:
         super().__init__(DEVICE_KINDS)
 
     def devices(self) -> Devices:
-        """Return them as they are now; later changes do not show in it. Orders do not depend on arrival."""
+        """Return their present state; later changes do not show in it. Orders do not depend on arrival."""
         return Devices(
             slices=tuple(self._in_order(RESOURCE_SLICES).values()),
             claims=self._in_order(RESOURCE_CLAIMS),

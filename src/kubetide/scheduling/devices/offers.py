@@ -1,4 +1,4 @@
-"""What a node is offered: pools of devices, out of the ResourceSlices that reach it.
+"""Devices offered to a node: pools built from the ResourceSlices that reach it.
 
 Source: dynamic-resource-allocation v1.36, incubating allocator (pools).
 """
@@ -30,7 +30,7 @@ Counters = dict[str, dict[str, int]]
 
 
 class Offer:
-    """One device of a slice, with what is found out about it once.
+    """One device of a slice, with facts computed once.
 
     Attributes:
         piece: The slice that it stands in.
@@ -57,18 +57,18 @@ class Offer:
 
     @cached_property
     def content(self) -> bytes:
-        """All that selectors read: equal devices are selected alike."""
+        """All that selectors read: selectors treat equal devices alike."""
         one = self.device
         return exact_key((self.driver, one.attributes, one.capacity, one.allow_multiple_allocations))
 
     @cached_property
     def kind(self) -> bytes:
-        """All in which a free device may differ from another of its pool, but name and place."""
+        """Everything that may distinguish a free device from another of its pool, except name and position."""
         return exact_key((self.content, msgspec.structs.replace(self.device, name="")))
 
     @cached_property
     def variables(self) -> Variables | str:
-        """What expressions see, or what is wrong with the device."""
+        """The variables of CEL expressions, or the error of the device."""
         try:
             return variables_of(self.driver, self.device)
         except SelectorError as error:
@@ -97,11 +97,11 @@ class Slice:
 
     @property
     def of_one_node(self) -> str:
-        """The node whose slice this is; empty when it is looked at for every node."""
+        """The node that owns the slice; empty for a slice that every node must check."""
         return "" if self.spec.shared_counters else self.spec.node_name or ""
 
     def reaches(self, node: Node) -> bool:
-        """Return whether the slice matters for a node. Raises ClaimError for a selector that cannot be read."""
+        """Return whether the slice applies to a node. Raises ClaimError for an unreadable selector."""
         spec = self.spec
         if spec.shared_counters:
             return True
@@ -121,7 +121,7 @@ def _matches(reach: NodeReach, node: Node, where: str) -> bool:
 
 
 class Pool:
-    """The devices of one pool for one node, in the order in which they are tried.
+    """The devices of one pool for one node, in search order.
 
     Attributes:
         incomplete: Whether slices are still missing, so that nothing is given out of it.
@@ -139,12 +139,12 @@ class Pool:
 
     @property
     def waits_for_binding(self) -> bool:
-        """Whether any of its devices has binding conditions; such pools are tried last."""
+        """Whether any device has binding conditions; such pools are searched last."""
         return any(o.device.binding_conditions is not None for piece in self.slices for o in piece)
 
 
 def nano(value: str | float) -> int:
-    """Read a quantity in billionths. Raises QuantityError."""
+    """Return a quantity in billionths. Raises QuantityError."""
     return Quantity.parse(value).exact_nano()
 
 
@@ -165,7 +165,7 @@ def _read_amounts(given: ResourceSlice) -> None:
 
 
 class NodeReach:
-    """Which nodes are meant: one by name, all, or those that a selector matches; none when nothing is said."""
+    """The nodes that something applies to: one by name, all, or those of a selector; none if nothing is set."""
 
     def __init__(
         self, name: str | None = None, *, all_nodes: bool | None = None, selector: NodeSelector | None = None
@@ -180,7 +180,7 @@ class NodeReach:
             self._chosen = compile_selection(None, selector)
 
     def matches(self, node: Node) -> bool:
-        """Return whether a node is meant; a selector that cannot be read means none."""
+        """Return whether it applies to a node; an unreadable selector applies to none."""
         if self.name:
             return node.metadata.name == self.name
         if self.everywhere:
@@ -191,7 +191,7 @@ class NodeReach:
 
 
 def gather_pools(reached: Iterable[Slice], every: Sequence[Slice]) -> list[Pool]:
-    """Return the pools that a node can use, in the order in which they are tried.
+    """Return the pools that a node can use, in search order.
 
     Args:
         reached: The slices that matter for the node.
@@ -211,15 +211,15 @@ def gather_pools(reached: Iterable[Slice], every: Sequence[Slice]) -> list[Pool]
 
 def _pool(pool_id: PoolId, pieces: list[Slice], every: Sequence[Slice]) -> Pool | None:
     """Put a pool together; None when a newer generation replaces it that has nothing for the node."""
-    wanted = pieces[0].spec.pool.resource_slice_count
+    expected = pieces[0].spec.pool.resource_slice_count
     whole = pieces
-    if len(pieces) != wanted:
+    if len(pieces) != expected:
         same = [one for one in every if one.pool_id == pool_id]
         generation = pieces[0].spec.pool.generation
         if any(one.spec.pool.generation > generation for one in same):
             return None
         whole = [one for one in same if one.spec.pool.generation == generation]
-        if len(whole) != wanted:
+        if len(whole) != expected:
             return Pool(pool_id, incomplete=True)
     pieces = sorted(pieces, key=lambda one: one.name)
     names = {one.name for one in pieces}

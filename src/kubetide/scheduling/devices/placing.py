@@ -1,4 +1,4 @@
-"""Devices of pods that are put on nodes and taken off again."""
+"""Device allocations of pods that are placed and removed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from kubetide.objects.node import Node
 from kubetide.objects.pod import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubetide.objects.resource import ResourceClaim
-from kubetide.scheduling.devices.asked import EXTENDED, Problem, allocate_on, extended_claim, find_claims
+from kubetide.scheduling.devices.claims import EXTENDED, Problem, allocate_on, extended_claim, find_claims
 from kubetide.scheduling.devices.facts import ClaimKey
 from kubetide.scheduling.devices.ledger import Held, Ledger, Undo, taking_of
 from kubetide.scheduling.devices.offers import NodeReach
@@ -20,7 +20,7 @@ PodKey = tuple[str, str]
 
 
 def put_on(ledger: Ledger, use: DeviceUse, pod: PodKey, node: Node | None, *, bound: bool) -> list[Undo]:
-    """Note a pod's claims, and return devices to those that have none.
+    """Note a pod's claims, allocate devices to those without; return how to undo that.
 
     Args:
         ledger: The books.
@@ -53,7 +53,7 @@ def put_on(ledger: Ledger, use: DeviceUse, pod: PodKey, node: Node | None, *, bo
 
 
 def take_off(ledger: Ledger, use: DeviceUse, pod: PodKey) -> list[Undo]:
-    """Note that a pod no longer uses its claims, and return how to undo that."""
+    """Note that a pod no longer uses its claims; return how to undo that."""
     keys = [(one.namespace, one.name) for one in use.claims if one.name]
     if use.extended:
         keys.append(_extended_key(ledger, pod))
@@ -71,7 +71,7 @@ def _extended_key(ledger: Ledger, pod: PodKey) -> ClaimKey:
 def extended_claims(
     ledger: Ledger, use: DeviceUse, pod: PodKey, node: Node
 ) -> list[tuple[ClaimKey, ResourceClaim]]:
-    """Return the claim for what a pod asks for as extended resources and the node has as devices, if anything."""
+    """Return the claim for the extended resources of a pod that the node provides by devices, if any."""
     offered = node_allocatable(node)
     names = [name for name, _ in use.extended if ledger.class_of(name) and not offered.get(name)]
     if not names:
@@ -80,7 +80,7 @@ def extended_claims(
 
 
 def reach_of(devices: Sequence[Given], node: Node) -> NodeReach | None:
-    """On which nodes a claim with these devices can be used: as upstream writes its node selector."""
+    """Return the nodes where a claim with these devices can be used, as upstream writes its node selector."""
     fields: list[NodeSelectorRequirement] = []
     labels: list[NodeSelectorRequirement] = []
     for one in devices:

@@ -1,4 +1,4 @@
-"""What claims ask for, read and checked: each request, or each of its alternatives, as one want.
+"""Requests of claims, parsed and checked: each request, or each of its alternatives, as one ``Want``.
 
 Source: dynamic-resource-allocation v1.36, whose messages these are.
 """
@@ -35,7 +35,7 @@ class Want:
     Attributes:
         request: Name of the request.
         alternative: Name within ``firstAvailable``; empty for ``exactly``.
-        every: Whether all devices that match are wanted.
+        every: Whether all devices that match are requested.
         count: How many devices; of ``every`` known once pools are.
         admin: Whether devices in use may be had as well.
         capacity: Amounts asked for, in billionths.
@@ -80,11 +80,11 @@ class Want:
 
     @property
     def name(self) -> str:
-        """The name that messages use: of the alternative, where there are any."""
+        """The name in messages: of the alternative, if there are any."""
         return self.alternative or self.request
 
     def selects(self, offer: Offer) -> bool:
-        """Return whether class and request select a device, wherever it is.
+        """Return whether class and request select a device, on any node.
 
         Raises: ClaimError for an expression that cannot be compiled or has no value for the device.
         """
@@ -98,7 +98,7 @@ class Want:
         return known
 
     def tolerates(self, offer: Offer) -> bool:
-        """Return whether no taint of the device keeps the request off."""
+        """Return whether the request tolerates all taints of the device."""
         return all(
             taint.effect not in _BLOCKING
             or any(_tolerates(one, taint.key, taint.value, taint.effect) for one in self._tolerations)

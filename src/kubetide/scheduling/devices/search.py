@@ -1,4 +1,4 @@
-"""The search for devices: the first way in which all requests of all claims can be met on one node.
+"""The search for devices: the first allocation that meets all requests of all claims on one node.
 
 Claims, requests, alternatives and devices are tried in the order given; what was taken is given back
 when the rest cannot be had. The search is a stack of generators, one for each alternative and each
@@ -66,10 +66,10 @@ def allocate(
     classes: Mapping[str, DeviceClass],
     in_use: InUse,
 ) -> list[tuple[Given, ...]] | None:
-    """Find the devices of each claim on a node; None when there are not enough.
+    """Return the devices of each claim on a node; None if there are not enough.
 
     Raises:
-        ClaimError: Something is wrong that no other node mends.
+        ClaimError: The claim cannot be allocated on any node.
         NodeError: Nothing was found, and pools of the node are invalid.
     """
     search = _Search(node, pools, in_use)
@@ -132,7 +132,9 @@ class _Search:
             if pool.invalid:
                 raise ClaimError(f"{where} {'/'.join(pool.id)} is currently invalid")
             for piece in pool.slices:
-                found += [(o, pool) for o in piece if self._selectable(want, o) and self._has_room(want, o)]
+                found += [
+                    (o, pool) for o in piece if self._selectable(want, o) and self._has_capacity(want, o)
+                ]
         want.count = len(found)
         self._every[id(want)] = found
 
@@ -249,7 +251,7 @@ class _Search:
     def _is_candidate(self, claim: int, want: Want, offer: Offer) -> bool:
         if self._is_taken(claim, want, offer):
             return False
-        return self._selectable(want, offer) and self._has_room(want, offer)
+        return self._selectable(want, offer) and self._has_capacity(want, offer)
 
     def _is_taken(self, claim: int, want: Want, offer: Offer) -> bool:
         taking = self._taking.get(offer.id)
@@ -262,7 +264,7 @@ class _Search:
             return False
         return offer.reach is None or offer.reach.matches(self._node)
 
-    def _has_room(self, want: Want, offer: Offer) -> bool:
+    def _has_capacity(self, want: Want, offer: Offer) -> bool:
         taken = self._in_use.amounts.get(offer.id, {})
         return has_capacity(offer.device, want.capacity, taken, self._sharing.get(offer.id, {}))
 
@@ -284,8 +286,8 @@ class _Search:
                     raise ClaimError(f"claim {want.claim_name}, request {want.name}: {said}")
                 self._release(claim, want, at)
                 return False
-        # Only a shared device that is one of "all" can lack room here; as upstream's, its constraints keep it.
-        if not self._has_room(want, offer):
+        # Only a shared device that is one of "all" can lack capacity here; as upstream's, its constraints keep it.
+        if not self._has_capacity(want, offer):
             return False
         consumed = None
         if offer.shared:

@@ -18,11 +18,11 @@ Variables = dict[str, Any]
 
 
 class SelectorError(Exception):
-    """A selector that has no verdict on a device; the message is upstream's."""
+    """A selector that cannot be evaluated for a device; the message is upstream's."""
 
 
 def matches(expression: str, variables: Variables) -> bool:
-    """Return whether a device is selected.
+    """Return whether the selectors select a device.
 
     Raises: SelectorError when the expression has no value for it, or one that is no bool.
     """
@@ -46,7 +46,7 @@ def matches(expression: str, variables: Variables) -> bool:
 
 
 def variables_of(driver: str, device: Device) -> Variables:
-    """Return what expressions see of a device.
+    """Return the variables of expressions for a device.
 
     Raises: SelectorError for an attribute that has no value or no semantic version.
     """

@@ -19,7 +19,7 @@ def shortage_text(
     classes: Mapping[str, DeviceClass],
     in_use: InUse,
 ) -> str:
-    """Say of each request that is short by itself how many devices it wants, and how many there are and are free.
+    """Return, per request that is short by itself, how many devices it needs, exist and are free.
 
     Args:
         node: The node that was searched in vain.
@@ -54,7 +54,7 @@ def shortage_text(
 
 
 def _short(want: Want, offers: Sequence[Offer], in_use: InUse) -> str:
-    """Say what one request lacks; empty where it lacks nothing, or room in devices that are shared."""
+    """Say what one request lacks; empty where it lacks nothing, or only capacity of shared devices."""
     matching = [offer for offer in offers if want.selects(offer)]
     usable = [
         offer
@@ -64,7 +64,7 @@ def _short(want: Want, offers: Sequence[Offer], in_use: InUse) -> str:
     least = max(want.count, 1)
     if len(usable) >= least:
         return ""
-    wanted = "all devices" if want.every else f"{want.count} {'device' if want.count == 1 else 'devices'}"
+    requested = "all devices" if want.every else f"{want.count} {'device' if want.count == 1 else 'devices'}"
     there = f"{len(matching)} {'matches' if len(matching) == 1 else 'match'}"
     free = f", {len(usable)} of them free" if matching else ""
-    return f"claim {want.claim_name}, request {want.name}: wants {wanted}, {there}{free}"
+    return f"claim {want.claim_name}, request {want.name}: wants {requested}, {there}{free}"

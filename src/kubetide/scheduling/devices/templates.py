@@ -1,4 +1,4 @@
-"""The devices of nodes that do not exist yet: those of a node like them, in pools of their own.
+"""The devices of nodes that do not exist yet: copies of a similar node's devices, in pools of their own.
 
 Source: Cluster Autoscaler 1.36, simulator/dynamicresources: node-local slices are copied with the node,
 the name of each pool is made anew.
@@ -16,7 +16,7 @@ from kubetide.scheduling.devices.offers import DeviceId
 
 
 def copy_of(given: ResourceSlice, node: str) -> ResourceSlice:
-    """Return a slice as another node would have it, each with a pool of its own."""
+    """Return a slice for another node, with a pool of its own."""
     spec = given.spec
     return replace(
         given,
@@ -26,7 +26,7 @@ def copy_of(given: ResourceSlice, node: str) -> ResourceSlice:
 
 
 def local_slices(slices: Iterable[ResourceSlice], node: str) -> tuple[ResourceSlice, ...]:
-    """Return the slices that a node has to itself, of the newest generation of each pool, in order of name."""
+    """Return the node-local slices of the newest generation of each pool, in order of name."""
     found = sorted((one for one in slices if one.spec.node_name == node), key=lambda one: one.metadata.name)
     newest: dict[tuple[str, str], int] = {}
     for one in found:
@@ -38,7 +38,7 @@ def local_slices(slices: Iterable[ResourceSlice], node: str) -> tuple[ResourceSl
 
 
 def complete_pools(slices: Iterable[ResourceSlice]) -> dict[str, int]:
-    """Return how many pools of each driver have all their slices.
+    """Return the number of complete pools (all slices present) per driver.
 
     Args:
         slices: Of one node, of the newest generation of each pool.
@@ -65,5 +65,5 @@ def without_devices(
 def _left(given: ResourceSlice, taken: Collection[DeviceId]) -> ResourceSlice:
     spec = given.spec
     devices = spec.devices or ()
-    kept = tuple(one for one in devices if (spec.driver, spec.pool.name, one.name) not in taken)
-    return given if len(kept) == len(devices) else replace(given, spec=replace(spec, devices=kept))
+    free = tuple(one for one in devices if (spec.driver, spec.pool.name, one.name) not in taken)
+    return given if len(free) == len(devices) else replace(given, spec=replace(spec, devices=free))

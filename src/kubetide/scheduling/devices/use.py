@@ -1,4 +1,4 @@
-"""Who has which devices: what was given to claims, and what that leaves."""
+"""Allocated devices by claim, and what is free."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Given(NamedTuple):
 
 
 class InUse(NamedTuple):
-    """What claims that are allocated have.
+    """The devices of allocated claims.
 
     Attributes:
         devices: How many claims have a whole device, more than one where the cluster says so.

@@ -1,4 +1,4 @@
-"""How many pods of a class rows take, condition by condition: what estimates on a fork calculate with."""
+"""How many pods of a class fit on rows, condition by condition: the arithmetic of estimates on a fork."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kubetide.units.vectors import BoolVector, Int64Vector
 
 
 def terms_of(known: Known) -> list[Term] | None:
-    """All conditions of a class, or None when a plugin gives none."""
+    """Return all conditions of a class, or None if a plugin has none to give."""
     found: list[Term] = []
     for judge in known.judges:
         if judge.terms is None:
@@ -30,12 +30,12 @@ def is_shared(term: Term) -> bool:
 
 
 def may_loosen(term: Term) -> bool:
-    """Return whether pods of the class may be let in elsewhere once there is one: the first of its kind decides."""
+    """Return whether one placed pod may admit others elsewhere: the first of its kind decides."""
     return isinstance(term, NearTerm) and term.is_first()
 
 
 def places_of(term: SpreadTerm, first: int, last: int) -> Int64Vector:
-    """Return how many pods the rows from first to last take while the minimum stays as it is."""
+    """Return how many pods the rows from first to last admit while the minimum stays unchanged."""
     codes = term.label.codes[first:last]
     places = np.maximum(0, term.most() + 1 - term.table.counts.take(codes))
     places[codes == 0] = 0
@@ -53,7 +53,7 @@ def lowest_of(table: DomainTable, first: int, last: int | None = None) -> BoolVe
 
 
 def capacity_by_amounts(known: Known, pod_class: PodClass, first: int, last: int) -> Int64Vector:
-    """Return how many pods the rows from first to last have room for."""
+    """Return how many pods fit on the rows from first to last."""
     capacity = np.full(last - first, UNLIMITED, np.int64)
     if known.impossible:
         capacity[:] = 0

@@ -1,4 +1,4 @@
-"""The inter-pod rules of pods, as whole numbers for the new nodes of an estimate.
+"""Inter-pod rules as integers, for the new nodes of an estimate.
 
 New nodes of one estimate have the same labels but for their hostnames. So a condition about any other
 label is about one domain, and says how many pods of some kind that may have at the most, or that it must
@@ -44,7 +44,7 @@ _NEVER: Limit = (_NOTHING, -1)
 
 
 class OwnSpread(NamedTuple):
-    """A spread by hostname in which the new nodes take part.
+    """A hostname spread in which the new nodes are eligible.
 
     Attributes:
         rule: The constraint.
@@ -60,7 +60,7 @@ class OwnSpread(NamedTuple):
 
 
 class Conditions(NamedTuple):
-    """All inter-pod rules of pods of a kind at a site, and what they add to.
+    """All inter-pod rules of a pod kind at a site, and the tallies that its pods add to.
 
     Attributes:
         limits: What shared tallies may be at the most.
@@ -101,10 +101,10 @@ class _Tally(NamedTuple):
 
 
 class Terms:
-    """The inter-pod terms of classes, read from a snapshot; holds while that is not changed."""
+    """The inter-pod terms of classes, read from a snapshot; valid while it is unchanged."""
 
     def __init__(self, snapshot: Snapshot, terms: Mapping[PodClass, InterPodTerms]) -> None:
-        """Take classes with all their terms, see ``plain_terms``."""
+        """Args: classes with all their terms, see ``plain_terms``."""
         self._snapshot = snapshot
         self._tallies: dict[DomainTable, _Tally] = {}
         self.own = 0
@@ -134,13 +134,13 @@ class Terms:
         return found
 
     def counts_any(self, pods: Iterable[Pod]) -> bool:
-        """Return whether a tally counts any of the pods, or any keeps others away."""
+        """Return whether a tally counts any of the pods, or any of them repels others."""
         classes = map(classify_unbound, pods)
         return any(one.anti_affinity or self.counting(one) for one in classes)
 
     @property
     def shared(self) -> Sequence[_Tally]:
-        """The shared tallies but for the first."""
+        """The shared tallies except the first."""
         return self._shared
 
     def of(self, pod_class: PodClass) -> InterPodTerms:
@@ -170,7 +170,7 @@ class Terms:
 
 
 class Site:
-    """What all new nodes have in common that conditions depend on.
+    """Properties that all new nodes share and conditions depend on.
 
     Attributes:
         counts: What shared tallies are before anything is placed.
@@ -184,7 +184,7 @@ class Site:
         self.counts = [0, *(self._count(tally) for tally in terms.shared)]
 
     def conditions_of(self, pod_class: PodClass) -> Conditions:
-        """Return the conditions of one of the classes that the terms were read for."""
+        """Return the conditions of one of the classes whose terms were read."""
         alike = _alike(pod_class)
         found = self._known.get(alike)
         if found is None:

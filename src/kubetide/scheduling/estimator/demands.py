@@ -1,4 +1,4 @@
-"""What groups of pods ask of the new nodes of an estimate, in plain numbers.
+"""Requirements of pod groups on the new nodes of an estimate, as integers.
 
 Most of it is the same for every template, and the rest for templates of the same site (``conditions``).
 """
@@ -29,7 +29,7 @@ _INT64 = 1 << 63
 
 
 class Demand(NamedTuple):
-    """What groups ask of copies of one template.
+    """The requirements of groups on copies of one template.
 
     Attributes:
         stock: What a copy has of each column.
@@ -45,7 +45,7 @@ class Demand(NamedTuple):
 
 
 class Demands:
-    """What groups ask, for one template after another; see ``holds``."""
+    """The requirements of groups for one template after another; see ``holds``."""
 
     def __init__(self, snapshot: Snapshot, groups: Sequence[PodGroup]) -> None:
         self._snapshot = snapshot
@@ -69,7 +69,7 @@ class Demands:
         self._standing: dict[Hashable, tuple[PodClass, list[int]]] = {}
         for at, group in enumerate(groups):
             if at not in self._left_out:
-                alike = group.pod_class if group.pod_class.standing is None else group.pod_class.standing
+                alike = group.pod_class if group.pod_class.node_key is None else group.pod_class.node_key
                 self._standing.setdefault(alike, (group.pod_class, []))[1].append(at)
         self._ports = [at for at, group in enumerate(groups) if group.pod_class.ports]
         volumes = snapshot.facts.volumes
@@ -82,11 +82,11 @@ class Demands:
 
     @property
     def holds(self) -> bool:
-        """Whether the snapshot is not changed, and its tables of counts are those that were read."""
+        """Whether the snapshot and its tables of counts are unchanged."""
         return self._made_at == (self._snapshot.version, self._snapshot.layout)
 
     def of(self, template: Node, daemon_pods: Sequence[Pod], groups: Sequence[int]) -> Demand | None:
-        """Return what groups, by number, ask of copies of a template; None where that cannot be put into numbers."""
+        """Return the requirements of groups, by number, on copies of a template; None if they cannot be integers."""
         if not self._left_out.isdisjoint(groups) or self._terms.counts_any(daemon_pods):
             return None
         prefix = f"{template.metadata.name}-e-"

@@ -1,4 +1,4 @@
-"""Which group of an estimate is estimated by division instead of by placing its pods.
+"""The group of an estimate that is estimated by division instead of placing its pods.
 
 Source: cluster-autoscaler core (Jul 2026), ``--fastpath-binpacking-enabled``.
 """
@@ -16,7 +16,7 @@ from kubetide.units.quantity import Quantity, QuantityError
 
 
 def fast_path_group(template: Node, groups: Sequence[PodGroup], order: Sequence[int]) -> int | None:
-    """Return the group for which division saves the most steps, or None when no group may be divided.
+    """Return the group whose division saves the most steps, or None if no group may be divided.
 
     Of equals, the later in ``order`` wins.
     """

@@ -88,11 +88,11 @@ class ForkedPacking:
 
     @property
     def is_paused(self) -> bool:
-        """Return whether the group that was packed last wants more nodes than ``pausing`` lets it have."""
+        """Return whether the group packed last needs more nodes than ``pausing`` allows."""
         return self._going is not None
 
     def go_on(self) -> dict[int, int]:
-        """Go on with the group where ``pack`` came back before its time, and return its pods by row."""
+        """Continue the group for which ``pack`` returned early, and return its pods by row."""
         work = self._going
         assert work is not None, "pack came back before its time"
         self._going = None
@@ -102,7 +102,7 @@ class ForkedPacking:
         return work.placed
 
     def pack_by_division(self, group: PodGroup) -> tuple[dict[int, int], int]:
-        """Pack the last group: one new node is filled, the rest is divided by what that takes.
+        """Pack the last group: fill one new node, and divide the rest by its number of pods.
 
         Return the pods by row, and how many are on nodes that were only counted. The node added last
         is not used again, and what copies mean to each other is not looked at.
@@ -121,10 +121,10 @@ class ForkedPacking:
         work.put_on(row, each)
         if not each:
             return work.placed, 0
-        wanted = -(-left // each) - 1
+        needed = -(-left // each) - 1
         capacity = self._nodes_left()
-        self.divided = wanted if capacity is None else min(wanted, capacity)
-        self.may_add = self.divided == wanted
+        self.divided = needed if capacity is None else min(needed, capacity)
+        self.may_add = self.divided == needed
         return work.placed, min(work.left, self.divided * each)
 
     def _nodes_left(self) -> int | None:
@@ -183,7 +183,7 @@ class ForkedPacking:
         self._snapshot.add_templates(self._template, self._daemon_pods, names)
 
     def _fall_back(self, work: _Group, last: int) -> bool:
-        """Place one pod or more anywhere but on the last node, where spreading by hostname kept it off that."""
+        """Place one pod or more anywhere but on the last node, where spreading by hostname rejects it."""
         if not work.pod_class.spreads_by_hostname:
             return False
         refusal = self._snapshot.first_refusal(work.pod_class, self._snapshot.node_names[last])

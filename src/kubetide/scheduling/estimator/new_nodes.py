@@ -21,7 +21,7 @@ _UNLIMITED = np.iinfo(np.int64).max
 
 
 class NewNodes:
-    """Copies of a template, all equal but for their names and what is put on them.
+    """Copies of a template that differ only in their names and their pods.
 
     A class that reads names (by hostname or metadata.name) is evaluated node by node.
     """
@@ -45,12 +45,12 @@ class NewNodes:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the nodes, in the order in which they were added."""
+        """The names of the nodes, in order of addition."""
         return tuple(map(self._name, range(self._count)))
 
     @property
     def last_is_empty(self) -> bool:
-        """Whether the node added last has taken no pod yet; False when there is none."""
+        """Whether the node added last has no pod yet; False without nodes."""
         return self._count > 0 and not self._used[self._count - 1]
 
     def capacity(self, pod_class: PodClass) -> Int64Vector:
@@ -58,7 +58,7 @@ class NewNodes:
         return self._capacity(pod_class, 0)
 
     def add(self, pod_class: PodClass, count: int) -> Int64Vector:
-        """Add nodes and return the room of each for the class."""
+        """Add nodes and return how many pods of the class fit on each."""
         before = self._count
         self._count += count
         if self._count > len(self._used):
@@ -71,7 +71,7 @@ class NewNodes:
         return self._capacity(pod_class, before)
 
     def take(self, pod_class: PodClass, taken: Int64Vector) -> None:
-        """Put pods of the class on the nodes: ``taken`` has one number per node."""
+        """Place pods of the class on the nodes: ``taken`` has one number per node."""
         n = self._count
         for key, amount in pod_class.charges:
             if isinstance(key, Port):

@@ -1,4 +1,4 @@
-"""The order in which an estimate packs groups of pods: those that ask for most of a node first."""
+"""The order in which an estimate packs groups of pods: largest share of a node first."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Orders:
         self._known: dict[bytes, list[int]] = {}
 
     def of(self, template: Node, groups: Sequence[int]) -> list[int]:
-        """Order groups, given by number, by the share of the template that one pod asks for, largest first.
+        """Return groups, by number, ordered by the share of the template that one pod requests, largest first.
 
         Equal scores keep the given order in up to 12 groups; beyond that upstream's sort may move them.
         """

@@ -19,12 +19,12 @@ import numpy as np
 
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
-from kubetide.scheduling.estimator.alone import AlonePacking
 from kubetide.scheduling.estimator.demands import Demands
 from kubetide.scheduling.estimator.fast_path import fast_path_group
 from kubetide.scheduling.estimator.forked import ForkedPacking
+from kubetide.scheduling.estimator.independent import AlonePacking
 from kubetide.scheduling.estimator.order import Orders
-from kubetide.scheduling.estimator.single import ExistingNodeWanted, SinglePacking
+from kubetide.scheduling.estimator.single import NeedsExistingNode, SinglePacking
 from kubetide.scheduling.pods.classes import classify_unbound
 from kubetide.scheduling.pods.grouping import PodGroup
 from kubetide.scheduling.snapshot.snapshot import Snapshot
@@ -44,25 +44,25 @@ NO_NODE = -1
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """How many nodes may be added: 0 sets no bound, a negative threshold forbids any node."""
+    """How many nodes may be added: 0 means no limit, a negative threshold forbids any node."""
 
     thresholds: tuple[int, ...] = ()
 
     @property
     def max_nodes(self) -> int | None:
-        """The bound, or None when there is none."""
+        """The limit, or None if there is none."""
         if any(threshold < 0 for threshold in self.thresholds):
             return 0
         return min((threshold for threshold in self.thresholds if threshold > 0), default=None)
 
 
 def similar_groups_threshold(sizes: Sequence[tuple[int, int]]) -> int:
-    """The room in a node group and its similar ones, given as (maximum, target) sizes."""
+    """Return how many nodes a node group and its similar ones may still add, given their (maximum, target) sizes."""
     return sum(max(0, maximum - target) for maximum, target in sizes) or NO_NODE
 
 
 def cluster_threshold(max_nodes_total: int, current_nodes: int) -> int:
-    """The room under ``--max-nodes-total``, where 0 means no bound."""
+    """Return how many nodes ``--max-nodes-total`` still allows, where 0 means no bound."""
     if max_nodes_total == 0:
         return 0
     return max_nodes_total - current_nodes if current_nodes < max_nodes_total else NO_NODE
@@ -70,14 +70,14 @@ def cluster_threshold(max_nodes_total: int, current_nodes: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """What a scale-up with one template would give.
+    """The result of a scale-up with one template.
 
     Attributes:
         nodes: New nodes that take at least one pod, and ``borrowed`` ones.
         scheduled: Per group, in the order given: the pods that find a place.
         order: The groups' indexes in the order in which they were packed.
         added: Names of the nodes added, with those that stayed empty.
-        borrowed: Existing nodes that took pods where spreading by hostname kept them off the last new
+        borrowed: Existing nodes that took pods where spreading by hostname rejected them on the last new
             one; upstream counts them as new.
         divided: Nodes of the fast path that were only counted, not named.
         placed: Per group: how many of its pods are on which of the added and then borrowed nodes.
@@ -113,7 +113,7 @@ class Estimator:
     """Estimates for the same groups, with one template after another."""
 
     def __init__(self, snapshot: Snapshot, groups: Sequence[PodGroup]) -> None:
-        """Take the cluster, which is only read, and what is to be placed, as ``equivalence_groups`` gives it."""
+        """Args: the cluster, which is only read, and the groups of ``equivalence_groups``."""
         self._snapshot = snapshot
         self._groups = groups
         self._orders = Orders(groups)
@@ -129,7 +129,7 @@ class Estimator:
         start: int = 1,
         fast_path: bool = False,
     ) -> EstimateInParts:
-        """Say in parts how many nodes of a template some of the groups need.
+        """Estimate in parts how many nodes of a template some of the groups need.
 
         While it goes on the snapshot may be forked, and must not be changed by others.
 
@@ -192,7 +192,7 @@ class Estimator:
                 if parts.end_before(len(given[at].pods)) and (yield):
                     packing.may_add = False
                 placed[at] = packing.pack(kinds[at], len(given[at].pods))
-        except ExistingNodeWanted:
+        except NeedsExistingNode:
             return None
         number = {at: position for position, at in enumerate(groups)}
         return Estimate(
@@ -219,8 +219,8 @@ class _Parts:
         return ends
 
 
-def whole(parts: EstimateInParts) -> Estimate:
-    """Return what an estimate comes to that is made without a pause."""
+def run_to_end(parts: EstimateInParts) -> Estimate:
+    """Return the result of an estimate that is made without a pause."""
     while True:
         try:
             next(parts)
@@ -239,10 +239,12 @@ def estimate(
     start: int = 1,
     fast_path: bool = False,
 ) -> Estimate:
-    """Say how many nodes of a template the groups need; for several templates see ``Estimator``."""
+    """Return how many nodes of a template the groups need; for several templates see ``Estimator``."""
     estimator = Estimator(snapshot, groups)
     every = range(len(groups))
-    return whole(estimator.estimate(template, daemon_pods, every, limits, start=start, fast_path=fast_path))
+    return run_to_end(
+        estimator.estimate(template, daemon_pods, every, limits, start=start, fast_path=fast_path)
+    )
 
 
 def _has_inter_pod_rules(snapshot: Snapshot, daemon_pods: Sequence[Pod], groups: Sequence[PodGroup]) -> bool:

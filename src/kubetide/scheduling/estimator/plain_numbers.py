@@ -1,4 +1,4 @@
-"""Which classes of pods an estimate can handle in plain numbers, and which of them existing nodes concern."""
+"""Which pod classes an estimate can handle as integers, and which of them existing nodes affect."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kubetide.scheduling.snapshot.snapshot import Snapshot
 
 
 def plain_terms(snapshot: Snapshot, classes: Iterable[PodClass]) -> dict[PodClass, InterPodTerms]:
-    """Return the terms of those of the classes that have no other rules; adds their guards to the snapshot."""
+    """Return the terms of the classes that have no other rules; adds their guards to the snapshot."""
     plain = [one for one in classes if _is_plain(one)] if filters_in_use().shares_verdicts else []
     snapshot.add_guards(plain)
     found: dict[PodClass, InterPodTerms] = {}

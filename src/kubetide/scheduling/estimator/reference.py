@@ -1,4 +1,4 @@
-"""How many new nodes pods need, pod by pod: what the fast estimators must equal, written to be read.
+"""The reference estimator, pod by pod: the fast estimators must return the same, and it is written to be read.
 
 A real fork, a real search and a real limit for every single pod. For each group, in order of size:
 
@@ -36,7 +36,7 @@ _SKEWED = "node(s) didn't match pod topology spread constraints"
 
 
 class ReferenceEstimate(NamedTuple):
-    """What ``reference_estimate`` found; compare with ``Estimate``.
+    """The result of ``reference_estimate``; compare with ``Estimate``.
 
     Attributes:
         nodes: Nodes that took at least one pod, existing ones included.

@@ -1,4 +1,4 @@
-"""Dealing out equal pods one by one, going round the nodes that have capacity: by arithmetic.
+"""Round-robin placement of equal pods on the nodes that have capacity, by arithmetic.
 
 Source: cluster-autoscaler core (Jul 2026), the scan over nodes from one past the last match.
 """
@@ -13,14 +13,14 @@ from kubetide.units.vectors import Int64Vector
 
 
 class Fill(NamedTuple):
-    """How many pods each node takes, and which was the last to take one (-1: none)."""
+    """How many pods each node takes, and the last node that took one (-1: none)."""
 
     taken: Int64Vector
     last: int
 
 
 def go_round(capacity: Int64Vector, pods: int, start: int) -> Fill:
-    """Deal pods out one by one, going round the nodes that have capacity, from ``start`` on.
+    """Return the round-robin placement of pods on the nodes that have capacity, from ``start`` on.
 
     Args:
         capacity: (nodes,), how many pods each can take, not negative.

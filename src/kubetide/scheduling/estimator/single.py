@@ -1,8 +1,8 @@
-"""Estimates for pods that are nearly each of their own kind: one after another, in plain numbers.
+"""Pack pods one by one in plain numbers; used when almost every pod is unique.
 
-With few pods of a kind nothing is gained by counting copies in one go; what takes the time is how much
-is done for one pod. So what kinds ask for has been put into numbers before (``conditions``), a few nodes
-are looked at one by one, and only then all the others by vectors.
+With few equal pods, counting copies in one go gains nothing; the work for each pod takes the time. So the
+requirements of the classes are turned into numbers before (``conditions``), the first nodes are checked one
+by one, and only then all others by vectors.
 
 Source: cluster-autoscaler core (Jul 2026), binpacking estimator, standard path.
 """
@@ -21,19 +21,19 @@ from kubetide.scheduling.pods.terms import is_first_of_its_kind
 from kubetide.scheduling.thresholds import NEW_NODES_ONE_BY_ONE
 from kubetide.units.vectors import Int64Vector
 
-_ROOM = 16
+_FIRST_SIZE = 16
 
 
 class Kind(NamedTuple):
-    """What pods of one kind ask of the new nodes of an estimate, and what they take.
+    """The requirements of one pod kind on the new nodes of an estimate, and the amounts that it takes.
 
     Attributes:
         gates: Columns, and how much must be left in them.
         size: The same number for kinds of the same gates.
         charges: Columns, and how much a pod takes of them.
         conditions: The inter-pod rules of the pods.
-        falls_back: Whether a pod that spreading kept off the node added last may go to any other node.
-        may_borrow: Whether that might be a node that exists.
+        falls_back: Whether a pod that spreading rejects on the node added last may go to any other node.
+        may_borrow: Whether that may be an existing node.
     """
 
     gates: tuple[tuple[int, int], ...]
@@ -44,8 +44,8 @@ class Kind(NamedTuple):
     may_borrow: bool
 
 
-class ExistingNodeWanted(Exception):  # no error: the estimate is to be made another way
-    """A pod may go to a node that exists, of which nothing is known here."""
+class NeedsExistingNode(Exception):  # no error: the caller estimates another way
+    """A pod may go to an existing node, and this packing does not know the existing nodes."""
 
 
 _Own = list[tuple[dict[int, int], int, int]]
@@ -72,7 +72,7 @@ class SinglePacking:
         max_nodes: int | None,
         start: int,
     ) -> None:
-        """Take what a new node has of each column, what shared tallies are, and how many own tallies there are."""
+        """Args: amounts of a new node by column, values of the shared tallies, and the number of own tallies."""
         self.used: list[bool] = []
         self.start = start
         self.may_add = True
@@ -80,7 +80,7 @@ class SinglePacking:
         self._cordoned = cordoned
         self._max_nodes = max_nodes
         self._stock = stock
-        self._columns: list[Int64Vector] = [np.full(_ROOM, amount, np.int64) for amount in stock]
+        self._columns: list[Int64Vector] = [np.full(_FIRST_SIZE, amount, np.int64) for amount in stock]
         self._cells = [cells_of(column) for column in self._columns]
         self._counts = list(counts)
         self._own: list[dict[int, int]] = [{} for _ in range(own)]
@@ -89,7 +89,7 @@ class SinglePacking:
         self._full: dict[int, int] = {}
 
     def pack(self, kind: Kind, pods: int) -> dict[int, int]:
-        """Pack the pods of one kind and return how many are on which of the new nodes."""
+        """Pack the pods of one kind and return their numbers by new node."""
         placed: dict[int, int] = {}
         left = pods
         # The scan passes over cordoned nodes even where pods tolerate them; naming the node does not.
@@ -217,11 +217,11 @@ class SinglePacking:
         return -1
 
     def _fall_back(self, kind: Kind, last: int) -> int:
-        """Return a node but the last where a pod goes that spreading kept off that, or -1. Raises ExistingNodeWanted."""
+        """Return a node for a pod that spreading rejects on the last node, or -1. Raises NeedsExistingNode."""
         if not (self._has_capacity(kind, last) and self._is_skewed(kind.conditions, last)):
             return -1
         if kind.may_borrow:
-            raise ExistingNodeWanted
+            raise NeedsExistingNode
         return -1 if self._cordoned else self._scan(kind, last)
 
     def _is_skewed(self, conditions: Conditions, at: int) -> bool:

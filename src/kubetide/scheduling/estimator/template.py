@@ -1,4 +1,4 @@
-"""A node that does not exist yet: would a pod fit on it when it is new?"""
+"""Whether a pod would fit on a new node of a template."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kubetide.scheduling.snapshot.snapshot import Snapshot
 
 
 def check_template(pod_class: PodClass, node: Node, daemon_pods: Sequence[Pod]) -> Refusal | None:
-    """Say why a fresh node made from a template would not take the class, or None when it would.
+    """Return why a new node of a template rejects the class, or None if it accepts it.
 
     To ask about many classes, keep the result of ``fresh_node`` and ask it.
     """
@@ -25,7 +25,7 @@ def check_template(pod_class: PodClass, node: Node, daemon_pods: Sequence[Pod]) 
 def check_in_cluster(
     snapshot: Snapshot, template: Node, daemon_pods: Sequence[Pod], pod_classes: Sequence[PodClass]
 ) -> list[Refusal | None]:
-    """Say for each class why a copy of a template that joined the cluster would not take it.
+    """Return, per class, why a copy of a template that joined the cluster rejects it.
 
     For classes whose verdict depends on pods of other nodes (``Snapshot.minds_others``); for the rest
     a node by itself says the same. The snapshot is left as found.
@@ -40,7 +40,7 @@ def check_in_cluster(
 
 
 def fresh_node(node: Node, daemon_pods: Sequence[Pod], facts: ClusterFacts | None = None) -> Snapshot:
-    """Return a snapshot of just the template, under its own name, with its DaemonSet pods.
+    """Return a snapshot with only the template, under its own name, with its DaemonSet pods.
 
     Args:
         node: The template.

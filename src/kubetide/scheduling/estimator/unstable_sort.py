@@ -1,4 +1,4 @@
-"""The sort of Go's standard library, with its treatment of equal elements.
+"""Go's standard sort, with its treatment of equal elements.
 
 Upstream orders pod groups with ``sort.Slice``, which is not stable: which of two equal groups comes
 first is fixed by the algorithm (a pattern-defeating quicksort with a generator seeded by the
@@ -20,7 +20,7 @@ _WORD = (1 << 64) - 1
 
 
 def descending_order(scores: Sequence[float]) -> list[int]:
-    """Return the indexes of the scores, largest first, equal ones in the order that Go leaves them in."""
+    """Return the indexes of the scores, largest first, equal ones in Go's order."""
     sorting = _Sorting(scores)
     sorting.sort(0, len(scores), len(scores).bit_length())
     return sorting.order

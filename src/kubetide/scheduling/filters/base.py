@@ -1,4 +1,4 @@
-"""What a filter plugin is.
+"""The interface of a filter plugin.
 
 A static filter reads node objects alone and returns a vector that a snapshot keeps per class. A
 capacity filter says how much of which column must be left. A moving filter reads where other
@@ -18,7 +18,7 @@ from kubetide.units.vectors import BoolVector
 
 
 class Filter(Protocol):
-    """What every plugin offers: a name, and the reasons of a refusal."""
+    """Common part of every plugin: a name, and the reasons of a rejection."""
 
     @property
     def name(self) -> str:
@@ -26,47 +26,47 @@ class Filter(Protocol):
         ...
 
     def refuse(self, pod: PodClass, rows: Rows, row: int) -> Refusal | None:
-        """Say why the node of one row does not take the pod, or None when it does."""
+        """Return why the node of one row rejects the pod, or None if it does not."""
         ...
 
     def failures(self, pod: PodClass, rows: Rows) -> Iterable[tuple[str, BoolVector]]:
-        """Return each reason with the nodes (True) that it holds for, in upstream's order of reasons."""
+        """Return each reason with the nodes (True) that it applies to, in upstream's order of reasons."""
         ...
 
 
 @runtime_checkable
 class WholesaleFilter(Protocol):
-    """Can refuse a pod for all nodes alike, before any is looked at (PreFilter)."""
+    """Can reject a pod for all nodes before any is evaluated (PreFilter)."""
 
     def everywhere(self, pod: PodClass, rows: Rows) -> Refusal | None:
-        """Return the refusal that holds for every node, or None."""
+        """Return the rejection for every node, or None."""
         ...
 
 
 @runtime_checkable
 class StaticFilter(Filter, Protocol):
-    """Reads node objects alone: pods on nodes play no part."""
+    """Reads node objects only, not the pods on nodes."""
 
     def passes(self, pod: PodClass, rows: Rows) -> BoolVector | None:
-        """Return True per node that passes, or None when all do."""
+        """Return (rows,): whether the node passes; None if all do."""
         ...
 
 
 @runtime_checkable
 class CapacityFilter(Filter, Protocol):
-    """Reads what is left on nodes."""
+    """Reads free amounts of nodes."""
 
     def needs(self, pod: PodClass, rows: Rows) -> Iterable[Need]:
-        """Return what must be left. May only name columns that exist, or else resources that all nodes lack."""
+        """Return the amounts that must be free. Names only columns that exist, or resources that all nodes lack."""
         ...
 
 
 class Term(Protocol):
-    """One condition of a judge about the domains of a node label; what an estimate calculates with."""
+    """One condition of a judge about the domains of a node label; the unit of estimates."""
 
     @property
     def topology_key(self) -> str:
-        """The label; empty when the term is about the node itself or about several labels."""
+        """The label; empty if the term is about the node itself or several labels."""
         ...
 
     @property
@@ -80,11 +80,11 @@ class Term(Protocol):
         ...
 
     def nodes(self, first: int = 0) -> BoolVector:
-        """Return whether each node passes now, from row ``first`` on; a fresh vector."""
+        """Return whether each node passes now, from row ``first`` on; a new vector."""
         ...
 
     def quota(self, row: int) -> int:
-        """Return how many pods of the class the node lets in one after another, ``UNLIMITED`` at most."""
+        """Return how many pods of the class the node admits one after another, ``UNLIMITED`` at most."""
         ...
 
 
@@ -93,7 +93,7 @@ UNLIMITED = 1 << 62
 
 
 class Judge(Protocol):
-    """The verdict of a moving filter on one class: holds until nodes change, reads counts as they are.
+    """The verdict of a moving filter on one class: valid until nodes change, reads present counts.
 
     A judge that has ``takes_in_copies`` and says True also holds while copies of a template are added at the
     end and taken away: it keeps nothing by row but label columns and tables, and reads ``Rows.n`` each time.
@@ -101,16 +101,16 @@ class Judge(Protocol):
 
     @property
     def only_tightens(self) -> bool:
-        """Whether pods that are added can only make it stricter."""
+        """Whether added pods can only make the verdict stricter."""
         ...
 
     @property
     def terms(self) -> Sequence[Term] | None:
-        """Its conditions, all of which must hold; None when it has no such form and is evaluated pod by pod."""
+        """Its conditions, all of which must hold; None if it has no such form and is evaluated pod by pod."""
         ...
 
     def nodes(self) -> BoolVector:
-        """Return whether each node passes now; a fresh vector."""
+        """Return whether each node passes now; a new vector."""
         ...
 
     def node(self, row: int) -> bool:
@@ -120,8 +120,8 @@ class Judge(Protocol):
 
 @runtime_checkable
 class MovingFilter(Filter, Protocol):
-    """Reads the pods that are on this node and on others."""
+    """Reads the pods on the node and on others."""
 
     def judge(self, pod: PodClass, rows: Rows) -> Judge | None:
-        """Return the judge of a class, or None when every node passes, whatever pods are added of other classes."""
+        """Return the judge of a class, or None if every node passes, whatever pods of other classes are added."""
         ...

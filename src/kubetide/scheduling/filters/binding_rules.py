@@ -1,4 +1,4 @@
-"""Which volume a claim would get on a node: the rules that VolumeBinding asks, one claim at a time.
+"""Which volume a claim would get on a node: the rules of VolumeBinding, one claim at a time.
 
 Source: kube-scheduler v1.36 volume binder; component-helpers volume matching.
 """
@@ -26,7 +26,7 @@ _FILESYSTEM = "Filesystem"
 
 
 class PodClaims(msgspec.Struct, frozen=True):
-    """The claims of a pod: bound for good, waiting for the pod's node, or to be bound without it."""
+    """The claims of a pod: bound, waiting for the pod's node, or to be bound without it."""
 
     bound: tuple[PersistentVolumeClaim, ...]
     waiting: tuple[PersistentVolumeClaim, ...]
@@ -34,7 +34,7 @@ class PodClaims(msgspec.Struct, frozen=True):
 
 
 def sort_claims(pod: PodClass, volumes: Volumes) -> PodClaims:
-    """Sort the claims that exist. Raises: ModeUnknown with upstream's message."""
+    """Return the existing claims by binding mode. Raises: ModeUnknown with upstream's message."""
     bound, waiting, immediate = [], [], []
     for use in pod.claims:
         claim = volumes.claim(use)
@@ -50,13 +50,13 @@ def sort_claims(pod: PodClass, volumes: Volumes) -> PodClaims:
 
 
 def reaches(volume: PersistentVolume, labels: Mapping[str, str]) -> bool:
-    """Return whether a node with these labels reaches the volume; what it says about fields is not looked at."""
+    """Return whether a node with these labels reaches the volume; terms about fields are ignored."""
     terms = _terms(volume)
     return terms is None or any(term.holds(labels, "") for term in terms)
 
 
 class Matches(msgspec.Struct, frozen=True):
-    """Which claims get which free volume, and which get none."""
+    """Which claim gets which free volume, and which get none."""
 
     found: tuple[tuple[PersistentVolumeClaim, PersistentVolume], ...]
     left: tuple[PersistentVolumeClaim, ...]
@@ -65,7 +65,7 @@ class Matches(msgspec.Struct, frozen=True):
 def match_static(
     claims: Sequence[PersistentVolumeClaim], volumes: Volumes, labels: Mapping[str, str] | None
 ) -> Matches:
-    """Return free volumes to claims, the smallest claim first and to each the smallest volume that will do.
+    """Return free volumes for claims, smallest claim first, each with the smallest sufficient volume.
 
     Args:
         claims: What is to be bound.
@@ -95,7 +95,7 @@ def match_static(
 def provisioning_problem(
     claim: PersistentVolumeClaim, volumes: Volumes, labels: Mapping[str, str]
 ) -> str | None:
-    """Say why no volume can be made for a claim on a node with these labels, or None when one can.
+    """Return why no volume can be provisioned for a claim on a node with these labels, or None.
 
     Empty when nobody makes volumes there, else what is short.
     """
@@ -111,7 +111,7 @@ def provisioning_problem(
 
 
 def capacity_for(claim: PersistentVolumeClaim, volumes: Volumes, labels: Mapping[str, str]) -> int | None:
-    """Return the bytes that are left where a claim's volume would be made, or None where nobody reports them."""
+    """Return the free bytes where a claim's volume would be provisioned, or None if they are not reported."""
     found = volumes.storage_classes.get(volumes.class_of(claim))
     driver = None if found is None else volumes.csi_drivers.get(found.provisioner)
     if found is None or driver is None or not driver.spec.storage_capacity:
@@ -161,10 +161,10 @@ def _suits(
     volumes: Volumes,
     labels: Mapping[str, str] | None,
 ) -> bool:
-    spec, wanted = volume.spec, claim.spec
+    spec, request = volume.spec, claim.spec
     if spec.claim_ref is not None and not is_claimed_by(volume, claim):
         return False
-    if (spec.volume_mode or _FILESYSTEM) != (wanted.volume_mode or _FILESYSTEM):
+    if (spec.volume_mode or _FILESYSTEM) != (request.volume_mode or _FILESYSTEM):
         return False
     if volume.metadata.deletion_timestamp is not None or spec.storage_class_name != volumes.class_of(claim):
         return False
@@ -172,21 +172,21 @@ def _suits(
         return False
     if is_claimed_by(volume, claim):
         return True
-    if volume.status.phase != "Available" or not _contains(spec.access_modes, wanted.access_modes):
+    if volume.status.phase != "Available" or not _contains(spec.access_modes, request.access_modes):
         return False
-    return wanted.selector is None or _selector(wanted.selector).matches(volume.metadata.labels)
+    return request.selector is None or _selector(request.selector).matches(volume.metadata.labels)
 
 
 def is_claimed_by(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Return whether the volume is kept for the claim, or is its own already."""
+    """Return whether the volume is reserved for the claim, or bound to it already."""
     ref, meta = volume.spec.claim_ref, claim.metadata
     if ref is None or (ref.namespace, ref.name) != (meta.namespace, meta.name):
         return False
     return not ref.uid or ref.uid == meta.uid
 
 
-def _contains(offered: Iterable[str] | None, wanted: Iterable[str] | None) -> bool:
-    return set(wanted or ()) <= set(offered or ())
+def _contains(offered: Iterable[str] | None, requested: Iterable[str] | None) -> bool:
+    return set(requested or ()) <= set(offered or ())
 
 
 def _allows(found: StorageClass, labels: Mapping[str, str]) -> bool:
@@ -213,12 +213,12 @@ def _selector(given: object) -> Selector:
 
 
 def claim_size(claim: PersistentVolumeClaim) -> int:
-    """Return the bytes that a claim asks for."""
+    """Return the bytes that a claim requests."""
     return _read((claim.spec.resources.requests or {}).get("storage", 0))
 
 
 def volume_size(volume: PersistentVolume) -> int:
-    """Return the bytes of a volume."""
+    """Return the size of a volume in bytes."""
     return _read((volume.spec.capacity or {}).get("storage", 0))
 
 

@@ -1,4 +1,4 @@
-"""DynamicResources: the devices that a pod's claims ask for must be there, or be had where they are."""
+"""DynamicResources: the devices of a pod's claims must be allocated on the node, or free there."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from kubetide.objects.node import Node
 from kubetide.objects.resource import ResourceClaim
 from kubetide.scheduling.columns.rows import Rows
-from kubetide.scheduling.devices.asked import (
+from kubetide.scheduling.devices.claims import (
     Problem,
     allocate_on,
     asks_for_devices,
@@ -43,7 +43,7 @@ _Claims = list[tuple[ClaimKey, ResourceClaim]]
 
 
 class DeviceJudge:
-    """The verdict on one class: claims that have devices bind it to nodes, for the others devices are searched.
+    """The verdict on one class: allocated claims bind it to nodes, for the others it searches devices.
 
     What is found for a set of pools holds until one of them changes, and for all nodes that have no others.
     """
@@ -87,12 +87,12 @@ class DeviceJudge:
         return self._reached(row, [one for _, one in held if one is not None])
 
     def failure(self, row: int) -> str:
-        """Return what the search for devices has failed with on a node; empty where it has an answer."""
+        """Return the error of the device search on a node; empty if it has a result."""
         found = self.verdict(row)
         return _failed(found.message) if found.fatal else ""
 
     def shortage(self, row: int) -> str:
-        """Say what is short on a node that cannot serve all claims, empty where that is not known."""
+        """Return what is short on a node that cannot serve all claims, empty if that is unknown."""
         node, ledger = self._rows.nodes[row], self._ledger
         wanting = tuple(key for key, _ in self._claims if ledger.held(key) is None)
         claims = self._unserved(wanting, tuple(self._by_devices(node)))

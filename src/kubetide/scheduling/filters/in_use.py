@@ -1,4 +1,4 @@
-"""The filters of this run: the built-in ones, and behind them the plug-ins that the run names.
+"""The filters of this run: the built-in ones, then the plug-ins that the run names.
 
 The set belongs to the run, not to the process: it is a context variable, so that runs beside each other in one
 process, and the tasks and threads that each of them starts, keep their own.
@@ -25,7 +25,7 @@ from kubetide.scheduling.filters.registry import FILTERS
 
 
 class FilterSet(msgspec.Struct, frozen=True):
-    """Filters in the order in which the first failure counts, and by what they can do.
+    """Filters in evaluation order, and by capability.
 
     Attributes:
         every: All of them.
@@ -34,7 +34,7 @@ class FilterSet(msgspec.Struct, frozen=True):
             on that.
         moving: These read where other pods are.
         plugins: Which of them are other packages'.
-        shares_verdicts: Whether classes of equal ``PodClass.standing`` and ``inter_pod_key`` get one verdict; plug-ins
+        shares_verdicts: Whether classes of equal ``PodClass.node_key`` and ``inter_pod_key`` get one verdict; plug-ins
             of other packages may read more of a pod.
     """
 
@@ -70,7 +70,7 @@ def filters_in_use() -> FilterSet:
 
 
 def with_plugins(names: Iterable[str]) -> FilterSet:
-    """Return the built-in filters and these plug-ins behind them. Raises: PluginNotUsable."""
+    """Return the built-in filters followed by these plug-ins. Raises: PluginNotUsable."""
     loaded = named_filters(names)
     if not loaded:
         return BUILT_IN
@@ -78,12 +78,12 @@ def with_plugins(names: Iterable[str]) -> FilterSet:
 
 
 def use_filters(filters: FilterSet) -> None:
-    """Use these filters from here on, in this task and in what it starts."""
+    """Set the filters for this task and the tasks that it starts."""
     _in_use.set(filters)
 
 
-def plugins_told(filters: FilterSet) -> str:
-    """Return a sentence that says which plug-ins take part, and what they cost."""
+def plugins_sentence(filters: FilterSet) -> str:
+    """Return a sentence that names the plug-ins in use, and their cost."""
     named = ", ".join(str(one) for one in filters.plugins)
     return (
         f"scheduler plug-ins {named}: asked after the built-in filters; like pods do not share verdicts with them, "
@@ -93,7 +93,7 @@ def plugins_told(filters: FilterSet) -> str:
 
 @contextmanager
 def using_filters(filters: FilterSet) -> Iterator[None]:
-    """Use these filters until it is left."""
+    """Use these filters inside the ``with`` block."""
     token = _in_use.set(filters)
     try:
         yield

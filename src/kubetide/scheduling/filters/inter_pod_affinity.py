@@ -1,4 +1,4 @@
-"""InterPodAffinity: pods that must stand near others, or must not."""
+"""InterPodAffinity: pods that must share a domain with others, or must not."""
 
 from __future__ import annotations
 

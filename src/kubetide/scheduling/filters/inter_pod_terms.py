@@ -1,4 +1,4 @@
-"""What a pod class asks of other pods, as terms with counts by domain: spreading, affinity and anti-affinity.
+"""Inter-pod rules of a pod class as terms with counts per domain: spreading, affinity and anti-affinity.
 
 Each term is compiled from a class and the rows of a snapshot. The filters evaluate terms, and whoever plans with nodes
 that do not exist yet reads the same terms: the constraint, the tables that it counts in, and who begins.
@@ -29,7 +29,7 @@ _TAINTS = TaintToleration()
 
 
 class Counted(NamedTuple):
-    """Where a term counts.
+    """The table where a term counts.
 
     Attributes:
         eligible: The nodes that take part; None where all with the label do.
@@ -64,11 +64,11 @@ class SpreadTerm:
         self._rows = rows
 
     def most(self) -> int:
-        """Return how many pods a domain may have for one more to be let in."""
+        """Return the most pods that a domain may have to admit one more."""
         return self.rule.most(self.table.minimum(), self.table.domains)
 
     def most_in(self, code: int) -> int:
-        """Return how many pods one domain may have for one more to be let in, while the others stay as they are.
+        """Return the most pods that one domain may have to admit one more, while the others stay unchanged.
 
         The domain takes part, be it with nodes to come. ``UNLIMITED`` where there is no other, below 0 for no pod at all.
         """
@@ -78,7 +78,7 @@ class SpreadTerm:
         return min(UNLIMITED, self.rule.most(UNLIMITED if least is None else least, others + 1))
 
     def skewed(self, row: int) -> bool:
-        """Return whether one more pod on the row would be too many; the row has the label."""
+        """Return whether one more pod on the row would exceed the skew; the row has the label."""
         return self.table.count(int(self.label.codes[row])) > self.most()
 
     def node(self, row: int) -> bool:
@@ -89,7 +89,7 @@ class SpreadTerm:
         return self._nodes_up_to(self.most(), first)
 
     def nodes_at_best(self) -> BoolVector:
-        """Return whether each node would pass if there were as many domains as the constraint may want."""
+        """Return whether each node would pass with as many domains as the constraint may require."""
         return self._nodes_up_to(self.rule.most(self.table.minimum(), UNLIMITED))
 
     def quota(self, row: int) -> int:
@@ -109,7 +109,7 @@ class SpreadTerm:
 
 
 class ApartTerm:
-    """Anti-affinity by one label, of the pod itself or of pods that keep it away: no such pod in the domain."""
+    """Anti-affinity by one label, of the pod itself or of pods that repel it: no such pod in the domain."""
 
     level = False
     only_tightens = True
@@ -125,7 +125,7 @@ class ApartTerm:
         self._rows = rows
 
     def node(self, row: int) -> bool:
-        """Return whether one node passes; without the label it does."""
+        """Return whether one node passes; a node without the label does."""
         return not self.table.count(int(self.label.codes[row]))
 
     def nodes(self, first: int = 0) -> BoolVector:
@@ -139,7 +139,7 @@ class ApartTerm:
 
 
 class NearTerm:
-    """All terms of affinity together: a pod that they all mean is in each term's domain."""
+    """All affinity terms together: each term's domain must have a pod that all terms match."""
 
     topology_key = ""
     level = False
@@ -188,7 +188,7 @@ InterPodTerm = SpreadTerm | ApartTerm | NearTerm
 
 
 class TermJudge:
-    """The verdict of all of these terms: each must hold."""
+    """The verdict of all of these terms: each must pass."""
 
     takes_in_copies = True
 
@@ -224,13 +224,13 @@ class InterPodTerms(NamedTuple):
 
     @property
     def reads(self) -> list[Counted]:
-        """All that the terms count in."""
+        """All tables that the terms read."""
         terms = (*self.spread, *self.apart, *([self.near] if self.near else ()))
         return [read for term in terms for read in term.reads]
 
 
 def inter_pod_terms(judges: Iterable[Judge]) -> InterPodTerms | None:
-    """Return the terms that these judges consist of; None where one reads anything else."""
+    """Return the terms of these judges; None if one reads anything else."""
     terms: list[InterPodTerm] = []
     for judge in judges:
         if not isinstance(judge, TermJudge):
@@ -257,7 +257,7 @@ def spread_terms(pod: PodClass, rows: Rows) -> list[SpreadTerm]:
 
 
 def affinity_terms(pod: PodClass, rows: Rows) -> list[Sequence[NearTerm | ApartTerm]]:
-    """Return the terms of a class's affinity, of its anti-affinity, and those by which pods of the snapshot keep it away."""
+    """Return a class's affinity and anti-affinity terms, and the terms by which pods of the snapshot repel it."""
     guards: dict[str, list[CountKey]] = {}
     for key in rows.guards_of(pod):
         guards.setdefault(key.term.topology_key, []).append(key)
@@ -269,7 +269,7 @@ def affinity_terms(pod: PodClass, rows: Rows) -> list[Sequence[NearTerm | ApartT
 
 
 class Eligible:
-    """The nodes that take part in the constraints of a class, worked out once for all of them.
+    """The nodes eligible for the constraints of a class, computed once for all of them.
 
     Equal ones mean the same nodes. Holds as the judges do that it is made for.
     """
@@ -304,7 +304,7 @@ class Eligible:
         return self._nodes
 
     def among(self, rows: Rows) -> BoolVector:
-        """Return whether each of these nodes has all of the labels and takes part; a fresh vector."""
+        """Return whether each of these nodes has all of the labels and is eligible; a new vector."""
         nodes = np.ones(rows.n, np.bool_)
         for key in self._keys:
             nodes &= rows.label(key).codes[: rows.n] != 0

@@ -1,4 +1,4 @@
-"""Filter plug-ins of other packages: entry points of the group ``kubetide.filters``, used when they are named."""
+"""Filter plug-ins of other packages: entry points of the group ``kubetide.filters``, used when a flag names them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLUGINS: Final = PluginGroup[Filter](
 
 
 def named_filters(names: Iterable[str]) -> list[tuple[Plugin, Filter]]:
-    """Return one instance of each plug-in, made without arguments, in the given order.
+    """Return one instance of each plug-in, built without arguments, in the given order.
 
     Raises: PluginNotUsable for one that is not installed, cannot be loaded, is no filter, or is named twice.
     """

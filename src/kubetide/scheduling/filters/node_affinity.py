@@ -16,12 +16,12 @@ CONFLICT = "pod affinity terms conflict"
 
 
 class NodeAffinity:
-    """Source: kube-scheduler v1.36 NodeAffinity. Which nodes are named at all is asked first (PreFilter)."""
+    """Source: kube-scheduler v1.36 NodeAffinity. Checks first whether the pod names nodes at all (PreFilter)."""
 
     name = "NodeAffinity"
 
     def restriction(self, pod: PodClass) -> tuple[str, ...] | Refusal | None:
-        """PreFilter: the only nodes that the pod names, a refusal for all nodes alike, or None."""
+        """Return the only nodes that the pod names (PreFilter), a rejection for all nodes, or None."""
         names = pod.selection.names if pod.selection else None
         if names == ():
             return Refusal(plugin=self.name, reasons=(CONFLICT,), phase="PreFilter")
@@ -79,7 +79,7 @@ def _passes_named(selection: NodeSelection, rows: Rows) -> BoolVector:
 
 
 def term_holds(term: Term, rows: Rows) -> BoolVector:
-    """Return whether each node meets every requirement of a term; a fresh vector."""
+    """Return whether each node meets every requirement of a term; a new vector."""
     holds = np.ones(rows.n, np.bool_)
     for requirement in term.labels:
         holds &= _label_holds(requirement, rows)

@@ -1,4 +1,4 @@
-"""NodeDeclaredFeatures: what a pod's spec makes use of, the node must have declared."""
+"""NodeDeclaredFeatures: the node must have declared the features that a pod's spec uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NodeName: a pod that names its node goes there and nowhere else."""
+"""NodeName: a pod that names its node runs only there."""
 
 from __future__ import annotations
 

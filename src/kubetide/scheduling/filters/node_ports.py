@@ -15,7 +15,7 @@ REASON = "node(s) didn't have free ports for the requested pod ports"
 
 
 def collide(one: Port, other: Port) -> bool:
-    """Return whether two claims exclude each other: 0.0.0.0 is every address, others are compared as text."""
+    """Return whether two ports conflict: 0.0.0.0 is every address, others are compared as text."""
     if (one.protocol, one.port) != (other.protocol, other.port):
         return False
     return one.ip == other.ip or ANY_IP in {one.ip, other.ip}

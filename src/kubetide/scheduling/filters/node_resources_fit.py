@@ -1,4 +1,4 @@
-"""NodeResourcesFit: what the pod asks for must be left on the node."""
+"""NodeResourcesFit: the node must have the pod's requests free."""
 
 from __future__ import annotations
 

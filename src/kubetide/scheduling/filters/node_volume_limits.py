@@ -1,4 +1,4 @@
-"""NodeVolumeLimits: a node attaches only so many volumes of a CSI driver."""
+"""NodeVolumeLimits: a node attaches a limited number of volumes of a CSI driver."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ class PodsWithClaims(msgspec.Struct, frozen=True):
     """The pods that use any claim."""
 
     def counts(self, pod: PodClass, facts: ClusterFacts, *, terminating: bool) -> bool:  # noqa: ARG002
-        """Return whether a pod of the class is one of them."""
+        """Return whether a pod of the class is counted."""
         return bool(pod.claims)
 
     def choices(self) -> tuple[Choice, ...]:
-        """Nothing that pods are found by."""
+        """Empty: the index cannot find these pods."""
         return ()
 
 
 class VolumeLimitsJudge:
-    """Looks into nodes that have a limit for one of the pod's drivers; the others pass."""
+    """Checks nodes that have a limit for one of the pod's drivers; the others pass."""
 
     only_tightens = True
     terms = None
 
-    def __init__(self, wanted: Attached, volumes: Volumes, rows: Rows) -> None:
-        self._wanted = wanted
+    def __init__(self, requested: Attached, volumes: Volumes, rows: Rows) -> None:
+        self._requested = requested
         self._volumes = volumes
         self._rows = rows
         self._with_claims = rows.count_column(PodsWithClaims())
-        drivers = dict.fromkeys(driver for driver, _ in wanted)
+        drivers = dict.fromkeys(driver for driver, _ in requested)
         self._limits: dict[int, dict[str, int]] = {}
         for name, csi_node in volumes.csi_nodes.items():
             limits = {
@@ -70,7 +70,7 @@ class VolumeLimitsJudge:
         return self.exceeded(row) is None
 
     def exceeded(self, row: int) -> str | None:
-        """Return the driver of which the node would have too many volumes, or None."""
+        """Return the driver whose limit the node would exceed, or None."""
         limits = self._limits.get(row)
         if limits is None:
             return None
@@ -82,7 +82,7 @@ class VolumeLimitsJudge:
         for driver, most in limits.items():
             # A volume that is attached while no pod there uses it counts as attached and as new, as upstream
             # takes it for one that is being detached.
-            new = sum(one[0] == driver and one not in in_use for one in self._wanted)
+            new = sum(one[0] == driver and one not in in_use for one in self._requested)
             if new and sum(one[0] == driver for one in there) + new > most:
                 return driver
         return None
@@ -94,7 +94,7 @@ class NodeVolumeLimits:
     name = "NodeVolumeLimits"
 
     def problem(self, pod: PodClass, rows: Rows) -> str:
-        """Return why the pod's claims cannot be counted, which refuses every node; empty when they can."""
+        """Return why the pod's claims cannot be counted, which rejects every node; empty if they can."""
         volumes = rows.facts.volumes
         for use in pod.claims if volumes is not None else ():
             where = f"looking up PVC {use.namespace}/{use.name}: "
@@ -113,8 +113,8 @@ class NodeVolumeLimits:
         volumes = rows.facts.volumes
         if not pod.claims or volumes is None or not volumes.csi_nodes or self.problem(pod, rows):
             return None
-        wanted = _volumes_of(pod, volumes)
-        return VolumeLimitsJudge(wanted, volumes, rows) if wanted else None
+        requested = _volumes_of(pod, volumes)
+        return VolumeLimitsJudge(requested, volumes, rows) if requested else None
 
     def refuse(self, pod: PodClass, rows: Rows, row: int) -> Refusal | None:
         problem = self.problem(pod, rows)

@@ -1,4 +1,4 @@
-"""PodTopologySpread: pods of a kind stand on the domains of a label in about equal numbers."""
+"""PodTopologySpread: spreads pods over the domains of a label within the allowed skew."""
 
 from __future__ import annotations
 

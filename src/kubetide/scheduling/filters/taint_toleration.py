@@ -1,4 +1,4 @@
-"""TaintToleration: NoSchedule and NoExecute taints keep off pods that do not tolerate them."""
+"""TaintToleration: NoSchedule and NoExecute taints reject pods that do not tolerate them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""VolumeBinding: claims that are bound must be reachable, others must find or be made a volume."""
+"""VolumeBinding: bound claims must be reachable; others need a free or a provisionable volume."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""VolumeRestrictions: disks that only one node or one pod may have."""
+"""VolumeRestrictions: disks that only one node or one pod may use."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ ONE_POD_CONFLICT = "node(s) unavailable due to PersistentVolumeClaim with ReadWr
 
 
 class PodsWithDisk(msgspec.Struct, frozen=True):
-    """The pods that use a disk in a way that excludes this use."""
+    """The pods whose use of a disk excludes this use."""
 
     disk: Disk
 
     def counts(self, pod: PodClass, facts: ClusterFacts, *, terminating: bool) -> bool:  # noqa: ARG002
-        """Return whether a pod of the class is one of them."""
+        """Return whether a pod of the class is counted."""
         return any(self.disk.excludes(other) for other in pod.disks_at.get(self.disk.place, ()))
 
     def choices(self) -> tuple[Choice, ...]:
-        """The disk, however it is used."""
+        """The disk, in any use."""
         return ((self.disk.place,),)
 
 
 class PodsWithClaim(msgspec.Struct, frozen=True):
-    """The pods that use a claim; the claims of ephemeral volumes are not looked at."""
+    """The pods that use a claim; claims of ephemeral volumes are ignored."""
 
     claim: ClaimUse
 
     def counts(self, pod: PodClass, facts: ClusterFacts, *, terminating: bool) -> bool:  # noqa: ARG002
-        """Return whether a pod of the class is one of them."""
+        """Return whether a pod of the class is counted."""
         return self.claim in pod.claims
 
     def choices(self) -> tuple[Choice, ...]:

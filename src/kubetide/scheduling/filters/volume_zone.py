@@ -1,4 +1,4 @@
-"""VolumeZone: a volume that is labelled with zones or regions is reached only from there."""
+"""VolumeZone: a volume labelled with zones or regions is reachable only from there."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SEPARATOR = "__"
 
 
 class VolumeZone:
-    """Source: kube-scheduler v1.36 VolumeZone. Claims of ephemeral volumes are not looked at."""
+    """Source: kube-scheduler v1.36 VolumeZone. Claims of ephemeral volumes are ignored."""
 
     name = "VolumeZone"
 

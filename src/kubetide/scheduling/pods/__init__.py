@@ -1,1 +1,1 @@
-"""Pods as classes: what a pod asks for, compiled once for all pods that are the same to every filter."""
+"""Pods as classes: a pod's requirements, compiled once for all pods that every filter treats alike."""

@@ -1,4 +1,4 @@
-"""From a pod to its class, and to what columns hold of it.
+"""From a pod to its class, and to the amounts and counts that columns hold of it.
 
 Most pods of an owner are of one class, which is known at once where they share what filters read, as slim pods do.
 Any other pod is known by the bytes of all that is read of it.
@@ -37,12 +37,12 @@ _last_of: dict[str, tuple[ObjectMeta, PodSpec, PodClass]] = {}
 
 
 def classify(pod: Pod) -> PodClass:
-    """Return the class of a pod to be placed. Never raises: see ``PodClass.error``."""
+    """Return the class of a pod to place. Never raises: see ``PodClass.error``."""
     return _class_of(pod, pod.spec.node_name)
 
 
 def classify_unbound(pod: Pod) -> PodClass:
-    """Return the class that the pod would have if it had no node yet: for a pod that is to move."""
+    """Return the class that the pod would have without a node: for a pod that must move."""
     meta, spec = pod.metadata, pod.spec
     owners = meta.owner_references
     if not owners or spec.resource_claims:
@@ -80,7 +80,7 @@ def _shares(meta: ObjectMeta, spec: PodSpec, last_meta: ObjectMeta, last: PodSpe
 
 
 def use_of(pod: Pod, pod_class: PodClass | None = None) -> Use:
-    """Return what columns hold of a pod on a node; the same one for nearly all pods of a class.
+    """Return what columns hold of a pod on a node; one object for nearly all pods of a class.
 
     Its class, as ``classify_unbound`` gives it, need not be made again where it is known.
     """
@@ -94,7 +94,7 @@ def use_of(pod: Pod, pod_class: PodClass | None = None) -> Use:
 
 
 def scored_use_of(pod: Pod, pod_class: PodClass | None = None) -> Use:
-    """Return what ``use_of`` returns, with what scoring adds for containers that do not name a resource."""
+    """Return ``use_of`` with scoring's defaults for containers that do not name a resource."""
     use = use_of(pod, pod_class)
     unasked: tuple[int, ...] = use.pod_class.preferences.unasked
     if use.charges is not use.pod_class.charges:
@@ -117,7 +117,7 @@ def scored_use_of(pod: Pod, pod_class: PodClass | None = None) -> Use:
 
 
 def charges_on_node(pod: Pod, pod_class: PodClass | None = None) -> Charges:
-    """Return what a pod takes from the node that it is on: resizes in flight count.
+    """Return the amounts that a pod takes from its node, resizes in flight included.
 
     A pod whose amounts cannot be read takes its place among the pods and its ports only. Its class, as
     ``classify_unbound`` gives it, need not be made again where it is known.

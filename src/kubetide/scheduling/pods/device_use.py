@@ -1,4 +1,4 @@
-"""What devices a pod asks for: claims by name, and extended resources that a device class may stand for."""
+"""Devices that a pod requests: claims by name, and extended resources that a device class may provide."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ResourceClaimUse(msgspec.Struct, frozen=True):
 
 
 class ContainerUse(msgspec.Struct, frozen=True):
-    """What one container asks for of extended resources.
+    """The extended resources that one container requests.
 
     Attributes:
         lasting: Whether it runs as long as the pod: all but plain init containers.
@@ -41,7 +41,7 @@ class ContainerUse(msgspec.Struct, frozen=True):
 
 
 class DeviceUse(msgspec.Struct, frozen=True):
-    """All that a pod asks for of devices.
+    """All device requests of a pod.
 
     Attributes:
         pod: (namespace, name, UID) where any claim is asked for by name, else empty: pods that only
@@ -57,7 +57,7 @@ class DeviceUse(msgspec.Struct, frozen=True):
 
 
 def is_extended(name: str) -> bool:
-    """Return whether a device class may stand for a resource of that name. Source: kube-scheduler v1.36."""
+    """Return whether a device class may provide a resource of that name. Source: kube-scheduler v1.36."""
     if name.startswith(CLASS_PREFIX):
         return True
     if "/" not in name or "kubernetes.io/" in name or name.startswith("requests."):
@@ -66,7 +66,7 @@ def is_extended(name: str) -> bool:
 
 
 def claims_of_pod(pod: Pod) -> tuple[ResourceClaimUse, ...]:
-    """Return the claims in the pod's order; one out of a template that says none was needed is left out."""
+    """Return the claims in the pod's order, without those whose template status says that none is needed."""
     meta = pod.metadata
     found: list[ResourceClaimUse] = []
     made = {one.name: one for one in reversed(pod.status.resource_claim_statuses or ())}
@@ -88,7 +88,7 @@ def claims_of_pod(pod: Pod) -> tuple[ResourceClaimUse, ...]:
 
 
 def device_use(pod: Pod, requests: Mapping[str, int]) -> DeviceUse | None:
-    """Return what a pod asks for of devices, where ``requests`` is all it asks for; None for most pods."""
+    """Return the device requests of a pod; ``requests`` are all its requests; None for most pods."""
     claims = claims_of_pod(pod) if pod.spec.resource_claims else ()
     extended = tuple((name, amount) for name, amount in requests.items() if amount and is_extended(name))
     if not claims and not extended:

@@ -1,4 +1,4 @@
-"""Bytes that are equal when values are: the keys of pod classes."""
+"""Bytes that are equal exactly if values are: the keys of pod classes."""
 
 from __future__ import annotations
 

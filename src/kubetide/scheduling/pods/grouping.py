@@ -13,14 +13,14 @@ from kubetide.scheduling.pods.similar import MAX_PER_CONTROLLER, controller_uid,
 
 
 class PodGroup(msgspec.Struct, frozen=True):
-    """Pods that are alike; ``pod_class`` is that of the first, which stands for all."""
+    """Equal pods; ``pod_class`` is that of the first, which represents all."""
 
     pods: tuple[Pod, ...]
     pod_class: PodClass
 
 
 def equivalence_groups(pods: Iterable[Pod]) -> list[PodGroup]:
-    """Group pods by controller and similarity, in the order of each group's first pod.
+    """Return pods grouped by controller and similarity, in the order of each group's first pod.
 
     Pods without a controller and DaemonSet pods are groups of their own, and so is each further
     distinct pod of a controller that has ten groups already.

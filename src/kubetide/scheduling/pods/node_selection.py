@@ -66,7 +66,7 @@ class NameRequirement(msgspec.Struct, frozen=True):
 
 
 class Term(msgspec.Struct, frozen=True):
-    """A well-formed term: all of it must hold."""
+    """A well-formed term: all of its requirements must hold."""
 
     labels: tuple[Requirement, ...]
     names: tuple[NameRequirement, ...]
@@ -77,7 +77,7 @@ class Term(msgspec.Struct, frozen=True):
 
 
 class NodeSelection(msgspec.Struct, frozen=True):
-    """Which nodes a pod asks for.
+    """The nodes that a pod selects.
 
     Attributes:
         selector: nodeSelector as pairs that must all be equal.
@@ -109,7 +109,7 @@ class NodeSelection(msgspec.Struct, frozen=True):
 def compile_selection(
     selector: Mapping[str, str] | None, required: NodeSelector | None
 ) -> NodeSelection | None:
-    """Compile a pod's nodeSelector and required affinity; None when it has neither."""
+    """Return a pod's compiled nodeSelector and required affinity; None without both."""
     if not selector and required is None:
         return None
     terms = None
@@ -122,7 +122,7 @@ def compile_selection(
 
 
 def compile_label_terms(required: NodeSelector | None) -> tuple[Term, ...] | None:
-    """Compile the terms of a volume's node affinity, without their fields; None without affinity."""
+    """Return the compiled terms of a volume's node affinity, without fields; None without affinity."""
     if required is None:
         return None
     terms = map(_compile_term, required.node_selector_terms or ())
@@ -132,7 +132,7 @@ def compile_label_terms(required: NodeSelector | None) -> tuple[Term, ...] | Non
 def compile_preference(
     given: Iterable[PreferredSchedulingTerm],
 ) -> tuple[tuple[tuple[Term, int], ...], str]:
-    """Compile preferred terms with their weights; the text is not empty when one cannot be read.
+    """Return the compiled preferred terms with their weights; the text is not empty if one cannot be read.
 
     Terms of weight 0 and empty ones are passed over, whatever they say.
     """
@@ -151,7 +151,7 @@ def compile_preference(
 
 
 def malformed(required: NodeSelector) -> str:
-    """Say which term of a selector cannot be read; empty when all can. Empty terms can, and match nothing."""
+    """Return which term of a selector cannot be read; empty if all can. Empty terms can, and match nothing."""
     for at, term in enumerate(required.node_selector_terms or ()):
         if (term.match_expressions or term.match_fields) and _compile_term(term) is None:
             return f"nodeSelectorTerms[{at}]: invalid requirement"
@@ -159,7 +159,7 @@ def malformed(required: NodeSelector) -> str:
 
 
 def parse_int64(text: str | None) -> int | None:
-    """Read a decimal integer that fits in int64, or return None."""
+    """Return a decimal integer that fits in int64, or None."""
     if text is None or not _INTEGER.fullmatch(text):
         return None
     number = int(text) if len(text) <= 64 else int(text.lstrip("+-0")[:64] or "0")

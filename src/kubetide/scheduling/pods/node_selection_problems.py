@@ -17,7 +17,7 @@ _SUPPORTED_FIELDS = 'supported values: "In", "NotIn"'
 
 
 def term_problems(term: NodeSelectorTerm, at: str) -> list[str]:
-    """Return what is wrong with a term, a text each that begins with the field; ``at`` is the term's own path."""
+    """Return the problems of a term, one text each that begins with the field; ``at`` is the term's path."""
     found: list[str] = []
     for index, one in enumerate(term.match_expressions or ()):
         found += _label_problems(one, f"{at}.matchExpressions[{index}]")

@@ -41,7 +41,7 @@ class Port(NamedTuple):
 
 
 class Unasked(NamedTuple):
-    """What scoring adds to the requests of pods on a node for containers that do not name a resource."""
+    """Scoring's default requests of pods on a node for containers that do not name a resource."""
 
     resource: str
 
@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 
 class Need(NamedTuple):
-    """At least ``minimum`` of a column must be left on the node."""
+    """At least ``minimum`` of a column must be free on the node."""
 
     key: ColumnKey
     minimum: int
@@ -64,7 +64,7 @@ Charges = tuple[tuple[ColumnKey, int], ...]
 
 
 class Use(msgspec.Struct, frozen=True):
-    """What columns hold of a pod on a node, whichever it is."""
+    """What columns hold of a pod, on any node."""
 
     pod_class: PodClass
     charges: Charges
@@ -72,7 +72,7 @@ class Use(msgspec.Struct, frozen=True):
 
 
 class PodClass:
-    """What the filters read of a pod; equal for pods that are the same to them.
+    """What the filters read of a pod; equal for pods that the filters treat alike.
 
     Attributes:
         key: Exact content; two classes are equal when their keys are.
@@ -90,11 +90,11 @@ class PodClass:
         disks_at: The disks by what those share that may exclude each other.
         features: What a node must have declared.
         devices: What it asks for of devices; None for most pods.
-        standing: Equal for classes of which the same node objects pass; None where more than selection,
+        node_key: Equal for classes that pass the same node objects; None where more than selection,
             tolerations and the like play a part (volumes, claims, what cannot be read).
         use: What columns hold of a pod of the class; not of one that is resized or being deleted.
         preferences: What it would rather have, for scoring.
-        inter_pod_key: Equal for classes whose inter-pod rules are the same, and that those of other pods treat alike; None as with ``standing``.
+        inter_pod_key: Equal for classes whose inter-pod rules are the same, and that those of other pods treat alike; None as with ``node_key``.
     """
 
     __slots__ = (
@@ -115,6 +115,7 @@ class PodClass:
         "names_nodes",
         "namespace",
         "needs",
+        "node_key",
         "node_name",
         "ports",
         "preferences",
@@ -123,7 +124,6 @@ class PodClass:
         "spread",
         "spread_error",
         "spreads_by_hostname",
-        "standing",
         "terms_error",
         "tolerations",
         "use",
@@ -164,7 +164,7 @@ class PodClass:
         self.disks_at = _by_place(self.disks)
         self.features = _features(pod)
         self.devices = None if self.error else device_use(pod, requests)
-        self.standing, self.inter_pod_key = self._parts(pod)
+        self.node_key, self.inter_pod_key = self._parts(pod)
         self.preferences = preferences_of(pod, requests, terms)
 
     def _parts(self, pod: Pod) -> tuple[bytes | None, bytes | None]:
@@ -256,7 +256,7 @@ def _spread(pod: Pod) -> tuple[tuple[SpreadConstraint, ...], str]:
 
 
 def charges_of(requests: Mapping[str, int], ports: tuple[Port, ...]) -> Charges:
-    """Return what is taken from a node: amounts, a place among its pods, host ports."""
+    """Return what a pod takes from a node: amounts, a pod slot, host ports."""
     taken: list[tuple[ColumnKey, int]] = [(name, amount) for name, amount in requests.items() if amount]
     return (*taken, (PODS, 1), *((port, 1) for port in ports))
 

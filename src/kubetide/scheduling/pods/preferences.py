@@ -1,4 +1,4 @@
-"""What a pod would rather have: preferred affinity, soft spreading, and what scoring takes it to need.
+"""A pod's preferences: preferred affinity, soft spreading, and the requests that scoring assumes.
 
 Compiled once per class; filters read none of it.
 
@@ -67,7 +67,7 @@ class Preferences(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def preferences_of(pod: Pod, requests: Mapping[str, int], terms: PodTerms) -> Preferences:
-    """Return what scoring reads of a pod whose requests, as filters count them, and terms are known."""
+    """Return what scoring reads of a pod, given its terms and its requests as filters count them."""
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
     preferred = affinity.preferred_during_scheduling_ignored_during_execution if affinity else None
     spread, spread_error = _spread(pod)

@@ -1,4 +1,4 @@
-"""What pods ask for and what nodes offer, as kube-scheduler counts it.
+"""Requests of pods and allocatable amounts of nodes, as kube-scheduler counts them.
 
 Amounts are int64: milli-CPU, bytes, counts, each rounded up once, after exact sums. Where
 upstream's int64 wraps, these wrap.
@@ -27,12 +27,12 @@ SCORED = ("cpu", "memory")
 _UNASKED: Mapping[str, Quantity] = {"cpu": Quantity.parse("100m"), "memory": Quantity.parse("200Mi")}
 """What scoring takes a container to need of a resource that it does not name."""
 _Amounts = dict[str, Quantity]
-_KEPT = 512
+_LONGEST_CACHED = 512
 """Characters of name and amount; longer ones are read each time."""
 
 
 def is_checked(name: str) -> bool:
-    """Return whether the scheduler looks at a resource of that name.
+    """Return whether the scheduler checks a resource of that name.
 
     The core three, huge pages, attachable volumes, and names with a domain; others are ignored.
     """
@@ -42,12 +42,12 @@ def is_checked(name: str) -> bool:
 
 
 def wrap(value: int) -> int:
-    """Return the value as int64 arithmetic holds it (modulo 2^64, signed)."""
+    """Return the value wrapped to int64 (modulo 2^64, signed)."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def pod_requests(pod: Pod) -> dict[str, int]:
-    """Return what a pod to be placed asks for: its spec alone, by resource that the scheduler checks.
+    """Return the requests of a pod to place: its spec alone, by resource that the scheduler checks.
 
     The larger of the containers (with sidecars) and of each init container with the sidecars started
     before it; pod-level requests take the place of that, then overhead is added. Core resources come
@@ -59,7 +59,7 @@ def pod_requests(pod: Pod) -> dict[str, int]:
 
 
 def pod_requests_on_node(pod: Pod) -> dict[str, int]:
-    """Return what a pod on a node takes: as ``pod_requests``, but resizes in flight count.
+    """Return the amounts that a pod on a node takes: ``pod_requests`` with resizes in flight.
 
     A container whose status has resources takes the largest of spec, actual and allocated; the
     spec is left out when the resize was found infeasible.
@@ -71,7 +71,7 @@ def pod_requests_on_node(pod: Pod) -> dict[str, int]:
 
 
 def scored_requests(pod: Pod, requests: Mapping[str, int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return what scoring takes a pod to need while it is placed, and once it is on a node, by resource of ``SCORED``.
+    """Return the requests that scoring assumes for a pod during placement, and on a node, by resource of ``SCORED``.
 
     A container that does not name a resource counts 100m of cpu and 200Mi of memory; an explicit 0 stays 0.
     While a pod is placed its pod-level requests play no part. On a node they do, and where there are any,
@@ -100,7 +100,7 @@ def scored_requests(pod: Pod, requests: Mapping[str, int]) -> tuple[tuple[int, .
 
 
 def is_resized(pod: Pod) -> bool:
-    """Return whether ``pod_requests_on_node`` may differ from the spec: a status has other resources than it asks for.
+    """Return whether ``pod_requests_on_node`` may differ from the spec: a status has resources other than requested.
 
     Where nothing is being resized, statuses repeat the spec.
     """
@@ -185,7 +185,7 @@ def _tells_others(status: ContainerStatus, containers: Sequence[Container]) -> b
 
 
 def node_allocatable(node: Node) -> dict[str, int]:
-    """Return what the node offers, by resource that the scheduler checks, with ``pods``.
+    """Return the node's allocatable amounts by resource that the scheduler checks, with ``pods``.
 
     An amount that cannot be read counts as none, so that the node takes nothing that needs it.
     """
@@ -193,8 +193,8 @@ def node_allocatable(node: Node) -> dict[str, int]:
     for name, text in (node.status.allocatable or {}).items():
         if name == PODS or is_checked(name):
             # What is too long to be an amount may be megabytes: it is not cached.
-            kept = len(name) + len(str(text)) <= _KEPT
-            offered[name] = _offered(name, text) if kept else _offered.__wrapped__(name, text)
+            is_cached = len(name) + len(str(text)) <= _LONGEST_CACHED
+            offered[name] = _offered(name, text) if is_cached else _offered.__wrapped__(name, text)
     return offered
 
 

@@ -1,4 +1,4 @@
-"""Which pods of one controller are the same pod to upstream's autoscaler, and which nodes to our columns.
+"""Similarity: pods of one controller that upstream's autoscaler treats alike, and nodes that columns hold alike.
 
 Labels equal and specs semantically equal: quantities by value, absent and empty lists and maps
 alike; projected volumes and their mounts do not count, as every pod has its own (service account
@@ -47,7 +47,7 @@ _normal_rest: dict[bytes, bytes] = {}
 
 
 def similarity_key(pod: Pod) -> bytes:
-    """Return a key of the pod's labels and its spec, without what does not count: equal for similar pods of one controller."""
+    """Return a key of the pod's labels and relevant spec: equal for similar pods of one controller."""
     stripped = _stripped(pod.spec)
     raw = exact_key((pod.metadata.labels, stripped))
     canonical = _canonical.get(raw)
@@ -124,7 +124,7 @@ def _exact(text: Any) -> str:
 
 
 def same_for_scheduling(one: Node, other: Node) -> bool:
-    """Return whether nothing changed that columns hold: the case of every heartbeat."""
+    """Return whether nothing changed that columns hold, as in every heartbeat."""
     return (
         one.spec == other.spec
         and one.metadata.labels == other.metadata.labels

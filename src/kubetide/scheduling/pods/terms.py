@@ -1,4 +1,4 @@
-"""What a pod says about other pods: (anti-)affinity and spreading, compiled once per class.
+"""A pod's rules about other pods: (anti-)affinity and spreading, compiled once per class.
 
 Source: kube-scheduler v1.36 InterPodAffinity and PodTopologySpread.
 """
@@ -20,7 +20,7 @@ Namespaces = Mapping[str, Mapping[str, str]]
 
 
 class PodTerm(msgspec.Struct, frozen=True):
-    """One term of pod (anti-)affinity: which pods it is about, and the domain's label.
+    """One term of pod (anti-)affinity: the pods that it matches, and the domain's label.
 
     Attributes:
         selector: Labels of the pods meant.
@@ -35,7 +35,7 @@ class PodTerm(msgspec.Struct, frozen=True):
     topology_key: str
 
     def counts(self, namespace: str, labels: Mapping[str, str], namespaces: Namespaces) -> bool:
-        """Return whether a term of the pod to be placed means an existing pod.
+        """Return whether a term of the pod to place matches an existing pod.
 
         The selector of namespaces is asked about Namespace objects and, as upstream does, about no
         labels at all, so that one made of negations means every namespace.
@@ -45,7 +45,7 @@ class PodTerm(msgspec.Struct, frozen=True):
         return self.selector.matches(labels)
 
     def guards(self, namespace: str, labels: Mapping[str, str], namespaces: Namespaces) -> bool:
-        """Return whether a term of an existing pod means the pod to be placed.
+        """Return whether a term of an existing pod matches the pod to place.
 
         A namespace without an object has no labels.
         """
@@ -63,7 +63,7 @@ class PodTerm(msgspec.Struct, frozen=True):
 
 
 class SpreadConstraint(msgspec.Struct, frozen=True):
-    """One constraint.
+    """One spread constraint.
 
     Attributes:
         selector: The pods that are counted, with what matchLabelKeys add.
@@ -82,15 +82,15 @@ class SpreadConstraint(msgspec.Struct, frozen=True):
 
     @property
     def margin(self) -> int:
-        """Return how many pods more than the least-filled one a domain may have for one more to be let in."""
+        """Return how many pods more than the emptiest domain a domain may have to admit one more."""
         return self.max_skew - self.self_match
 
     def counts_least(self, domains: int) -> bool:
-        """Return whether so many domains are enough; with fewer the least-filled one counts as empty."""
+        """Return whether there are enough domains; with fewer the emptiest one counts as empty."""
         return domains >= self.min_domains
 
     def most(self, least: int, domains: int) -> int:
-        """Return how many pods a domain may have for one more to be let in.
+        """Return the most pods that a domain may have to admit one more.
 
         Args:
             least: Pods in the least-filled domain.
@@ -101,7 +101,7 @@ class SpreadConstraint(msgspec.Struct, frozen=True):
 
 
 def is_first_of_its_kind(existing: Iterable[int], matches_itself: bool) -> bool:
-    """Return whether required affinity lets a pod stand in any domain, as it is the first of those that it asks for.
+    """Return whether required affinity admits a pod in any domain: it matches its own terms, and no existing pod does.
 
     Args:
         existing: Per term, the pods in any domain that all terms mean.
@@ -111,7 +111,7 @@ def is_first_of_its_kind(existing: Iterable[int], matches_itself: bool) -> bool:
 
 
 def compile_terms(given: PodAffinity | None, namespace: str) -> tuple[PodTerm, ...]:
-    """Compile the required terms of a pod in the namespace.
+    """Return the compiled required terms of a pod in the namespace.
 
     Raises: SelectorError with upstream's message.
     """
@@ -120,7 +120,7 @@ def compile_terms(given: PodAffinity | None, namespace: str) -> tuple[PodTerm, .
 
 
 def compile_preferred(given: PodAffinity | None, namespace: str) -> tuple[tuple[PodTerm, int], ...]:
-    """Compile the preferred terms of a pod in the namespace, each with its weight.
+    """Return the compiled preferred terms of a pod in the namespace, each with its weight.
 
     Raises: SelectorError with upstream's message.
     """
@@ -133,7 +133,7 @@ def compile_spread(
     labels: Mapping[str, str],
     when_unsatisfiable: str = "DoNotSchedule",
 ) -> tuple[SpreadConstraint, ...]:
-    """Compile the constraints of one kind of a pod with these labels: those that keep it off nodes, or those that score.
+    """Return the compiled constraints of one kind of a pod with these labels: those that filter, or those that score.
 
     Raises: SelectorError with upstream's message.
     """
@@ -172,5 +172,5 @@ def _compile_constraint(given: TopologySpreadConstraint, labels: Mapping[str, st
 
 
 def selector_message(error: SelectorError) -> str:
-    """Return upstream's message; Go prints the list of values that is not there as null."""
+    """Return upstream's message; Go prints an absent list of values as null."""
     return error.detail.replace("Invalid value: []: for 'in'", "Invalid value: null: for 'in'")

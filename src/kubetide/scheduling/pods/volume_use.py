@@ -1,4 +1,4 @@
-"""What the volumes of a pod use: claims by name, and disks that only one node may have."""
+"""Volumes that a pod uses: claims by name, and disks that only one node may use."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Disk(msgspec.Struct, frozen=True):
 
     @property
     def place(self) -> DiskPlace:
-        """What disks share that may exclude each other."""
+        """A key that disks share if they may exclude each other."""
         return self.kind, self.name
 
     def excludes(self, other: Disk) -> bool:

@@ -1,4 +1,4 @@
-"""Scoring: which of the nodes that take a pod is the best, as kube-scheduler scores and chooses."""
+"""Scoring: which of the feasible nodes is best, as kube-scheduler scores and chooses."""
 
 from __future__ import annotations
 

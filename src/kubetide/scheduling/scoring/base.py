@@ -1,4 +1,4 @@
-"""What a score plugin is, and the normalisations that several share."""
+"""The interface of a score plugin, and shared normalisations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ScoreError(KubetideError):
 
 
 class Incoming(NamedTuple):
-    """A pod to be placed.
+    """A pod to place.
 
     Attributes:
         pod_class: What filters and most scorers read of it.
@@ -40,14 +40,14 @@ class Incoming(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """What a plugin says of each feasible node: its own score, and that from 0 to 100."""
+    """A plugin's scores of each feasible node: the raw score, and the one from 0 to 100."""
 
     raw: Int64Vector
     normalized: Int64Vector
 
     @classmethod
     def as_they_are(cls, raw: Int64Vector) -> Scored:
-        """Return scores that are from 0 to 100 by themselves."""
+        """Return scores that are already from 0 to 100."""
         return cls(raw, raw)
 
 
@@ -60,11 +60,11 @@ class Scorer(Protocol):
         ...
 
     def differs(self, pod: Incoming, cluster: ScoredSnapshot) -> bool:
-        """Return whether nodes may differ in their scores; where not, the plugin need not be asked to find the best."""
+        """Return whether nodes may differ in their scores; if not, the plugin cannot change the choice."""
         ...
 
     def score(self, pod: Incoming, cluster: ScoredSnapshot, feasible: Int64Vector) -> Scored | None:
-        """Return the score of each feasible row, or None where the plugin skips the pod.
+        """Return the score of each feasible row, or None if the plugin skips the pod.
 
         Args:
             pod: What is to be placed.

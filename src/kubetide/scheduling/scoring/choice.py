@@ -1,4 +1,4 @@
-"""Which of the nodes that take a pod is chosen: kube-scheduler's order of nodes, and its tie-break."""
+"""The choice among feasible nodes: kube-scheduler's order of nodes, and its tie-break."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class NodeChooser:
         self._ranks: Int64Vector = np.zeros(0, np.int64)
 
     def choose(self, pod: Incoming, cluster: ScoredSnapshot) -> str | None:
-        """Return the node for a pod, or None where none takes it.
+        """Return the node for a pod, or None if none is feasible.
 
         Raises: ScoreError for a pod that cannot be scored, of which several nodes would take it.
         """

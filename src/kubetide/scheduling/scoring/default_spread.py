@@ -1,4 +1,4 @@
-"""From which pods the system spreads a pod that has no constraints: those of its Services and its owner."""
+"""Default spreading of pods without constraints: over pods of their Services and their owner."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BY_LABELS = ("v1", "ReplicationController")
 
 
 class OwnerSelectors(msgspec.Struct, frozen=True):
-    """What selects pods, as the system's own spreading looks it up.
+    """Selectors of Services and owners, as default spreading looks them up.
 
     Attributes:
         services: By namespace, the selectors of its Services; those without one are left out.
@@ -32,7 +32,7 @@ class OwnerSelectors(msgspec.Struct, frozen=True):
 
 
 def default_selector(pod: Pod, known: OwnerSelectors) -> Selector | None:
-    """Return the selector of the pods that the system spreads a pod from, or None.
+    """Return the selector of default spreading for a pod, or None.
 
     Selectors of the Services that mean the pod and of a ReplicationController are merged label by
     label, so that of two values for one label the last stays; that of a ReplicaSet or StatefulSet

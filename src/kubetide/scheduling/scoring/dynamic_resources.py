@@ -1,4 +1,4 @@
-"""DynamicResources: the earlier the alternatives that a node's devices serve the better."""
+"""DynamicResources: prefers nodes whose devices serve earlier alternatives."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from kubetide.objects.node import Node
 from kubetide.objects.resource import ResourceClaim
-from kubetide.scheduling.devices.asked import Problem, allocate_on, find_claims
+from kubetide.scheduling.devices.claims import Problem, allocate_on, find_claims
 from kubetide.scheduling.devices.ledger import Ledger
 from kubetide.scheduling.devices.problems import ClaimError, NodeError
 from kubetide.scheduling.scoring.base import Incoming, Scored, scaled

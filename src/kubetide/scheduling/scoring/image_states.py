@@ -19,7 +19,7 @@ class _Image:
 
 
 class ImageStates:
-    """By name of an image, its size and the nodes that report it.
+    """Size and nodes of each image, by image name.
 
     The size of a name is that of the first node that reported it, for all nodes, until none has it any more.
 
@@ -34,7 +34,7 @@ class ImageStates:
         return len(self._images)
 
     def put(self, node: Node) -> None:
-        """Take over what a node reports now."""
+        """Store the images that a node reports now."""
         name, images = node.metadata.name, node.status.images or ()
         if self._of_node.get(name, ()) == images:
             return
@@ -48,7 +48,7 @@ class ImageStates:
                 state.nodes[name] = None
 
     def remove(self, name: str) -> None:
-        """Forget what a node reported, if anything."""
+        """Forget the images of a node."""
         for one in self._of_node.pop(name, ()):
             for image in one.names or ():
                 state = self._images.get(image)
@@ -58,7 +58,7 @@ class ImageStates:
                         del self._images[image]
 
     def weights(self, image: str, names: Sequence[str], nodes: int) -> Int64Vector | None:
-        """Return for each node of ``names`` the image's size times the share of all nodes that have it; None for all 0."""
+        """Return per node of ``names`` the image's size times the share of all nodes that have it; None for all 0."""
         state = self._images.get(image)
         if state is None:
             return None

@@ -1,4 +1,4 @@
-"""ImageLocality: nodes that have the pod's images, the larger and the more widely spread the better."""
+"""ImageLocality: prefers nodes that have the pod's images, weighted by size and spread."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_BYTES = 1000 << 20
 
 
 def image_names(pod: Pod) -> tuple[str, ...]:
-    """Return the images of a pod's init containers, containers and volumes, with ``:latest`` where no tag is."""
+    """Return the images of a pod's init containers, containers and volumes, with ``:latest`` where no tag is set."""
     spec = pod.spec
     names = [one.image for one in (*(spec.init_containers or ()), *(spec.containers or ()))]
     names += [one.image.reference for one in spec.volumes or () if one.image is not None]

@@ -1,4 +1,4 @@
-"""From a pod to what scoring reads of it."""
+"""What scoring reads of a pod."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubetide.units.selectors import Selector
 
 
 def incoming(pod: Pod, pod_class: PodClass, spread: Selector | None, *, images: bool) -> Incoming:
-    """Return what scoring reads of a pod to be placed.
+    """Return what scoring reads of a pod to place.
 
     Args:
         pod: The pod.

@@ -1,4 +1,4 @@
-"""InterPodAffinity: pods that would rather stand near others, or apart, and those that others mean."""
+"""InterPodAffinity: preferred affinity and anti-affinity of the pod, and of existing pods that match it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Tables = list[tuple[LabelColumn, list[tuple[int, DomainTable]]]]
 
 
 class InterPodAffinity:
-    """Adds up, over the pods in each domain of a node, the weights by which they and the pod mean each other.
+    """Sums, over the pods in each domain of a node, the weights of terms between them and the pod.
 
     The pod's own preferred terms count, those of pods on nodes, and 1 for each required affinity
     term of a pod on a node that means the pod.

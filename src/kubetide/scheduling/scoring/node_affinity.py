@@ -1,4 +1,4 @@
-"""NodeAffinity: the weights of the preferred terms that a node meets."""
+"""NodeAffinity: the summed weights of the preferred terms that a node meets."""
 
 from __future__ import annotations
 

@@ -16,19 +16,19 @@ Strategy = Callable[[Int64Vector, Int64Vector], Int64Vector]
 
 
 def least_allocated(requested: Int64Vector, offered: Int64Vector) -> Int64Vector:
-    """Return the share that is left, in percent; 0 where more is requested than there is."""
+    """Return the free share in percent; 0 if more is requested than allocatable."""
     scores: Int64Vector = np.maximum(offered - requested, 0) * MOST // offered
     return scores
 
 
 def most_allocated(requested: Int64Vector, offered: Int64Vector) -> Int64Vector:
-    """Return the share that is taken, in percent; 100 where more is requested than there is."""
+    """Return the requested share in percent; 100 if more is requested than allocatable."""
     scores: Int64Vector = np.minimum(requested, offered) * MOST // offered
     return scores
 
 
 class NodeResourcesFit:
-    """Scores cpu and memory alike; resources that a node does not offer do not count.
+    """Scores cpu and memory with equal weight; resources that a node lacks do not count.
 
     Source: kube-scheduler v1.36 NodeResourcesFit, scoringStrategy LeastAllocated and MostAllocated.
     """
@@ -53,7 +53,7 @@ class NodeResourcesFit:
 
 
 class NodeResourcesBalancedAllocation:
-    """Scores how much nearer to each other the shares of cpu and memory come.
+    """Scores how much closer the pod brings the shares of cpu and memory.
 
     Source: kube-scheduler v1.36 NodeResourcesBalancedAllocation.
     """

@@ -1,4 +1,4 @@
-"""The order in which kube-scheduler looks at nodes: zones take turns."""
+"""kube-scheduler's order of nodes: zones take turns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class NodeTree:
         self.version = 0
 
     def put(self, node: Node) -> None:
-        """Add a node, or move it to the zone that its labels name now."""
+        """Add a node, or move it to the zone of its present labels."""
         name, zone = node.metadata.name, _zone_of(node)
         before = self._zone_of.get(name)
         if before == zone:
@@ -40,7 +40,7 @@ class NodeTree:
         self.version += 1
 
     def remove(self, name: str) -> None:
-        """Take a node out, if it is here."""
+        """Remove a node, if it is known."""
         zone = self._zone_of.pop(name, None)
         if zone is None:
             return

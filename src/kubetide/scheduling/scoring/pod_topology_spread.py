@@ -1,4 +1,4 @@
-"""PodTopologySpread: the fewer pods of the kind in a node's domains the better."""
+"""PodTopologySpread: prefers nodes whose domains have fewer matching pods."""
 
 from __future__ import annotations
 

@@ -16,13 +16,13 @@ DEFAULT = "default"
 
 
 class Profile(msgspec.Struct, frozen=True):
-    """Score plugins in the order in which they run, with their weights."""
+    """Score plugins in execution order, with their weights."""
 
     name: str
     plugins: tuple[tuple[Scorer, int], ...]
 
     def total(self, pod: Incoming, cluster: ScoredSnapshot, feasible: Int64Vector) -> Int64Vector:
-        """Return in what feasible rows differ: the weighted sum of the scores in which nodes may differ.
+        """Return the weighted sum of those scores in which the feasible rows may differ.
 
         Raises: ScoreError when a plugin cannot score the pod.
         """
@@ -37,7 +37,7 @@ class Profile(msgspec.Struct, frozen=True):
     def scores(
         self, pod: Incoming, cluster: ScoredSnapshot, feasible: Int64Vector
     ) -> dict[str, Scored | None]:
-        """Return what each plugin says, None where it skips the pod. Raises as ``total`` does."""
+        """Return each plugin's scores, None if it skips the pod. Raises as ``total`` does."""
         return {plugin.name: plugin.score(pod, cluster, feasible) for plugin, _ in self.plugins}
 
 
@@ -46,7 +46,7 @@ PROFILES: Mapping[str, Profile] = {name: Profile(name, plugins) for name, plugin
 
 
 def profile_of(name: str) -> Profile:
-    """Return the profile of that name. Raises ValueError with the names there are."""
+    """Return the profile of that name. Raises ValueError that lists the known names."""
     found = PROFILES.get(name)
     if found is None:
         raise ValueError(f"{name!r} is no profile of the scheduler, there are: {', '.join(PROFILES)}")

@@ -1,4 +1,4 @@
-"""A snapshot that also counts what scoring reads of the pods on nodes, and remembers what it found out."""
+"""A snapshot that also counts what scoring reads of the pods on nodes, and caches results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Int64Matrix = npt.NDArray[np.int64]
 
 
 class Stock(NamedTuple):
-    """Of some nodes, a line for each resource of ``SCORED`` and a column for each node.
+    """Amounts of some nodes: a row per resource of ``SCORED``, a column per node.
 
     Attributes:
         offered: What each node offers.
@@ -42,7 +42,7 @@ class Stock(NamedTuple):
 
 
 class ScoredSnapshot(Snapshot):
-    """A ``Snapshot`` for a scheduler. It is not forked: what it remembers of nodes is not taken back.
+    """A ``Snapshot`` for a scheduler. It must not be forked: its cached results are not reverted.
 
     Attributes:
         images: Which nodes have which images.
@@ -58,25 +58,25 @@ class ScoredSnapshot(Snapshot):
         self._by_counts: Recent[Hashable, tuple[tuple[int, int, int], Any]] = Recent(1 << 13)
 
     def set_node(self, node: Node) -> None:
-        """Add a node, or take over what changed of it; its pods stay."""
+        """Add or update a node; its pods stay."""
         super().set_node(node)
         self.tree.put(node)
         if node.status.images or self.images:
             self.images.put(node)
 
     def remove_node(self, name: str) -> None:
-        """Remove a node, if it is here; its pods wait for it to come back."""
+        """Remove a node, if it is known; its pods wait for it to return."""
         super().remove_node(name)
         self.tree.remove(name)
         self.images.remove(name)
 
     @property
     def rows(self) -> Rows:
-        """All columns as they are now; only to be read."""
+        """All columns in their present state; read-only."""
         return self._store.compacted()
 
     def stock_of(self, rows: Int64Vector) -> Stock:
-        """Return what some rows offer and what is taken of it, by resource of ``SCORED``."""
+        """Return the allocatable and requested amounts of some rows, by resource of ``SCORED``."""
         known = self._stock
         if known is not None and known[0] is rows and known[1] == self._log.version:
             return known[2]
@@ -95,7 +95,7 @@ class ScoredSnapshot(Snapshot):
         return stock
 
     def of_nodes(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """Return what was made of node objects under a key, made anew once nodes have changed."""
+        """Return the cached result for a key that depends on node objects; recomputed once nodes have changed."""
         self._store.compacted()
         version = self._log.lineage.version
         known = self._by_nodes.get(key)
@@ -105,7 +105,7 @@ class ScoredSnapshot(Snapshot):
         return known[1]
 
     def of_counts(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """Return which counts and tables were found under a key, found anew where others may have come."""
+        """Return the cached counts and tables for a key; looked up again where new ones may exist."""
         rows = self._store.compacted()
         known = self._by_counts.get(key)
         version = self._store.layout, self._log.lineage.version, len(rows.asks)
@@ -117,7 +117,7 @@ class ScoredSnapshot(Snapshot):
         return known[1]
 
     def forget_classes(self) -> None:
-        """Drop what was computed about classes; what is needed is computed anew."""
+        """Drop the cached results of classes; they are recomputed on use."""
         super().forget_classes()
         self._by_nodes = Recent(_MOST_BYTES, self._size_of)
         self._by_counts = Recent(1 << 13)

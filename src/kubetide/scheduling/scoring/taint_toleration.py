@@ -1,4 +1,4 @@
-"""TaintToleration: the fewer PreferNoSchedule taints that the pod does not tolerate the better."""
+"""TaintToleration: prefers nodes with fewer PreferNoSchedule taints that the pod does not tolerate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""VolumeBinding: the fuller the volumes or the storage of a claim's class would be the worse."""
+"""VolumeBinding: prefers nodes whose volumes or storage for the pod's claims would be less full."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The snapshot: which pods are on which nodes, forks and reverts, verdicts and how long they hold."""
+"""The snapshot: which pods are on which nodes, forks and reverts, verdicts and their validity."""

@@ -1,4 +1,4 @@
-"""What filters may ask about the cluster beside nodes and pods: namespaces, volumes, feature gates."""
+"""Cluster facts that filters may read besides nodes and pods: namespaces, volumes, feature gates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubetide.scheduling.snapshot.volumes import Volumes
 
 
 class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Facts that change seldom; a new value is a new version of every verdict.
+    """Facts that change seldom; a change makes all verdicts invalid.
 
     Attributes:
         namespaces: Labels of each Namespace object, by name.

@@ -1,4 +1,4 @@
-"""Copies of templates in a snapshot: the nodes that an estimate or a simulation adds by the dozen."""
+"""Copies of templates in a snapshot: the nodes that an estimate or a simulation adds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class TemplateCopies:
         self._templates: dict[int, tuple[Node, Rows]] = {}
 
     def add(self, template: Node, daemon_pods: Sequence[Pod], names: Sequence[str]) -> None:
-        """Add copies of a template under names, which are their hostnames too, each with its DaemonSet pods."""
+        """Add copies of a template under names, which are also their hostnames, each with its DaemonSet pods."""
         store = self._store
         self._add_devices(template, names)
         labels, metadata = template.metadata.labels or {}, template.metadata

@@ -1,4 +1,4 @@
-"""How the nodes of a snapshot came to be what they are: what verdicts on node objects hold for."""
+"""The history of a snapshot's nodes: verdicts on node objects are valid for one lineage."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kubetide.scheduling.columns.rows import Rows
 
 
 class Copies(NamedTuple):
-    """Rows from first to last that hold copies of one template, added in one go or in several in a row.
+    """Rows from first to last that hold copies of one template, added at once or in successive steps.
 
     Attributes:
         version: Of the snapshot when the last of them were added.
@@ -24,13 +24,13 @@ class Copies(NamedTuple):
 
 
 class Lineage(NamedTuple):
-    """The version at which node objects changed last, and the copies of templates added since."""
+    """The version of the last change of node objects, and the copies of templates added since."""
 
     epoch: int
     copies: tuple[Copies, ...]
 
     def with_copies(self, version: int, first: int, last: int, alone: Rows) -> Lineage:
-        """Return the same lineage with more copies; copies of one template that follow each other are one entry."""
+        """Return the lineage with more copies; neighbours of one template are merged."""
         begins, before = len(self.copies), self.copies[-1:]
         if before and before[0].alone is alone and before[0].last == first:
             begins, first = before[0].begins, before[0].first

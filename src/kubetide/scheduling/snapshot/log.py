@@ -1,4 +1,4 @@
-"""The change log of a snapshot: its version, and how each change since a fork is undone."""
+"""The change log of a snapshot: its version, and how to undo each change since a fork."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _Mark = tuple[int, int, Lineage]
 
 
 class ChangeLog:
-    """Forks and reverts. Whoever changes the snapshot records how to undo it.
+    """Forks and reverts. Every change of the snapshot records how to undo it.
 
     Attributes:
         version: Another number after every change; after ``revert`` the number of before the fork.
@@ -34,7 +34,7 @@ class ChangeLog:
         return bool(self._marks)
 
     def fork(self) -> None:
-        """Start trying out; forks nest."""
+        """Begin a fork; forks nest."""
         self._marks.append((len(self._log), self.version, self.lineage))
 
     def revert(self) -> None:
@@ -60,23 +60,23 @@ class ChangeLog:
             self._log.clear()
 
     def check_no_fork(self, what: str) -> None:
-        """Raise RuntimeError, which names what was called, if there is a fork."""
+        """Raise RuntimeError, which names the caller, if there is a fork."""
         if self._marks:
             raise RuntimeError(
                 f"{what} on a fork: facts cannot be tried out, set them before Snapshot.fork()"
             )
 
     def stamp(self) -> int:
-        """Return a number that was never used: versions of forks that were reverted do not come back."""
+        """Return a number that was never used: versions of reverted forks are not reused."""
         self._stamps += 1
         return self._stamps
 
     def touch(self) -> None:
-        """Note a change: the version is another number."""
+        """Note a change: the version becomes another number."""
         self._stamps += 1
         self.version = self._stamps
 
     def record(self, undo: Callable[..., None], *arguments: Any) -> None:
-        """Note how a change is undone; without a fork it never will be."""
+        """Record how to undo a change; ignored without a fork."""
         if self._marks:
             self._log.append((undo, arguments))

@@ -1,4 +1,4 @@
-"""The pods on one node, as a snapshot holds them: no object of its own for each."""
+"""The pods on one node, stored without an object per pod."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PodKey = tuple[str, str]
 
 
 class PodChanges:
-    """On which nodes pods have changed, and in which order."""
+    """The order in which nodes' pods have changed."""
 
     __slots__ = ("_last", "stamp")
 
@@ -40,7 +40,7 @@ class PodChanges:
 
 
 class NodePods:
-    """Pods on a node, or waiting for it to be there, in the order in which they came.
+    """Pods on a node, or waiting for it to exist, in order of addition.
 
     Attributes:
         name: The node's.
@@ -61,12 +61,12 @@ class NodePods:
         self.listed: tuple[Pod, ...] | None = None
 
     def place_of(self, key: PodKey) -> int:
-        """Return the number of a pod's place. Raises ValueError for a pod that is not here."""
+        """Return the index of a pod. Raises ValueError for an unknown pod."""
         at = self._hashes.index(hash(key))
         return at if self.keys[at] == key else self.keys.index(key)
 
     def append(self, key: PodKey, pod: Pod, use: Use) -> None:
-        """Put a pod behind the others."""
+        """Add a pod at the end."""
         self.keys.append(key)
         self._hashes.append(hash(key))
         self.pods.append(pod)
@@ -76,7 +76,7 @@ class NodePods:
         self._changes.note(self.name)
 
     def insert(self, at: int, key: PodKey, pod: Pod, use: Use) -> None:
-        """Put a pod in place of that number."""
+        """Insert a pod at that index."""
         self.keys.insert(at, key)
         self._hashes.insert(at, hash(key))
         self.pods.insert(at, pod)
@@ -84,13 +84,13 @@ class NodePods:
         self._note_change()
 
     def pop(self, at: int) -> tuple[PodKey, Pod, Use]:
-        """Take the pod out that has that place."""
+        """Remove and return the pod at that index."""
         self._note_change()
         del self._hashes[at]
         return self.keys.pop(at), self.pods.pop(at), self.uses.pop(at)
 
     def put_instead(self, at: int, pod: Pod, use: Use) -> None:
-        """Take over what changed of the pod in that place."""
+        """Update the pod at that index."""
         self.pods[at] = pod
         self.uses[at] = use
         self._note_change()

@@ -1,4 +1,4 @@
-"""Objects of some kinds as they come and go, for what a snapshot takes of them."""
+"""Objects of some kinds, updated from the cluster, in the form that a snapshot needs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class HeldObjects:
         return MappingProxyType(self._held[kind.plural])
 
     def put(self, kind: Kind[T], key: ObjectKey, value: T | None) -> None:
-        """Take over an object, or (None) that it is gone."""
+        """Store an object; None removes it."""
         held = self._held[kind.plural]
         if value is None:
             held.pop(key, None)

@@ -1,4 +1,4 @@
-"""What a snapshot holds and how it changes: rows of nodes, and the pods on them."""
+"""The content of a snapshot and its changes: rows of nodes, and the pods on them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from kubetide.units.vectors import Int64Vector
 
 
 class SnapshotStore:
-    """Nodes as rows, and the pods on them. Each change is noted in the log, with how to undo it.
+    """Nodes as rows, and the pods on them. The log records how to undo each change.
 
     Attributes:
         rows: All rows, those of removed nodes too; readers take ``compacted``.
@@ -40,7 +40,7 @@ class SnapshotStore:
     """
 
     def __init__(self, log: ChangeLog, facts: ClusterFacts, *, scored: bool) -> None:
-        """Take the log that changes are noted in; ``scored``: whether to count what score plugins read of pods."""
+        """Args: the log for changes; ``scored``: whether to count what score plugins read of pods."""
         self._log = log
         self._scored = scored
         self._use_of = scored_use_of if scored else use_of
@@ -87,7 +87,7 @@ class SnapshotStore:
         self._log.version = self.device_version = self._log.stamp()
 
     def set_device_templates(self, templates: Mapping[str, tuple[ResourceSlice, ...]]) -> None:
-        """Set which slices copies of templates bring, by the template's name. Raises RuntimeError on a fork."""
+        """Set the slices that copies of templates bring, by the template's name. Raises RuntimeError on a fork."""
         self._log.check_no_fork("set_device_templates")
         devices, ledger = self.rows.facts.devices, self.rows.devices
         if devices is None or ledger is None or devices.templates == templates:
@@ -96,7 +96,7 @@ class SnapshotStore:
         ledger.take_templates(templates)
 
     def set_node(self, node: Node) -> None:
-        """Add a node, or update it; its pods stay."""
+        """Add or update a node; its pods stay."""
         name = node.metadata.name
         rows = self.rows
         row = rows.row_of.get(name)
@@ -128,7 +128,7 @@ class SnapshotStore:
         self._touch_nodes()
 
     def remove_node(self, name: str) -> None:
-        """Remove a node, if it is here; its pods wait for it to come back."""
+        """Remove a node, if it is known; its pods wait for it to return."""
         rows = self.rows
         row = rows.row_of.pop(name, None)
         if row is None:
@@ -140,7 +140,7 @@ class SnapshotStore:
     def add_pod(
         self, pod: Pod, node_name: str, pod_class: PodClass | None = None, key: PodKey | None = None
     ) -> bool:
-        """Put a pod on a node, in place of the pod of its key, wherever that is; return whether other pods may be affected."""
+        """Put a pod on a node, replacing the pod of its key on any node; return whether other pods may be affected."""
         if key is None:
             key = (pod.metadata.namespace, pod.metadata.name)
         use = self._use_of(pod, pod_class)
@@ -167,7 +167,7 @@ class SnapshotStore:
         return True
 
     def add_pods(self, pods: Sequence[tuple[PodKey, Pod, str]]) -> None:
-        """Put pods on nodes as ``add_pod`` does one by one, but add up what they take. Raises RuntimeError on a fork."""
+        """Put pods on nodes; equal to ``add_pod`` one by one, with summed amounts. Raises RuntimeError on a fork."""
         if self._log.is_forked:
             raise RuntimeError("add_pods on a fork: many pods cannot be taken back, use Snapshot.add_pod()")
         uses = [self._use_of(pod) for _, pod, _ in pods]
@@ -198,13 +198,13 @@ class SnapshotStore:
         self._log.touch()
 
     def remove_pod(self, key: PodKey) -> None:
-        """Take a pod off its node, if it is on one."""
+        """Remove a pod from its node, if it is on one."""
         there = self.placed.get(key)
         if there is not None:
             self._remove(there, there.place_of(key))
 
     def add_copies(self, pod_class: PodClass, rows: Int64Vector, numbers: Int64Vector) -> None:
-        """Put nameless pods of a class on rows, so many on each. Raises RuntimeError without a fork."""
+        """Put nameless pods of a class on rows, ``numbers`` on each. Raises RuntimeError without a fork."""
         if not self._log.is_forked:
             raise RuntimeError("add_copies without fork: nameless pods cannot be taken out but by revert")
         self.add_columns(key for key, _ in pod_class.charges if key not in self.rows.columns)
@@ -224,14 +224,14 @@ class SnapshotStore:
         return self.rows
 
     def add_guards(self, pod_class: PodClass) -> None:
-        """Make the counts of the class's anti-affinity, and those that scoring reads; they stay."""
+        """Build the counts of the class's anti-affinity, and those that scoring reads; they stay."""
         if pod_class.anti_affinity and self.rows.add_guards(pod_class):
             self.layout = self._log.stamp()
         if self._scored and pod_class.preferences.asking:
             self.rows.add_asks(pod_class)
 
     def forget_counts(self) -> None:
-        """Drop all counts; those asked for are made again."""
+        """Drop all counts; they are rebuilt on use."""
         if self.rows.counts:
             self.rows.forget_counts()
             self.layout = self._log.stamp()

@@ -1,4 +1,4 @@
-"""What objects say that cannot be understood, where it is passed over rather than a verdict on a pod."""
+"""Unreadable parts of objects that are ignored instead of causing a verdict on a pod."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Found = tuple[Kind[Any], ObjectMeta, str]
 
 
 def unread_amounts(node: Node) -> Found:
-    """Say which amounts of a node cannot be read."""
+    """Return the amounts of a node that cannot be read."""
     problems = [
         f"status.allocatable[{name}]: {problem}"
         for name, value in sorted((node.status.allocatable or {}).items())
@@ -29,7 +29,7 @@ def unread_amounts(node: Node) -> Found:
 
 
 def unread_devices(ledger: Ledger) -> Iterator[Found]:
-    """Return the slices that are left out, and the claims of which not all is known that they have."""
+    """Yield the slices that are left out, and the claims whose allocation is only partly known."""
     for one in ledger.given.slices:
         problem = ledger.unread.get(one.metadata.name)
         if problem is not None:

@@ -1,4 +1,4 @@
-"""What a snapshot has found out about pod classes, and how long it holds.
+"""Cached results about pod classes, and their validity.
 
 Node objects (labels, taints) are evaluated once per class, and again when a node changes; what is left
 on nodes is compared each time: one vector comparison per resource that the class asks for. Only
@@ -31,7 +31,7 @@ _MAX_TEMPLATES = 64
 
 
 class Passing:
-    """Which node objects pass, by row. One object for all classes of the same ``PodClass.standing``.
+    """Which node objects pass, by row. One object for all classes of the same ``PodClass.node_key``.
 
     Attributes:
         static: Per row, whether the node object passes.
@@ -48,7 +48,7 @@ class Passing:
         self.cells: memoryview = memoryview(b"")
 
     def update(self, pod_class: PodClass, rows: Rows, lineage: Lineage) -> None:
-        """Bring it up to date, for any class of the same standing."""
+        """Update the result, for any class of the same key."""
         before, self._lineage = self._lineage, lineage
         if before is lineage:
             return
@@ -78,7 +78,7 @@ class Passing:
 
 
 class Known:
-    """What is known about one class, with the versions of the snapshot that each part is of.
+    """Results about one class, with the versions of the snapshot that each part is valid for.
 
     Attributes:
         judges: What depends on where other pods are; none for most classes.
@@ -117,13 +117,13 @@ class Known:
         self.fits: BoolVector = self.static
 
     def update_nodes(self, pod_class: PodClass, rows: Rows, lineage: Lineage) -> None:
-        """Bring up to date which node objects pass."""
+        """Update which node objects pass."""
         passing = self._passing
         passing.update(pod_class, rows, lineage)
         self.lineage, self.static, self.static_cells = lineage, passing.static, passing.cells
 
     def evaluate_alone(self, n: int) -> BoolVector:
-        """Return whether each of the first n rows passes by its node object and what is left on it; a fresh vector."""
+        """Return whether each of the first n rows passes by its node object and free amounts; a new vector."""
         if self.impossible:
             return np.zeros(n, np.bool_)
         fits = self.static.copy()
@@ -132,7 +132,7 @@ class Known:
         return fits
 
     def evaluate(self, n: int, version: int) -> BoolVector:
-        """Return whether each of the first n rows passes everything; read-only, made once per version of the snapshot."""
+        """Return whether each of the first n rows passes everything; read-only, computed once per version."""
         if self.version == version:
             return self.fits
         fits = self.evaluate_alone(n)
@@ -161,7 +161,7 @@ class Known:
         return -1
 
     def device_failure(self, n: int) -> str:
-        """Return what looking for devices fails with on the first of n rows that passes all else; empty for nothing."""
+        """Return the error of the device search on the first of n rows that passes all else; empty for none."""
         for judge in self.judges:
             if not isinstance(judge, DeviceJudge):
                 continue
@@ -172,7 +172,7 @@ class Known:
         return ""
 
     def has_capacity(self, row: int) -> bool:
-        """Return whether one row has enough left and passes all judges; its node object is not looked at."""
+        """Return whether one row has enough free and passes all judges; ignores its node object."""
         if self.impossible:
             return False
         for _, column, minimum in self.gates:  # the hot loop: a generator costs twice as much
@@ -182,12 +182,12 @@ class Known:
 
     @property
     def only_tightens(self) -> bool:
-        """Whether pods that are added to nodes can only make the verdict stricter."""
+        """Whether added pods can only make the verdict stricter."""
         return all(judge.only_tightens for judge in self.judges)
 
 
 class Shared:
-    """What classes share that differ in amounts alone: which node objects pass, and judges."""
+    """Results shared by classes that differ in amounts only: which node objects pass, and judges."""
 
     def __init__(self) -> None:
         self._rows = 0
@@ -195,15 +195,15 @@ class Shared:
         self._judges: Recent[bytes, tuple[int, int, bool, list[Judge]]] = Recent(_MOST_BYTES, self._size_of)
 
     def expect(self, rows: int) -> None:
-        """Note how many rows there may be: what is known of a class is as long."""
+        """Note how many rows there may be: vectors of a class get that length."""
         self._rows = rows
 
     def _size_of(self, key: bytes) -> int:
         return 512 + len(key) + self._rows
 
     def passing(self, pod_class: PodClass) -> Passing:
-        """Return what says which node objects pass."""
-        key = pod_class.standing if filters_in_use().shares_verdicts else None
+        """Return which node objects pass."""
+        key = pod_class.node_key if filters_in_use().shares_verdicts else None
         if key is None:
             return Passing()
         found = self._passing.get(key)
@@ -215,7 +215,7 @@ class Shared:
     def judges(
         self, pod_class: PodClass, rows: Rows, lineage: Lineage, layout: int
     ) -> tuple[list[Judge], bool]:
-        """Return the judges of a class, and whether they hold while copies of templates come and go."""
+        """Return the judges of a class, and whether they stay valid while copies of templates are added and removed."""
         key = pod_class.inter_pod_key if filters_in_use().shares_verdicts else None
         if key is None:
             return _make_judges(pod_class, rows)
@@ -228,7 +228,7 @@ class Shared:
 
 
 class Verdicts:
-    """What is known about the classes of a store, by class; a memo that may be dropped at any time."""
+    """Cached results by class; may be dropped at any time."""
 
     def __init__(self, store: SnapshotStore, log: ChangeLog) -> None:
         self._store = store
@@ -237,7 +237,7 @@ class Verdicts:
         self.clear()
 
     def clear(self) -> None:
-        """Drop all of it."""
+        """Drop everything."""
         self._known: Recent[PodClass, Known] = Recent(_MOST_BYTES, self._size_of)
         self._shared = Shared()
 
@@ -245,13 +245,13 @@ class Verdicts:
         return 1024 + len(pod_class.key) + self._rows
 
     def static(self, pod_class: PodClass, rows: Rows) -> BoolVector:
-        """Return whether each node object passes, as ``Known.static``; nothing else is found out."""
+        """Return whether each node object passes, as ``Known.static``; computes nothing else."""
         passing = self._shared.passing(pod_class)
         passing.update(pod_class, rows, self._lineage_of(pod_class))
         return passing.static
 
     def know(self, pod_class: PodClass, rows: Rows) -> Known:
-        """Return what is known about a class, brought up to the store's nodes, counts and columns."""
+        """Return the results about a class, updated to the store's nodes, counts and columns."""
         store = self._store
         lineage, layout, columns = self._log.lineage, store.layout, store.columns_version
         if pod_class.claims or pod_class.devices is not None:

@@ -1,4 +1,4 @@
-"""The objects of volumes as the filters look them up.
+"""Volume objects as filters look them up.
 
 Source: kube-scheduler v1.36 VolumeBinding, VolumeZone, NodeVolumeLimits.
 """
@@ -40,7 +40,7 @@ WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 
 
 class ModeUnknown(Exception):  # upstream's error of the plugin; a caller turns it into a refusal
-    """A storage class does not say when its claims are bound."""
+    """A storage class has no volume binding mode."""
 
 
 class Volumes(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +55,7 @@ class Volumes(msgspec.Struct, frozen=True, kw_only=True):
     attachments: tuple[VolumeAttachment, ...] = ()
 
     def claim(self, use: ClaimUse) -> PersistentVolumeClaim | None:
-        """Return the claim that a pod uses, or None when there is none."""
+        """Return the claim that a pod uses, or None if it does not exist."""
         return self.claims.get((use.namespace, use.name))
 
     def class_of(self, claim: PersistentVolumeClaim) -> str:
@@ -64,7 +64,7 @@ class Volumes(msgspec.Struct, frozen=True, kw_only=True):
         return beta if beta is not None else claim.spec.storage_class_name or ""
 
     def waits_for_consumer(self, claim: PersistentVolumeClaim) -> bool:
-        """Return whether the claim is bound only once a pod has a node; False without a class that exists.
+        """Return whether the claim is bound only once a pod has a node; False if its class does not exist.
 
         Raises: ModeUnknown with upstream's message.
         """
@@ -77,13 +77,13 @@ class Volumes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VolumeObjects(HeldObjects):
-    """The volume objects of a cluster as they come and go; ``volumes`` is what a snapshot takes of them."""
+    """The volume objects of a cluster, updated from it; ``volumes`` is their form for a snapshot."""
 
     def __init__(self) -> None:
         super().__init__(VOLUME_KINDS)
 
     def volumes(self) -> Volumes:
-        """Return them as they are now; later changes do not show in it. Orders do not depend on arrival."""
+        """Return their present state; later changes do not show in it. Orders do not depend on arrival."""
         return Volumes(
             persistent_volumes=self._of(PERSISTENT_VOLUMES, _by_name),
             claims=self._of(CLAIMS, dict),
@@ -113,7 +113,7 @@ def _values(items: Iterable[tuple[tuple[str, str], Any]]) -> tuple[Any, ...]:
 
 
 def is_bound(claim: PersistentVolumeClaim) -> bool:
-    """Return whether the claim has its volume for good."""
+    """Return whether the claim is fully bound to its volume."""
     return bool(claim.spec.volume_name) and BIND_COMPLETED in (claim.metadata.annotations or {})
 
 

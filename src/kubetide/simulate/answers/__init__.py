@@ -1,1 +1,1 @@
-"""Answers from the records of a run: why, what is to come, the page of its state, replay."""
+"""Answers from the records of a run: reasons, coming events, the status page, replay."""

@@ -1,4 +1,4 @@
-"""The time line to come, from the records of a run: also of one that is still going on."""
+"""The timeline of coming events, from the records of a run, also while it goes on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kubetide.units.time import Duration, Instant, after, format_duration, forma
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
-    """One line of the time line."""
+    """One line of the timeline."""
 
     at: str
     loop: str
@@ -25,7 +25,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
 
 
 class PlanAhead(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
-    """What is to come between two times, as it is known at the first."""
+    """Coming events between two times, as known at the first."""
 
     at: str
     until: str
@@ -34,7 +34,7 @@ class PlanAhead(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
 
 
 def plan_ahead(run: Path | Moments, ahead: Duration, at: Moment | None = None) -> PlanAhead:
-    """Return what the loops of a run foresee.
+    """Return the coming events that the loops of a run expect.
 
     Args:
         run: Where a run keeps its records, or the moments of that folder.
@@ -75,7 +75,7 @@ def plan_ahead(run: Path | Moments, ahead: Duration, at: Moment | None = None) -
 
 
 def plan_text(plan: PlanAhead, ahead: Duration) -> str:
-    """Return the time line as text."""
+    """Return the timeline as text."""
     head = f"{plan.at}, and {format_duration(ahead)} ahead"
     if not plan.entries:
         return f"{head}\n  nothing is foreseen by {', '.join(plan.loops)}: no change of a time table, no forecast load, no node on order"

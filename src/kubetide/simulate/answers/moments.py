@@ -1,7 +1,7 @@
-"""The state of a loop at a moment: the one place that decides recorded ticks again, for every answer about that moment.
+"""The state of a loop at a moment: the only place that replays recorded ticks, for every answer about that moment.
 
 A core begins with the last whole state before the moment and decides the records behind it again. What it came to is
-kept, so that the next question about the moment finds it there, and one about a later moment goes on from it.
+cached, so that the next question about the moment finds it there, and one about a later moment goes on from it.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from kubetide.simulate.answers.named_plugins import named_plugins
 from kubetide.simulate.answers.when import Moment, start_of_records
 from kubetide.units.time import Instant, format_rfc3339
 
-_MOST_KEPT = 2
+_MOST_CACHED = 2
 """States of one loop: a page of now, and one of another moment beside it."""
 
 
 class WhyError(KubetideError):
-    """Nothing of that name was there at that time, or the run was not; the text names what was."""
+    """An unknown object or a time outside the run; the text names what exists."""
 
 
 class NotBegun(WhyError):
@@ -37,7 +37,7 @@ class NotBegun(WhyError):
 
 
 class StateAt(msgspec.Struct):
-    """A loop as it was at a moment.
+    """A loop's state at a moment.
 
     Attributes:
         core: Read only: others ask it too, and later moments go on from it.
@@ -54,7 +54,7 @@ class StateAt(msgspec.Struct):
     is_over: bool
 
 
-class _Kept(msgspec.Struct):
+class _Cached(msgspec.Struct):
     """A core, and how far it is.
 
     Attributes:
@@ -69,21 +69,21 @@ class _Kept(msgspec.Struct):
 
 
 class Moments:
-    """The loops of a records folder, also of a run that goes on, at the moments that are asked about. One caller at a time."""
+    """The loops of a records folder at chosen moments, also while the run goes on. One caller at a time."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._indexes: dict[str, LoopIndex] = {}
-        self._kept: dict[str, list[_Kept]] = {}
+        self._cached: dict[str, list[_Cached]] = {}
         """By loop, the one that was asked last at the end."""
 
     @classmethod
     def of(cls, run: Path | Moments) -> Moments:
-        """Return the moments of a folder, or those that are given."""
+        """Return the moments of a folder; ``run`` itself if it already is one."""
         return run if isinstance(run, Moments) else cls(run)
 
     def entries(self, loop: str) -> Entries:
-        """Return where the records of a loop are, in order. Raises RecordError."""
+        """Return the positions of a loop's records, in order. Raises RecordError."""
         index = self._indexes.get(loop)
         if index is None:
             index = self._indexes[loop] = LoopIndex(self.folder, loop)
@@ -98,7 +98,7 @@ class Moments:
         decided: bool = True,
         alone: Callable[[], OneObjectCore] | None = None,
     ) -> Iterator[StateAt]:
-        """Return a loop as it was at a moment; inside, the plug-ins are in use that its records were decided with.
+        """Yield a loop's state at a moment; inside the block, the plug-ins of its records are in use.
 
         Args:
             at: The moment; None is the end of the records. After that end the state is that of the end.
@@ -124,17 +124,17 @@ class Moments:
                 found = self._brought(loop, since_whole, decided=decided, keeps=not header.plugins)
             yield StateAt(found.core, found.last, entries[:end], end < len(entries), is_over)
 
-    def _brought(self, loop: str, since_whole: Sequence[Entry], *, decided: bool, keeps: bool) -> _Kept:
-        """Return a core to which all these records were applied, from the nearest that is kept."""
-        kept = self._kept.setdefault(loop, [])
-        found, rest = _nearest(kept, since_whole, decided=decided)
+    def _brought(self, loop: str, since_whole: Sequence[Entry], *, decided: bool, keeps: bool) -> _Cached:
+        """Return a core to which all these records were applied, from the nearest that is cached."""
+        cached = self._cached.setdefault(loop, [])
+        found, rest = _nearest(cached, since_whole, decided=decided)
         if found is not None:
             # It moves on, or is there: either way it is the one that was asked last.
-            kept.remove(found)
+            cached.remove(found)
         moved = _moved(found or _fresh(loop), rest, decided=decided)
         if keeps:
-            kept.append(moved)
-            del kept[:-_MOST_KEPT]
+            cached.append(moved)
+            del cached[:-_MOST_CACHED]
         return moved
 
     def _without_state(self, loop: str, entries: Sequence[Entry], end: int) -> KubetideError:
@@ -186,12 +186,12 @@ def _unbroken(entries: Iterable[Entry]) -> list[Entry]:
 
 
 def _nearest(
-    kept: Sequence[_Kept], since_whole: Sequence[Entry], *, decided: bool
-) -> tuple[_Kept | None, Sequence[Entry]]:
-    """Return the kept core that is nearest before the end of these records, and the records behind it."""
+    cached: Sequence[_Cached], since_whole: Sequence[Entry], *, decided: bool
+) -> tuple[_Cached | None, Sequence[Entry]]:
+    """Return the cached core that is nearest before the end of these records, and the records behind it."""
     places = {entry: index for index, entry in enumerate(since_whole)}
-    best: tuple[int, bool, _Kept] | None = None
-    for one in kept:
+    best: tuple[int, bool, _Cached] | None = None
+    for one in cached:
         index = places.get(one.place)
         if index is None or (index == len(since_whole) - 1 and one.is_decided and not decided):
             continue
@@ -206,11 +206,11 @@ def _fresh(loop: str) -> Core:
     return make()
 
 
-def _moved(begin: _Kept | Core, rest: Sequence[Entry], *, decided: bool) -> _Kept:
+def _moved(begin: _Cached | Core, rest: Sequence[Entry], *, decided: bool) -> _Cached:
     """Return a core that these records were applied to, all but the last one decided; ``decided``: that one, too."""
     core, last, place, is_decided = (
         (begin.core, begin.last, begin.place, begin.is_decided)
-        if isinstance(begin, _Kept)
+        if isinstance(begin, _Cached)
         else (begin, None, None, True)
     )
     resumes = _resumes(core, rest) if last is None else None
@@ -227,7 +227,7 @@ def _moved(begin: _Kept | Core, rest: Sequence[Entry], *, decided: bool) -> _Kep
     if decided and not is_decided:
         _finish(core, last)
         is_decided = True
-    return _Kept(core, last, place, is_decided)
+    return _Cached(core, last, place, is_decided)
 
 
 def _resumes(core: Core, entries: Sequence[Entry]) -> int | None:
@@ -237,7 +237,7 @@ def _resumes(core: Core, entries: Sequence[Entry]) -> int | None:
     return next((index for index in range(len(entries) - 1, 0, -1) if entries[index].has_memory), None)
 
 
-def _moved_alone(core: OneObjectCore, rest: Sequence[Entry], *, decided: bool) -> _Kept | None:
+def _moved_alone(core: OneObjectCore, rest: Sequence[Entry], *, decided: bool) -> _Cached | None:
     """Return a core that follows one object as ``_moved``; None where it cannot."""
     moved = _moved(core, rest, decided=decided)
     return moved if core.stands_alone else None

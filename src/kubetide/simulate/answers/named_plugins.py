@@ -1,4 +1,4 @@
-"""``recorded_plugins`` for answers in a hurry: nothing of the scheduler is loaded for records that need none of it."""
+"""A faster ``recorded_plugins``: it loads the scheduler only for records that use its plug-ins."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class TakesUp(Protocol):
     """Follows the headers of segments."""
 
     def take_up(self, header: Header) -> bool:
-        """Use the plug-ins that a segment names; return whether they differ from those of the one before."""
+        """Use the plug-ins that a segment names; return whether they differ from the last segment's."""
         ...
 
 
@@ -45,6 +45,6 @@ class _WhenNamed:
 
 @contextmanager
 def named_plugins() -> Iterator[TakesUp]:
-    """Put back the filters that were in use at the end."""
+    """Restore, at the end, the filters that were in use before."""
     with ExitStack() as stack:
         yield _WhenNamed(stack)

@@ -1,4 +1,4 @@
-"""What was decided about an object, out of the reasons of a loop's records."""
+"""Past decisions about an object, from the reasons in a loop's records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _AT_ONCE = 40
 
 
 class PastDecision(NamedTuple):
-    """Something that was decided about the object, and why."""
+    """A decision about the object, and its reasons."""
 
     record: Record
     text: str
@@ -27,7 +27,7 @@ class PastDecision(NamedTuple):
 
 
 def decided_until(loop: str, state: StateAt, subject: str, most: int | None) -> tuple[PastDecision, ...]:
-    """Return what was decided about an object until a moment; ``most``: no more than are needed for so many before it."""
+    """Return the decisions about an object until a moment; ``most`` limits those of earlier times."""
     about, reasons = state.until.about(subject), _ReasonsAbout(loop, subject)
     end = len(about)
     found: list[PastDecision] = []
@@ -93,8 +93,8 @@ def _names(reason: Reason, subject: str) -> bool:
 
 def _without_repeats(decided: Sequence[PastDecision]) -> tuple[PastDecision, ...]:
     """Leave out what only says again what was said before."""
-    kept: list[PastDecision] = []
+    distinct: list[PastDecision] = []
     for one in decided:
-        if not kept or kept[-1].text != one.text:
-            kept.append(one)
-    return tuple(kept)
+        if not distinct or distinct[-1].text != one.text:
+            distinct.append(one)
+    return tuple(distinct)

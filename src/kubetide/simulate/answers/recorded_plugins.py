@@ -1,4 +1,4 @@
-"""The plug-ins that records were decided with, in use while they are decided again."""
+"""Uses the plug-ins that records were decided with while they are replayed."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from kubetide.scheduling.filters.named import PLUGINS as FILTERS
 
 
 class RecordedPlugins:
-    """Follows the headers of segments; other versions than the recorded ones are collected in ``notes``."""
+    """Follows the headers of segments; ``notes`` collects versions that differ from the recorded ones."""
 
     def __init__(self) -> None:
         self._recorded: tuple[Plugin, ...] = ()
         self.notes: dict[str, None] = {}
 
     def take_up(self, header: Header) -> bool:
-        """Use the filter plug-ins that a segment names; return whether they differ from those of the one before.
+        """Use the filter plug-ins that a segment names; return whether they differ from the last segment's.
 
         Raises: RecordError, which names the plug-in that is missing and the version to install.
         """
@@ -58,7 +58,7 @@ class RecordedPlugins:
 
 @contextmanager
 def recorded_plugins() -> Iterator[RecordedPlugins]:
-    """Begin with the built-in filters alone, and put back what was in use at the end."""
+    """Begin with the built-in filters only; restore, at the end, those in use before."""
     with using_filters(BUILT_IN):
         yield RecordedPlugins()
 

@@ -1,4 +1,4 @@
-"""Decides a recorded run again: the standing proof that the cores are pure.
+"""Replays a recorded run: the check that the cores are pure.
 
 Every record says what a tick was given, what it decided and what came of it. Replay gives the same
 to a fresh core and compares the bytes.
@@ -28,7 +28,7 @@ from kubetide.units.time import Instant, format_rfc3339
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """Where replay and record part: ``part`` is ``commands`` or ``result``."""
+    """The first difference between replay and record: ``part`` is ``commands`` or ``result``."""
 
     loop: str
     tick: int
@@ -48,7 +48,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class EarlyEnd(msgspec.Struct, frozen=True):
-    """Where the records of a loop stop without the last line of a run that ended cleanly.
+    """A loop whose records have no last line, because the run did not end cleanly.
 
     Attributes:
         tick, now: Of the last whole record; None where there is none.
@@ -69,7 +69,7 @@ class EarlyEnd(msgspec.Struct, frozen=True):
 
 
 class ReplayResult(msgspec.Struct, frozen=True):
-    """How many records were decided again, by loop, and the first difference of each loop.
+    """The number of replayed records by loop, and the first difference of each loop.
 
     ``notes`` names the plug-ins that are installed in another version than the recorded one.
     """
@@ -81,7 +81,7 @@ class ReplayResult(msgspec.Struct, frozen=True):
 
 
 def replay(folder: Path, *, progress: Callable[[int], None] = lambda _: None) -> ReplayResult:
-    """Decide every record of a folder again.
+    """Replay every record of a folder.
 
     Args:
         folder: Where a run keeps its records.
@@ -115,7 +115,7 @@ def replay(folder: Path, *, progress: Callable[[int], None] = lambda _: None) ->
 
 
 def bytes_of(folder: Path) -> int:
-    """Return how large the records of all loops are. Raises RecordError if there is none."""
+    """Return the size of all loops' records. Raises RecordError if there are none."""
     return sum(path.stat().st_size for loop in recorded_loops(folder) for path in segments(folder, loop))
 
 
@@ -157,7 +157,7 @@ def _decide_again(core: Core, record: Record) -> Difference | None:
 
 
 def make_core(loop: str) -> Core:
-    """Return a fresh core of a recorded loop. Raises RecordError for a loop this version does not know."""
+    """Return a new core of a recorded loop. Raises RecordError for an unknown loop."""
     try:
         core = explaining(loop).core
     except UnknownLoop as error:

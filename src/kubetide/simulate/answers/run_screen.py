@@ -1,4 +1,4 @@
-"""One screen of a run as it goes on, for ``kubetide top``: what counts first, from its records."""
+"""One screen of a running run, for ``kubetide top``: the most important rows first, from its records."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HOUR = hours(1)
 
 
 class Fact(NamedTuple):
-    """A number with its name, and what it was in equal parts of the last hour; None where that is not known."""
+    """A number with its name, and its values in equal parts of the last hour; None where unknown."""
 
     label: str
     value: str
@@ -30,7 +30,7 @@ class Fact(NamedTuple):
 
 
 class Said(NamedTuple):
-    """Something that was decided or happened, and why."""
+    """A decision or event, and its reason."""
 
     at: str
     text: str
@@ -38,7 +38,7 @@ class Said(NamedTuple):
 
 
 class Screen(NamedTuple):
-    """What is shown.
+    """The content of the screen.
 
     Attributes:
         name: Of the run or the cluster; ``state`` how it is.
@@ -58,7 +58,7 @@ class Screen(NamedTuple):
 
 
 class RecordsTop:
-    """Makes the screen of a records folder, anew only where something was recorded."""
+    """Builds the screen of a records folder; rebuilds only parts with new records."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -68,7 +68,7 @@ class RecordsTop:
         self._screen: Screen | None = None
 
     def screen(self) -> Screen:
-        """Return the screen. Raises RecordError where there are no records yet."""
+        """Return the screen. Raises RecordError if there are no records yet."""
         sizes = tuple(
             (path.name, path.stat().st_size) for path in sorted((self._folder / "records").glob("*.jsonl"))
         )
@@ -122,7 +122,7 @@ def _sum(values: Sequence[float | None]) -> float | None:
 
 
 def by_need(table: Table) -> Table:
-    """Return a table with the rows first that need attention: HPAs on their way or held back, groups that wait or fail."""
+    """Return a table with the rows first that need attention: HPAs that are scaling or held, groups that wait or fail."""
     places = {name: place for place, name in enumerate(table.columns)}
 
     def need(row: tuple[Cell, ...]) -> tuple[bool, bool]:

@@ -1,4 +1,4 @@
-"""One page of all that the loops of a run know, from its records: also of a run that is still going on."""
+"""The status page of a run's loops, from its records, also while the run goes on."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _GRACE = minutes(2)
 
 
 class LoopStatus(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
-    """A loop as its records show it.
+    """A loop's status in its records.
 
     Attributes:
         name: Of the loop.
@@ -68,7 +68,7 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
-    """Something that a loop decided."""
+    """A decision of a loop."""
 
     at: str
     loop: str
@@ -79,7 +79,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
-    """The page: ``tables`` are those of the loops, by title, a row each as a map."""
+    """The page: ``tables`` are those of the loops by title, with a mapping per row."""
 
     at: str
     loops: tuple[LoopStatus, ...]
@@ -88,7 +88,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True, rename=json_name):
 
 
 def status_of(run: Path | Moments, at: Moment | None = None) -> tuple[Status, tuple[Table, ...]]:
-    """Return the page of the records in a folder, and its tables with their columns.
+    """Return the status page of the records in a folder, and its tables with their columns.
 
     Args:
         run: Where a run keeps its records, or the moments of that folder.
@@ -226,7 +226,7 @@ def _distinct(marks: list[Mark]) -> list[Mark]:
 
 
 def decision_of(mark: Mark) -> Decision:
-    """Return a decision as programs read it."""
+    """Return a decision in machine-readable form."""
     return Decision(
         at=format_rfc3339(Instant(mark.at)),
         loop=mark.loop,

@@ -1,4 +1,4 @@
-"""The moment that a person asks about, as they copy it from a log that shows whole seconds."""
+"""Parses the moment of a question, as people copy it from a log with whole seconds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SHORT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d)(?::(\d\d))?Z?")
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """A moment of a run, as exact as it was said.
+    """A moment of a run, with the precision of its text.
 
     Attributes:
         at: Its beginning.
@@ -52,14 +52,14 @@ class Moment(msgspec.Struct, frozen=True):
 
 
 def start_of_records(folder: Path) -> Instant:
-    """Return when a run began, in whole seconds: the first tick of any loop. Raises RecordError if there is none."""
+    """Return when a run began, in whole seconds: the first tick of any loop. Raises RecordError if there are none."""
     first = [time for loop in recorded_loops(folder) if (time := first_time(folder, loop)) is not None]
     start = min(first, default=Instant(0))
     return Instant(start - start % _SECOND)
 
 
 def read_moment(text: str, start: Instant) -> Moment:
-    """Read a time, a time of day (the first that is not over at ``start``) or a duration from ``start``.
+    """Return the moment of a time, a time of day (the first that is not over at ``start``) or a duration from ``start``.
 
     All are UTC; a time may leave out its seconds and its zone, as in ``2026-03-02T05:50``.
 

@@ -1,4 +1,4 @@
-"""Answers why, from the records of a run: also of one that is still running.
+"""Answers why, from the records of a run, also while it goes on.
 
 The loop's own explanation is made on its state at the time that is asked about (``simulate.moments``), and what was
 decided about the object before is listed with it.
@@ -52,7 +52,7 @@ _WITH_REASONS = 3
 
 
 class Decided(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Something that was decided about an object, when, and why."""
+    """A decision about an object: when, what, and why."""
 
     at: str
     text: str
@@ -60,7 +60,7 @@ class Decided(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why an object is as it is.
+    """The explanation of an object's state.
 
     Attributes:
         kind, name: Of the object; the name with its namespace, where it has one.
@@ -84,7 +84,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
 def explain_object(
     run: Path | Moments, kind: str, name: str, *, namespace: str, at: Moment | None, view: str = ""
 ) -> str:
-    """Return in plain words why an object is as it is. Arguments and errors are those of ``answer_about``."""
+    """Return the explanation of an object as text. Arguments and errors are those of ``answer_about``."""
     return answer_text(answer_about(run, kind, name, namespace=namespace, at=at, view=view, whole=False))
 
 
@@ -98,7 +98,7 @@ def answer_about(
     view: str = "",
     whole: bool = True,
 ) -> Answer:
-    """Return why an object is as it is.
+    """Return the explanation of an object's state.
 
     Args:
         run: Where a run keeps its records, or the moments of that folder.
@@ -113,7 +113,7 @@ def answer_about(
     moments = Moments.of(run)
     loop, explainer = _explainer_of(kind, moments.folder)
     subject = f"{namespace}/{name}" if explainer.namespaced else name
-    # Moments that are kept answer the next question too, and follow all objects.
+    # Cached moments answer the next question too, and follow all objects.
     alone = None if explainer.alone is None or moments is run else partial(explainer.alone, subject)
     with moments.state(loop.name, at, decided=explainer.after_decision, alone=alone) as state:
         decided = decided_until(loop.name, state, subject, None if whole else _HISTORY)
@@ -151,7 +151,7 @@ def _answer(explainer: Explainer, state: StateAt, subject: str, view: str, *, is
 def objects_of(
     run: Path | Moments, at: Moment | None, kinds: Collection[str] | None = None
 ) -> dict[str, list[str]]:
-    """Return the names of all objects that can be asked about at a moment, by kind; None is the end of the records.
+    """Return the names of all explainable objects at a moment, by kind; None means the end of the records.
 
     Names of kinds with namespaces are ``namespace/name``. Loops that had not begun know none.
 
@@ -182,12 +182,12 @@ def objects_of(
 
 
 def scalers_of(run: Path | Moments, target: str, at: Moment | None) -> list[tuple[str, str]]:
-    """Return kind and name of what scales a workload, ``KIND/NAMESPACE/NAME``, at a moment. Raises RecordError."""
+    """Return kind and name of the autoscalers of a workload, ``KIND/NAMESPACE/NAME``, at a moment. Raises RecordError."""
     return [(kind, name) for kind, name, said in _scaled(run, at) if said == target]
 
 
 def targets_of(run: Path | Moments, kind: str) -> list[str]:
-    """Return the workloads of a kind that something scales at the end of the records, as ``namespace/name``."""
+    """Return the scaled workloads of a kind at the end of the records, as ``namespace/name``."""
     scaled = _scaled(run, None)
     return sorted({said.removeprefix(f"{kind}/") for *_, said in scaled if said.startswith(f"{kind}/")})
 
@@ -212,13 +212,13 @@ def _scaled(run: Path | Moments, at: Moment | None) -> list[tuple[str, str, str]
 
 
 def explained_kinds(folder: Path | None = None) -> dict[str, tuple[str, ...]]:
-    """Return what can be asked about, and the views of each: of the package's loops, and of those in the folder."""
+    """Return the explainable kinds with their views: of this package's loops, and of those in the folder."""
     others = [one for name in _others(folder) for one in explaining(name).explainers]
     return {kind: VIEWS.get(kind, ()) for kind in EXPLAINED} | {one.kind: one.views for one in others}
 
 
 def kinds_of(folder: Path | None = None) -> list[str]:
-    """Return what can be asked about, without loading the loops of this package."""
+    """Return the explainable kinds, without loading the loops of this package."""
     others = [one.kind for name in _others(folder) for one in explaining(name).explainers]
     return [*EXPLAINED, *others]
 
@@ -261,7 +261,7 @@ def _nothing(kind: str, subject: str, there: list[str], at: Instant) -> WhyError
 
 
 def answer_text(answer: Answer, *, whole: bool = False) -> str:
-    """Return an answer for people; ``whole``: with all that was decided before, and all reasons."""
+    """Return an answer for people; ``whole``: with all earlier decisions, and all reasons."""
     text = [f"the records end at {answer.at}; this is the state then"] if answer.over else []
     text += [f"{answer.kind} {answer.name} at {answer.at}", *(f"  {line}" for line in answer.lines)]
     if answer.now:

@@ -1,1 +1,1 @@
-"""What came of a run: its timeline, marks, figures, invariants and summary."""
+"""The outcome of a run: its timeline, marks, figures, invariants and summary."""

@@ -1,4 +1,4 @@
-"""Invariants of a run, checked from outside of the code that must keep them.
+"""Checks the invariants of a run independently of the code that must keep them.
 
 The checkers read the cluster and the cloud only, with rules of their own, and say in a sentence
 what was broken and when. A run that breaks one fails.
@@ -25,7 +25,7 @@ _MOST_KEPT = 100
 
 
 class Checkers:
-    """Watches a run; ``violations`` holds what was broken, oldest first, at most a hundred."""
+    """Checks a run; ``violations`` holds violated invariants, oldest first, at most a hundred."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Checkers:
         pods.on_change(self._pod_changed)
 
     async def run(self) -> None:
-        """Look at the node groups every few seconds until cancelled."""
+        """Check the node groups every few seconds until cancelled."""
         while True:
             await self._look_at_groups()
             await self._clock.sleep(_LOOK_EVERY)
@@ -135,7 +135,7 @@ class Checkers:
 def unsettled(
     *, pods: Mapping[Key, Pod], deployments: Mapping[Key, Deployment], nodes: Iterable[Node]
 ) -> list[str]:
-    """Return what has not come to rest: pods without a node, replicas missing, nodes half removed."""
+    """Return what has not settled: pods without a node, missing replicas, partly removed nodes."""
     found = [
         f"pod {namespace}/{name} has no node"
         for (namespace, name), pod in sorted(pods.items())

@@ -1,4 +1,4 @@
-"""Marks in words: what a person reads of one decision, in a line or in a few."""
+"""Decisions as text for people, in one line or a few."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ ARROWS = {1: "▲", 0: "◆", -1: "▼"}
 
 
 def direction(mark: Mark) -> int:
-    """Return 1 where the decision adds pods or nodes, -1 where it takes some away, else 0."""
+    """Return 1 if the decision adds pods or nodes, -1 if it removes some, else 0."""
     return (mark.change > 0) - (mark.change < 0)
 
 
 def why_lines(mark: Mark) -> tuple[str, ...]:
-    """Return the reasons, a line each."""
+    """Return the reasons, one line each."""
     return tuple(printable(line) for line in mark.why)
 
 
 def time_of_day(at: Instant) -> str:
-    """Write the time of day, UTC: ``12:01:15``."""
+    """Return the time of day, UTC: ``12:01:15``."""
     return format_rfc3339(at)[11:19]
 
 
 def decision_line(mark: Mark) -> str:
-    """Return the decision as one line: time, loop, what was done, and why."""
+    """Return the decision as one line: time, loop, action, and reason."""
     why = "; ".join(why_lines(mark))
     done = f"{time_of_day(mark.at)} {mark.loop:<10} {printable(mark.title)}"
     return f"{done} because {why}" if why else done

@@ -1,4 +1,4 @@
-"""Counts the containers of each service that the kernel ends for their memory."""
+"""Counts the OOM-killed containers of each service."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubetide.simulate.outcome.timeline import ServiceSeries
 
 
 class Kills:
-    """Adds to ``oom_kills`` of a service's series as its pods change."""
+    """Updates ``oom_kills`` of a service's series as its pods change."""
 
     def __init__(self, services: Sequence[tuple[Service, ServiceSeries]]) -> None:
         self._services = services

@@ -1,4 +1,4 @@
-"""Turns decision records into marks as they are written, and adds what else the run has to say."""
+"""Turns decision records into timeline marks as they are written, and adds the run's own messages."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from kubetide.simulate.outcome.timeline import Mark
 
 
 class MarkingRecorder:
-    """Hands records on and tells of each decision that did something, with its why.
+    """Passes records on and reports each decision that acted, with its reason.
 
-    ``figures`` returns what is kept in the history of figures with the records of a loop, by its name.
+    ``figures`` returns the history of figures beside the records of a loop, by its name.
     """
 
     def __init__(
@@ -30,11 +30,11 @@ class MarkingRecorder:
         self._figures = figures
 
     def wants_full(self, loop: str) -> bool:
-        """As the recorder behind says."""
+        """Return the answer of the recorder behind."""
         return self._inner.wants_full(loop)
 
     def write(self, record: Record, state: Iterable[bytes] | None = None) -> None:
-        """Hand the record on."""
+        """Pass the record on."""
         for mark in marks_of(record):
             self._on_mark(mark)
         figures = self._figures(record.loop)

@@ -1,4 +1,4 @@
-"""Watches a run from outside and keeps its timeline: one entry a sampling step.
+"""Observes a run and records its timeline: one entry per sampling step.
 
 Counters follow the informers, so that a step costs the same whatever the size of the cluster.
 """
@@ -29,7 +29,7 @@ _NOTHING = (0,) * len(_RESOURCES)
 
 
 class Observer:
-    """Keeps ``timeline`` from the first step that ends after ``start`` on."""
+    """Records ``timeline`` from the first step that ends after ``start``."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Observer:
         load.on_step(self._sample)
 
     def begin(self) -> None:
-        """Start the account: what was spent and started before does not count."""
+        """Start the accounts: earlier costs and starts do not count."""
         self._spent_before = self._cloud.spent()
         self._counts.starts = self._counts.evictions = 0
 
@@ -115,8 +115,8 @@ class Observer:
             series.violated.append(violated)
             series.violated_own_step.append(own_step)
             deployment = deployments.get(key)
-            wanted = existing if deployment is None else deployment.spec.replicas
-            series.desired.append(1 if wanted is None else wanted)
+            desired = existing if deployment is None else deployment.spec.replicas
+            series.desired.append(1 if desired is None else desired)
         if step.resources is not None:
             _add([series.resources for _, series in self._series], step.resources)
         line.pending.append(len(counts.pending))
@@ -147,7 +147,7 @@ def _rounded(column: Float64Vector, digits: int) -> list[float]:
 
 
 def shown_name(namespace: str, name: str) -> str:
-    """Return the name of a service that a reader meets: with the namespace where it is not the default one."""
+    """Return the displayed name of a service: with the namespace unless it is the default one."""
     return name if namespace == "default" else f"{namespace}/{name}"
 
 
@@ -181,8 +181,8 @@ def _add(totals: Sequence[ResourceTotals], step: ServiceResources) -> None:
     )
     rows = zip(*(column.tolist() for column in columns), strict=True)
     for total, row in zip(totals, rows, strict=True):
-        wanted, withheld, requested, unused, requested_memory, unused_memory = row
-        total.demanded_cpu += wanted
+        demanded, withheld, requested, unused, requested_memory, unused_memory = row
+        total.demanded_cpu += demanded
         total.withheld_cpu += withheld
         total.requested_cpu += requested
         total.unused_cpu += unused

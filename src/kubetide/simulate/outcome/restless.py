@@ -1,4 +1,4 @@
-"""HPAs that change direction again and again: what to say of them at the end of a run."""
+"""HPAs that change direction again and again: the notice at the end of a run."""
 
 from __future__ import annotations
 

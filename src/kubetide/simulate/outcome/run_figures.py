@@ -1,4 +1,4 @@
-"""The figures that a simulation knows beside its loops: the load of each service, what became of it, and what was spent.
+"""A simulation's own figures besides its loops': each service's load and its outcome, and costs.
 
 They go into the history of figures with the records of one loop, so a dashboard has them while the run goes on, and its
 report has them from the same place.
@@ -13,7 +13,7 @@ from kubetide.simulate.outcome.timeline import ServiceSeries, Timeline
 
 
 class RunFigures:
-    """Makes the figures of the steps since it was asked last.
+    """Computes the figures of the steps since the last call.
 
     Of kind ``run``: ``cpuUsed`` at most, and at the end of the last step ``cpuRequested`` and ``cpuAllocatable`` in cores and
     ``spent``. Of kind ``service``: requests/s ``offered`` at most; ``capacity`` in requests/s, pods ``existing`` and

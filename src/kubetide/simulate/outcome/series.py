@@ -1,4 +1,4 @@
-"""Columns of a timeline, at most a few thousand points long, as pages draw them.
+"""Columns of a timeline for charts, at most a few thousand points long.
 
 Steps are gathered into buckets of equal length. A bucket keeps the largest number of pending pods, so that no peak is
 lost, and the last value of everything that is a count or a sum.
@@ -25,18 +25,18 @@ Number = TypeVar("Number", int, float)
 
 
 def bucket_size(steps: int, *, series: int) -> int:
-    """Return how many steps make one point."""
+    """Return how many steps form one point."""
     points = max(FEWEST_POINTS, min(MOST_POINTS, MOST_VALUES // max(series, 1)))
     return max(1, -(-steps // points))
 
 
 def peaks(values: Sequence[Number], size: int) -> list[Number]:
-    """Return the largest value of each bucket; the last bucket may be short."""
+    """Return the largest value of each bucket; the last bucket may be incomplete."""
     return _buckets(values, size, max)
 
 
 def lasts(values: Sequence[Number], size: int) -> list[Number]:
-    """Return the last value of each bucket; the last bucket may be short."""
+    """Return the last value of each bucket; the last bucket may be incomplete."""
     return _buckets(values, size, lambda bucket: bucket[-1])
 
 
@@ -54,12 +54,12 @@ def times_of(timeline: Timeline, steps: int, size: int) -> list[float]:
 
 
 def lost_minutes(violated: Sequence[bool], step_s: float) -> list[int]:
-    """Return the SLO minutes lost up to each step; the last is the summary's number."""
+    """Return the SLO minutes lost up to each step; the last value is the summary's."""
     minutes = [int(index * step_s // 60) if bad else -1 for index, bad in enumerate(violated)]
     latest = accumulate(minutes, max, initial=-1)
     return list(accumulate(int(minute > before) for minute, before in zip(minutes, latest, strict=False)))
 
 
 def epoch_seconds(at: Instant) -> float:
-    """Return a time as pages count it: seconds since 1970, exact to the millisecond."""
+    """Return a time as seconds since 1970, exact to the millisecond, as web pages use it."""
     return at // 1_000_000 / 1000

@@ -1,4 +1,4 @@
-"""What could not scale, at the end of a run: the set-up is at fault, and no time would mend it.
+"""What could not scale, at the end of a run: the configuration is at fault, and waiting would not help.
 
 Each is a notice of the summary and the report, and with ``--strict`` the run's exit status.
 """
@@ -30,14 +30,14 @@ _MEANT = frozenset({"ScalingDisabled"})
 
 
 def stuck(world: World, manifests: Manifests) -> tuple[str, ...]:
-    """Return a sentence for each thing that cannot scale: HPAs, pods without a node, objects whose owner is missing."""
+    """Return a sentence for each object that cannot scale: HPAs, pods without a node, objects whose owner is missing."""
     now = min(world.clock.now(), world.end)
     least = min(_LEAST, Duration(between(world.start, now) // 2))
     return (*owners_missing(manifests), *_hpas(world, now, least), *_pods(world, now, least))
 
 
 def owners_missing(manifests: Manifests) -> Iterator[str]:
-    """Yield a sentence for each object that is deleted at once, as its owner is not there."""
+    """Yield a sentence for each object that is deleted at once because its owner is missing."""
     for kind, json in manifests:
         metadata = json["metadata"]
         for owner in metadata.get("ownerReferences") or ():
@@ -62,7 +62,7 @@ def _hpas(world: World, now: Instant, least: Duration) -> Iterator[str]:
 
 
 def hpas_of(world: World) -> list[HorizontalPodAutoscaler]:
-    """Return the HPAs that are there."""
+    """Return the existing HPAs."""
     listing = world.cluster.rest.handle(Request("list", HPAS)).listing or ()
     return [revision.read_as(HorizontalPodAutoscaler) for revision in listing]
 

@@ -1,4 +1,4 @@
-"""The summary of a run as text: the same cells stand in the terminal and in the report."""
+"""The summary of a run as text, with the same cells for the terminal and the report."""
 
 from __future__ import annotations
 
@@ -164,18 +164,18 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def count(value: float) -> str:
-    """Write a whole number, thousands parted by commas: ``1,234,567``."""
+    """Return a whole number with thousands separated by commas: ``1,234,567``."""
     return f"{round(value):,}"
 
 
 def decimal(value: float, digits: int) -> str:
-    """Write a number with that many digits after the point, or none from a thousand on."""
+    """Return a number with that many decimals, or none from a thousand on."""
     rounded = round(value, digits)
     return count(rounded) if abs(rounded) >= 1000 else f"{rounded:.{digits}f}"
 
 
 def percent(share: float, digits: int) -> str:
-    """Write a share as a percentage; what is above 0 but rounds to it shows as ``<0.01%``."""
+    """Return a share as a percentage; one above 0 that rounds to it shows as ``<0.01%``."""
     least = 10.0**-digits
     if 0 < share * 100 < least / 2:
         return f"<{least:.{digits}f}%"
@@ -183,10 +183,10 @@ def percent(share: float, digits: int) -> str:
 
 
 def span(low: int, high: int) -> str:
-    """Write a range of counts: ``3-12``, or ``3`` where it never changed."""
+    """Return a range of counts: ``3-12``, or ``3`` if it never changed."""
     return count(low) if low == high else f"{count(low)}-{count(high)}"
 
 
 def printable(text: str) -> str:
-    """Return the text with what a terminal would act on (control characters) made visible."""
+    """Return the text with control characters made visible."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

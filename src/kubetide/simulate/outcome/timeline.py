@@ -1,4 +1,4 @@
-"""What a run looked like, as columns, and the summary that table and report both show.
+"""The course of a run in columns, and the summary for table and report.
 
 Definitions (one sampling step is ``step_s`` seconds):
 - pod-minutes: sum of the pods that exist times the step, in minutes; a pod is billed while it starts.
@@ -12,7 +12,7 @@ Definitions (one sampling step is ``step_s`` seconds):
 - throttled share: CPU that containers had work for and that their limits withheld, over all that they had work for.
 - cost without scaling: every node group at the largest size that it had, from the beginning to the end.
 - lower bound of the cost: step by step, for each resource what pods on nodes asked for at the cheapest price per unit of
-  all groups (CPU, memory, GPUs, places for pods), and of these the dearest; no packing of the same pods can cost less.
+  all groups (CPU, memory, GPUs, places for pods), and of these the most expensive; no packing of the same pods can cost less.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kubetide.units.time import Instant
 
 
 class ResourceTotals(msgspec.Struct):
-    """What the working containers of a service asked for and used, summed over the steps.
+    """Requests and usage of a service's working containers, summed over the steps.
 
     Attributes:
         demanded_cpu, withheld_cpu: CPU that they had work for, and what of it their limits withheld; milli-CPU.
@@ -44,7 +44,7 @@ class ResourceTotals(msgspec.Struct):
 
 
 class ServiceSeries(msgspec.Struct):
-    """One service, one entry a step.
+    """One service, one entry per step.
 
     Attributes:
         offered: Requests/s that arrived.
@@ -75,14 +75,14 @@ class ServiceSeries(msgspec.Struct):
 
 
 class GroupPrice(msgspec.Struct, frozen=True):
-    """What a node of a group costs an hour, and what pods have of it, by resource: cores, bytes, counts."""
+    """The hourly price of a node of a group, and its capacity for pods by resource: cores, bytes, counts."""
 
     per_hour: float
     offers: dict[str, float]
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """A decision that did something: when, which loop, about what, and why.
+    """A decision that acted: when, which loop, which object, and why.
 
     ``change`` counts the pods or nodes that it adds, or takes away where it is negative. ``fruitless`` is advice, or
     what was refused: the next tick is likely to say the same again.
@@ -99,7 +99,7 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 class NodeLife(msgspec.Struct):
-    """A node of a group: when its object came and, unless it is still there, when it went."""
+    """A node of a group: when its object was created and, unless it still exists, deleted."""
 
     name: str
     group: str
@@ -300,7 +300,7 @@ def _service(series: ServiceSeries, step_s: float) -> ServiceSummary:
 
 
 def turns(counts: Sequence[int]) -> int:
-    """Return how many changes went against the one before."""
+    """Return the number of changes that reverse the one before."""
     changes = [b - a for a, b in pairwise(counts) if a != b]
     return sum((a > 0) != (b > 0) for a, b in pairwise(changes))
 

@@ -1,1 +1,1 @@
-"""What a person changes while an embedded cluster runs: its load, and what goes wrong in it."""
+"""Changes by a person while an embedded cluster runs: its load, and its faults."""

@@ -1,4 +1,4 @@
-"""A playground as far as its records explain it: ``kubetide explain load web`` and ``fault stock-out``."""
+"""Explanations of a playground from its records: ``kubetide explain load web`` and ``fault stock-out``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAME: Final = "playground"
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What a record holds: the state before, and the change."""
+    """The content of a record: the state before, and the change."""
 
     state: State
     change: Change
@@ -30,7 +30,7 @@ class PlaygroundCore:
         self._change: Change | None = None
 
     def apply(self, delta: bytes, *, full: bool) -> None:  # noqa: ARG002  each holds everything
-        """Take over the state before a change, and the change."""
+        """Apply the state before a change, and the change."""
         asked = msgspec.json.decode(delta, type=Asked)
         self.state, self._change = asked.state, asked.change
 

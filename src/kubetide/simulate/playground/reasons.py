@@ -20,7 +20,7 @@ VOCABULARY: Final = Vocabulary(_SENTENCES, actions=_SENTENCES)
 
 
 def reasons_of(change: Change, after: State) -> tuple[Reason, ...]:
-    """Return what a change did; ``after`` is the state that it led to."""
+    """Return the reasons of a change; ``after`` is the state after it."""
     if change.do == "restore":
         loads = ", ".join(f"{name} {requests:g}" for name, requests in after.loads.items())
         faults = ", ".join(f"{one.kind} of {one.where}" for one in after.faults)
@@ -42,5 +42,5 @@ def _of_fault(change: Change, fault: Fault) -> Reason:
 
 
 def until_words(fault: Fault) -> str:
-    """Return in words how long a fault stays."""
+    """Return a text for how long a fault stays."""
     return "until it is cleared" if fault.end is None else f"until {format_rfc3339(fault.end)}"

@@ -1,4 +1,4 @@
-"""What is changed at the moment in a running playground, and one change of it."""
+"""The active changes of a running playground, and one change of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ assert ABOUT.keys() == set(FAULT_KINDS)
 
 
 class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A fault that is on.
+    """An active fault.
 
     Attributes:
         kind: One of ``FAULT_KINDS``.
@@ -44,7 +44,7 @@ class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def where(self) -> str:
-        """What it is about, in words."""
+        """The node group or service that the fault hits, as text."""
         if self.node:
             return f"node {self.node}"
         if self.kind not in GROUP_KINDS:
@@ -56,7 +56,7 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
     """One change.
 
     Attributes:
-        do: What is done; ``restore`` changes nothing, as the state is what was kept of an earlier start.
+        do: What is done; ``restore`` changes nothing: the state is the persisted one of an earlier start.
         by: Who did it; empty for a fault that ended by itself.
         service: Of a load: the service, ``namespace/name``.
         requests: Of a load that is set: requests/s.
@@ -73,7 +73,7 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class State(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is changed at the moment.
+    """The active changes.
 
     Attributes:
         services: All that have a load, ``namespace/name``.

@@ -1,1 +1,1 @@
-"""What a scenario says: reading and checking it, and the parts of the world that it asks for."""
+"""Scenarios: parsing and checking, and the parts of the world that they describe."""

@@ -1,4 +1,4 @@
-"""From the words of a scenario to the parts of the embedded world."""
+"""Builds the parts of the embedded world from a scenario."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Places = dict[tuple[str, str, str], str]
 
 
 def pod_times_of(scenario: Scenario) -> PodTimes:
-    """Return how long the steps of a pod's life take."""
+    """Return the durations of the steps of a pod's life."""
     times = scenario.pods
     return PodTimes(
         pull=between(times.image_pull),
@@ -56,7 +56,7 @@ def manifests_of(
     notices: list[str] | None = None,
     places: Places | None = None,
 ) -> Manifests:
-    """The objects of the scenario: each entry of ``manifests`` is YAML text or a path beside the scenario.
+    """Return the objects of the scenario: each entry of ``manifests`` is YAML text or a path relative to the scenario.
 
     Args:
         skipped: Takes the kinds of the objects that no decision reads.
@@ -91,7 +91,7 @@ def manifests_in(
     custom: CustomKinds | None = None,
     lines: list[tuple[str, int]] | None = None,
 ) -> Manifests:
-    """The objects of one entry of ``manifests``.
+    """Return the objects of one entry of ``manifests``.
 
     Args:
         entry: YAML text, or a path beside the scenario (one line).
@@ -136,7 +136,7 @@ Deployments = Mapping[tuple[str, str], Json]
 
 
 def deployments_of(manifests: Manifests) -> Deployments:
-    """The Deployments among the objects, by namespace and name."""
+    """Return the Deployments among the objects, by namespace and name."""
     return {
         (json["metadata"].get("namespace") or "default", json["metadata"]["name"]): json
         for kind, json in manifests
@@ -153,7 +153,7 @@ def no_deployment(service: ServiceSpec, deployments: Deployments) -> str:
 def services_of(
     scenario: Scenario, manifests: Manifests, base: Path, seed: int, end: Instant
 ) -> tuple[Service, ...]:
-    """The services under load, each with its selector or that of its Deployment. Raises ScenarioError, TraceError."""
+    """Return the services under load, each with its selector or its Deployment's. Raises ScenarioError, TraceError."""
     deployments = deployments_of(manifests)
     return tuple(_service(spec, deployments, scenario, base, seed, end) for spec in scenario.services)
 
@@ -188,7 +188,7 @@ def _service(
 
 
 def external_series_of(scenario: Scenario, base: Path, seed: int, end: Instant) -> tuple[ExternalSeries, ...]:
-    """The series of external metrics. Raises TraceError."""
+    """Return the series of external metrics. Raises TraceError."""
     found = []
     for spec in scenario.external_metrics:
         # The name is what noise is drawn from, so two series differ.
@@ -214,7 +214,7 @@ def _selector(spec: ServiceSpec, deployments: Deployments) -> LabelSelector:
 
 
 def trace_of(load: LoadSpec, name: str, scenario: Scenario, base: Path, seed: int) -> Trace:
-    """The trace of a service or of a series. Raises TraceError."""
+    """Return the trace of a service or of a series. Raises TraceError."""
     if load.daily is not None:
         daily = load.daily
         burst = None
@@ -250,7 +250,7 @@ def trace_of(load: LoadSpec, name: str, scenario: Scenario, base: Path, seed: in
 
 
 def cloud_faults_of(scenario: Scenario) -> CloudFaults:
-    """Return what the cloud does wrong."""
+    """Return the faults of the cloud."""
     return CloudFaults(
         stock_outs=_windows(scenario, "stock-out"),
         boot_failures=_windows(scenario, "boot-failure"),
@@ -271,7 +271,7 @@ def _windows(scenario: Scenario, kind: str) -> tuple[Window, ...]:
 
 
 def faults_of(scenario: Scenario, kind: str) -> Sequence[FaultSpec]:
-    """The faults of one kind, in the order they stand."""
+    """Return the faults of one kind, in the scenario's order."""
     return [fault for fault in scenario.faults if fault.kind == kind]
 
 

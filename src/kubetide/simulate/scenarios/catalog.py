@@ -1,4 +1,4 @@
-"""The instance types of a scenario that a catalogue file describes."""
+"""Instance types of a scenario from its catalogue file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kubetide.units.quantity import bytes_to_text, milli_to_text
 
 
 def with_catalog_types(base: Path, scenario: Scenario) -> Scenario:
-    """Return the scenario with those types of its catalogue that its groups have; its own ``instanceTypes`` win.
+    """Return the scenario with the catalogue's types that its groups use; its own ``instanceTypes`` win.
 
     Args:
         base: The folder that the catalogue's path is relative to.
@@ -23,11 +23,9 @@ def with_catalog_types(base: Path, scenario: Scenario) -> Scenario:
     if not scenario.catalog:
         return scenario
     catalog = read_catalog(base / scenario.catalog)
-    wanted = {group.instance_type for group in scenario.node_groups}
+    used = {group.instance_type for group in scenario.node_groups}
     found = {
-        name: _spec(catalog, name)
-        for name in catalog.types
-        if name in wanted - scenario.instance_types.keys()
+        name: _spec(catalog, name) for name in catalog.types if name in used - scenario.instance_types.keys()
     }
     return replace(scenario, instance_types={**found, **scenario.instance_types})
 

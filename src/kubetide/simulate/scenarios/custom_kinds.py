@@ -1,4 +1,4 @@
-"""Which custom kinds the cluster of a run knows: those that its loops read or its manifests hold."""
+"""Custom kinds of a run's cluster: those that its loops read or its manifests contain."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from kubetide.elastic.definitions import definitions as elastic_definitions
-from kubetide.loop import LoopSettings, spelled_out
+from kubetide.loop import LoopSettings, expand_groups
 from kubetide.nodes.capacity.definitions import definitions as capacity_definitions
 from kubetide.nodes.facts.capacity import kinds_read
 from kubetide.nodes.settings import Settings
@@ -27,10 +27,10 @@ _VERTICAL_LOOPS: Final = frozenset({"recommender", "updater", "admission"})
 
 
 def definitions_for(loops: Iterable[str], manifests: Manifests, settings: LoopSettings) -> tuple[Json, ...]:
-    """Return the definitions of custom kinds that a loop of the run reads, or that are among the manifests."""
-    vertical = not _VERTICAL_LOOPS.isdisjoint(spelled_out(loops)) or _holds(manifests, VERTICAL_KINDS)
+    """Return the definitions of custom kinds that a loop of the run reads, or that the manifests contain."""
+    vertical = not _VERTICAL_LOOPS.isdisjoint(expand_groups(loops)) or _holds(manifests, VERTICAL_KINDS)
     capacity = kinds_read(settings.of(Settings)) or _holds(manifests, CAPACITY_KINDS)
-    elastic = "elastic" in spelled_out(loops) or _holds(manifests, (ELASTIC_WORKLOADS,))
+    elastic = "elastic" in expand_groups(loops) or _holds(manifests, (ELASTIC_WORKLOADS,))
     return (
         *(vpa_definitions() if vertical or elastic else ()),
         *(capacity_definitions() if capacity else ()),
@@ -44,7 +44,7 @@ def stored_kinds(loops: Iterable[str], manifests: Manifests) -> tuple[Kind[Any],
     Time tables are among them where their loop runs or one is among the manifests.
     """
     named = {"schedules", "scaledobjects"}
-    tables = not named.isdisjoint(spelled_out(loops)) or _holds(manifests, TIME_TABLE_KINDS)
+    tables = not named.isdisjoint(expand_groups(loops)) or _holds(manifests, TIME_TABLE_KINDS)
     return (*STORED_KINDS, CUSTOM_RESOURCE_DEFINITIONS, *(TIME_TABLE_KINDS if tables else ()))
 
 

@@ -1,4 +1,4 @@
-"""What of a dump of a cluster a run begins with: what people wrote, and not what its controllers made of it."""
+"""Initial objects from a dump of a cluster: those that people wrote, without those that controllers created."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MADE_BY_NODES = frozenset({"Node"})
 
 
 def without_made(objects: Objects) -> tuple[Objects, tuple[str, ...]]:
-    """Return the objects to begin with, and what to say of a dump among them: nothing where there is none.
+    """Return the initial objects, and a notice about a dump among them; empty if there is none.
 
     Objects with a ``uid`` come from a dump. Those that an owner among the objects makes anew are left out, and so are
     nodes; owners that are not among them are forgotten, since their uids name nothing here.

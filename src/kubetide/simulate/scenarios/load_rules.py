@@ -1,4 +1,4 @@
-"""What is wrong with the services of a scenario, its external metrics, and the load of both."""
+"""Checks of a scenario's services, external metrics, and their load."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UNITS = ("requests/s", "requests/step")
 
 
 def check_services(check: Checker, scenario: Scenario, manifests: Manifests | None, base: Path) -> None:
-    """Find what is wrong with the services; ``manifests`` None where not all could be read."""
+    """Check the services; ``manifests`` is None if not all could be read."""
     deployments = None if manifests is None else deployments_of(manifests)
     seen: set[tuple[str, str]] = set()
     for index, service in enumerate(scenario.services):
@@ -94,7 +94,7 @@ def _check_rollouts(check: Checker, scenario: Scenario, service: ServiceSpec, wh
 
 
 def check_external_metrics(check: Checker, scenario: Scenario, base: Path) -> None:
-    """Find what is wrong with the series of external metrics."""
+    """Check the series of external metrics."""
     seen: set[tuple[object, ...]] = set()
     for index, series in enumerate(scenario.external_metrics):
         where = f"externalMetrics[{index}]"

@@ -1,4 +1,4 @@
-"""From the words of a scenario to machines: instance types, node groups, groups that can be created, prices."""
+"""Builds machines from a scenario: instance types, node groups, groups that can be created, prices."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _UNFIT: Final = re.compile(r"[^a-z0-9-]+")
 
 
 def catalogue_of(scenario: Scenario) -> dict[str, InstanceType]:
-    """The shipped instance types and the scenario's own, which take their place. Raises ScenarioError."""
+    """Return the shipped instance types, overridden by the scenario's own. Raises ScenarioError."""
     found = dict(CATALOGUE)
     for name, spec in sorted(scenario.instance_types.items()):
         try:
@@ -53,7 +53,7 @@ def no_instance_type(name: str, own: Mapping[str, InstanceTypeSpec]) -> str:
 
 
 def instance_type_of(name: str, spec: InstanceTypeSpec) -> InstanceType:
-    """One of the scenario's own types. Raises QuantityError, and ValueError where nothing is left for pods."""
+    """Return one of the scenario's own types. Raises QuantityError, and ValueError if nothing is left for pods."""
     listed = whole(spec.memory)
     actual = listed if spec.actual_memory is None else whole(spec.actual_memory)
     return InstanceType(
@@ -70,7 +70,7 @@ def instance_type_of(name: str, spec: InstanceTypeSpec) -> InstanceType:
 
 
 def prices_of(scenario: Scenario) -> dict[str, GroupPrice]:
-    """Return what a node of each group costs, those that the cloud could create among them, and what it has for pods."""
+    """Return the price of a node of each group, also of groups that can be created, and its capacity for pods."""
     catalogue = catalogue_of(scenario)
     found = {}
     for group in (*groups_of(scenario), *creatable_of(scenario)):
@@ -90,7 +90,7 @@ def _offers(machine: InstanceType) -> dict[str, float]:
 
 
 def with_created(prices: Mapping[str, GroupPrice], groups: Iterable[str]) -> dict[str, GroupPrice]:
-    """Return the prices with those of groups that were created: each is named after what could be created."""
+    """Return the prices with those of created groups: each is named after the creatable group."""
     found = dict(prices)
     for name in groups:
         known = [one for one in prices if name.startswith(f"{one}-")]
@@ -100,12 +100,12 @@ def with_created(prices: Mapping[str, GroupPrice], groups: Iterable[str]) -> dic
 
 
 def groups_of(scenario: Scenario) -> tuple[GroupSpec, ...]:
-    """The node groups."""
+    """Return the node groups."""
     return tuple(_group(spec) for spec in scenario.node_groups)
 
 
 def creatable_of(scenario: Scenario) -> tuple[GroupSpec, ...]:
-    """The groups that the cloud can create, named after instance type and zone."""
+    """Return the groups that the cloud can create, named after instance type and zone."""
     spec = scenario.new_groups
     if spec is None:
         return ()
@@ -143,6 +143,6 @@ def _group(spec: NodeGroupSpec) -> GroupSpec:
 
 
 def between(text: str) -> Between:
-    """Read a range of durations."""
+    """Return the bounds of a range of durations."""
     found = parse_range(text)
     return Between(found.low, found.high)

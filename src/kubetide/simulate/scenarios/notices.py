@@ -1,4 +1,4 @@
-"""What a run leaves out of the manifests it was given: said before it begins and in its summary.
+"""What a run ignores in its manifests: shown before it begins and in its summary.
 
 A run that places pods without a constraint, or has an HPA that cannot scale, still says something
 about the rest; so these are notices and not errors.
@@ -48,7 +48,7 @@ _WITH_TEMPLATE = (*_SCALABLE, DAEMON_SETS.kind, JOBS.kind)
 def notices_of(
     manifests: Manifests, skipped: Sequence[str] = (), *, calls_webhooks: bool = False
 ) -> tuple[str, ...]:
-    """Return a sentence for each thing that the objects ask for and a run does not do, in their order.
+    """Return a sentence for each part of the objects that a run ignores, in their order.
 
     Args:
         manifests: The objects of the run.
@@ -97,7 +97,7 @@ def _of_webhooks(manifests: Manifests) -> Iterator[str]:
 
 
 def _pod_specs(manifests: Manifests) -> Iterator[tuple[Kind[Any], Json, Json]]:
-    """Return each object that is or makes pods, with their spec."""
+    """Yield each object that is or makes pods, with their spec."""
     for kind, json in manifests:
         if kind.kind in _WITH_TEMPLATE:
             template = (json.get("spec") or {}).get("template") or {}
@@ -152,7 +152,7 @@ def _of_device_claims(manifests: Manifests) -> Iterator[str]:
 
 
 def _classes_of(json: Json) -> Iterator[str]:
-    """Return the classes that a claim or a template of claims names."""
+    """Yield the classes that a claim or a template of claims names."""
     spec = json.get("spec") or {}
     for request in ((spec.get("spec") or spec).get("devices") or {}).get("requests") or ():
         for one in (request.get("exactly") or {}, *(request.get("firstAvailable") or ())):
@@ -183,8 +183,8 @@ def _of_hpas(manifests: Manifests) -> Iterator[str]:
             )
 
 
-def twice_in(manifests: Manifests) -> Iterator[str]:
-    """Return each object that stands in the manifests once more."""
+def duplicates_in(manifests: Manifests) -> Iterator[str]:
+    """Yield each object that the manifests contain more than once."""
     seen: set[tuple[str, str]] = set()
     for kind, json in manifests:
         key = (kind.kind, _name(json) if kind.namespaced else str(json["metadata"].get("name")))
@@ -194,7 +194,7 @@ def twice_in(manifests: Manifests) -> Iterator[str]:
 
 
 def targets_missing(manifests: Manifests) -> Iterator[tuple[str, str]]:
-    """Return each HPA whose target is not among the objects, and the warning about it."""
+    """Yield each HPA whose target is not among the objects, with the warning about it."""
     there = {
         (kind.api_version, kind.kind, _namespace(json), json["metadata"].get("name"))
         for kind, json in manifests
@@ -204,10 +204,10 @@ def targets_missing(manifests: Manifests) -> Iterator[tuple[str, str]]:
         if kind.kind != HPAS.kind:
             continue
         ref: dict[str, Any] = (json.get("spec") or {}).get("scaleTargetRef") or {}
-        wanted = (ref.get("apiVersion"), ref.get("kind"), _namespace(json), ref.get("name"))
-        if wanted not in there:
+        referenced = (ref.get("apiVersion"), ref.get("kind"), _namespace(json), ref.get("name"))
+        if referenced not in there:
             known = ", ".join(sorted(f"{one[1]} {one[2]}/{one[3]}" for one in there)) or "none"
-            missing = f"{ref.get('apiVersion')} {ref.get('kind')} {wanted[2]}/{ref.get('name')}"
+            missing = f"{ref.get('apiVersion')} {ref.get('kind')} {referenced[2]}/{ref.get('name')}"
             problem = f"no {missing} in manifests, so it would scale nothing; there are: {known}"
             yield _name(json), f"spec.scaleTargetRef: {problem}"
 

@@ -1,4 +1,4 @@
-"""Collects what is wrong with the content of a scenario, so that one look mends all."""
+"""Problems in the content of a scenario, all reported together."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kubetide.units.quantity import Quantity, QuantityError
 
 
 class Checker:
-    """Collects what is wrong, so that one look mends all."""
+    """Collects problems, so that one run reports all of them."""
 
     def __init__(self, path: Path, document: Document) -> None:
         self._path = path
@@ -23,7 +23,7 @@ class Checker:
         self._errors: list[str] = []
 
     def name(self, field: str, name: str) -> None:
-        """Let the messages about an entry of a list say its name, if it has one."""
+        """Set the name of a list's entry for messages, if it has one."""
         if name:
             self._names[field] = name
 
@@ -43,7 +43,7 @@ class Checker:
             self.that(False, field, str(error))
 
     def duration(self, text: str, field: str, *, least: int = 0) -> None:
-        """A duration of at least so many nanoseconds."""
+        """Check a duration of at least so many nanoseconds, and return it."""
         self.parses(read_duration, text, field)
         duration = nanoseconds(text)
         self.that(
@@ -72,12 +72,12 @@ class Checker:
         self.that(value in known, field, f"unknown {what} `{value}`; {hint}")
 
     def add(self, text: str) -> None:
-        """Take a message that names its place already."""
+        """Add a message that already names its place."""
         self._errors.append(text)
 
     @property
     def has_lines(self) -> bool:
-        """Whether the scenario stands in a file as YAML, so that its fields have lines."""
+        """Whether the scenario is a YAML file, so that its fields have line numbers."""
         return self._document.node is not None
 
     def line_of(self, field: str) -> int:
@@ -85,7 +85,7 @@ class Checker:
 
     @property
     def count(self) -> int:
-        """Problems found so far."""
+        """The number of problems found so far."""
         return len(self._errors)
 
     @property
@@ -107,7 +107,7 @@ def _meant(value: str | int) -> str:
 
 
 def nanoseconds(text: str) -> int | None:
-    """Read a duration; None for what is not one."""
+    """Return a duration in nanoseconds; None for an invalid one."""
     try:
         return read_duration(text)
     except ValueError:

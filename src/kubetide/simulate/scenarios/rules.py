@@ -1,4 +1,4 @@
-"""What is wrong with the content of a scenario whose form is right."""
+"""Checks the content of a scenario whose structure is valid."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from kubetide.embedded.apiserver.manifests.manifest import CustomKinds
 from kubetide.embedded.cloud import CATALOGUE
-from kubetide.loop import FlagError, LoopEntry, loop_entries, loop_names, parse_flags, spelled_out
+from kubetide.loop import FlagError, LoopEntry, expand_groups, loop_entries, loop_names, parse_flags
 from kubetide.nodes.expander import packs_all_groups
 from kubetide.objects.base import json_name
 from kubetide.objects.yaml_reading import Document
@@ -18,7 +18,7 @@ from kubetide.simulate.scenarios.build import Manifests, manifests_in
 from kubetide.simulate.scenarios.dumps import without_made
 from kubetide.simulate.scenarios.load_rules import check_external_metrics, check_services
 from kubetide.simulate.scenarios.machines import instance_type_of, no_instance_type
-from kubetide.simulate.scenarios.notices import targets_missing, twice_in
+from kubetide.simulate.scenarios.notices import duplicates_in, targets_missing
 from kubetide.simulate.scenarios.problems import Checker, nanoseconds
 from kubetide.simulate.scenarios.spec import (
     FAULT_KINDS,
@@ -126,8 +126,10 @@ def _check_groups(check: Checker, scenario: Scenario) -> None:
             check.parses(parse_range, getattr(group, f"{name}_time"), f"{where}.{name}Time")
         for driver, count in group.devices.items():
             check.fits(dns1123_subdomain_errors(driver), f"{where}.devices", driver)
-            room = 0 < count <= _MOST_DEVICES
-            check.that(room, f"{where}.devices[{driver}]", f"{count} must be between 1 and {_MOST_DEVICES}")
+            in_range = 0 < count <= _MOST_DEVICES
+            check.that(
+                in_range, f"{where}.devices[{driver}]", f"{count} must be between 1 and {_MOST_DEVICES}"
+            )
         price = group.price_per_hour
         check.that(price is None or price >= 0, f"{where}.pricePerHour", f"{price} must be 0 or more")
         for number, taint in enumerate(group.taints):
@@ -196,7 +198,7 @@ def _check_manifests(check: Checker, scenario: Scenario, base: Path) -> Manifest
     if not whole:
         return None
     found, _ = without_made(found)
-    for name in twice_in(found):
+    for name in duplicates_in(found):
         check.that(False, "manifests", f"{name} stands twice; give each object its own name")
     for name, problem in targets_missing(found):
         check.that(False, "manifests", f"HorizontalPodAutoscaler {name}: {problem}")
@@ -208,9 +210,9 @@ def _check_loops(check: Checker, scenario: Scenario) -> tuple[LoopEntry[Any], ..
     names = loop_names()
     for index, name in enumerate(scenario.loops):
         check.one_of(
-            name, (*names, *(() if spelled_out([name]) == (name,) else (name,))), f"loops[{index}]", "loop"
+            name, (*names, *(() if expand_groups([name]) == (name,) else (name,))), f"loops[{index}]", "loop"
         )
-    return loop_entries(name for name in spelled_out(scenario.loops) if name in names)
+    return loop_entries(name for name in expand_groups(scenario.loops) if name in names)
 
 
 def _check_flags(check: Checker, scenario: Scenario, entries: Sequence[LoopEntry[Any]]) -> None:

@@ -1,4 +1,4 @@
-"""Reads a scenario file and says everything that is wrong with it at once."""
+"""Loads a scenario file and reports all of its problems at once."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ __all__ = [
 
 
 def load_scenario(path: Path, *, trace: Path | None = None) -> Scenario:
-    """Read and check a scenario file, and the manifests it names; traces are read when it runs.
+    """Return a checked scenario file, with the manifests that it names; traces are read when it runs.
 
     A ``start`` of ``now`` becomes the machine's time.
 
@@ -82,7 +82,7 @@ def load_scenario(path: Path, *, trace: Path | None = None) -> Scenario:
 
 
 def load_unchecked(path: Path) -> Scenario:
-    """Read a scenario file as it is, whatever its content. Raises ScenarioError where its form is wrong."""
+    """Return a scenario file without checking its content. Raises ScenarioError for an invalid structure."""
     return _read(path)[1]
 
 

@@ -1,4 +1,4 @@
-"""The scenarios that are shipped, by name."""
+"""The shipped scenarios by name."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ EXAMPLES = Path(kubetide.__file__).parent / "examples"
 
 
 def shipped() -> dict[str, Path]:
-    """Return the scenario file of each example, by its name: a file of its own, or ``scenario.yaml`` in a folder."""
+    """Return the scenario file of each example by name: a file, or ``scenario.yaml`` in a folder."""
     alone = {path.stem: path for path in EXAMPLES.glob("*.yaml") if not path.stem.endswith("-manifests")}
     folders = {path.parent.name: path for path in EXAMPLES.glob("*/scenario.yaml")}
     return dict(sorted({**alone, **folders}.items()))
 
 
 def scenario_path(given: Path) -> Path:
-    """Return the file that is meant: a path, a folder with a scenario, or else an example's name.
+    """Return the file of a path, of a folder with a scenario, or of an example's name.
 
     A copy of an example in a folder of its name is so played instead of the example.
 

@@ -1,4 +1,4 @@
-"""The part of a scenario that is played live: from when, until when."""
+"""The part of a scenario that is played live: its start and its end."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TIME_OF_DAY = re.compile(r"\d{1,2}(:\d\d){1,2}", re.ASCII)
 
 
 def shown_part(scenario: Scenario) -> Scenario:
-    """Return the scenario with its beginning moved to ``show.start``; what goes wrong keeps its time.
+    """Return the scenario with its start moved to ``show.start``; faults keep their time.
 
     Raises: ScenarioError where a load cannot begin there.
     """
@@ -111,7 +111,7 @@ def end_of_show(scenario: Scenario, until: str | None) -> Instant:
 
 
 def is_endless(scenario: Scenario, end: Instant) -> bool:
-    """Return whether a show that ends then goes on until it is ended from outside."""
+    """Return whether a show that ends then continues until it is stopped."""
     return between(start_of(scenario), end) >= _CENTURY
 
 
@@ -124,7 +124,7 @@ def _just_before(text: str, start: Instant) -> bool:
 
 
 def moment_of(text: str, start: Instant) -> Instant:
-    """Read a time, a time of day (the first after ``start``) or a duration from ``start``. Raises ValueError."""
+    """Return the instant of a time, a time of day (the first after ``start``) or a duration from ``start``. Raises ValueError."""
     if "T" in text:
         return parse_rfc3339(text)
     if _TIME_OF_DAY.fullmatch(text):

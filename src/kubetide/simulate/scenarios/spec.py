@@ -1,4 +1,4 @@
-"""What a scenario can say: a cluster, what runs on it, the load it gets, and what goes wrong.
+"""The format of a scenario: a cluster, its workloads, their load, and faults.
 
 A scenario is YAML in the field's own words. Durations are Go durations (``90s``, ``1h30m``), times
 are RFC 3339, a range of durations is ``2s-8s`` (drawn evenly from the seed) or one duration.
@@ -26,7 +26,7 @@ class Part(msgspec.Struct, frozen=True, rename=json_name, kw_only=True, forbid_u
 
 
 class InstanceTypeSpec(Part, frozen=True, kw_only=True):
-    """A machine type: what the catalogue says, and (``actual_memory``) what the machines really have."""
+    """A machine type: its catalogue values, and (``actual_memory``) what the machines really have."""
 
     cpu: str | int
     memory: str
@@ -73,7 +73,7 @@ class NewGroupsSpec(Part, frozen=True, kw_only=True):
 
 
 class PodTimes(Part, frozen=True, kw_only=True):
-    """How long the steps of a pod's life take."""
+    """Durations of the steps of a pod's life."""
 
     image_pull: str = "2s-8s"
     start: str = "1s-3s"
@@ -82,7 +82,7 @@ class PodTimes(Part, frozen=True, kw_only=True):
 
 
 class BurstSpec(Part, frozen=True, kw_only=True):
-    """A burst on top of a daily load: ``at`` a time of day it rises to ``height`` times the load."""
+    """A burst on top of a daily load: at the time of day ``at`` it rises to ``height`` times the load."""
 
     at: str
     height: float
@@ -92,7 +92,7 @@ class BurstSpec(Part, frozen=True, kw_only=True):
 
 
 class DailySpec(Part, frozen=True, kw_only=True):
-    """An invented day: ``low`` to ``peak`` requests/s, highest at ``peak_at`` (time of day), with seeded noise."""
+    """A synthetic day: ``low`` to ``peak`` requests/s, highest at ``peak_at`` (time of day), with seeded noise."""
 
     low: float
     peak: float
@@ -102,7 +102,7 @@ class DailySpec(Part, frozen=True, kw_only=True):
 
 
 class LoadSpec(Part, frozen=True, kw_only=True):
-    """Where a service's requests come from: a trace file or an invented day."""
+    """The source of a service's requests: a trace file or a synthetic day."""
 
     trace: str | None = None
     unit: str = "requests/s"
@@ -116,7 +116,7 @@ class LoadSpec(Part, frozen=True, kw_only=True):
 
 
 class StartupSpec(Part, frozen=True, kw_only=True):
-    """CPU time that a container needs after each start, beside its requests, and how much of it at once."""
+    """CPU time that a container needs after each start, besides its requests, and the CPU that it uses for it."""
 
     cpu_seconds: float
     cpu: str = "1"
@@ -156,12 +156,12 @@ class ServiceSpec(Part, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """What it is called: its own name, or that of its Deployment."""
+        """The displayed name: its own name, or its Deployment's."""
         return self.name or self.deployment
 
 
 class ExternalMetricSpec(Part, frozen=True, kw_only=True):
-    """One series of an external metric; without ``namespace`` every namespace may ask for it."""
+    """One series of an external metric; without ``namespace`` it is visible in every namespace."""
 
     metric: str
     labels: dict[str, str] = {}
@@ -170,7 +170,7 @@ class ExternalMetricSpec(Part, frozen=True, kw_only=True):
 
 
 class FaultSpec(Part, frozen=True, kw_only=True):
-    """Something that goes wrong between two times of the run."""
+    """A fault between two times of the run."""
 
     kind: str
     group: str = ""
@@ -180,7 +180,7 @@ class FaultSpec(Part, frozen=True, kw_only=True):
 
 
 class ShowSpec(Part, frozen=True, kw_only=True):
-    """What `kubetide up` plays by default."""
+    """The default part for `kubetide up`."""
 
     start: str | None = None
     until: str | None = None
@@ -188,7 +188,7 @@ class ShowSpec(Part, frozen=True, kw_only=True):
 
 
 class VariantSpec(Part, frozen=True, kw_only=True):
-    """The scenario otherwise: other loops, more flags and manifests."""
+    """A variant of the scenario: other loops, more flags and manifests."""
 
     loops: tuple[str, ...] | None = None
     flags: dict[str, str | int | float | bool] = {}
@@ -234,19 +234,19 @@ FAULT_KINDS = ("stock-out", "boot-failure", "cloud-error", "watch-expiry", "api-
 
 
 class DurationRange(msgspec.Struct, frozen=True):
-    """Between ``low`` and ``high``, drawn evenly."""
+    """A uniformly drawn duration between ``low`` and ``high``."""
 
     low: Duration
     high: Duration
 
 
 def is_speed(speed: float) -> bool:
-    """Return whether a run can be played so many times as fast as real time; not NaN, not infinite."""
+    """Return whether a run can be played at this multiple of real time; not NaN, not infinite."""
     return 0 < speed <= MOST_SPEED
 
 
 def read_duration(text: str) -> Duration:
-    """Read a Go duration. Raises ValueError worded for the writer of a scenario."""
+    """Return a Go duration. Raises ValueError with a text for the author of a scenario."""
     try:
         return parse_duration(text)
     except ValueError as error:
@@ -254,7 +254,7 @@ def read_duration(text: str) -> Duration:
 
 
 def parse_range(text: str) -> DurationRange:
-    """Read ``2s-8s`` or ``5s``. Raises ValueError."""
+    """Return the range of ``2s-8s`` or ``5s``. Raises ValueError."""
     low, dash, high = text.partition("-")
     try:
         first = parse_duration(low.strip())
@@ -267,7 +267,7 @@ def parse_range(text: str) -> DurationRange:
 
 
 def parse_time_of_day(text: str) -> Duration:
-    """Read ``14:30`` or ``14:30:15`` as time since midnight UTC. Raises ValueError."""
+    """Return the time since midnight UTC of ``14:30`` or ``14:30:15``. Raises ValueError."""
     match = re.fullmatch(r"([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?", text, re.ASCII)
     if not match:
         raise ValueError(f"{text!r} is not a time of day such as 14:30 or 14:30:15")

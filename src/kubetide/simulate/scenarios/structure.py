@@ -1,4 +1,4 @@
-"""What is wrong with the form of a scenario: unknown and missing fields, values of the wrong type.
+"""Checks the structure of a scenario: unknown and missing fields, values of the wrong type.
 
 msgspec stops at the first problem; a person wants to see them all.
 """
@@ -50,7 +50,7 @@ _WITH_UNIT = frozenset(
 
 
 class Problem(NamedTuple):
-    """``field`` is the path up to the deepest part that the file has, ``shown`` the one to print."""
+    """``field`` is the path to the deepest part that the file has, ``shown`` the path to print."""
 
     field: str
     shown: str
@@ -58,7 +58,7 @@ class Problem(NamedTuple):
 
 
 def structure_problems(value: Any) -> list[Problem]:
-    """Return what keeps a decoded YAML value from being a scenario, in the order of the fields."""
+    """Return the structural problems of a decoded YAML value, in the order of the fields."""
     return list(_problems(value, Scenario, ""))
 
 

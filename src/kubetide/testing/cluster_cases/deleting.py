@@ -96,7 +96,7 @@ async def no_finalizer_comes_late(cluster: Cluster, _clock: Clock) -> None:
 
 
 async def marking_counts_as_generation(cluster: Cluster, _clock: Clock) -> None:
-    """The mark of deletion counts as a change of what is wanted."""
+    """Setting deletionTimestamp counts as a change of the desired state."""
     async with scratch(cluster) as namespace:
         body = builders.deployment("a", replicas=0, extra={"metadata": {"finalizers": ["test/hold"]}})
         made = await cluster.create(DEPLOYMENTS, body, namespace=namespace)

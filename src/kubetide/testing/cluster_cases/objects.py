@@ -131,8 +131,8 @@ async def body_is_neither_kept_nor_changed(cluster: Cluster, _clock: Clock) -> N
         await cluster.create(CONFIG_MAPS, body, namespace=namespace)
         assert body == sent
         body["data"]["k"] = body["metadata"]["labels"]["l"] = "changed"
-        kept = await cluster.get(CONFIG_MAPS, "a", namespace=namespace)
-        assert (kept.data, kept.metadata.labels) == ({"k": "v"}, {"l": "1"})
+        stored = await cluster.get(CONFIG_MAPS, "a", namespace=namespace)
+        assert (stored.data, stored.metadata.labels) == ({"k": "v"}, {"l": "1"})
 
 
 async def defaults_are_filled_in(cluster: Cluster, _clock: Clock) -> None:
@@ -149,7 +149,7 @@ async def defaults_are_filled_in(cluster: Cluster, _clock: Clock) -> None:
 
 
 async def status_of_a_new_object_is_not_taken(cluster: Cluster, _clock: Clock) -> None:
-    """Return what a create says about status is dropped: a new pod is Pending."""
+    """A create ignores the status in its body: a new pod is Pending."""
     async with scratch(cluster) as namespace:
         body = own_pod("a", extra={"status": {"phase": "Running"}})
         assert (await cluster.create(PODS, body, namespace=namespace)).status.phase == "Pending"

@@ -45,7 +45,7 @@ class _GroupResource(msgspec.Struct):
 
 
 class Request(msgspec.Struct, rename="camel"):
-    """``request`` of an AdmissionReview; the objects are read by whoever handles their kind."""
+    """``request`` of an AdmissionReview; the handler of the kind parses the objects."""
 
     uid: str = ""
     resource: _GroupResource = msgspec.field(default_factory=_GroupResource)
@@ -61,7 +61,7 @@ class _Review(msgspec.Struct):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a review is answered.
+    """The answer to a review.
 
     Attributes:
         uid: Of the request.
@@ -89,7 +89,7 @@ _ANY = msgspec.json.Decoder()
 
 
 def admit(state: State, body: bytes) -> Answer:
-    """Return the answer to a posted review. Raises nothing: what cannot be read is allowed."""
+    """Return the answer to a posted review. Never raises: unreadable reviews are allowed."""
     try:
         request = _REVIEW.decode(body).request
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -204,7 +204,7 @@ def _refused(request: Request, name: str, findings: Findings) -> Answer:
 
 
 def response_of(answer: Answer) -> Json:
-    """Return the AdmissionReview that carries an answer."""
+    """Return the AdmissionReview for an answer."""
     response: Json = {"uid": answer.uid, "allowed": answer.refusal is None}
     if answer.refusal is not None:
         response["status"] = answer.refusal
@@ -217,7 +217,7 @@ def response_of(answer: Answer) -> Json:
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """What a POST is answered: HTTP status, body, and the answer behind it; no answer, no review."""
+    """The reply to a POST: HTTP status, body, and its answer; no answer without a review."""
 
     status: int
     body: bytes = b""

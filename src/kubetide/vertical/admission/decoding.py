@@ -1,4 +1,4 @@
-"""Reading VPA objects from a review, with the words that upstream's decoder has for what cannot be read.
+"""Reads VPA objects from a review, with the error texts of upstream's decoder.
 
 Source: Go's encoding/json; field types of vertical-pod-autoscaler 1.8.1, pkg/apis/autoscaling.k8s.io/v1.
 """
@@ -80,11 +80,11 @@ for _at in ("spec.startupBoost", f"{_POLICIES}.startupBoost"):
 
 
 class UnreadableVpa(ValueError):
-    """A VPA object that is of the wrong shape; the message is what upstream's decoder says of it."""
+    """A VPA object of the wrong form; the message is that of upstream's decoder."""
 
 
 def read_vpa(body: Json) -> VerticalPodAutoscaler:
-    """Return a VPA object, all of whose numbers and quantities can be read. Raises: UnreadableVpa."""
+    """Return a VPA object whose numbers and quantities are all readable. Raises: UnreadableVpa."""
     try:
         vpa = msgspec.convert(body, VerticalPodAutoscaler)
     except msgspec.ValidationError as error:

@@ -1,4 +1,4 @@
-"""The admission controller, as the rest of the program knows it."""
+"""The admission controller's entry for the rest of the program."""
 
 from __future__ import annotations
 

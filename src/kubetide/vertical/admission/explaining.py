@@ -1,4 +1,4 @@
-"""The admission controller as far as records explain it: what it answers stands in the pods themselves."""
+"""Explanations of the admission controller from records: its answers are in the pods themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JSON patch that gives a new pod its recommendation.
+"""The JSON patch that sets the recommendation on a new pod.
 
 Source: vertical-pod-autoscaler 1.8.1, pkg/admission-controller/resource/pod.
 """

@@ -20,7 +20,7 @@ _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 
 
 def webhook_configuration(settings: Settings, bundle: bytes, namespace: str, port: int) -> Json:
-    """Return the configuration that asks for new pods, and for VPA objects that are made or changed.
+    """Return the configuration for new pods, and for created or changed VPA objects.
 
     Args:
         bundle: PEM of the authorities that the server's certificate may be signed by.
@@ -58,7 +58,7 @@ def webhook_configuration(settings: Settings, bundle: bytes, namespace: str, por
 
 
 def bundle_patch(bundle: bytes) -> list[Json]:
-    """Return the JSON patch that trusts other authorities."""
+    """Return the JSON patch that replaces the CA bundle."""
     path = "/webhooks/0/clientConfig/caBundle"
     return [{"op": "add", "path": path, "value": base64.b64encode(bundle).decode()}]
 

@@ -18,7 +18,7 @@ _SECONDS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 3
 
 
 class AdmissionSeries:
-    """Counts every review as it is answered."""
+    """Counts every answered review."""
 
     def __init__(self, registry: Registry, controller: AdmissionController) -> None:
         self._handler = controller.handler

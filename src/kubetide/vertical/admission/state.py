@@ -1,4 +1,4 @@
-"""What reviews are answered from: VPA objects, controllers of pods, LimitRanges."""
+"""The state for reviews: VPA objects, controllers of pods, LimitRanges."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kubetide.vertical.workloads import WorkloadKey, WorkloadView
 
 @dataclass(slots=True)
 class State:
-    """What is known of the cluster. Only whoever gathers it changes it."""
+    """The known cluster objects. Only the state keeper changes it."""
 
     settings: Settings = field(default_factory=Settings)
     vpas: VpaIndex = field(default_factory=VpaIndex)
@@ -30,20 +30,20 @@ class State:
         return merged(ranges) if ranges else NO_BOUNDS
 
     def put_vpa(self, key: tuple[str, str], vpa: VerticalPodAutoscaler | None) -> None:
-        """Take over a VPA object, None for one that is gone."""
+        """Store a VPA object; None removes it."""
         if vpa is None or not admits(vpa, self.settings):
             self.vpas.remove(key)
         else:
             self.vpas.put(vpa)
 
     def put_limit_range(self, key: tuple[str, str], one: LimitRange | None) -> None:
-        """Take over a LimitRange, None for one that is gone."""
+        """Store a LimitRange; None removes it."""
         others = [old for old in self.limit_ranges.get(key[0], ()) if old.metadata.name != key[1]]
         found = sorted([*others, *([one] if one is not None else [])], key=lambda each: each.metadata.name)
         self.limit_ranges[key[0]] = tuple(found)
 
     def put_workload(self, key: WorkloadKey, view: WorkloadView | None) -> None:
-        """Take over a controller of pods, None for one that is gone."""
+        """Store a controller of pods; None removes it."""
         if view is None:
             self.workloads.pop(key, None)
         else:
@@ -59,5 +59,5 @@ def admits(vpa: VerticalPodAutoscaler, settings: Settings) -> bool:
 
 
 def index_of(vpas: Iterable[VerticalPodAutoscaler], settings: Settings) -> VpaIndex:
-    """Return the VPA objects that admit pods."""
+    """Return the index of the VPA objects that admit pods."""
     return VpaIndex(vpa for vpa in vpas if admits(vpa, settings))

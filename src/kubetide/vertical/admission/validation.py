@@ -1,4 +1,4 @@
-"""Rules of VPA objects beyond those of their definition, and their defaults.
+"""Validation rules of VPA objects beyond their schema, and their defaults.
 
 Source: vertical-pod-autoscaler 1.8.1, pkg/admission-controller/resource/vpa.
 """
@@ -54,7 +54,7 @@ _SPEC: Final = "spec"
 
 @dataclass(slots=True)
 class Findings:
-    """What is wrong with an object, and what only deserves a warning."""
+    """The errors of an object, and its warnings."""
 
     errors: list[FieldError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -68,7 +68,7 @@ def default_patches(spec: VpaSpec) -> list[Json]:
 
 
 def validate(spec: VpaSpec, old: VpaSpec | None, gates: FeatureGates) -> Findings:
-    """Return what is wrong with a VPA object.
+    """Return the findings about a VPA object.
 
     What is behind a gate that is off stays allowed in an object that had it before. Raises: QuantityError.
     """

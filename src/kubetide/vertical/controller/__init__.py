@@ -1,1 +1,1 @@
-"""What the controllers of the VPA programs ask the API server alike."""
+"""API requests that the controllers of the VPA programs share."""

@@ -1,4 +1,4 @@
-"""The lease by which the admission controller says that it answers."""
+"""The lease that shows that the admission controller is running."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DEFAULT = "kube-system"
 
 
 def lease_namespace(flag: str) -> str:
-    """Return the namespace: the flag, else ``$NAMESPACE``, else kube-system."""
+    """Return the lease's namespace: the flag, else ``$NAMESPACE``, else kube-system."""
     return flag or own_namespace()
 
 
@@ -24,7 +24,7 @@ def own_namespace() -> str:
 
 
 async def renew_lease(cluster: Cluster, name: str, namespace: str, identity: str, now: Instant) -> None:
-    """Renew the lease; one that is missing is made, as upstream does, without a time of renewal."""
+    """Renew the lease; create a missing one, as upstream without a renewal time."""
     spec: Json = {"holderIdentity": identity}
     try:
         renewed = {"spec": {**spec, "renewTime": format_rfc3339_micro(now)}}

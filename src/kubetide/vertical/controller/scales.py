@@ -1,4 +1,4 @@
-"""Targets that are of no well-known kind, read through their ``scale``."""
+"""Custom targets, read through their ``scale`` subresource."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ _PARALLEL = 10
 
 
 class ScaleReader:
-    """Reads each scale once in ten minutes, as upstream does."""
+    """Reads each scale once per ten minutes, as upstream does."""
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster, self._clock = cluster, clock
         self._read_at: dict[WorkloadKey, Instant] = {}
 
     async def read(self, vpas: Iterable[VerticalPodAutoscaler]) -> list[WorkloadView]:
-        """Return the custom targets that were not read lately; what cannot be read says why in its view."""
+        """Return the custom targets that were not read lately; the view of a failed one holds the error."""
         now = self._clock.now()
         asked: dict[WorkloadKey, CrossVersionObjectReference] = {}
         for vpa in vpas:

@@ -1,4 +1,4 @@
-"""What containers should ask for: one pass of the recommender.
+"""One pass of the recommender: recommended requests of containers.
 
 1. Percentiles of all containers at once, margin, confidence, minimum (``estimate``).
 2. Rounding, whole cores, minimum and maximum of policies (``rendering``, ``statuses``).
@@ -88,7 +88,7 @@ def _checkpoints(vpas: Sequence[Vpa]) -> tuple[Key, ...]:
 
 
 def checkpoints(state: State, vpas: Sequence[Key], now: Instant) -> Iterator[CheckpointView]:
-    """Yield the checkpoints of VPAs, in their order; the state must not change meanwhile."""
+    """Yield the checkpoints of VPAs in order; the state must not change during iteration."""
     cells = [
         (*key, container, rows)
         for key in vpas
@@ -99,7 +99,7 @@ def checkpoints(state: State, vpas: Sequence[Key], now: Instant) -> Iterator[Che
 
 
 def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -> Result:
-    """Take in what came of the writes; drop aggregates that are out of date."""
+    """Apply the outcomes of the writes and drop outdated aggregates; return the result."""
     if not outcomes.withheld:
         _note_written(state, commands, outcomes)
     if commands.collects:

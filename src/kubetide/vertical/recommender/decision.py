@@ -1,4 +1,4 @@
-"""What a pass decides to write, and what comes of it."""
+"""Writes of a pass, and their outcomes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kubetide.units.time import Instant
 
 
 class StatusWrite(msgspec.Struct, frozen=True):
-    """The new status of a VPA, whole and encoded; it says something else than the stored one."""
+    """The new status of a VPA, whole and encoded; it differs from the stored one."""
 
     namespace: str
     name: str
@@ -17,7 +17,7 @@ class StatusWrite(msgspec.Struct, frozen=True):
 
 
 class Commands(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The answer of ``decide``.
+    """The result of ``decide``.
 
     Attributes:
         at: When it was decided.
@@ -37,7 +37,7 @@ class Commands(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """A write that did not come about: ``kind`` is ``status`` or ``deletion``; or ``checkpoint`` of a VPA."""
+    """A failed write: ``kind`` is ``status`` or ``deletion``; or ``checkpoint`` of a VPA."""
 
     kind: str
     namespace: str
@@ -46,7 +46,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 class Outcomes(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What came of the writes.
+    """The outcomes of the writes.
 
     Attributes:
         failures: Those that were refused, or for which no time was left; of a VPA one checkpoint is enough.
@@ -58,7 +58,7 @@ class Outcomes(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Result(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The answer of ``absorb``: how many aggregates and pods are tracked, and what went wrong on the way in."""
+    """The result of ``absorb``: the number of tracked aggregates and pods, and errors of the input."""
 
     aggregates: int = 0
     pods: int = 0

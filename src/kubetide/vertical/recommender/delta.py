@@ -1,4 +1,4 @@
-"""What was gathered since the last pass; a full delta also holds all that is remembered."""
+"""Changes gathered since the last pass; a full delta also holds the memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kubetide.vertical.recommender.targets.rollback import Past
 
 
 class HistogramRecord(msgspec.Struct, frozen=True, array_like=True):
-    """A histogram with every digit of its weights; ``buckets`` and ``weights`` are those above 0."""
+    """A histogram with exact weights; ``buckets`` and ``weights`` hold those above 0."""
 
     reference: int
     total: float
@@ -36,7 +36,7 @@ class HistogramRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 class AggregateRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A row of ``Aggregates``; ``vpa`` names the VPA of a loaded checkpoint, ``labels`` those of the pods else."""
+    """A row of ``Aggregates``; ``vpa`` names the VPA of a loaded checkpoint, else ``labels`` are the pods'."""
 
     namespace: str
     container: str
@@ -69,7 +69,7 @@ class ContainerRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a recommender remembers beside objects.
+    """The recommender's memory besides objects.
 
     Attributes:
         aggregates: In the order in which merging takes them.
@@ -93,7 +93,7 @@ class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What has changed.
+    """The changes.
 
     Attributes:
         at: When it was gathered.

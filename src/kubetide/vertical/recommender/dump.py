@@ -1,4 +1,4 @@
-"""The whole state as one full delta, and a state made of it: both decide the same."""
+"""The whole state as one full delta, and a state built from it: both decide the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recommender, as the rest of the program knows it."""
+"""The recommender's entry for the rest of the program."""
 
 from __future__ import annotations
 

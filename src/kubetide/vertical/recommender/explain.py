@@ -1,4 +1,4 @@
-"""A container's recommendation for people: its reasons, and a picture of what it has used."""
+"""A container's recommendation for people: its reasons, and a chart of its usage."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def explain_vpa(state: State, namespace: str, name: str) -> list[str]:
 
 
 def picture(state: State, rows: tuple[int, ...], resource: str) -> Iterator[str]:
-    """Yield a bar for each bucket in use, as long as its weight, with the percentiles beside them."""
+    """Yield a bar per used bucket, as long as its weight, with the percentiles beside them."""
     sums = summed(state.aggregates, [rows])
     histograms, buckets, text = (
         (sums.cpu, CPU_BUCKETS, milli_to_text)

@@ -1,4 +1,4 @@
-"""The recommender as far as its records explain it."""
+"""The recommender's entry for explanations from records."""
 
 from __future__ import annotations
 

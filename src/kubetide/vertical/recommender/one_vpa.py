@@ -1,4 +1,4 @@
-"""The recommender's core reduced to one VPA and its pods: an answer about it comes sooner, and is the same."""
+"""The recommender's core reduced to one VPA and its pods: the same answer about it in less time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kubetide.vertical.recommender.state import State
 
 
 class OneVpaCore(StepCore[State]):
-    """Takes over one VPA, and the pods that it selects with their samples.
+    """Applies one VPA, and the pods that it selects with their samples.
 
     Attributes:
         stands_alone: Whether that is independent of other VPAs and their pods; where it is not, nothing is taken over or
@@ -42,7 +42,7 @@ class OneVpaCore(StepCore[State]):
         """Labels of its pods."""
 
     def take(self, delta: Delta, *, full: bool) -> None:
-        """Take over what concerns the VPA."""
+        """Apply the changes that concern the VPA."""
         if not self.stands_alone:
             return
         if full:
@@ -57,7 +57,7 @@ class OneVpaCore(StepCore[State]):
         return super().decide(now) if self.stands_alone else b"{}"
 
     def absorb(self, outcomes: bytes, now: Instant) -> bytes:
-        """Take in what came of them."""
+        """Apply the outcomes; return the result as bytes."""
         return super().absorb(outcomes, now) if self.stands_alone else b"{}"
 
     def _follows(self, delta: Delta, *, full: bool) -> bool:

@@ -1,4 +1,4 @@
-"""Why: the closed vocabulary of the recommender, and the reasons of one container's recommendation."""
+"""The closed vocabulary of reasons of the recommender, and the reasons of one container's recommendation."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _BOUNDS: Mapping[int, str] = {TARGET: "target", LOWER: "lower bound", UPPER: "up
 
 
 def reasons_of(state: State, vpa: Vpa, container: str) -> tuple[Reason, ...]:
-    """Return why a container's recommendation is what it is, in the order of the algorithm.
+    """Return the reasons of a container's recommendation, in the order of the algorithm.
 
     A container that the VPA knows nothing of has reasons too: none of its pods match, or it is Off.
     """
@@ -173,12 +173,12 @@ def _of_resource(state: State, vpa: Vpa, container: str, usage: Usage, resource:
         if fit is not None and share < 1.0:
             most = int(np.floor(amount * share)) if bound == TARGET else most
             if amount > most:
-                room = {
+                size = {
                     "cpu": milli_to_text(fit.size.cpu_milli),
                     "memory": bytes_to_text(fit.size.memory_bytes),
                 }
                 reasons.append(
-                    say("FittedToNodes", subject, **about, before=text(amount), after=text(most), **room)
+                    say("FittedToNodes", subject, **about, before=text(amount), after=text(most), **size)
                 )
                 amount = most
         printed = text(amount)

@@ -16,7 +16,7 @@ DEFAULT_ADDRESS = "http://prometheus.monitoring.svc"
 
 
 class Settings(HistorySettings, frozen=True, omit_defaults=True):
-    """Upstream's flags that the recommender decides by, some of our own, and two rules of releases before 1.8.
+    """Upstream's flags that the recommender reads, some of our own, and two rules of releases before 1.8.
 
     Attributes:
         recommender_name: Serves the VPAs that name it; ``default`` also those that name none.
@@ -123,7 +123,7 @@ class Settings(HistorySettings, frozen=True, omit_defaults=True):
         return self.storage != "prometheus"
 
     def max_allowed(self, resource: str) -> Quantity | None:
-        """Return the cap of a resource where a policy has none; None for no cap. Raises: ValueError."""
+        """Return the global cap of a resource for policies without one; None for no cap. Raises: ValueError."""
         text = getattr(self, f"container_recommendation_max_allowed_{resource}")
         if not text:
             return None
@@ -134,7 +134,7 @@ class Settings(HistorySettings, frozen=True, omit_defaults=True):
         return found if found != Quantity(0) else None
 
     def advised(self) -> Selector | None:
-        """Return which workloads get advice without a VPA object; None for none. Raises: SelectorError."""
+        """Return the selector of workloads that get advice without a VPA object; None for none. Raises: SelectorError."""
         return Selector.parse(self.advise_selector) if self.advise_selector else None
 
     def serves(self, namespace: str, recommenders: tuple[str, ...]) -> bool:

@@ -1,4 +1,4 @@
-"""What the recommender decides from; ``State.apply(delta)`` is the only way in.
+"""The recommender's state; ``State.apply(delta)`` is the only way to change it from outside.
 
 A pass takes things over in upstream's order: VPAs, pods, samples, OOMs, and only then drops the pods
 that are gone, so that the last OOM of a pod still counts.
@@ -50,7 +50,7 @@ AGGREGATES_COLLECTED_EVERY: Duration = hours(1)
 
 
 class State:
-    """Everything that recommendations are made from. Only ``apply`` and ``absorb`` change it.
+    """All input of recommendations. Only ``apply`` and ``absorb`` change it.
 
     Attributes:
         views: All VPAs, also those of other recommenders.
@@ -84,7 +84,7 @@ class State:
         self._relink: set[str] = set()
 
     def apply(self, delta: Delta) -> None:
-        """Take over what was gathered since the last pass."""
+        """Apply what was gathered since the last pass."""
         self.at, self.problems, self.sizes = delta.at, [], tuple(delta.sizes)
         if self.checkpoints_collected is None:
             self.checkpoints_collected = delta.at
@@ -245,7 +245,7 @@ class State:
                 self._put_pod(view)
 
     def track(self, view: PodView) -> PodEntry:
-        """Note a pod and its containers, and the groups that they belong to by now."""
+        """Update and return the entry of a pod, its containers, and its present groups."""
         key = view.namespace, view.name
         labels = self.labels.number(view.labels)
         pod = self.pods.get(key)
@@ -275,7 +275,7 @@ class State:
         return group
 
     def aggregate_of(self, namespace: str, labels: int, container: str) -> int:
-        """Return the row of an aggregate, a new one where there is none."""
+        """Return the row of an aggregate, a new one if there is none."""
         group = self._group(namespace, labels)
         row = group.aggregates.get(container)
         if row is None:
@@ -345,7 +345,7 @@ class State:
     # ── garbage ──
 
     def collect(self, now: Instant) -> None:
-        """Drop aggregates that are out of date, or empty and of no pod that may come back; at most hourly.
+        """Drop aggregates that are outdated, or empty and of no pod that may return; at most hourly.
 
         Source: VPA 1.8, ClusterState.garbageCollectAggregateCollectionStates.
         """
@@ -380,7 +380,7 @@ class State:
     # ── reading ──
 
     def cells_of(self, vpa: Vpa) -> Sequence[tuple[str, tuple[int, ...]]]:
-        """Return the VPA's containers, ordered, each with the rows that add up; what was loaded comes last."""
+        """Return the VPA's containers, ordered, each with its summed rows; loaded ones come last."""
         if vpa.cells is None:
             found: dict[str, list[int]] = {}
             for group in sorted(vpa.groups):
@@ -396,5 +396,5 @@ class State:
         return sum(self.groups[group].pods for group in vpa.groups)
 
     def aggregate_count(self) -> int:
-        """Return the number of aggregates in memory, loaded checkpoints left out."""
+        """Return the number of aggregates in memory, without loaded checkpoints."""
         return sum(len(group.aggregates) for group in self.groups.values())

@@ -1,1 +1,1 @@
-"""Asks the servers of external triggers, starts and stops their workloads, shows their HPAs."""
+"""Queries the servers of external triggers, starts and stops their workloads, shows their HPAs."""

@@ -34,7 +34,7 @@ def _name_only(found: Any) -> Any:
 
 
 class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome], Result]):
-    """Asks each object's servers every ``pollingInterval``."""
+    """Queries each object's servers every ``pollingInterval``."""
 
     name = "scaledobjects"
 
@@ -52,24 +52,24 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
 
     @property
     def period(self) -> Duration:
-        """Time between two ticks; an object whose turn comes in between is asked then."""
+        """Time between two ticks; an object that is due in between is queried then."""
         return _PERIOD
 
     async def synced(self) -> None:
-        """Return when the kinds have had their first list, or have been refused."""
+        """Return once the kinds are synced, or refused."""
         await self._informer.answered()
         await self._hpas.answered()
 
     def next_wake(self) -> Instant | None:
-        """Return when the next object is to be asked."""
+        """Return when the next object is to be queried."""
         return min((one.due for one in self.state.memory.values()), default=None)
 
     async def wake(self) -> None:
-        """Ask the objects whose turn has come."""
+        """Query the objects that are due."""
         await self.tick()
 
     def start_anew(self) -> None:
-        """Forget what was derived."""
+        """Drop derived state."""
         super().start_anew()
         self._informer.close_feed(self._feed)
         self._feed = self._informer.feed()
@@ -79,7 +79,7 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
         await self.servers.close()
 
     def view(self, parts: Parts) -> Parts:
-        """Return parts in which followed objects stand among HPAs, and their metrics among external ones."""
+        """Return parts in which followed objects appear as HPAs, and their metrics as external ones."""
         shown, sources = self.shows.shown, parts.sources
         cluster: Any = ShownCluster(parts.cluster, shown, self.shows)
         if sources is not None:
@@ -96,7 +96,7 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
     # ── gather ──
 
     async def gather(self, now: Instant) -> Delta:
-        """Take over what changed, and what the servers of the objects whose turn has come answer."""
+        """Apply changes and the servers' answers about the objects that are due; return them as a delta."""
         changes = self._changes()
         self.state.apply(changes)
         due = [key for key in self.state.due(now) if self.state.follows(key)]
@@ -123,7 +123,7 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
             kind = await self._kind_of(source)
             scale = await self.parts.cluster.get_scale(kind, source.target.name, namespace=source.namespace)
         except ApiError as problem:
-            return Answer(key, active=False, error=str(problem), metrics=metrics, replicas=1)
+            return Answer(key, active=False, error=str(problem), metrics=metrics, replicas=1, unread=True)
         version = scale.metadata.resource_version
         return Answer(key, active, error, metrics, scale.spec.replicas, version)
 
@@ -138,26 +138,26 @@ class ScaledObjectsController(OneStepLoop[State, Delta, Commands, list[Outcome],
 
     async def _kind_of(self, source: Source) -> Kind[Any]:
         """Return the kind of a target. Raises NotFound."""
-        wanted = source.target.api_version.rpartition("/")[0], source.target.kind
-        if wanted not in self._kinds:
+        group_kind = source.target.api_version.rpartition("/")[0], source.target.kind
+        if group_kind not in self._kinds:
             found = {(kind.group, kind.kind): kind for kind in await self.parts.cluster.kinds()}
             self._kinds = found | self._kinds
-        if wanted not in self._kinds:
-            raise NotFound(f'no matches for kind "{wanted[1]}" in group "{wanted[0]}"')
-        return self._kinds[wanted]
+        if group_kind not in self._kinds:
+            raise NotFound(f'no matches for kind "{group_kind[1]}" in group "{group_kind[0]}"')
+        return self._kinds[group_kind]
 
     # ── act ──
 
     async def act(self, commands: Commands) -> list[Outcome]:
-        """Start and stop targets."""
+        """Start and stop targets; return the outcomes."""
         return await in_parallel(commands.writes, self._write, limit=_LIMIT)
 
     def reasons(self, commands: Commands, result: Result) -> tuple[Reason, ...]:
-        """Return why: of what was decided, and of what came of the writes."""
+        """Return the reasons of decisions and of outcomes."""
         return *commands.reasons, *result.reasons
 
     async def report(self, commands: Commands, result: Result) -> None:
-        """Show the HPAs of the objects that were asked; write statuses and events."""
+        """Show the HPAs of the queried objects; write statuses and events."""
         self._show(self.state.answers.values())
         for key, status in commands.statuses:
             await self._put_status(key, msgspec.json.decode(status))

@@ -1,4 +1,4 @@
-"""ScaledObjects as owners of the HPAs that stand for them, and the external metrics of these."""
+"""ScaledObjects as owners of the HPAs that represent them, and the external metrics of these."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kubetide.watching import Informer
 
 
 class QueueHpas:
-    """Keeps what is shown equal to the ScaledObjects that are followed. Statuses of HPAs are held here alone."""
+    """Keeps the shown HPAs equal to the followed ScaledObjects. Holds the statuses of these HPAs."""
 
     kind = SCALED_OBJECTS
 
@@ -34,7 +34,7 @@ class QueueHpas:
         self.asked: dict[Key, Mapping[str, Asked]] = {}
 
     def show(self, source: Source, metrics: Sequence[Asked]) -> None:
-        """Show the HPA of an object, with these metrics; without any it has nothing to go by."""
+        """Show the HPA of an object, with these metrics; without metrics it cannot scale."""
         key = source.key
         if not metrics:
             return
@@ -45,7 +45,7 @@ class QueueHpas:
         self.shown.show(HPAS, (key[0], hpa_name(key[1])), hpa_of(source, metrics, status))
 
     def hide(self, key: Key) -> None:
-        """Show no HPA of an object."""
+        """Show no HPA for an object."""
         self.sources.pop(key, None)
         self.asked.pop(key, None)
         self.shown.show(HPAS, (key[0], hpa_name(key[1])), None)
@@ -55,7 +55,7 @@ class QueueHpas:
         return owner_name(shown)
 
     async def put_status(self, kind: Kind[Any], key: Key, patch: Json | Sequence[Json]) -> Any:
-        """Hold the status of an HPA that is shown."""
+        """Hold the status of a shown HPA."""
         known = self.shown.by_resource[kind.resource][key]
         assert isinstance(patch, dict)
         status = merge_patch(msgspec.to_builtins(known.status), patch["status"])
@@ -76,7 +76,7 @@ class QueueMetrics:
         self._clock = clock
 
     async def external_values(self, metric: str, *, namespace: str, selector: str = "") -> ExternalValues:
-        """Return the series of a metric that the selector of its labels matches. Raises MetricsError, NoSeries."""
+        """Return the series of a metric that the selector matches. Raises MetricsError, NoSeries."""
         key = namespace, selector.removeprefix(f"{LABEL}=")
         asked = self._hpas.asked.get(key, {}).get(metric)
         if not selector.startswith(f"{LABEL}=") or asked is None:

@@ -96,7 +96,7 @@ class Attributes:
         """Return an object as a version shows it."""
         return json if json is None or self.type_name else view.show(json)
 
-    def kept(self, json: Json, view: View) -> Json:
+    def converted(self, json: Json, view: View) -> Json:
         """Return an object of that version in the stored one."""
         return self.settle(json if self.type_name else view.keep(json))
 

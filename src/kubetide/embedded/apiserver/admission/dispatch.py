@@ -127,7 +127,7 @@ class Dispatcher:
             raise _internal(
                 f'the JSON patch of admission webhook "{hook.name}" leaves no object with metadata'
             )
-        return attributes.kept(patched, view)
+        return attributes.converted(patched, view)
 
     async def _validated(self, hook: Hook, attributes: Attributes, view: View, warn: Warn) -> ApiError | None:
         try:

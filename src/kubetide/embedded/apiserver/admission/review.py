@@ -120,13 +120,13 @@ def read_answer(body: bytes, *, uid: str, version: str, mutating: bool) -> Answe
     review, or says what such a webhook may not say.
     """
     review = _decoded(body)
-    wanted = f"{_GROUP}/{version}"
-    if review.api_version.startswith(f"{_GROUP}/") and review.api_version != wanted:
+    expected = f"{_GROUP}/{version}"
+    if review.api_version.startswith(f"{_GROUP}/") and review.api_version != expected:
         said = review.api_version.rpartition("/")[2]
         raise CallError(
             f"converting ({said}.AdmissionReview) to ({version}.AdmissionReview): unknown conversion"
         )
-    if review.kind and (review.api_version, review.kind) != (wanted, "AdmissionReview"):
+    if review.kind and (review.api_version, review.kind) != (expected, "AdmissionReview"):
         raise CallError(f'no kind "{review.kind}" is registered for version "{review.api_version}"')
     response = review.response
     if response is None:

@@ -89,7 +89,7 @@ class User:
         return ADMINISTRATORS in self.groups or any(rule.allows_path(verb, path) for rule in self.rules)
 
     def why_not(self, namespace: str) -> str:
-        """Return what kept bindings from granting more in a namespace, in the words of the RBAC authorizer; else empty."""
+        """Return why bindings grant no more in a namespace, in the words of the RBAC authorizer; else empty."""
         errors = [text for where, text in self.missing_roles if where in ("", namespace)]
         if not errors:
             return ""

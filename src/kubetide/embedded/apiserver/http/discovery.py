@@ -117,7 +117,7 @@ class Discovery:
 
     def aggregated(self, path: str) -> Json:
         """Return the APIGroupDiscoveryList of ``/api`` or ``/apis``."""
-        wanted = [name for name in self._versions if bool(name) == (path.strip("/") == "apis")]
+        chosen = [name for name in self._versions if bool(name) == (path.strip("/") == "apis")]
         return {
             "kind": "APIGroupDiscoveryList",
             "apiVersion": "apidiscovery.k8s.io/v2",
@@ -134,7 +134,7 @@ class Discovery:
                         for version in self._order(name)
                     ],
                 }
-                for name in wanted
+                for name in chosen
             ],
         }
 

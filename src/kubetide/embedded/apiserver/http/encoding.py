@@ -62,7 +62,7 @@ def object_bytes(view: View, revision: Revision) -> bytes:
 
 
 def list_bytes(view: View, items: Sequence[Revision], page: Page) -> Iterator[bytes]:
-    """Return a list in parts: each is made when it is asked for, so that others may run in between."""
+    """Yield a list in parts: each is made when it is asked for, so that others may run in between."""
     shape = view.form.shape
     if shape == "Table":
         table = _table(view, page.metadata(), ())

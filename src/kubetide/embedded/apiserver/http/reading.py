@@ -298,7 +298,7 @@ def checked_body(
         raw: The bytes, of ``media_type``.
         query: Says the level.
         patch_type: Of a patch.
-        result_of: Gives what a patch comes to, which then is looked through in its place.
+        result_of: Returns the result of a patch, which then is checked in its place.
 
     Raises: BadRequest, Invalid (a patch), UnsupportedMediaType.
     """

@@ -168,7 +168,7 @@ class Resources:
         return _sent(view, response.object, response.code)
 
     def _result_of(self, target: Target, options: Options) -> Callable[[Any], Json]:
-        """Return what says the object that a patch comes to."""
+        """Return a function that returns the object that results from a patch."""
 
         def result(patch: Any) -> Json:
             current = self._rest.handle(_request("get", target)).object

@@ -10,7 +10,7 @@ from kubetide.objects.kinds import Kind
 
 
 def kinds_defined_by(definition: CustomResourceDefinition) -> Iterator[Kind[Json]]:
-    """Return a kind for each version that is served."""
+    """Yield a kind for each version that is served."""
     spec = definition.spec
     for version in spec.versions or ():
         if version.served:

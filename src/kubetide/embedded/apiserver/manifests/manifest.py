@@ -188,7 +188,7 @@ def _group(version: str) -> str:
 
 
 def _expanded(value: Any, path: str, inherited: tuple[str, str] = ("", "")) -> Iterator[tuple[str, Any]]:
-    """Return each object with its path in the document; items of a typed list have the list's type."""
+    """Yield each object with its path in the document; items of a typed list have the list's type."""
     if not isinstance(value, dict):
         yield path, value
         return
@@ -281,7 +281,7 @@ def _unknown_kind(version: Any, name: str, custom: CustomKinds) -> tuple[str, st
 def _unknown_fields(
     value: Any, kind: inspect.Type, path: str, top: Kind[Any] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Return fields that nobody reads, as they are mistakes: see ``upstream_fields``."""
+    """Yield fields that nobody reads, as they are mistakes: see ``upstream_fields``."""
     if isinstance(kind, inspect.UnionType):
         for option in kind.types:
             if not isinstance(option, inspect.NoneType):

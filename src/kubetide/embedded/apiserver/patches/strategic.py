@@ -99,14 +99,14 @@ def _retain(merged: Json, patch: Json) -> None:
     """Remove what ``$retainKeys`` does not name; the patch itself may set only what it names."""
     if _RETAIN not in patch:
         return
-    kept = patch[_RETAIN]
-    if not isinstance(kept, list):
+    retained = patch[_RETAIN]
+    if not isinstance(retained, list):
         raise StrategicPatchError("invalid patch format of retainKeys")
     for key, value in patch.items():
-        if value is not None and not key.startswith("$") and key not in kept:
+        if value is not None and not key.startswith("$") and key not in retained:
             raise StrategicPatchError("invalid patch format of retainKeys")
     for key in list(merged):
-        if key not in kept:
+        if key not in retained:
             del merged[key]
 
 
@@ -218,10 +218,10 @@ def _arranged(items: list[Any], order: Sequence[Any], original: Sequence[Any], k
     return [*result, *others[left:], *named[right:]]
 
 
-def _index(items: Sequence[Any], wanted: Any, key: str) -> int:
+def _index(items: Sequence[Any], value: Any, key: str) -> int:
     """Return the place of the item with the same key (the same value, without one), or -1."""
     for place, item in enumerate(items):
-        if _same_key(item, wanted, key) if key else same_json(item, wanted):
+        if _same_key(item, value, key) if key else same_json(item, value):
             return place
     return -1
 
@@ -232,8 +232,8 @@ def _same_key(a: Any, b: Any, key: str) -> bool:
     return same_json(a[key], b[key])
 
 
-def _holds(items: Sequence[Any], wanted: Any) -> bool:
-    return any(same_json(item, wanted) for item in items)
+def _holds(items: Sequence[Any], value: Any) -> bool:
+    return any(same_json(item, value) for item in items)
 
 
 def go_text(value: Any) -> str:

@@ -96,15 +96,15 @@ def _metric(metric: Json, at: str) -> list[FieldError]:
     if kind not in _SOURCES:
         missing = [] if kind else [required(f"{at}.type", "must specify a metric source type")]
         return [*missing, unsupported(f"{at}.type", kind, _SOURCES)]
-    wanted = _SOURCES[kind]
+    expected = _SOURCES[kind]
     given = [name for name in _SOURCES.values() if metric.get(name) is not None]
     errors = []
-    if wanted not in given:
+    if expected not in given:
         detail = "must populate information for the given metric source"
-        errors.append(required(f"{at}.{wanted}", detail))
+        errors.append(required(f"{at}.{expected}", detail))
     if len(given) > 1:
         detail = "must populate the given metric source only"
-        errors += [forbidden(f"{at}.{name}", detail) for name in given if name != wanted]
+        errors += [forbidden(f"{at}.{name}", detail) for name in given if name != expected]
     for name in given[:1]:
         errors += _source(metric[name], f"{at}.{name}", name)
     return errors

@@ -232,8 +232,8 @@ def validate_pod_update(obj: Json, old: Json) -> list[FieldError]:
     free = _FREE_FIELDS | _GATED_FIELDS if old_spec.get("schedulingGates") else _FREE_FIELDS
     if not same_json(_fixed_part(new_spec, free), _fixed_part(old_spec, free)):
         errors.append(forbidden("spec", _FIXED))
-    kept = new_spec.get("tolerations") or []
-    if any(toleration not in kept for toleration in old_spec.get("tolerations") or ()):
+    new = new_spec.get("tolerations") or []
+    if any(toleration not in new for toleration in old_spec.get("tolerations") or ()):
         detail = "existing toleration can not be modified except its tolerationSeconds"
         errors.append(forbidden("spec.tolerations", detail))
     before = [gate.get("name") for gate in old_spec.get("schedulingGates") or ()]

@@ -24,13 +24,13 @@ def resized(new: Json, old: Json) -> Json:
     That is resources and resize policies. Containers that are not the same ones are left as they
     are sent, so that validation can name them.
     """
-    wanted, spec = new.get("spec") or {}, dict(old.get("spec") or {})
+    requested, spec = new.get("spec") or {}, dict(old.get("spec") or {})
     for part in _PARTS:
-        if part in spec or wanted.get(part):
-            spec[part] = _containers(wanted.get(part) or [], spec.get(part) or [])
+        if part in spec or requested.get(part):
+            spec[part] = _containers(requested.get(part) or [], spec.get(part) or [])
     before = spec.pop("resources", None)
-    if wanted.get("resources") is not None:
-        spec["resources"] = _known(wanted["resources"], before or {})
+    if requested.get("resources") is not None:
+        spec["resources"] = _known(requested["resources"], before or {})
     return {**old, "spec": spec}
 
 
@@ -39,11 +39,11 @@ def _containers(new: list[Json], old: list[Json]) -> list[Json]:
         return new
     result = []
     for container, before in zip(new, old, strict=True):
-        kept = {name: value for name, value in before.items() if name != "resizePolicy"}
-        kept["resources"] = _known(container.get("resources") or {}, before.get("resources") or {})
+        resized = {name: value for name, value in before.items() if name != "resizePolicy"}
+        resized["resources"] = _known(container.get("resources") or {}, before.get("resources") or {})
         if container.get("resizePolicy"):
-            kept["resizePolicy"] = container["resizePolicy"]
-        result.append(kept)
+            resized["resizePolicy"] = container["resizePolicy"]
+        result.append(resized)
     return result
 
 
@@ -102,9 +102,9 @@ def validate_pod_resize(obj: Json, old: Json) -> list[FieldError]:
         return errors  # what follows would say the same once more
     if not fixed and not renamed:
         errors.append(forbidden("spec", "only cpu and memory resources are mutable"))
-    kept = qos_class(before)
-    if qos_class(spec) != kept:
-        errors.append(invalid("spec", kept, "Pod QOS Class may not change as a result of resizing"))
+    qos_before = qos_class(before)
+    if qos_class(spec) != qos_before:
+        errors.append(invalid("spec", qos_before, "Pod QOS Class may not change as a result of resizing"))
     return errors
 
 

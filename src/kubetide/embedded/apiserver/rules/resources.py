@@ -43,7 +43,7 @@ def check_resources(resources: Json, at: str, *, of_pod: bool = False) -> list[F
 
 
 def check_level(spec: Json, at: str) -> list[FieldError]:
-    """Check that the resources of a pod, which are valid, have room for those of its containers."""
+    """Check that the resources of a pod, which are valid, cover those of its containers."""
     level = spec["resources"]
     errors: list[FieldError] = []
     inside = container_requests(spec)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _VOLUME_MODES = ("Block", "Filesystem")
 _BINDING_MODES = ("Immediate", "WaitForFirstConsumer")
-# In the order in which upstream looks for them: the first one is judged, others are too many.
+# In the order in which upstream looks for them: the first one is checked, others are too many.
 _SOURCES = (
     *(
         "hostPath",

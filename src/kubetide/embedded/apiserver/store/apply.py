@@ -131,23 +131,23 @@ def applied(
     """
     part = manager.subresource
     try:
-        wanted = _ownable(frozenset(values_in(config, shape)), part, has_status=has_status)
+        applied = _ownable(frozenset(values_in(config, shape)), part, has_status=has_status)
         if live is None:
-            return Applied(config, _fixed(None, {}, _Owned(manager, wanted, now)))
+            return Applied(config, _fixed(None, {}, _Owned(manager, applied, now)))
         owners = _read(live["metadata"].get("managedFields"))
         if not owners:
             fields = _ownable(frozenset(values_in(live, shape)), "", has_status=False)
             first = Manager("Update", "before-first-apply", manager.api_version)
             owners = {first: _Owned(first, fields, now)}
         last = owners.get(manager.identity, _Owned(manager, NOTHING, now))
-        kept = frozenset(
+        still_owned = frozenset(
             path[:depth]
-            for fields in (wanted, *(o.fields for other, o in owners.items() if other != manager.identity))
+            for fields in (applied, *(o.fields for other, o in owners.items() if other != manager.identity))
             for path in fields
             for depth in range(1, len(path) + 1)
         )
         new: Json = merge(live, _relevant(config, part, has_status=has_status), shape)
-        new = remove(new, last.fields - kept, shape)
+        new = remove(new, last.fields - still_owned, shape)
         comparison = _compare(live, new, shape, part, has_status=has_status)
     except FieldsError as error:
         raise InternalError(f"failed to create typed patch object: errors:\n  {error}") from error
@@ -162,7 +162,7 @@ def applied(
     if conflicts and not force:
         raise apply_conflict(conflicts)
     owners.pop(manager.identity, None)
-    own = _Owned(manager, wanted, last.time if wanted == last.fields else now)
+    own = _Owned(manager, applied, last.time if applied == last.fields else now)
     return Applied(new, _fixed(live, owners, own, now))
 
 

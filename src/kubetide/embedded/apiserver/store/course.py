@@ -80,7 +80,7 @@ class Course:
             raise ReviewNeeded(attributes, version, mutating=False)
 
     def note(self, needed: ReviewNeeded, result: Json | None) -> None:
-        """Take in what came of asking: the object as it is wanted, or as it was allowed."""
+        """Store the answer of a webhook call: the object as the webhook changed or allowed it."""
         if needed.mutating:
             self._mutation = needed.version, result
         else:

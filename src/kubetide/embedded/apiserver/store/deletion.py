@@ -36,10 +36,12 @@ def is_complete(json: Json) -> bool:
 
 def finalizers_after(json: Json, propagation: Propagation, *, hold: bool) -> list[str]:
     """Return the finalizers as a delete leaves them: ``hold`` asks for the foreground one."""
-    kept = [name for name in json["metadata"].get("finalizers") or () if name not in {FOREGROUND, "orphan"}]
+    remaining = [
+        name for name in json["metadata"].get("finalizers") or () if name not in {FOREGROUND, "orphan"}
+    ]
     if propagation == "Foreground" and hold:
-        kept.append(FOREGROUND)
-    return kept
+        remaining.append(FOREGROUND)
+    return remaining
 
 
 def deleted(

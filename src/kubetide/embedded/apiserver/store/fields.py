@@ -230,7 +230,7 @@ def remove(obj: Any, paths: Iterable[Path], shape: Shape) -> Any:
                 result[key] = value
         return result
     if isinstance(obj, list) and shape.list_type != "atomic":
-        kept = []
+        items = []
         for element, item in items_of(obj, shape):
             if element in gone:
                 continue
@@ -238,6 +238,6 @@ def remove(obj: Any, paths: Iterable[Path], shape: Shape) -> Any:
             inner = [
                 path for path in members.get(element, ()) if path[0].removeprefix("f:") not in shape.keys
             ]
-            kept.append(remove(item, inner, shape.item) if inner else item)
-        return kept
+            items.append(remove(item, inner, shape.item) if inner else item)
+        return items
     return obj

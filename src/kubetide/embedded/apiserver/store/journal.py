@@ -227,7 +227,7 @@ class Journal:
 
     def _append(self, line: _Line) -> None:
         if self._file < 0:
-            raise InternalError("the log of kept state is closed: nothing can be written any more")
+            raise InternalError("the log of persisted state is closed: nothing can be written any more")
         if self._failure:
             raise InternalError(self._failure)
         try:
@@ -241,7 +241,7 @@ class Journal:
         except OSError as error:
             # A write that may be in the log and is not in the store: nothing may follow it.
             self._failure = (
-                f"{self._folder}: the log of kept state cannot be written: {error.strerror}; start again"
+                f"{self._folder}: the log of persisted state cannot be written: {error.strerror}; start again"
             )
             raise InternalError(self._failure) from error
 

@@ -48,7 +48,7 @@ class Identities:
     """Draws names and uids from a seed, each by what it is for, so that one object more moves no other.
 
     A name that is used again, and a prefix that is generated from again, count up; the counts are
-    all that is kept. Events are too many to count: the version of the write makes them unique.
+    all that is stored. Events are too many to count: the version of the write makes them unique.
     """
 
     def __init__(self, seed: int) -> None:

@@ -54,7 +54,7 @@ class Request(msgspec.Struct, frozen=True):
     """One request. ``body`` is decoded JSON, a list for a JSON patch; it is never changed.
 
     ``given`` says that the sender gives the body away and will not change it either, so that parts of
-    it may be kept; else they are copied. ``review`` is asked before anything is written.
+    it may be stored; else they are copied. ``review`` is asked before anything is written.
     """
 
     verb: Verb

@@ -244,8 +244,8 @@ class Rest:
         if old is None:
             return self._answer(self._create(request, result.json, result.manage), 201)
         if subresource == "scale":
-            wanted = scale_of(kind, Revision(old.version, old.key, result.json)).json
-            json = self._reviewed_scale(request, old, wanted, result.json)
+            requested = scale_of(kind, Revision(old.version, old.key, result.json)).json
+            json = self._reviewed_scale(request, old, requested, result.json)
             return self._answer(scale_of(kind, self._write(request, old, json, "", result.manage)))
         return self._answer(
             self._write(request, old, result.json, subresource, result.manage, request.review)

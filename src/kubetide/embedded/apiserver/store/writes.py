@@ -26,11 +26,11 @@ from kubetide.embedded.apiserver.store.deletion import (
 )
 from kubetide.embedded.apiserver.store.errors import already_exists, conflict, forbidden, not_found
 from kubetide.embedded.apiserver.store.garbage import Garbage
+from kubetide.embedded.apiserver.store.node_capacity import check_node_capacity
 from kubetide.embedded.apiserver.store.request import NO_OPTIONS, Options
 from kubetide.embedded.apiserver.store.review import Review, unsettled
 from kubetide.embedded.apiserver.store.reviewed import mutated_new, mutated_update
 from kubetide.embedded.apiserver.store.revision import Revision
-from kubetide.embedded.apiserver.store.room import check_node_capacity
 from kubetide.embedded.apiserver.store.selection import Selection
 from kubetide.embedded.apiserver.store.store import Store
 from kubetide.objects.base import Json
@@ -151,7 +151,7 @@ class Writer:
     ) -> Revision:
         """Make ``new`` of the object, as far as the subresource lets it; a change of nothing writes nothing.
 
-        ``new`` may share structure with the old JSON and is kept; ``manage`` notes whose the fields
+        ``new`` may share structure with the old JSON and is stored as it is; ``manage`` notes whose the fields
         are, ``review`` what webhooks say of it. Raises Invalid, Forbidden.
         """
         before = old.json

@@ -83,10 +83,10 @@ def _daemon_set(obj: Json, now: Instant) -> list[Any]:
 
 def _job(obj: Json, now: Instant) -> list[Any]:
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
-    wanted, parallel = spec.get("completions"), spec.get("parallelism") or 0
+    total, parallel = spec.get("completions"), spec.get("parallelism") or 0
     done = number(status, "succeeded")
-    if wanted is not None:
-        completions = f"{done}/{wanted}"
+    if total is not None:
+        completions = f"{done}/{total}"
     elif parallel > 1:
         completions = f"{done}/1 of {parallel}"
     else:
@@ -193,10 +193,8 @@ def _target(spec: Json, status: Json) -> str:
         if target.get("averageValue") is not None:
             return f"{name}{current.get('averageValue', UNKNOWN)}/{target['averageValue']}"
         used = current.get("averageUtilization")
-        wanted = target.get("averageUtilization")
-        return (
-            f"{name}{UNKNOWN if used is None else f'{used}%'}/{'<auto>' if wanted is None else f'{wanted}%'}"
-        )
+        average = target.get("averageUtilization")
+        return f"{name}{UNKNOWN if used is None else f'{used}%'}/{'<auto>' if average is None else f'{average}%'}"
     if target.get("averageValue") is not None:
         suffix = "" if spec["type"] == "Pods" else " (avg)"
         return f"{current.get('averageValue', UNKNOWN)}/{target['averageValue']}{suffix}"

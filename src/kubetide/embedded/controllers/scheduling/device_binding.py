@@ -107,7 +107,7 @@ class DeviceBinder:
 
 
 def _mappings(pod: Pod, claim: ResourceClaim) -> Iterator[Json]:
-    """Return which container's resource each request stands for, by the numbers in the request's name."""
+    """Yield which container's resource each request stands for, by the numbers in the request's name."""
     containers = (*(pod.spec.init_containers or ()), *(pod.spec.containers or ()))
     for request in claim.spec.devices.requests or ():
         _, at, _, place = request.name.split("-")

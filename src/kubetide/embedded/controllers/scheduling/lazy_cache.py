@@ -1,4 +1,4 @@
-"""Caches of kinds that most runs have no objects of: they ask the cluster nothing before somebody wants them."""
+"""Caches of kinds that most runs have no objects of; they send no request before their first use."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Handler = Callable[[Kind[Any], Key, Any, Any], None]
 
 
 class LazyCache:
-    """The informers of some kinds, started together."""
+    """The informers of some kinds, started together at their first use."""
 
     def __init__(self, cluster: Cluster, clock: Clock, kinds: Sequence[Kind[Any]]) -> None:
         self._kinds = kinds
         self._informers: dict[str, Informer[Any]] = {}
         self._handlers: list[Handler] = []
-        self._wanted = asyncio.Event()
+        self._started = asyncio.Event()
         for kind in kinds:
             informer: Informer[Any] = Informer(cluster, kind, clock)
             informer.on_change(partial(self._changed, kind))
@@ -37,36 +37,36 @@ class LazyCache:
         """Return the informer of a kind."""
         return cast("Informer[T]", self._informers[kind.plural])
 
-    def want(self) -> None:
-        """Say that objects of these kinds are in use."""
-        self._wanted.set()
+    def start(self) -> None:
+        """Start the informers: objects of these kinds are in use."""
+        self._started.set()
 
     @property
-    def is_wanted(self) -> bool:
-        """Whether somebody has said so."""
-        return self._wanted.is_set()
+    def is_started(self) -> bool:
+        """Whether the informers were started."""
+        return self._started.is_set()
 
-    def want_when_used(self, store: Store) -> None:
-        """Want them from the first object in a store on."""
+    def start_when_stored(self, store: Store) -> None:
+        """Start the informers once a store holds an object of these kinds."""
         for kind in self._kinds:
-            store.on_change(kind, self.want)
+            store.on_change(kind, self.start)
             if store.count(kind):
-                self.want()
+                self.start()
 
-    async def wanted(self) -> None:
-        """Return once they are in use."""
-        await self._wanted.wait()
+    async def started(self) -> None:
+        """Return once the informers were started."""
+        await self._started.wait()
 
     async def run(self) -> None:
         """Keep the caches up to date until cancelled, from their first use on."""
-        await self.wanted()
+        await self.started()
         async with asyncio.TaskGroup() as tasks:
             for informer in self._informers.values():
                 tasks.create_task(informer.run())
 
     async def synced(self) -> None:
-        """Return once every kind has been listed; whoever waits for that wants them."""
-        self.want()
+        """Start the informers and return once every kind has been listed."""
+        self.start()
         for informer in self._informers.values():
             await informer.synced()
 

@@ -323,7 +323,7 @@ class Scheduler:
     async def _look_at_devices(self, pod_class: PodClass) -> None:
         """Wait for the caches where the pod names claims, or devices are in use already."""
         assert self._devices is not None
-        if pod_class.devices is not None and (pod_class.devices.claims or self._devices.is_wanted):
+        if pod_class.devices is not None and (pod_class.devices.claims or self._devices.is_started):
             await self._devices.synced()
             if self._devices_changed or self._snapshot.devices is None:
                 self._take_over_devices()

@@ -59,7 +59,7 @@ class Eligibility:
         self._verdicts.pop(node, None)
 
     def verdict(self, node: Node) -> Verdict:
-        """Return whether the node should run a pod; room does not matter, the pod waits for it."""
+        """Return whether the node should run a pod; free capacity does not matter, the pod waits for it."""
         name = node.metadata.name
         known = self._verdicts.get(name)
         if known is None:

@@ -232,16 +232,16 @@ class DaemonSetController:
         verdicts: Mapping[str, Verdict],
         by_node: Mapping[str, Sequence[Pod]],
     ) -> None:
-        wanted = sum(says == "run" for says in verdicts.values())
+        desired = sum(says == "run" for says in verdicts.values())
         placed = [min(pods, key=_age) for name, pods in by_node.items() if verdicts.get(name) == "run"]
         ready = sum(is_ready(pod) for pod in placed)
         status = DaemonSetStatus(
             observed_generation=daemon_set.metadata.generation,
             current_number_scheduled=len(placed),
-            desired_number_scheduled=wanted,
+            desired_number_scheduled=desired,
             number_ready=ready,
             number_available=ready,
-            number_unavailable=wanted - ready,
+            number_unavailable=desired - ready,
             number_misscheduled=sum(verdicts.get(name) in {"keep", "none"} for name in by_node),
             updated_number_scheduled=len(placed),
         )

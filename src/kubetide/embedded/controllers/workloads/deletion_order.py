@@ -27,22 +27,22 @@ def removal_order(
             the same owner: a node that holds more of them is thinned out first.
         now: Ages are compared on a logarithmic scale, so that replicas of about the same age are
             taken in the (random) order of their uids and not always from the newest zone.
-        count: How many are wanted.
+        count: How many to return; None for all.
 
     Source: kube-controller-manager 1.36, ActivePodsWithRanks with LogarithmicScaleDown on (default).
     """
-    wanted = len(pods) if count is None else count
+    limit = len(pods) if count is None else count
     # Times are read only where the cheap part of the comparison leaves pods equal.
     by_head: dict[_Head, list[Pod]] = {}
     for pod in pods:
         by_head.setdefault(_head(pod, siblings_on_node), []).append(pod)
     order: list[Pod] = []
     for head in sorted(by_head):
-        if len(order) >= wanted:
+        if len(order) >= limit:
             break
         equals = by_head[head]
         order += equals if len(equals) == 1 else _by_times(equals, now)
-    return order[:wanted]
+    return order[:limit]
 
 
 def _head(pod: Pod, siblings_on_node: Mapping[str, int]) -> _Head:

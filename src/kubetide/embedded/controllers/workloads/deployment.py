@@ -212,8 +212,8 @@ class DeploymentController:
             moved = False
         else:
             deployment, new = await self._ensure_new(deployment, new, old, template)
-            wanted = desired_replicas(deployment)
-            up = [Resize(new, wanted)] if desired_replicas(new) != wanted else []
+            desired = desired_replicas(deployment)
+            up = [Resize(new, desired)] if desired_replicas(new) != desired else []
             moved = await self._writer.resize(deployment, up)
         await self._finish(deployment, new, old, moved=moved)
 

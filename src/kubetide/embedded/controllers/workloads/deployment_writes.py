@@ -48,11 +48,11 @@ class DeploymentWriter:
     ) -> tuple[Deployment, ReplicaSet]:
         """Bring the annotations of the present ReplicaSet in line, and the revision on both."""
         revision = _next_revision(old)
-        wanted = copied_annotations(deployment)
+        desired = copied_annotations(deployment)
         if revision_of(new) < revision:
-            wanted[REVISION] = str(revision)
+            desired[REVISION] = str(revision)
         present = new.metadata.annotations or {}
-        missing = {name: value for name, value in wanted.items() if present.get(name) != value}
+        missing = {name: value for name, value in desired.items() if present.get(name) != value}
         patch: Json = {"metadata": {"annotations": missing}} if missing else {}
         if new.spec.min_ready_seconds != deployment.spec.min_ready_seconds:
             patch["spec"] = {"minReadySeconds": deployment.spec.min_ready_seconds}

@@ -20,6 +20,7 @@ from kubetide.embedded.controllers.workloads.job_plan import (
     Tally,
     backoff_of,
     deadline_of,
+    desired_active,
     ending_of,
     is_tracked,
     most_at_once,
@@ -28,7 +29,6 @@ from kubetide.embedded.controllers.workloads.job_plan import (
     status_of,
     surplus_indexed,
     tally,
-    wanted_active,
 )
 from kubetide.embedded.controllers.workloads.owned_pods import PodIndex, follow
 from kubetide.embedded.controllers.workloads.templates import owner_reference, pod_from_template, to_json
@@ -188,20 +188,20 @@ class JobController:
             return
         indexed = job.spec.completion_mode == "Indexed"
         surplus = surplus_indexed(job, found) if indexed else []
-        wanted = wanted_active(job, found)
+        desired = desired_active(job, found)
         count = len(found.active) - len(surplus)
-        if count > wanted:
-            kept = [pod for pod in found.active if pod not in surplus]
-            surplus += removal_order(kept, {}, self._clock.now())[: count - wanted]
+        if count > desired:
+            remaining = [pod for pod in found.active if pod not in surplus]
+            surplus += removal_order(remaining, {}, self._clock.now())[: count - desired]
         if surplus:
             await self._delete(job, surplus[: most_at_once(len(surplus))], counted=False)
-        elif count < wanted:
+        elif count < desired:
             failures, last = self._failures.get(job.metadata.uid, (0, Instant(0)))
             due = after(last, backoff_of(failures))
             if due > self._clock.now():
                 self._queue.add_at(key, due)
                 return
-            missing = most_at_once(wanted - count)
+            missing = most_at_once(desired - count)
             indexes: Sequence[int | None] = new_indexes(job, found, missing) if indexed else [None] * missing
             await self._create(key, job, indexes)
 
@@ -264,10 +264,10 @@ class JobController:
     async def _untrack(self, pod: Pod) -> None:
         """Take the finalizer off, if the pod is still this one."""
         meta = pod.metadata
-        kept = [name for name in meta.finalizers or () if name != FINALIZER]
-        if len(kept) == len(meta.finalizers or ()):
+        remaining = [name for name in meta.finalizers or () if name != FINALIZER]
+        if len(remaining) == len(meta.finalizers or ()):
             return
-        patch: Json = {"metadata": {"uid": meta.uid, "finalizers": kept or None}}
+        patch: Json = {"metadata": {"uid": meta.uid, "finalizers": remaining or None}}
         try:
             await self._cluster.patch(PODS, meta.name, patch, namespace=meta.namespace)
         except (NotFound, Conflict):

@@ -77,12 +77,12 @@ def tally(job: Job, pods: Sequence[Pod]) -> Tally:
     tracked = {pod.metadata.uid: pod for pod in pods if is_tracked(pod)}
     still_good = [uid for uid in old.succeeded or () if uid in tracked]
     still_bad = [uid for uid in old.failed or () if uid in tracked]
-    room = max(_MOST_UNCOUNTED - len(still_good) - len(still_bad), 0)
+    free = max(_MOST_UNCOUNTED - len(still_good) - len(still_bad), 0)
     fresh = [pod for uid, pod in tracked.items() if uid not in still_good and uid not in still_bad]
     all_good = [pod.metadata.uid for pod in fresh if pod.status.phase == "Succeeded"]
     all_bad = [pod.metadata.uid for pod in fresh if _has_failed(pod)]
-    good = all_good[:room]
-    bad = all_bad[: room - len(good)]
+    good = all_good[:free]
+    bad = all_bad[: free - len(good)]
     noticed = UncountedTerminatedPods(
         succeeded=(*still_good, *good) or None, failed=(*still_bad, *bad) or None
     )
@@ -202,7 +202,7 @@ def backoff_of(failures_in_a_row: int) -> Duration:
     return Duration(min(_FIRST_PAUSE << min(failures_in_a_row - 1, 10), _LONGEST_PAUSE))
 
 
-def wanted_active(job: Job, found: Tally) -> int:
+def desired_active(job: Job, found: Tally) -> int:
     """Return how many pods should be at work."""
     spec = job.spec
     if spec.suspend:

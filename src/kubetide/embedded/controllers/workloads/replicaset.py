@@ -188,12 +188,12 @@ class ReplicaSetController:
             )
 
     async def _manage(self, key: Key, rs: ReplicaSet) -> None:
-        wanted = 1 if rs.spec.replicas is None else rs.spec.replicas
+        desired = 1 if rs.spec.replicas is None else rs.spec.replicas
         owned = self._index.owned_by(rs.metadata.uid)
-        if owned.active < wanted:
-            await self._create(key, rs, min(wanted - owned.active, _BURST))
-        elif owned.active > wanted:
-            await self._delete(key, rs, self._surplus(rs, owned, min(owned.active - wanted, _BURST)))
+        if owned.active < desired:
+            await self._create(key, rs, min(desired - owned.active, _BURST))
+        elif owned.active > desired:
+            await self._delete(key, rs, self._surplus(rs, owned, min(owned.active - desired, _BURST)))
         self._create_failed.pop(key, None)
 
     async def _create(self, key: Key, rs: ReplicaSet, count: int) -> None:

@@ -1,7 +1,7 @@
 """How a Deployment's rollout goes on: pure rules over the Deployment and its ReplicaSets.
 
 Source: kube-controller-manager 1.36, pkg/controller/deployment (rolling.go, recreate.go, sync.go)
-and its util; the names of its steps are kept where they help to compare.
+and its util; its steps have the same names where that helps to compare.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ def fenceposts(deployment: Deployment) -> tuple[int, int]:
     if not is_rolling(deployment):
         return 0, 0
     given = deployment.spec.strategy.rolling_update or _DEFAULT_ROLLING_UPDATE
-    wanted = desired_replicas(deployment)
+    desired = desired_replicas(deployment)
     try:
-        surge = scaled_value(_or(given.max_surge, "25%"), wanted, round_up=True)
-        unavailable = scaled_value(_or(given.max_unavailable, "25%"), wanted, round_up=False)
+        surge = scaled_value(_or(given.max_surge, "25%"), desired, round_up=True)
+        unavailable = scaled_value(_or(given.max_unavailable, "25%"), desired, round_up=False)
     except ValueError as error:
         meta = deployment.metadata
         raise ValueError(
@@ -64,7 +64,7 @@ def fenceposts(deployment: Deployment) -> tuple[int, int]:
         ) from error
     if surge == 0 and unavailable == 0:
         unavailable = 1
-    return surge, min(unavailable, wanted)
+    return surge, min(unavailable, desired)
 
 
 def max_total(deployment: Deployment) -> int:
@@ -73,19 +73,19 @@ def max_total(deployment: Deployment) -> int:
 
 
 def new_replicas(deployment: Deployment, every: Sequence[ReplicaSet], current: int) -> int:
-    """Return the replicas for the new ReplicaSet, which has ``current`` now: as many as surge leaves room for."""
-    wanted = desired_replicas(deployment)
+    """Return the replicas for the new ReplicaSet, which has ``current`` now: as many as surge allows."""
+    desired = desired_replicas(deployment)
     if not is_rolling(deployment):
-        return wanted
-    room = max_total(deployment) - total_replicas(every)
-    return current if room <= 0 else current + min(room, wanted - current)
+        return desired
+    surge_left = max_total(deployment) - total_replicas(every)
+    return current if surge_left <= 0 else current + min(surge_left, desired - current)
 
 
 def step_rolling_update(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> list[Resize]:
     """Return the next step of a rolling update: the new one up, else the old ones down; empty when it is done or must wait."""
-    current, wanted = desired_replicas(new), desired_replicas(deployment)
-    if current != wanted:
-        target = wanted if current > wanted else new_replicas(deployment, [*old, new], current)
+    current, desired = desired_replicas(new), desired_replicas(deployment)
+    if current != desired:
+        target = desired if current > desired else new_replicas(deployment, [*old, new], current)
         if target != current:
             return [Resize(new, target)]
     return _old_down(deployment, new, old)
@@ -132,11 +132,11 @@ def step_scale(deployment: Deployment, new: ReplicaSet | None, old: Sequence[Rep
     """
     every = [*old, *([] if new is None else [new])]
     active = [rs for rs in every if desired_replicas(rs) > 0]
-    wanted = desired_replicas(deployment)
+    desired = desired_replicas(deployment)
     if len(active) <= 1:
         newest_old = max(old, key=age, default=None)
         lone = active[0] if active else (new if new is not None else newest_old)
-        return [] if lone is None or not _is_stale(deployment, lone, wanted) else [Resize(lone, wanted)]
+        return [] if lone is None or not _is_stale(deployment, lone, desired) else [Resize(lone, desired)]
     if new is not None and _is_saturated(deployment, new):
         return [Resize(rs, 0) for rs in old if desired_replicas(rs) > 0]
     if not is_rolling(deployment):
@@ -186,9 +186,9 @@ def _fraction(deployment: Deployment, rs: ReplicaSet) -> int:
 
 def is_scaling(deployment: Deployment, every: Sequence[ReplicaSet]) -> bool:
     """Return whether the Deployment was scaled since its active ReplicaSets were last sized."""
-    wanted = desired_replicas(deployment)
+    desired = desired_replicas(deployment)
     return any(
-        (desired := _annotated(rs, DESIRED_REPLICAS)) is not None and desired != wanted
+        (annotated := _annotated(rs, DESIRED_REPLICAS)) is not None and annotated != desired
         for rs in every
         if desired_replicas(rs) > 0
     )
@@ -208,9 +208,9 @@ def revision_of(workload: Deployment | ReplicaSet) -> int:
 def history_to_delete(deployment: Deployment, old: Sequence[ReplicaSet]) -> list[ReplicaSet]:
     """Return the old, empty ReplicaSets past ``revisionHistoryLimit``, the lowest revisions first."""
     limit = deployment.spec.revision_history_limit
-    kept = _DEFAULT_HISTORY if limit is None else limit
+    limit = _DEFAULT_HISTORY if limit is None else limit
     alive = [rs for rs in old if rs.metadata.deletion_timestamp is None]
-    surplus = len(alive) - kept
+    surplus = len(alive) - limit
     if surplus <= 0:
         return []
     ordered = sorted(alive, key=lambda rs: (revision_of(rs), age(rs)))
@@ -224,11 +224,11 @@ def history_to_delete(deployment: Deployment, old: Sequence[ReplicaSet]) -> list
 
 
 def _is_saturated(deployment: Deployment, rs: ReplicaSet) -> bool:
-    wanted = desired_replicas(deployment)
+    desired = desired_replicas(deployment)
     return (
-        _annotated(rs, DESIRED_REPLICAS) == wanted
-        and desired_replicas(rs) == wanted
-        and rs.status.available_replicas == wanted
+        _annotated(rs, DESIRED_REPLICAS) == desired
+        and desired_replicas(rs) == desired
+        and rs.status.available_replicas == desired
     )
 
 

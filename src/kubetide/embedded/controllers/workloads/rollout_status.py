@@ -84,11 +84,11 @@ def with_progress(
 
 def is_complete(deployment: Deployment, status: WorkloadStatus) -> bool:
     """Return whether all desired pods are new and available and no old pod is left."""
-    wanted = desired_replicas(deployment)
+    desired = desired_replicas(deployment)
     return (
-        status.updated_replicas == wanted
-        and status.replicas == wanted
-        and status.available_replicas == wanted
+        status.updated_replicas == desired
+        and status.replicas == desired
+        and status.available_replicas == desired
         and status.observed_generation >= deployment.metadata.generation
     )
 

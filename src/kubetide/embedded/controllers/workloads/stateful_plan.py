@@ -63,7 +63,7 @@ def first_ordinal(stateful_set: StatefulSet) -> int:
     return 0 if ordinals is None else ordinals.start
 
 
-def _wanted(stateful_set: StatefulSet) -> range:
+def _desired_ordinals(stateful_set: StatefulSet) -> range:
     start, replicas = first_ordinal(stateful_set), stateful_set.spec.replicas
     return range(start, start + (1 if replicas is None else replicas))
 
@@ -78,11 +78,11 @@ def steps(stateful_set: StatefulSet, pods: Sequence[Pod], revisions: Revisions, 
         now: The time; a pod is available once it has been ready for ``minReadySeconds``.
     """
     found = {ordinal_of(pod.metadata.name, stateful_set.metadata.name): pod for pod in pods}
-    wanted = _wanted(stateful_set)
+    desired = _desired_ordinals(stateful_set)
     view = _View(stateful_set, revisions, now)
     one_by_one = stateful_set.spec.pod_management_policy != "Parallel"
     result: list[Step] = []
-    for ordinal in wanted:
+    for ordinal in desired:
         pod = found.get(ordinal)
         if pod is None:
             result.append(Create(ordinal, view.revision_for(ordinal)))
@@ -93,7 +93,7 @@ def steps(stateful_set: StatefulSet, pods: Sequence[Pod], revisions: Revisions, 
         if one_by_one:
             return result
     surplus = sorted(
-        (ordinal for ordinal in found if ordinal is not None and ordinal not in wanted), reverse=True
+        (ordinal for ordinal in found if ordinal is not None and ordinal not in desired), reverse=True
     )
     unhealthy = [ordinal for ordinal in surplus if not view.is_healthy(found[ordinal])]
     for ordinal in surplus:
@@ -102,7 +102,7 @@ def steps(stateful_set: StatefulSet, pods: Sequence[Pod], revisions: Revisions, 
             result.append(Delete(pod))
         if one_by_one:
             return result
-    return result or view.updates([found[ordinal] for ordinal in wanted if ordinal in found])
+    return result or view.updates([found[ordinal] for ordinal in desired if ordinal in found])
 
 
 def next_look(stateful_set: StatefulSet, pods: Sequence[Pod], now: Instant) -> Instant | None:
@@ -168,7 +168,7 @@ class _View:
         """Return the outdated pods to be replaced now; ``pods`` are the desired ones, by ordinal."""
         if self._set.spec.update_strategy.type == "OnDelete":
             return []
-        total = len(_wanted(self._set))
+        total = len(_desired_ordinals(self._set))
         most = 1
         if self._max_unavailable is not None:
             most = max(scaled_value(self._max_unavailable, total, round_up=False), 1)
@@ -181,9 +181,9 @@ class _View:
                 if not self.is_healthy(pod):
                     return []  # one at a time: this one has to come up first
             return []
-        room = most - sum(not self.is_healthy(pod) for pod in pods)
+        allowed = most - sum(not self.is_healthy(pod) for pod in pods)
         outdated: list[Step] = [Delete(pod) for pod in above if self._is_outdated(pod)]
-        return outdated[: max(room, 0)]
+        return outdated[: max(allowed, 0)]
 
     def _is_outdated(self, pod: Pod) -> bool:
         return _revision(pod) != self._revisions.update and not _is_terminating(pod)

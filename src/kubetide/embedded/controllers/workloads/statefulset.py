@@ -322,11 +322,11 @@ class StatefulSetController:
 
     def _template(self, found: StatefulSet, spec: Json, revision: str) -> Json:
         """Return the pod template of a revision."""
-        kept = self._revisions.objects.get((found.metadata.namespace, revision))
-        if kept is None:
+        stored = self._revisions.objects.get((found.metadata.namespace, revision))
+        if stored is None:
             template: Json = spec.get("template") or {}
             return template
-        data: Json = ((kept.data or {}).get("spec") or {}).get("template") or {}
+        data: Json = ((stored.data or {}).get("spec") or {}).get("template") or {}
         return {name: value for name, value in data.items() if name != "$patch"}
 
     # ── status ──

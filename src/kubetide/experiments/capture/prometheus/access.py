@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubetide.cluster.metric_ports.prometheus import PrometheusClient
+from kubetide.experiments.capture.observed import Seen
 from kubetide.experiments.capture.prometheus.history import read_history
 from kubetide.experiments.capture.prometheus.joined import joined
 from kubetide.experiments.capture.prometheus.reading import Asking
 from kubetide.experiments.capture.prometheus.times import span_of
-from kubetide.experiments.capture.seen import Seen
 from kubetide.ports.clock import Clock
 from kubetide.runtime.configuration.prometheus_settings import PrometheusSettings
 from kubetide.runtime.prometheus import prometheus_access

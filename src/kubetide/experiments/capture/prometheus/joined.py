@@ -8,8 +8,8 @@ from typing import Any
 from msgspec import structs
 
 from kubetide.experiments.capture.cluster import WORKLOADS, Cluster
+from kubetide.experiments.capture.observed import Seen
 from kubetide.experiments.capture.prometheus.history import History
-from kubetide.experiments.capture.seen import Seen
 from kubetide.experiments.capture.services import HpaHistory, Services
 from kubetide.horizontal.facts.views import HpaView
 from kubetide.objects.meta import ApiObject

@@ -1,4 +1,4 @@
-"""The groups that could be created for the pods of a tick: they stand beside those that there are when options are sought.
+"""Node groups that the loop could create for the pods of a tick; they compete with the existing groups.
 
 Each is one of the provider's candidates (an instance type in a zone), with the labels that pods ask for in their node
 selectors. A candidate is left out while there is a group that is like it and not full: two alike are never needed.
@@ -36,7 +36,7 @@ _RESERVED: Final = ("kubernetes.io", "k8s.io")
 
 
 def add_candidates(state: State, tick: Tick) -> list[Reason]:
-    """Put the groups that could be created for the tick's pods into the tick; say why there are none."""
+    """Add the groups that could be created for the tick's pods to the tick; return the reason if there are none."""
     tick.would_be, tick.no_candidates = {}, ""
     if not state.settings.node_autoprovisioning_enabled:
         return []
@@ -48,7 +48,7 @@ def add_candidates(state: State, tick: Tick) -> list[Reason]:
                 _add(state, tick, candidate, labels)
         if tick.would_be:
             return [reason("CandidateGroups", groups=len(tick.would_be))]
-        tick.no_candidates = "each is like a group that has room, or has devices that no pod asks for"
+        tick.no_candidates = "each is like a group that may still grow, or has devices that no pod asks for"
     return [reason("NoCandidateGroups", why=tick.no_candidates)]
 
 
@@ -61,7 +61,7 @@ def _why_none(state: State) -> str:
 
 
 def _has_nothing_idle(candidate: GroupCandidate, tick: Tick) -> bool:
-    """Return whether some pod asks for each kind of device that the candidate's machines have: GPUs are dear."""
+    """Return whether some pod asks for each kind of device that the candidate's machines have: GPUs are expensive."""
     template = candidate.group.template
     if template is None:
         return True
@@ -80,7 +80,7 @@ def groups_left(state: State) -> int:
 
 
 def leave_out_surplus(state: State, tick: Tick, options: Sequence[Option]) -> bool:
-    """Leave out the candidates that a choice of several groups has beyond what may be created; return whether there are any.
+    """Drop candidates of a choice beyond the number of groups that may be created; return whether any were dropped.
 
     Those with the most pods stay; then no other candidate is offered, so that the next choice keeps to the limit.
     """
@@ -88,8 +88,8 @@ def leave_out_surplus(state: State, tick: Tick, options: Sequence[Option]) -> bo
     left = groups_left(state)
     if len(new) <= left:
         return False
-    kept = {one.group.id: None for one in new[:left]}
-    dropped = {name: None for name in tick.would_be if name not in kept}
+    chosen = {one.group.id: None for one in new[:left]}
+    dropped = {name: None for name in tick.would_be if name not in chosen}
     tick.skipped.update({name: (TOO_MANY_GROUPS,) for name in dropped if name not in tick.skipped})
     for verdict in tick.verdicts:
         verdict.accepted = {name: None for name in verdict.accepted if name not in dropped}
@@ -98,7 +98,7 @@ def leave_out_surplus(state: State, tick: Tick, options: Sequence[Option]) -> bo
 
 
 def own_labels(pod: Pod) -> Labels:
-    """Return what the pod's node selector asks for that a new group may be given."""
+    """Return the labels that the pod's node selector requires and a new group may be given."""
     selector = pod.spec.node_selector or {}
     return tuple(sorted((key, value) for key, value in selector.items() if not _is_reserved(key)))
 

@@ -1,4 +1,4 @@
-"""The calls that create the groups of a choice, and what comes of them.
+"""The calls that create the groups of a choice, and their outcomes.
 
 Source: Cluster Autoscaler until 1.32, node group manager of autoprovisioning: the order of the calls, the events.
 """
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.decision import CreateGroup, EventRecord, Outcome
 from kubetide.nodes.facts.causes import with_cause
-from kubetide.nodes.facts.pods import spoken_name
+from kubetide.nodes.facts.pods import pod_text
 from kubetide.nodes.memory import MadeGroup
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.backoff import start_backoff
@@ -26,7 +26,7 @@ _REFUSED = "failed to create node group"
 
 
 def creations(tick: Tick) -> tuple[CreateGroup, ...]:
-    """Return the calls that create the groups which the tick's increases are for and which are not there."""
+    """Return the calls that create the missing groups of the tick's increases."""
     names = (one.group.id for one in tick.increases)
     return tuple(CreateGroup(tick.would_be[name].new) for name in names if name in tick.would_be)
 
@@ -34,7 +34,7 @@ def creations(tick: Tick) -> tuple[CreateGroup, ...]:
 def absorb_creations(
     state: State, tick: Tick, actions: Sequence[CreateGroup], results: Sequence[Outcome], now: Instant
 ) -> tuple[list[EventRecord], list[Reason]]:
-    """Take in which groups are there now; those that the cloud would not create are left out for a time."""
+    """Add groups that were created, leave refused ones out for a time; return events and reasons."""
     events: list[EventRecord] = []
     reasons: list[Reason] = []
     for action, outcome in zip(actions, results, strict=True):
@@ -65,7 +65,7 @@ def _created(state: State, tick: Tick, action: CreateGroup, outcome: Outcome, no
     state.memory.made_groups[made.id] = MadeGroup(
         at=now,
         pods=len(pods),
-        pod=spoken_name(pods[0]) if pods else "",
+        pod=pod_text(pods[0]) if pods else "",
         chosen_by=state.settings.expander,
         candidates=len(tick.would_be),
         labels=would_be.labels,

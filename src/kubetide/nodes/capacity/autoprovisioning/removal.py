@@ -1,4 +1,4 @@
-"""Groups that the loop created go again once they have been empty for as long as a node must be unneeded.
+"""Deletion of groups that the loop created, once they have been empty for the unneeded time.
 
 Groups that a person made stay, however empty. Source: Cluster Autoscaler until 1.32, node group manager of
 autoprovisioning: which groups go, and the events; it deletes them as soon as they are empty.
@@ -19,7 +19,7 @@ from kubetide.units.time import Duration, Instant, after, format_rfc3339
 
 
 def may_remove(state: State) -> bool:
-    """Return whether there are groups whose emptiness is to be looked at."""
+    """Return whether there are created groups that may be empty."""
     if not state.settings.node_autoprovisioning_enabled or not state.settings.scale_down_enabled:
         return False
     return bool(state.memory.empty_since) or bool(_empty(state))
@@ -39,7 +39,7 @@ def plan_removal(state: State, now: Instant) -> Commands:
 def absorb_removal(
     state: State, actions: Sequence[Action], results: Sequence[Outcome], now: Instant
 ) -> Result:
-    """Take in which groups are gone; one that cannot be deleted is tried again after the same time."""
+    """Forget deleted groups, try failed deletions again after the same time; return the result."""
     events: list[EventRecord] = []
     reasons: list[Reason] = []
     for action, outcome in zip(actions, results, strict=True):

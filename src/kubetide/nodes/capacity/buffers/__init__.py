@@ -1,4 +1,4 @@
-"""CapacityBuffers: room that is reserved for pods to come, as placeholder pods that exist only in the plan.
+"""CapacityBuffers: capacity reserved for future pods, as placeholder pods that exist only in the plan.
 
 Source: Cluster Autoscaler, capacitybuffer and processors/capacitybuffer (core of July 2026).
 """

@@ -1,4 +1,4 @@
-"""The events of CapacityBuffers: their placeholder pods get none."""
+"""Events of CapacityBuffers; placeholder pods get none."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kubetide.objects.pod import Pod
 
 
 def buffers_triggered(state: State, tick: Tick) -> list[EventRecord]:
-    """One for each buffer whose pods the new nodes are for."""
+    """Return one event for each buffer that the new nodes serve."""
     found: dict[str, int] = {}
     for option in tick.chosen:
         for uid, count in _by_buffer(option.pods).items():
@@ -33,7 +33,7 @@ def buffers_triggered(state: State, tick: Tick) -> list[EventRecord]:
 
 
 def buffers_left(state: State, tick: Tick, left: Sequence[Verdict]) -> list[EventRecord]:
-    """One for each buffer some of whose pods no group helps; the reasons once for each pod, as upstream."""
+    """Return one event for each buffer with pods that no group helps; as upstream, reasons repeat per pod."""
     counts: dict[str, int] = {}
     texts: dict[str, list[str]] = {}
     for verdict in left:

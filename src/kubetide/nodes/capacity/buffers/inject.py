@@ -1,4 +1,4 @@
-"""Buffers in a tick: their statuses, and the placeholder pods that want a place.
+"""Buffers in a tick: their statuses, and the placeholder pods that need a node.
 
 Source: Cluster Autoscaler, processors/capacitybuffer.
 """
@@ -38,7 +38,7 @@ BUFFERS = "buffers"
 
 
 def update_buffers(state: State, now: Instant) -> tuple[Write, ...]:
-    """Bring the statuses of all buffers up to date, in the state; return what is written of them."""
+    """Update the statuses of all buffers in the state; return the writes."""
     settings = state.settings
     before = state.capacity.buffers
     writes: list[Write] = []
@@ -70,7 +70,7 @@ def _forget_templates(state: State) -> None:
 
 
 def placeholders(state: State) -> list[Pod]:
-    """Return the pods of all buffers that are provisioned, the oldest buffer's first."""
+    """Return the placeholder pods of all provisioned buffers, oldest buffer first."""
     if not state.settings.capacity_buffer_pod_injection_enabled:
         return []
     found: list[Pod] = []
@@ -84,7 +84,7 @@ def placeholders(state: State) -> list[Pod]:
 
 
 def pods_of(buffer: CapacityBuffer, template: PodTemplateObject, count: int) -> list[Pod]:
-    """Return so many placeholder pods of a buffer; like any pod that may be evicted, they keep no node."""
+    """Return ``count`` placeholder pods of a buffer; like any evictable pod, they block no scale-down."""
     meta, inner = buffer.metadata, template.template
     owner = OwnerReference(
         api_version=CAPACITY_BUFFERS.api_version,

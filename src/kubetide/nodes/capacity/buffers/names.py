@@ -1,4 +1,4 @@
-"""The contract of CapacityBuffers: strategies, conditions, reasons and messages, to the letter."""
+"""The contract of CapacityBuffers: strategies, conditions, reasons and messages, spelled exactly."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 
 def template_name(buffer: str) -> str:
-    """Return the name of the PodTemplate that is kept for a buffer of a workload; at most 253 characters."""
+    """Return the name of the PodTemplate of a buffer of a workload; at most 253 characters."""
     before, behind = "capacitybuffer-", "-pod-template"
     return f"{before}{buffer[: 253 - len(before) - len(behind)]}{behind}"

@@ -1,4 +1,4 @@
-"""What the pods of a CapacityBuffer look like, and how many replicas its workload has."""
+"""The pod template of a CapacityBuffer, and the replicas of its workload."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BUILT_IN: Final[dict[tuple[str, str], Kind[Any]]] = {
 
 
 class NotResolved(ValueError):
-    """The buffer's reference leads nowhere; the message says why."""
+    """The object that the buffer references does not exist; the message says which."""
 
 
 class Workload(msgspec.Struct, frozen=True):
@@ -49,7 +49,7 @@ class Workload(msgspec.Struct, frozen=True):
 
     @property
     def newest(self) -> Pod | None:
-        """The pod that was made last."""
+        """The pod that was created last."""
         return max(
             self.pods,
             key=lambda pod: (pod.metadata.creation_timestamp or "", pod.metadata.name),
@@ -58,7 +58,7 @@ class Workload(msgspec.Struct, frozen=True):
 
 
 def workload_of(state: State, buffer: CapacityBuffer) -> Workload:
-    """Return what a buffer's ``scalableRef`` names. Raises NotResolved."""
+    """Return the workload that a buffer's ``scalableRef`` names. Raises NotResolved."""
     reference = buffer.spec.scalable_ref
     assert reference is not None, "the buffer is one of a workload"
     namespace = buffer.metadata.namespace
@@ -76,7 +76,7 @@ def workload_of(state: State, buffer: CapacityBuffer) -> Workload:
 
 
 def template_of_workload(workload: Workload) -> PodTemplate | None:
-    """Return what the buffer's template is to say: like the newest pod, which shows what admission adds."""
+    """Return the template for the buffer: a copy of the newest pod, which includes what admission added."""
     newest = workload.newest
     if newest is None:
         return None if workload.template is None else slim_template(workload.template)
@@ -88,7 +88,7 @@ def template_of_workload(workload: Workload) -> PodTemplate | None:
 
 
 def copied_from(workload: Workload, name: str) -> tuple[str, str, str]:
-    """Return plural name, name and identity of the object that the buffer's template is copied from."""
+    """Return plural, name and identity of the object that the buffer's template is copied from."""
     newest = workload.newest
     if newest is not None:
         return PODS.plural, newest.metadata.name, newest.metadata.uid

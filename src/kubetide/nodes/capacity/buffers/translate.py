@@ -45,14 +45,14 @@ from kubetide.units.time import Instant, format_rfc3339
 
 
 def is_managed(buffer: CapacityBuffer) -> bool:
-    """Return whether the buffer is of the strategy that is served; none means that one."""
+    """Return whether the buffer has the strategy that this program serves; no strategy means that one."""
     return buffer.spec.provisioning_strategy in {None, "", ACTIVE}
 
 
 def translate(
     state: State, buffer: CapacityBuffer, now: Instant
 ) -> tuple[CapacityBuffer, CopyTemplate | None]:
-    """Return the buffer with the status that its spec means, and what must be copied for it.
+    """Return the buffer with the status for its spec, and the template to copy for it.
 
     A template that is to be copied is held from here on as it will be.
     """
@@ -81,7 +81,7 @@ def translate(
 
 
 def replicas_of(buffer: CapacityBuffer, template: PodTemplateObject, current: int | None) -> int:
-    """Return the least of what the spec says: replicas, a share of the workload's, as many as fit into limits.
+    """Return the smallest of: replicas, a share of the workload's replicas, and what fits into the limits.
 
     Raises: NotResolved where it says nothing that can be counted.
     """
@@ -97,7 +97,7 @@ def replicas_of(buffer: CapacityBuffer, template: PodTemplateObject, current: in
         raise NotResolved("replicas, percentage and limits are not defined")
     if (count := min(found)) > MOST_PODS:
         raise NotResolved(
-            f"it asks for {count} pods, and room for at most {MOST_PODS} can be kept: set replicas or limits"
+            f"it asks for {count} pods, and capacity for at most {MOST_PODS} can be reserved: set replicas or limits"
         )
     return count
 
@@ -150,22 +150,22 @@ def _keep_template(state: State, buffer: CapacityBuffer, workload: Workload) -> 
     there = state.capacity.template(meta.namespace, name)
     if there is not None and workload.newest is None:
         return None
-    wanted = template_of_workload(workload)
-    if wanted is None and workload.kind is None:
+    template = template_of_workload(workload)
+    if template is None and workload.kind is None:
         raise NotResolved(
             f"Couldn't resolve buffer {meta.name}, Controller requires to observe a running pod for "
             f"ScalableRef {reference.name}"
         )
     plural, source, identity = copied_from(workload, reference.name)
     key = f"{meta.namespace}/{name}"
-    same = there is not None and wanted is not None and there.template == wanted
+    same = there is not None and template is not None and there.template == template
     if same or (there is not None and state.memory.buffer_templates.get(key) == identity):
         return None
     state.memory.buffer_templates = {**state.memory.buffer_templates, key: identity}
-    if wanted is not None:
+    if template is not None:
         generation = 1 if there is None else there.metadata.generation + 1
         held = ObjectMeta(name=name, namespace=meta.namespace, generation=generation)
-        state.capacity.put(PodTemplateObject(metadata=held, template=wanted), POD_TEMPLATES)
+        state.capacity.put(PodTemplateObject(metadata=held, template=template), POD_TEMPLATES)
     return CopyTemplate(meta.name, meta.uid, meta.namespace, name, plural, source)
 
 

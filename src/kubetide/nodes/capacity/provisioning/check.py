@@ -1,4 +1,4 @@
-"""Whether there is room for a ProvisioningRequest of class check-capacity.
+"""Whether the cluster has capacity for a ProvisioningRequest of class check-capacity.
 
 Source: Cluster Autoscaler, provisioningrequest/checkcapacity.
 """
@@ -38,7 +38,7 @@ _PARTIAL: Final = (BOOK_PARTIAL, CHECK_ONLY)
 def check(
     state: State, request: ProvisioningRequest, pods: list[list[Pod]], now: Instant
 ) -> tuple[ProvisioningRequest, bool]:
-    """Return the request with the answer, and whether there is room for some of it.
+    """Return the request with the answer, and whether some of its pods fit.
 
     What fits stays on the snapshot, unless it is not booked.
     """
@@ -55,7 +55,7 @@ def check(
     else:
         state.snapshot.revert()
     if not fitting:
-        return without_room(with_detail(request, SCHEDULABLE_SETS, None), now), False
+        return with_no_capacity(with_detail(request, SCHEDULABLE_SETS, None), now), False
     request = with_detail(request, SCHEDULABLE_SETS, msgspec.json.encode(fitting).decode())
     if whole:
         return with_condition(request, PROVISIONED, "True", FOUND_REASON, FOUND_MESSAGE, now), True
@@ -65,8 +65,8 @@ def check(
     return with_condition(request, PROVISIONED, "False", PARTIAL_REASON, message, now), True
 
 
-def without_room(request: ProvisioningRequest, now: Instant) -> ProvisioningRequest:
-    """Return the request as it is where no room was found: it is tried again, or has failed if it asks for that."""
+def with_no_capacity(request: ProvisioningRequest, now: Instant) -> ProvisioningRequest:
+    """Return the request with the condition for no capacity: to be tried again, or failed if it asks for no retry."""
     if (request.spec.parameters or {}).get(NO_RETRY) == "true":
         return with_condition(request, FAILED, "True", NOT_FOUND_REASON, GIVEN_UP_MESSAGE, now)
     return with_condition(request, PROVISIONED, "False", NOT_FOUND_REASON, NOT_FOUND_MESSAGE, now)

@@ -1,4 +1,4 @@
-"""What the conditions of a ProvisioningRequest say, and how they change."""
+"""Conditions of a ProvisioningRequest: how to read and how to change them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from kubetide.units.time import Instant, format_rfc3339, parse_rfc3339
 
 
 def is_check_capacity(request: ProvisioningRequest, instance: str) -> bool:
-    """Return whether the request only asks whether there is room, and asks this processor.
+    """Return whether the request only checks capacity, and names this processor.
 
     Args:
         request: The request.
@@ -40,7 +40,7 @@ def is_check_capacity(request: ProvisioningRequest, instance: str) -> bool:
 
 
 def is_served(request: ProvisioningRequest, settings: Settings) -> bool:
-    """Return whether the request is of a class that this program serves."""
+    """Return whether this program serves the request's class."""
     instance = settings.check_capacity_processor_instance
     if request.spec.provisioning_class_name == BEST_EFFORT_ATOMIC:
         return not instance
@@ -54,13 +54,13 @@ def has_ended(request: ProvisioningRequest) -> bool:
 
 
 def is_booked(request: ProvisioningRequest, settings: Settings) -> bool:
-    """Return whether room is booked for the request."""
+    """Return whether capacity is booked for the request."""
     served = is_served(request, settings) and not has_ended(request)
     return served and is_true(request.status.conditions, PROVISIONED)
 
 
 def since(request: ProvisioningRequest, kind: str) -> Instant | None:
-    """Return when the condition was last written, None where there is none."""
+    """Return when the condition was last written, None without the condition."""
     found = condition_of(request.status.conditions, kind)
     if found is None or found.last_transition_time is None:
         return None
@@ -68,7 +68,7 @@ def since(request: ProvisioningRequest, kind: str) -> Instant | None:
 
 
 def created(request: ProvisioningRequest) -> Instant | None:
-    """Return when the request was made."""
+    """Return when the request was created."""
     text = request.metadata.creation_timestamp
     return None if text is None else parse_rfc3339(text)
 
@@ -99,7 +99,7 @@ def with_condition(
 
 
 def with_detail(request: ProvisioningRequest, name: str, value: str | None) -> ProvisioningRequest:
-    """Return the request with a detail of its class, or (None) without it."""
+    """Return the request with a detail of its class set; None removes the detail."""
     details: Mapping[str, str] = request.status.provisioning_class_details or {}
     left = {key: text for key, text in details.items() if key != name}
     if value is not None:

@@ -1,4 +1,4 @@
-"""The contract of ProvisioningRequests: classes, conditions, reasons, messages and times, to the letter."""
+"""The contract of ProvisioningRequests: classes, conditions, reasons, messages and times, spelled exactly."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PARTIAL_CHECK: Final = "partialCapacityCheck"
 BOOK_PARTIAL: Final = "bookPartial"
 CHECK_ONLY: Final = "checkOnly"
 SCHEDULABLE_SETS: Final = "schedulablePodSets"
-"""The detail that names, as a JSON list, the pod sets for which there is room."""
+"""The detail that names, as a JSON list, the pod sets that fit."""
 
 FOUND_REASON: Final = "CapacityIsFound"
 NOT_FOUND_REASON: Final = "CapacityIsNotFound"
@@ -46,9 +46,9 @@ CONSUMED_MESSAGE: Final = "Capacity booking is consumed"
 EXPIRED_MESSAGE: Final = "ProvisioningRequest is expired"
 
 RESERVATION: Final[Duration] = minutes(10)
-"""How long room stays booked after it was found or bought."""
+"""How long capacity stays booked after it was found or bought."""
 EXPIRATION: Final[Duration] = hours(7 * 24)
-"""A request that has found no room for so long has failed; one that has ended is deleted after the same time."""
+"""A request that has found no capacity for so long has failed; one that has ended is deleted after the same time."""
 MOST_UPDATED: Final = 20
 """Requests whose booking or life may end in one tick."""
 MOST_EVENTS: Final = 50

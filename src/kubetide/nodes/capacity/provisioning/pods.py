@@ -1,4 +1,4 @@
-"""The pods that a ProvisioningRequest asks room for."""
+"""The pods that a ProvisioningRequest asks capacity for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kubetide.objects.pod import Pod, PodStatus
 
 
 class NoPods(ValueError):
-    """The pods of a request cannot be made: a PodTemplate is missing (upstream's message), or there are too many."""
+    """The pods of a request cannot be built: a PodTemplate is missing (upstream's message), or there are too many."""
 
 
 def pods_of(request: ProvisioningRequest, known: KnownCapacity) -> list[list[Pod]]:

@@ -1,4 +1,4 @@
-"""What time does to ProvisioningRequests, and which of them is served next.
+"""The queue of ProvisioningRequests: expiry, backoff, and which request is served next.
 
 Source: Cluster Autoscaler, processors/provreq: refresh of every loop, booking, the injector.
 """
@@ -52,14 +52,14 @@ def key_of(request: ProvisioningRequest) -> Key:
 
 
 def current(state: State, tick: RequestsTick) -> list[ProvisioningRequest]:
-    """Return the requests, the oldest first, with what this tick has changed of them."""
+    """Return the requests, oldest first, with the changes of this tick."""
     gone = [key_of(one) for one in tick.deleted]
     found = [tick.changed.get(key_of(one), one) for one in state.capacity.requests]
     return [one for one in found if key_of(one) not in gone]
 
 
-def end_what_is_over(state: State, tick: RequestsTick, now: Instant) -> None:
-    """End bookings and requests whose time is over, and let go of those that ended long ago."""
+def end_expired(state: State, tick: RequestsTick, now: Instant) -> None:
+    """End expired bookings and requests, and delete requests that ended long ago."""
     over: list[ProvisioningRequest] = []
     failed: list[ProvisioningRequest] = []
     for request in state.capacity.requests:
@@ -89,19 +89,19 @@ def end_what_is_over(state: State, tick: RequestsTick, now: Instant) -> None:
 
 
 def book(state: State, tick: RequestsTick, placed: Iterable[tuple[Pod, str]], now: Instant) -> None:
-    """Put the pods of all booked requests on the snapshot, where nothing else will take their room in this tick.
+    """Place the pods of all booked requests on the snapshot, so that nothing else takes their capacity in this tick.
 
     Args:
         state: The snapshot is added to.
         tick: Takes the number of pods that are booked for.
-        placed: Pods that were given room in this tick, with the node's name.
+        placed: Pods that were placed in this tick, with the node's name.
         now: The time.
     """
     booked = [one for one in current(state, tick) if is_booked(one, state.settings)]
     if not booked:
         return
     there = _consumers(state, placed)
-    wanted: list[Pod] = []
+    pods_to_place: list[Pod] = []
     for request in booked:
         key = key_of(request)
         asked = sum(one.count for one in request.spec.pod_sets or ())
@@ -117,12 +117,12 @@ def book(state: State, tick: RequestsTick, placed: Iterable[tuple[Pod, str]], no
             tick.changed[key] = with_condition(request, FAILED, "True", NOT_BOOKED_REASON, message, now)
             continue
         tick.booked[key] = len(pods)
-        wanted += pods
-    place(state.snapshot, wanted, start=state.memory.rotation)
+        pods_to_place += pods
+    place(state.snapshot, pods_to_place, start=state.memory.rotation)
 
 
 def pick(state: State, tick: RequestsTick, now: Instant) -> None:
-    """Find the request that is served next, and what is looked at together with it."""
+    """Find the request to serve next, and the requests that are checked in the same batch."""
     settings = state.settings
     for request in current(state, tick):
         if tick.picked is not None and len(tick.batch) >= _batch_size(state) - 1:
@@ -149,7 +149,7 @@ def pick(state: State, tick: RequestsTick, now: Instant) -> None:
 
 
 def note_try(state: State, request: ProvisioningRequest) -> None:
-    """Remember that the request is tried: after a failure it waits twice as long before the next time."""
+    """Note an attempt at the request; after a failure the wait before the next attempt doubles."""
     memory, settings = state.memory.requests, state.settings
     if since(request, PROVISIONED) is None:
         return
@@ -162,13 +162,13 @@ def note_try(state: State, request: ProvisioningRequest) -> None:
 
 
 def retry_time(state: State, request: ProvisioningRequest) -> Duration:
-    """Return how long the request waits after it found no room."""
+    """Return how long the request waits after it found no capacity."""
     initial = state.settings.provisioning_request_initial_backoff_time
     return state.memory.requests.retry.get(request.metadata.uid, initial)
 
 
 def forget_gone(state: State) -> None:
-    """Forget waiting times of requests that are no longer there, or wait no more."""
+    """Forget the backoff of requests that were deleted or wait no more."""
     memory: RequestsMemory = state.memory.requests
     if not memory.retry:
         return
@@ -200,7 +200,7 @@ def _is_due(state: State, request: ProvisioningRequest, now: Instant) -> bool:
 
 
 def _consumers(state: State, placed: Iterable[tuple[Pod, str]]) -> dict[Key, int]:
-    """Return how many pods of each request have a node, or were given room in this tick."""
+    """Return how many pods of each request have a node, or were placed in this tick."""
     found: dict[Key, int] = {}
     bound = (pod for pod in state.pods.values() if pod.spec.node_name)
     for pod in (*bound, *(pod for pod, _ in placed)):

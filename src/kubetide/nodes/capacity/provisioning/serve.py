@@ -1,6 +1,6 @@
-"""ProvisioningRequests in a tick: what is booked, what is asked for, what came of it.
+"""ProvisioningRequests in a tick: open the bookings, serve one request, write the results.
 
-Requests and pods take turns where both wait. A request of class check-capacity is answered from the room that
+Requests and pods take turns where both wait. A request of class check-capacity is answered from the capacity that
 there is; for one of best-effort-atomic all the nodes that it lacks are bought at once, or none.
 
 Source: Cluster Autoscaler, the wrapper orchestrator and provisioningrequest/besteffortatomic.
@@ -32,7 +32,7 @@ from kubetide.nodes.capacity.provisioning.names import (
 from kubetide.nodes.capacity.provisioning.queue import (
     book,
     current,
-    end_what_is_over,
+    end_expired,
     forget_gone,
     key_of,
     note_try,
@@ -55,19 +55,19 @@ SOURCE = "provisioning request"
 
 
 def open_requests(state: State, placed: Iterable[tuple[Pod, str]], now: Instant) -> RequestsTick | None:
-    """Return what this tick does about requests, their bookings on the snapshot; None where none are served."""
+    """Return the tick's work on requests, with their bookings on the snapshot; None if they are off."""
     if not state.settings.enable_provisioning_requests:
         return None
     tick = RequestsTick()
     forget_gone(state)
-    end_what_is_over(state, tick, now)
+    end_expired(state, tick, now)
     pick(state, tick, now)
     book(state, tick, placed, now)
     return tick
 
 
 def takes_turn(state: State, tick: RequestsTick | None, *, pods_wait: bool) -> bool:
-    """Return whether requests are served now; called once a tick in which something is to be served."""
+    """Return whether this tick serves requests; call it once per tick that has something to serve."""
     if tick is None or (tick.picked is None and not pods_wait):
         return False
     memory = state.memory.requests
@@ -78,7 +78,7 @@ def takes_turn(state: State, tick: RequestsTick | None, *, pods_wait: bool) -> b
 
 
 def serve(state: State, tick: RequestsTick, now: Instant) -> tuple[str, list[Pod]]:
-    """Answer the picked request; return upstream's result, and the pods that room must be bought for."""
+    """Answer the picked request; return upstream's result, and the pods that need new nodes."""
     assert tick.picked is not None, "there is a request to serve"
     note_try(state, tick.picked)
     accepted = with_condition(tick.picked, ACCEPTED, "True", ACCEPTED, ACCEPTED_MESSAGE, now)
@@ -105,7 +105,7 @@ def serve(state: State, tick: RequestsTick, now: Instant) -> tuple[str, list[Pod
 
 
 def note_purchase(state: State, tick: RequestsTick, *, bought: bool, withheld: bool, now: Instant) -> None:
-    """Note whether room could be bought for the picked request."""
+    """Note whether the nodes for the picked request could be bought."""
     del state
     request = tick.picked
     if not tick.buying or request is None:
@@ -124,7 +124,7 @@ def note_purchase(state: State, tick: RequestsTick, *, bought: bool, withheld: b
 
 
 def writes_of(state: State, tick: RequestsTick) -> tuple[Write, ...]:
-    """Return what is written of requests; from here on the state has them as they will be."""
+    """Return the writes of requests; from here on the state holds them as written."""
     found: list[Write] = []
     for key in sorted(tick.changed):
         request = tick.changed[key]
@@ -143,7 +143,7 @@ def writes_of(state: State, tick: RequestsTick) -> tuple[Write, ...]:
 
 
 def consumer_events(pods: Iterable[Pod]) -> list[EventRecord]:
-    """Return upstream's event for pods that wait for a request's room; its reason is empty."""
+    """Return upstream's event for pods that wait for a request's capacity; its reason is empty."""
     found = []
     for pod in list(pods)[:MOST_EVENTS]:
         meta = pod.metadata
@@ -156,7 +156,7 @@ def consumer_events(pods: Iterable[Pod]) -> list[EventRecord]:
 
 
 def request_reasons(state: State, tick: RequestsTick, now: Instant) -> list[Reason]:
-    """Say of each request where it stands."""
+    """Return a reason for each request with its state."""
     found: list[Reason] = []
     for request in current(state, tick):
         key = key_of(request)

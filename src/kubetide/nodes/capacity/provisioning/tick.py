@@ -1,4 +1,4 @@
-"""What a tick finds out about ProvisioningRequests."""
+"""Results of a tick about ProvisioningRequests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubetide.objects.pod import Pod
 
 
 class RequestsTick(msgspec.Struct):
-    """What is done about ProvisioningRequests in one tick.
+    """The work on ProvisioningRequests in one tick.
 
     Attributes:
         changed: Requests whose conditions change, as they will be; by (namespace, name).
@@ -20,7 +20,7 @@ class RequestsTick(msgspec.Struct):
         pods: The pods that it asks for, by pod set.
         batch: Further requests that are looked at together with it.
         serving: Whether this tick serves requests, rather than pods.
-        buying: Whether room is to be bought for the picked request.
+        buying: Whether to buy nodes for the picked request.
     """
 
     changed: dict[Key, ProvisioningRequest] = msgspec.field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Least cost, pods with inter-pod rules, as the estimator sees them: the cheapest group for a pod, and again."""
+"""Least cost, pods with inter-pod rules, through the estimator: buys from the cheapest group for a pod, repeatedly."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Bid(NamedTuple):
 
 
 def buy_with_inter_pod_rules(buying: Buying, only: Container[int] | None = None) -> None:
-    """Buy for pods with inter-pod rules, as long as an option is left; those that come under such rules by it come after.
+    """Buy for pods with inter-pod rules while an option is left; pods that a purchase brings under such rules come last.
 
     Args:
         buying: Is added to.

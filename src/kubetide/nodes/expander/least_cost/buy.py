@@ -51,7 +51,7 @@ Bought = tuple[tuple[Option, ...], CostSummary]
 
 
 def choose_fleet(state: State, tick: Tick, headroom: Headroom, *, most_nodes: int, now: Instant) -> Bought:
-    """Return what to buy of each group, in order of group id, and how good that is.
+    """Return the purchases per group, in order of group id, and how far they are from the optimum.
 
     Groups without a price must be among the skipped ones. The snapshot is left as found.
 
@@ -168,10 +168,10 @@ def _bound_of_all(buying: Buying) -> float:
             most_nodes=buying.most_nodes + bought,
         )
 
-    together, kept = narrowed(problem_for({_together(kinds): 1}, offers), nodes=sum(kinds.values()))
-    if len(kinds) * len(kept) > PROGRAM_BY_CLASS:
+    together, useful = narrowed(problem_for({_together(kinds): 1}, offers), nodes=sum(kinds.values()))
+    if len(kinds) * len(useful) > PROGRAM_BY_CLASS:
         return rates_of(together, [0], may_leave_out=False).price
-    return relax(problem_for(kinds, [offers[at] for at in kept.tolist()]), may_leave_out=False).price
+    return relax(problem_for(kinds, [offers[at] for at in useful.tolist()]), may_leave_out=False).price
 
 
 def _together(kinds: Mapping[_Asked, int]) -> _Asked:

@@ -1,4 +1,4 @@
-"""Least cost, many kinds of pods with inter-pod rules: one plan over all offers, played on the fork."""
+"""Least cost, many classes of pods with inter-pod rules: one plan over all offers, simulated on the fork."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Numbers = dict[tuple[PodClass, int], list[int]]
 
 
 def kinds_to_plan(snapshot: Snapshot, tick: Tick) -> Iterator[PodClass]:
-    """Return the class of each group of pods whose inter-pod rules a plan can handle."""
+    """Yield the class of each group of pods whose inter-pod rules a plan supports."""
     for verdict in tick.verdicts:
         pod_class = verdict.pods.pod_class
         if verdict.accepted and snapshot.has_inter_pod_rules(pod_class) and is_plain(snapshot, pod_class):
@@ -29,7 +29,7 @@ def kinds_to_plan(snapshot: Snapshot, tick: Tick) -> Iterator[PodClass]:
 
 
 def buy_for_diverse(buying: Buying) -> None:
-    """Buy by one plan for all pods whose rules it knows; after the others, of whose nodes it fills the gaps.
+    """Buy by one plan for all pods whose rules it supports, after the other pods, whose nodes it fills up first.
 
     Pods that the filters refuse when the plan is played go on waiting.
     """

@@ -1,4 +1,4 @@
-"""``least-cost``: the group whose new nodes cost least for each pod.
+"""``least-cost``: the group whose new nodes cost least per pod.
 
 The name is kubetide's own. Later in a chain it is a filter like the others; as the first of the
 chain it does more: what is bought is then planned over all groups at once (``nodes/expander/least_cost/buy.py``).
@@ -14,7 +14,7 @@ LEAST_COST = "least-cost"
 
 
 def least_cost(options: Sequence[Option], context: Context) -> list[Option]:
-    """Keep the options with the lowest price for each pod; a group without a price counts as dearest."""
+    """Return the options with the lowest price per pod; a group without a price counts as the most expensive."""
     del context
     least = min(_price_of_a_pod(option) for option in options)
     return [option for option in options if _price_of_a_pod(option) == least]

@@ -1,4 +1,4 @@
-"""Groups as offers, and waiting pods as kinds: the arrays that fleets are calculated with."""
+"""Groups as offers, and pending pods as kinds: the arrays that the solver computes with."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kubetide.scheduling.pods.resources import PODS
 
 @dataclass(slots=True)
 class Offer:
-    """A group, with those that share its increases, and what is bought of it.
+    """A group, the groups that share its increases, and the nodes bought of it.
 
     Attributes:
         growth: Nodes that may still be bought.
@@ -44,19 +44,19 @@ class Offer:
 
 
 class Kind(NamedTuple):
-    """Pods that arithmetic cannot tell apart: what each asks for, and the groups that take it."""
+    """Pods that the solver cannot tell apart: their requests, and the groups that take them."""
 
     requests: tuple[tuple[str, int], ...]
     groups: tuple[str, ...]
 
 
 def kind_of_class(pod_class: PodClass, groups: tuple[str, ...]) -> Kind:
-    """Return the kind of a class that these groups take."""
+    """Return the kind of a pod class that these groups take."""
     return Kind(tuple((name, amount) for name, amount in pod_class.requests.items() if amount > 0), groups)
 
 
 class Needs(NamedTuple):
-    """What groups of pods need together.
+    """The summed requests of groups of pods.
 
     Attributes:
         pods: How many there are.
@@ -70,7 +70,7 @@ class Needs(NamedTuple):
 
 
 def needs_of(groups: Sequence[PodGroup]) -> Needs:
-    """Add up what groups of pods need."""
+    """Return the summed requests of groups of pods."""
     asked: dict[ColumnKey, int] = {}
     apart = 1
     for group in groups:
@@ -84,7 +84,7 @@ def needs_of(groups: Sequence[PodGroup]) -> Needs:
 
 
 def least_price_of_a_pod(offer: Offer, needs: Needs) -> float:
-    """Return what each of these pods costs at least on the offer: by sums of amounts, and one node for each that keeps apart."""
+    """Return the least price of each pod on the offer: its share of the resources, or a whole node if pods repel."""
     stock = offer.template.stock
     nodes = float(needs.apart)
     for name, amount in needs.asked.items():
@@ -133,7 +133,7 @@ def problem_of(
 
 
 def stock_of(offers: Sequence[Offer], columns: Sequence[str]) -> Int64Matrix:
-    """Return (offers, columns) what a new node has of each resource, 0 or more."""
+    """Return (offers, columns): the free amount of each resource on a new node, 0 or more."""
     stocks = [offer.template.stock for offer in offers]
     # Column by column: there are hundreds of offers and few resources.
     found = np.array([[one.get(name, 0) for one in stocks] for name in columns], np.int64)

@@ -1,4 +1,4 @@
-"""Least cost for pods with inter-pod rules: one plan over all offers, played on the snapshot before it counts."""
+"""Least cost for pods with inter-pod rules: one plan over all offers, checked on the snapshot before it is used."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kubetide.units.vectors import Int64Vector
 
 
 class Item(NamedTuple):
-    """Pods that are alike, and the groups that take them."""
+    """Equal pods, and the groups that take them."""
 
     pods: Sequence[Pod]
     pod_class: PodClass
@@ -30,7 +30,7 @@ class Item(NamedTuple):
 
 
 class PlannedNode(NamedTuple):
-    """A node to be bought, and what is to be on it.
+    """A node to buy, and the pods on it.
 
     Attributes:
         offer: The number of its offer.
@@ -44,7 +44,7 @@ class PlannedNode(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What is to be bought.
+    """The nodes to buy.
 
     Attributes:
         nodes: In order of their offers.
@@ -64,7 +64,7 @@ def plan_nodes(
     left: Mapping[str, int],
     most_nodes: int,
 ) -> Plan:
-    """Return nodes for as many of the pods as the limits let in.
+    """Return nodes for as many of the pods as the limits allow.
 
     Args:
         snapshot: The cluster; ``inter_pod.is_plain`` holds for each class.
@@ -84,9 +84,9 @@ def plan_nodes(
     domain_counts = DomainCounts(snapshot, list(classes.values()), templates)
     allowed, patterns = _patterns(items, offers)
     problem = _problem(items, offers, allowed[patterns], most=most, left=left, most_nodes=most_nodes)
-    kept = _useful(problem, allowed, domain_counts)
-    domain_counts.narrow(kept)
-    problem = _narrowed(problem, kept)
+    useful = _useful(problem, allowed, domain_counts)
+    domain_counts.narrow(useful)
+    problem = _narrowed(problem, useful)
     rates = rates_of(problem, patterns, may_leave_out=True)
     _share_out(problem, domain_counts, rules_of, rates.promise)
     choice = Diverse(problem, rates, domain_counts, rules_of)
@@ -100,7 +100,7 @@ def plan_nodes(
             planned = other
     levels = domain_counts.levels((node.offer, [rules_of[item] for item in node.pods]) for node in planned)
     nodes = [
-        PlannedNode(int(kept[node.offer]), node.pods, level)
+        PlannedNode(int(useful[node.offer]), node.pods, level)
         for node, level in zip(planned, levels, strict=True)
     ]
     return Plan(sorted(nodes, key=lambda node: node.offer), rates.price)
@@ -169,19 +169,19 @@ def _useful(problem: FleetProblem, allowed: BoolMatrix, domain_counts: DomainCou
         uses=problem.uses,
         left=problem.left,
     )
-    kept: Int64Vector = np.flatnonzero(useful_offers(by_pattern) & (problem.most > 0))
-    return kept
+    useful: Int64Vector = np.flatnonzero(useful_offers(by_pattern) & (problem.most > 0))
+    return useful
 
 
-def _narrowed(problem: FleetProblem, kept: Int64Vector) -> FleetProblem:
+def _narrowed(problem: FleetProblem, useful: Int64Vector) -> FleetProblem:
     return FleetProblem(
         demand=problem.demand,
         requests=problem.requests,
-        stock=problem.stock[kept],
-        prices=problem.prices[kept],
-        most=problem.most[kept],
-        allowed=problem.allowed[:, kept],
-        uses=problem.uses[:, kept],
+        stock=problem.stock[useful],
+        prices=problem.prices[useful],
+        most=problem.most[useful],
+        allowed=problem.allowed[:, useful],
+        uses=problem.uses[:, useful],
         left=problem.left,
     )
 
@@ -201,7 +201,7 @@ def _share_out(
 def play(
     snapshot: Snapshot, nodes: Sequence[PlannedNode], names: Sequence[str], items: Sequence[Item]
 ) -> list[list[tuple[int, Pod]]]:
-    """Put the pods onto their nodes one by one, as far as the filters let, and leaves them there.
+    """Place the pods on their nodes one by one, as far as the filters allow; they stay placed.
 
     Args:
         snapshot: Has the nodes already.

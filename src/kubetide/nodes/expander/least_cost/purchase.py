@@ -1,4 +1,4 @@
-"""A purchase while it is made: offers with what is bought of them, and the pods that still wait, on a fork."""
+"""An open purchase on a fork: offers with the nodes bought of them, and the pods still pending."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kubetide.units.time import Instant
 
 
 class Buying:
-    """One choice: offers with what is bought of them, and the pods that still wait."""
+    """One choice: offers with the nodes bought of them, and the pods still pending."""
 
     def __init__(
         self, state: State, tick: Tick, headroom: Headroom, most_nodes: int, now: Instant, meter: Meter
@@ -93,11 +93,11 @@ class Buying:
         return 0 if offer.whole and most < offer.growth else most
 
     def add_node(self, offer: Offer) -> str:
-        """Put a new node into the fork and return its name."""
+        """Add a new node to the fork and return its name."""
         return self.add_nodes(offer, 1)[0]
 
     def add_nodes(self, offer: Offer, number: int) -> list[str]:
-        """Put new nodes of one offer into the fork and return their names."""
+        """Add new nodes of one offer to the fork and return their names."""
         template = offer.template
         first, self._named = self._named, self._named + number
         names = [f"{template.node.metadata.name}-fleet-{at:04d}" for at in range(first, self._named)]
@@ -108,21 +108,21 @@ class Buying:
         return names
 
     def drop_node(self, offer: Offer, name: str) -> None:
-        """Take back ``add_node`` of a node that has no pods."""
+        """Undo ``add_node`` of a node without pods."""
         # By identity: other nodes without pods are equal.
         made = self.made.pop(name)
         offer.nodes = [pods for pods in offer.nodes if pods is not made]
         self.snapshot.remove_node(name)
 
     def spend(self, offer: Offer, nodes: int) -> None:
-        """Take new nodes from the limits."""
+        """Subtract new nodes from the limits."""
         offer.growth -= nodes
         self.most_nodes -= nodes
         for name, need in offer.uses.items():
             self.left[name] -= need * nodes
 
     def serve(self, number: int, count: int) -> None:
-        """Take so many pods out of those that wait."""
+        """Remove ``count`` pods from those still pending."""
         group = self.waiting[number]
         if count >= len(group.pods):
             del self.waiting[number]

@@ -1,4 +1,4 @@
-"""Least cost, the pods without inter-pod rules: onto nodes that are bought already, and by arithmetic."""
+"""Least cost, pods without inter-pod rules: onto bought nodes first, then by the solver."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SEARCHES_A_ROUND = 3
 
 
 def fill_gaps(buying: Buying) -> None:
-    """Put pods that need no node of their own onto the nodes that are bought already."""
+    """Place pods that need no node of their own on bought nodes."""
     if not buying.made:
         return
     for number in list(buying.waiting):
@@ -33,7 +33,7 @@ def fill_gaps(buying: Buying) -> None:
 
 
 def buy_by_arithmetic(buying: Buying) -> Fleet | None:
-    """Buy for the pods without inter-pod rules; None when there are none or nothing may be bought."""
+    """Buy for the pods without inter-pod rules; None without such pods or if nothing may be bought."""
     numbers = [
         at for at, group in buying.waiting.items() if not buying.has_inter_pod_rules(at, group.pod_class)
     ]

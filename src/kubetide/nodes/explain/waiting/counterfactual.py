@@ -1,4 +1,4 @@
-"""What would have to be different for a group to take a pod: the smallest change, verified.
+"""The smallest change with which a group would take a pod, verified by deciding again.
 
 For one group, the first thing that keeps the pod off is put right, and all is decided again; so on
 until the group takes the pod or nothing that can be put right is left. So every change that is
@@ -41,7 +41,7 @@ _MOST_CHANGES = 5
 
 
 class Remedy(msgspec.Struct, frozen=True):
-    """Changes that together make a group take a pod; ``verified`` when deciding again with them did so."""
+    """Changes that together make a group take a pod; ``verified`` if deciding again with them confirmed it."""
 
     group: str
     changes: tuple[Change, ...]
@@ -54,12 +54,12 @@ class Remedy(msgspec.Struct, frozen=True):
 
     @property
     def needs_delivery(self) -> bool:
-        """Whether it waits for a backoff: then it helps only if the cloud gives nodes again."""
+        """Whether the remedy waits for a backoff: it helps only if the cloud delivers nodes again."""
         return any(change.kind == "backoff" for change in self.changes)
 
     @property
     def effort(self) -> tuple[int, bool, Instant]:
-        """How much is asked for; the least is the smallest: few changes and no new group, rather waiting, not for long."""
+        """A sort key; the smallest effort is least: few changes, no new group, waiting over changing, a short wait."""
         waits = [change.until for change in self.changes if change.until is not None]
         groups = sum(change.kind == "group" for change in self.changes)
         return len(self.changes) + groups, len(waits) < len(self.changes), max(waits, default=Instant(0))
@@ -78,7 +78,7 @@ class _Supposed:
 
 
 class Supposing:
-    """A copy of a state in which one pod, the groups and the settings can be supposed to be different."""
+    """A copy of a state in which one pod, the groups and the settings can be changed hypothetically."""
 
     def __init__(self, state: State, key: Key, now: Instant) -> None:
         self._key = key
@@ -89,12 +89,12 @@ class Supposing:
         self._groups = dict(self._state.groups)
         self._settings = self._state.settings
 
-    def as_it_is(self) -> Tick:
-        """Decide with nothing changed. What it gives holds until the next call."""
+    def unchanged_runs(self) -> Tick:
+        """Decide with nothing changed. The result holds until the next call."""
         return self._decide(self._unchanged(), "", choose=True)
 
     def remedy(self, group_id: str) -> Remedy | None:
-        """Return what would make the group take the pod; None when it takes it already or nothing is known to help."""
+        """Return what would make the group take the pod; None if it takes the pod already or no remedy is known."""
         supposed = self._unchanged()
         changes: list[Change] = []
         for _ in range(_MOST_CHANGES):
@@ -159,7 +159,7 @@ class Supposing:
             return self._put_skip_right(skipped[0], group, template, tick, supposed)
         rejection = _rejection(tick, group_id, self._key)
         if rejection is None:
-            # The group would take it, but the limit on all nodes leaves no room to add one.
+            # The group would take it, but the limit on all nodes allows no further one.
             return _raise_total(supposed, tick) if supposed.settings.max_nodes_total else None
         if rejection.reasons == (USELESS,):
             name = f"{group_id} {kind_of(supposed.pod)}"
@@ -257,16 +257,16 @@ def _raise_limits(state: State, template: Template, tick: Tick, supposed: _Suppo
         field_name = flag.replace("-", "_")
         text = str(getattr(supposed.settings, field_name))
         low, _, high = text.partition(":")
-        wanted = -(-(used[name] + need[name]) // unit)
-        if wanted > int(high):
-            supposed.settings = replace(supposed.settings, **{field_name: f"{low}:{wanted}"})
-            parts.append(f"raise --{flag} from {text} to {low}:{wanted}")
+        needed = -(-(used[name] + need[name]) // unit)
+        if needed > int(high):
+            supposed.settings = replace(supposed.settings, **{field_name: f"{low}:{needed}"})
+            parts.append(f"raise --{flag} from {text} to {low}:{needed}")
     raised = []
     for given in supposed.settings.gpu_total:
         gpu, limit = parse_gpu_total(given)
-        wanted = used.get(gpu, 0) + need.get(gpu, 0)
-        if need.get(gpu) and wanted > limit.maximum:
-            raised.append(f"{gpu}:{limit.minimum}:{wanted}")
+        needed = used.get(gpu, 0) + need.get(gpu, 0)
+        if need.get(gpu) and needed > limit.maximum:
+            raised.append(f"{gpu}:{limit.minimum}:{needed}")
             parts.append(f"raise --gpu-total from {given} to {raised[-1]}")
         else:
             raised.append(given)
@@ -275,12 +275,12 @@ def _raise_limits(state: State, template: Template, tick: Tick, supposed: _Suppo
 
 
 def _suppose_labels(state: State, group_id: str, labels: dict[str, str]) -> None:
-    """Return the group's template these labels."""
+    """Give the group's template these labels."""
     _change_template(state, group_id, lambda node: _labelled(node, labels))
 
 
 def _suppose_machine(state: State, group_id: str, machine: Node) -> None:
-    """Return the group's template the amounts of this machine."""
+    """Give the group's template the amounts of this machine."""
     _change_template(
         state,
         group_id,
@@ -306,5 +306,5 @@ def _change_template(state: State, group_id: str, change: Callable[[Node], Node]
 
 
 def _labelled(node: Node, labels: dict[str, str]) -> Node:
-    kept = {name: value for name, value in (node.metadata.labels or {}).items() if name != TEMPLATE_LABEL}
-    return replace(node, metadata=replace(node.metadata, labels={**kept, **labels}))
+    others = {name: value for name, value in (node.metadata.labels or {}).items() if name != TEMPLATE_LABEL}
+    return replace(node, metadata=replace(node.metadata, labels={**others, **labels}))

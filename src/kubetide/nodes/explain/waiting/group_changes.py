@@ -1,4 +1,4 @@
-"""Changes of a node group that a person can make where the pod should stay as it is: another group like it.
+"""Changes of a node group that make it take a pod as it is: another group like it.
 
 A cloud sets the labels of a zone or an architecture, and a machine type its amounts; nobody can put them on the nodes
 that there are.
@@ -37,7 +37,7 @@ _LEAST_SHARE = 4
 
 
 def change_of_labels(missing: Mapping[str, str], group: str) -> tuple[Change, ...]:
-    """Return what brings the missing labels to nodes like those of a group: at most one change of each kind."""
+    """Return the change that gives nodes of a group the missing labels: at most one change of each kind."""
     fixed = {key: value for key, value in missing.items() if key in SET_BY_THE_CLOUD}
     free = {key: value for key, value in missing.items() if key not in SET_BY_THE_CLOUD}
     changes = []
@@ -58,12 +58,12 @@ def change_of_labels(missing: Mapping[str, str], group: str) -> tuple[Change, ..
 
 
 def asks_far_too_much(refusal: Refusal) -> bool:
-    """Return whether a pod fits only if it asks for less than a quarter of some resource."""
+    """Return whether the pod fits only if it requests less than a quarter of some resource."""
     return any(short.free * _LEAST_SHARE < short.requested for short in refusal.numbers)
 
 
 def larger_machine(refusal: Refusal, node: Node, group: str) -> tuple[Node, Change] | None:
-    """Return a node with as much as the pod lacks, and say what group has such; None where places for pods are short.
+    """Return a node with as much as the pod lacks, and describe such a group; None if pod slots are short.
 
     ``node`` is the template of the group.
     """

@@ -1,4 +1,4 @@
-"""Why a pod does not go to each of the nodes there are, and the smallest change that would let it in.
+"""Why each existing node rejects a pod, and the smallest change with which it would accept.
 
 The scheduler's filters are asked on a copy of the cluster; each offer of help is verified by asking
 them again with it.
@@ -34,7 +34,7 @@ _MOST_CHANGES = 6
 
 
 class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What nodes that say the same say to a pod.
+    """The verdict of nodes that reject or accept a pod for the same reason.
 
     Attributes:
         nodes: Their names, in order.
@@ -63,7 +63,7 @@ class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodesExplanation(msgspec.Struct, frozen=True, kw_only=True):
-    """What all nodes say to a pod: first those that take it, then by how little would have to change."""
+    """The verdicts of all nodes on a pod: accepting nodes first, then by the size of the needed change."""
 
     namespace: str
     name: str
@@ -78,7 +78,7 @@ class _Finding(NamedTuple):
 
 
 def explain_on_nodes(state: State, key: Key) -> NodesExplanation:
-    """Explain one pod node by node. Raises KeyError for a pod that is not there.
+    """Explain one pod node by node. Raises KeyError for an unknown pod.
 
     A pod that has a node is asked about as if it had none yet, so its own node says whether it would
     take it again.

@@ -1,4 +1,4 @@
-"""What nodes say to a pod, as lines for people."""
+"""Verdicts of nodes on a pod, as lines for people."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _MOST_NAMES = 5
 
 
 def node_lines(found: NodesExplanation) -> list[str]:
-    """Return one to two lines for nodes that say the same; those that need most help are only counted."""
+    """Return one or two lines for nodes with the same verdict; those that need most changes are only counted."""
     lines = [found.sentence]
     for verdict in found.verdicts[:_MOST_VERDICTS]:
         lines += _verdict_lines(verdict)

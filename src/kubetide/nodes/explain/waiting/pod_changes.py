@@ -1,4 +1,4 @@
-"""Changes of a pod that put one refusal right: each gives the pod as it would be, and says what it did.
+"""Changes of a pod that remove one rejection: each returns the changed pod and a description.
 
 What they give is a guess that the caller verifies by deciding again.
 """
@@ -21,7 +21,7 @@ _MOST_SKEW = 64
 
 
 class Change(msgspec.Struct, frozen=True):
-    """Something that would have to be different. ``what`` is a sentence in the imperative.
+    """Something that must be different. ``what`` is a sentence in the imperative.
 
     ``until`` is set where nothing but waiting is asked for.
     """
@@ -35,7 +35,7 @@ Changed = tuple[Pod, Change]
 
 
 def ask_less(pod: Pod, refusal: Refusal) -> Changed | None:
-    """Lower the requests to what is left; None where nothing is left, or places for pods are short."""
+    """Return the pod with requests lowered to what is free; None if nothing is free or pod slots are short."""
     targets: dict[str, int] = {}
     parts: list[str] = []
     for short in refusal.numbers:
@@ -51,7 +51,7 @@ def ask_less(pod: Pod, refusal: Refusal) -> Changed | None:
 
 
 def tolerate(pod: Pod, taints: Iterable[Taint]) -> Changed | None:
-    """Add a toleration of the first taint that keeps the pod off."""
+    """Return the pod with a toleration of the first taint that rejects it."""
     tolerations = pod.spec.tolerations or ()
     for taint in taints:
         if taint.effect in {"NoSchedule", "NoExecute"} and not tolerates(tolerations, taint):
@@ -64,7 +64,7 @@ def tolerate(pod: Pod, taints: Iterable[Taint]) -> Changed | None:
 
 def labels_missing(pod: Pod, labels: Mapping[str, str]) -> dict[str, str]:
     """Return the labels that a node lacks for the pod's nodeSelector and its first required affinity term."""
-    wanted = dict(pod.spec.node_selector or {})
+    needed = dict(pod.spec.node_selector or {})
     affinity = pod.spec.affinity
     required = (
         affinity.node_affinity.required_during_scheduling_ignored_during_execution
@@ -75,10 +75,10 @@ def labels_missing(pod: Pod, labels: Mapping[str, str]) -> dict[str, str]:
         for requirement in term.match_expressions or ():
             if requirement.operator == "In" and requirement.values:
                 if labels.get(requirement.key) not in requirement.values:
-                    wanted[requirement.key] = requirement.values[0]
+                    needed[requirement.key] = requirement.values[0]
             elif requirement.operator == "Exists" and requirement.key not in labels:
-                wanted[requirement.key] = ""
-    return {name: value for name, value in sorted(wanted.items()) if labels.get(name) != value}
+                needed[requirement.key] = ""
+    return {name: value for name, value in sorted(needed.items()) if labels.get(name) != value}
 
 
 def labels_text(labels: Mapping[str, str]) -> str:
@@ -87,7 +87,7 @@ def labels_text(labels: Mapping[str, str]) -> str:
 
 
 def spread_less(pod: Pod, passes: Callable[[Pod], bool]) -> Changed | None:
-    """Raise one ``maxSkew`` as little as will do, or else drops one hard spread constraint."""
+    """Return the pod with one ``maxSkew`` raised as little as needed, or without one hard spread constraint."""
     rules = pod.spec.topology_spread_constraints or ()
     hard = [at for at, rule in enumerate(rules) if rule.when_unsatisfiable == "DoNotSchedule"]
     for more in range(1, _MOST_SKEW):
@@ -107,7 +107,7 @@ def spread_less(pod: Pod, passes: Callable[[Pod], bool]) -> Changed | None:
 
 
 def relax_inter_pod_rules(pod: Pod, passes: Callable[[Pod], bool]) -> Changed | None:
-    """Drop one required term about other pods; None where it is the others that keep the pod away."""
+    """Return the pod without one required term about other pods; None if the others' terms reject it."""
     affinity = pod.spec.affinity
     if affinity is None:
         return None
@@ -126,7 +126,7 @@ def relax_inter_pod_rules(pod: Pod, passes: Callable[[Pod], bool]) -> Changed | 
 
 
 def give_up_ports(pod: Pod, passes: Callable[[Pod], bool]) -> Changed | None:
-    """Take one host port off; None where no single one helps."""
+    """Return the pod without one host port; None if no single one helps."""
     containers = pod.spec.containers or ()
     for at, container in enumerate(containers):
         for number, port in enumerate(container.ports or ()):

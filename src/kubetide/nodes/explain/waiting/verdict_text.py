@@ -1,4 +1,4 @@
-"""What a group says to the pods of a tick, in a few words."""
+"""The verdict of a group on the pods of a tick, in a few words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kubetide.units.time import Instant
 
 
 def group_lines(state: State, tick: Tick, now: Instant) -> list[str]:
-    """Ask all groups about the tick's pods, those too that could be created, and return a line for each."""
+    """Return a line with the verdict of each group on the tick's pods, also of groups that could be created."""
     group_pods(state, tick)
     add_candidates(state, tick)
     evaluate_groups(state, tick, headroom_of(state, tick), now)
@@ -33,9 +33,7 @@ def verdict_text(tick: Tick, group: str) -> str:
             refusal = rejection.refusal
             return f"no, {', '.join(rejection.reasons) if refusal is None else refusal_text(refusal)}"
     taken = next((len(one.pods) for one in tick.options if one.group.id == group), 0)
-    wanted = len(tick.demand.pods)
+    total = len(tick.demand.pods)
     return (
-        "takes them"
-        if taken >= wanted
-        else f"no, its limits leave new nodes for {taken} of the {wanted} pods"
+        "takes them" if taken >= total else f"no, its limits leave new nodes for {taken} of the {total} pods"
     )

@@ -1,1 +1,1 @@
-"""Each deletion to its end: taints, evictions, the call to the cloud, and what came of it."""
+"""Each deletion to its end: taints, evictions, the call to the cloud, and their outcomes."""

@@ -1,4 +1,4 @@
-"""What came of the calls of an ``actuate`` step."""
+"""Outcomes of the calls of an ``actuate`` step."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kubetide.units.time import Instant, after, before, hours
 
 
 def absorb_actuation(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -> Result:
-    """Take in evictions, taints taken off and machines deleted."""
+    """Apply the outcomes of evictions, removed taints and deleted machines; return the result."""
     memory = state.memory.scale_down
     emitted: list[EventRecord] = []
     because: list[Reason] = []
@@ -107,8 +107,8 @@ def _count(state: State, now: Instant, *, deletions: int = 0, evictions: int = 0
     memory = state.memory.scale_down
     hour_ago = before(now, hours(1))
     if deletions:
-        kept = tuple(entry for entry in memory.recent_deletions if entry[0] > hour_ago)
-        memory.recent_deletions = (*kept, (now, deletions))
+        recent = tuple(entry for entry in memory.recent_deletions if entry[0] > hour_ago)
+        memory.recent_deletions = (*recent, (now, deletions))
     if evictions:
-        kept = tuple(entry for entry in memory.recent_evictions if entry[0] > hour_ago)
-        memory.recent_evictions = (*kept, (now, evictions))
+        recent = tuple(entry for entry in memory.recent_evictions if entry[0] > hour_ago)
+        memory.recent_evictions = (*recent, (now, evictions))

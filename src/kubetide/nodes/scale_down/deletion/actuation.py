@@ -1,4 +1,4 @@
-"""Deletions in flight: one step of each, whenever one is due.
+"""Deletions in flight: advances each by one step when it is due.
 
     waiting -> [read pods] -> evicting -> terminating -> delaying -> ready -> [read pods] -> deleting
                    |             |             |                       |                        |
@@ -33,13 +33,13 @@ from kubetide.nodes.scale_down.deletion.deletions import (
     EVICTION_FAILED,
     INTERNAL,
     NOT_AS_A_WHOLE,
+    end_after,
     evictions_left,
     failure,
     goes_whole,
-    later,
     next_wake,
-    seen,
     waits_for_others,
+    with_pods_seen,
 )
 from kubetide.nodes.scale_down.deletion.evictions import evictions_of, left_on_node, split_live
 from kubetide.nodes.scale_down.memory import DeleteResult, Deletion, Eviction
@@ -68,7 +68,7 @@ _MAX_LANDINGS = 3
 
 
 def actuate(state: State, now: Instant) -> Commands:
-    """Move each deletion on, and return the evictions, calls and readings that are due."""
+    """Advance each deletion, and return the evictions, calls and readings that are due."""
     memory = state.memory.scale_down
     machine = _Machine(state, now)
     for name in sorted(memory.deletions):
@@ -141,7 +141,7 @@ class _Machine:
         pods = self._read(deletion)
         if isinstance(pods, Deletion):
             return pods
-        deletion = seen(deletion, pods, self._now)
+        deletion = with_pods_seen(deletion, pods, self._now)
         moves = split_live(self._state, pods, self._now)
         if moves.blocked is not None:
             blocked = moves.blocked
@@ -175,7 +175,7 @@ class _Machine:
         for eviction in in_turn:
             if eviction.evicted or eviction.next_try > self._now:
                 continue
-            # The first try is made even with no time at all; one that a cap kept back is not made late.
+            # The first try is made even with no time at all; one that a cap held back is not made late.
             if self._now < deletion.until or (eviction.tries == 0 and self._now == deletion.until):
                 open_pods.append(eviction)
             elif eviction.needed:
@@ -220,7 +220,7 @@ class _Machine:
         pods = self._read(deletion)
         if isinstance(pods, Deletion):
             return pods
-        deletion = seen(deletion, pods, self._now)
+        deletion = with_pods_seen(deletion, pods, self._now)
         again = self._newcomers(deletion, pods)
         if again is not None:
             return again
@@ -230,7 +230,7 @@ class _Machine:
             return self._fail(
                 deletion,
                 EVICTION_FAILED,
-                f"failed to drain node /{deletion.node}: pods remaining after timeout",
+                f"Failed to drain node /{deletion.node}: pods remaining after timeout",
             )
         return replace(deletion, due=after(self._now, POLL))
 
@@ -321,7 +321,7 @@ class _Machine:
         if isinstance(pods, Deletion):
             self._memory.deletions[deletion.node] = pods
             return None
-        deletion = seen(deletion, pods, self._now)
+        deletion = with_pods_seen(deletion, pods, self._now)
         again = self._newcomers(deletion, pods)
         if again is not None:
             moved = self.advance(again)
@@ -382,7 +382,7 @@ class _Machine:
             return self._fail(deletion, INTERNAL, "the node's pods could not be read from the API server")
         retry = after(self._now, POLL)
         return replace(
-            deletion, reading=False, tries=deletion.tries + 1, due=retry, until=later(deletion, retry)
+            deletion, reading=False, tries=deletion.tries + 1, due=retry, until=end_after(deletion, retry)
         )
 
     def _ask_eviction(self, node: str, eviction: Eviction) -> None:

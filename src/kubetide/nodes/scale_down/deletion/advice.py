@@ -1,4 +1,4 @@
-"""Removals that are only advised: they stand like deletions in flight, until something of their node changes."""
+"""Removals that are only advised: shown like deletions in flight, until their node changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STANDS: Duration = minutes(10)
 
 
 def advise(state: State, deletion: Deletion, now: Instant) -> Reason:
-    """Let the removal of a node stand as advice; return what is said of it."""
+    """Register the removal of a node as advice; return its reason."""
     until = after(now, STANDS)
     state.memory.scale_down.deletions[deletion.node] = replace(
         deletion, phase="advised", due=until, until=until, found=_pods_of(state, deletion.node)
@@ -26,7 +26,7 @@ def advise(state: State, deletion: Deletion, now: Instant) -> Reason:
 
 
 def review_advice(state: State, now: Instant) -> None:
-    """Forget advice that has lasted long enough, was followed, or whose node has other pods now."""
+    """Forget advice that is old, was followed, or whose node has other pods now."""
     deletions = state.memory.scale_down.deletions
     for name, deletion in list(deletions.items()):
         if deletion.in_flight:

@@ -1,4 +1,4 @@
-"""What the moves of a deletion share: when it is due, what was seen on its node, and how it fails."""
+"""Shared parts of a deletion's steps: due times, pods seen on the node, failures."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ def next_wake(deletions: Mapping[str, Deletion]) -> Instant | None:
 
 
 def goes_whole(state: State, group_id: str) -> bool:
-    """Return whether the group exists at zero or at its maximum, so that all of its nodes go together."""
+    """Return whether the group has either zero nodes or its maximum, so that all of its nodes are removed together."""
     group = state.groups.get(group_id)
     return bool(group and group.options and group.options.zero_or_max_node_scaling)
 
 
 def waits_for_others(state: State, group_id: str) -> bool:
-    """Return whether the group goes as a whole, and others of its nodes are not ready yet."""
+    """Return whether the group is removed as a whole, and others of its nodes are not ready for it yet."""
     deletions = state.memory.scale_down.deletions.values()
     return goes_whole(state, group_id) and any(
         one.group == group_id and one.phase in _BEFORE_READY for one in deletions
     )
 
 
-def later(deletion: Deletion, retry: Instant) -> Instant | None:
-    """A batch that is due waits for the next reading; other phases keep their end."""
+def end_after(deletion: Deletion, retry: Instant) -> Instant | None:
+    """Return the end of a deletion whose reading is retried: a due batch waits for it, other phases keep their end."""
     return retry if deletion.phase == "ready" else deletion.until
 
 
-def seen(deletion: Deletion, pods: tuple[Pod, ...], now: Instant) -> Deletion:
-    """Note what the API server says is on the node."""
+def with_pods_seen(deletion: Deletion, pods: tuple[Pod, ...], now: Instant) -> Deletion:
+    """Return the deletion with the pods that the API server reports on its node."""
     found = tuple(key_of(pod) for pod in pods)
     return replace(deletion, checked=now, found=found, reading=False, tries=0)
 
@@ -63,7 +63,7 @@ def evictions_left(state: State, now: Instant) -> int:
 def failure(
     state: State, deletion: Deletion, result: str, error: str, now: Instant
 ) -> tuple[EventRecord, Reason, Deletion]:
-    """Note that a deletion failed; return the event, the reason, and the deletion on its way back."""
+    """Note a failed deletion; return the event, the reason, and the deletion in its rollback phase."""
     memory = state.memory.scale_down
     memory.results[deletion.node] = DeleteResult(result, error)
     memory.last_failure_of[deletion.group] = now

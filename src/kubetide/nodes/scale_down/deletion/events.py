@@ -1,4 +1,4 @@
-"""Events of scale-down, worded as upstream words them; people match on these texts."""
+"""Events of scale-down in upstream's words; people match on these texts."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ FAILED = "ScaleDownFailed"
 
 
 def on_node(name: str, message: str, *, reason: str = "ScaleDown", warning: bool = False) -> EventRecord:
-    """Make an event on a node."""
+    """Return an event on a node."""
     return EventRecord(
         kind="Node", name=name, type="Warning" if warning else "Normal", reason=reason, message=message
     )
 
 
 def on_pod(namespace: str, name: str, uid: str, message: str, *, failed: bool = False) -> EventRecord:
-    """Make an event on a pod that is evicted."""
+    """Return an event on an evicted pod."""
     return EventRecord(
         kind="Pod",
         namespace=namespace,
@@ -31,7 +31,7 @@ def on_pod(namespace: str, name: str, uid: str, message: str, *, failed: bool = 
 
 
 def on_status(settings: Settings, reason: str, message: str) -> tuple[EventRecord, ...]:
-    """Make an event on the status object; none when no such object is kept."""
+    """Return an event on the status object; None when the status object is not written."""
     if not settings.write_status_configmap:
         return ()
     return (
@@ -47,7 +47,7 @@ def on_status(settings: Settings, reason: str, message: str) -> tuple[EventRecor
 
 
 def started(deletion: Deletion, settings: Settings) -> tuple[EventRecord, ...]:
-    """The node was tainted and its removal begins."""
+    """Return the event that the node was tainted and its removal begins."""
     if deletion.drain:
         pods = ",".join(deletion.reschedule)
         message = (
@@ -61,13 +61,13 @@ def started(deletion: Deletion, settings: Settings) -> tuple[EventRecord, ...]:
 
 
 def marking_failed(node: str, error: str) -> EventRecord:
-    """The taint could not be put on."""
+    """Return the event that the taint could not be set."""
     message = f"failed to mark the node as toBeDeleted/unschedulable: {error}"
     return on_node(node, message, reason=FAILED, warning=True)
 
 
 def removed(deletion: Deletion, settings: Settings) -> tuple[EventRecord, ...]:
-    """The cloud has taken the deletion."""
+    """Return the event that the cloud accepted the deletion."""
     node = on_node(deletion.node, "nodes removed by cluster autoscaler")
     if deletion.drain:
         return (
@@ -81,13 +81,13 @@ def removed(deletion: Deletion, settings: Settings) -> tuple[EventRecord, ...]:
 
 
 def failed(deletion: Deletion, error: str) -> EventRecord:
-    """The removal was given up."""
+    """Return the event that the removal was given up."""
     what = "failed to drain and delete node" if deletion.drain else "failed to delete empty node"
     return on_node(deletion.node, f"{what}: {error}", reason=FAILED, warning=True)
 
 
 def cleaned(node: str, taint: str, error: str = "") -> EventRecord:
-    """A taint left by an earlier process was taken off, or could not be."""
+    """Return the event that a taint of an earlier process was removed, or could not be."""
     if error:
         message = f"failed to clean {taint} on node {node}: {error}"
     else:

@@ -1,4 +1,4 @@
-"""Which pods of a node that goes are evicted, and what came of asking them.
+"""Which pods of a leaving node are evicted, and the outcomes of the evictions.
 
 Source: Cluster Autoscaler, evictor: DaemonSet pods are asked once or as long as others are, and
 nobody waits for them; every other pod must be gone. With --drain-priority-config pods go in turns of
@@ -30,22 +30,22 @@ GONE = ("NotFound", "404")
 
 
 def split_live(state: State, pods: Sequence[Pod], now: Instant) -> Moves:
-    """Ask the drain rules about pods that were just read; finished and expendable ones do not count."""
+    """Ask the drain rules about freshly read pods; finished and expendable ones do not count."""
     cutoff = state.settings.expendable_pods_priority_cutoff
     counted = [pod for pod in pods if not is_finished(pod) and not is_expendable(pod, cutoff)]
     return pods_to_move(counted, drain_context(state, now, Allowances.of(state.pdbs)))
 
 
 def evictions_of(moves: Moves, settings: Settings, now: Instant, *, drain: bool) -> tuple[Eviction, ...]:
-    """Return the evictions that empty the node: pods to move, and DaemonSet pods as flags or annotations say."""
+    """Return the evictions that empty the node: pods to move, and DaemonSet pods if flags or annotations say so."""
     by_default = (
         settings.daemonset_eviction_for_occupied_nodes
         if drain
         else settings.daemonset_eviction_for_empty_nodes
     )
-    wanted = {"true": True, "false": False}
+    values = {"true": True, "false": False}
     daemon_pods = [
-        pod for pod in moves.daemon_pods if wanted.get(annotation(pod, ENABLE_DS_EVICTION), by_default)
+        pod for pod in moves.daemon_pods if values.get(annotation(pod, ENABLE_DS_EVICTION), by_default)
     ]
     in_turn = drain and bool(settings.drain_priority_config)
     return (
@@ -71,12 +71,12 @@ def _eviction(pod: Pod, settings: Settings, now: Instant, *, needed: bool) -> Ev
 
 
 def turn_of(pod: Pod, turns: Sequence[DrainTurn]) -> int:
-    """Return which turn a pod has: the last one that begins at its priority or below, else the first."""
+    """Return the eviction turn of a pod: the last one that begins at its priority or below, else the first."""
     return max(0, bisect_right([turn.priority for turn in turns], pod.spec.priority or 0) - 1)
 
 
 def left_on_node(evictions: Iterable[Eviction], pods: Sequence[Pod]) -> bool:
-    """Return whether any pod that must be gone is still there; another pod of the same name does not count."""
+    """Return whether any pod that must leave is still there; another pod of the same name does not count."""
     there = {key_of(pod): pod.metadata.uid for pod in pods}
     return any(one.needed and there.get((one.namespace, one.name)) == one.uid for one in evictions)
 
@@ -87,7 +87,7 @@ def settle_evictions(
     now: Instant,
     retry: Duration,
 ) -> tuple[Deletion, tuple[EventRecord, ...], int]:
-    """Take in the answers to evictions; return the deletion, events of first tries, and how many were accepted.
+    """Apply the outcomes of evictions; return the deletion, events of first tries, and the number accepted.
 
     A pod that is not there any more counts as evicted. Others are asked again after ``retry``.
     """

@@ -1,4 +1,4 @@
-"""How long a deletion waits after its node was tainted: a fixed time, or by how fast taints are seen.
+"""How long a deletion waits after tainting its node: a fixed time, or the measured taint latency.
 
 Source: Cluster Autoscaler, --node-delete-delay-after-taint and --dynamic-node-delete-delay-after-taint-enabled.
 """
@@ -16,7 +16,7 @@ _ROUND_TRIPS = 2
 
 
 def delay_after_taint(state: State, latency: Duration | None, now: Instant) -> Duration:
-    """Return how long deletions begun at ``now`` wait, and remember the latency.
+    """Return how long deletions begun at ``now`` wait, and note the latency.
 
     Args:
         state: Its memory of latencies is brought up to date.

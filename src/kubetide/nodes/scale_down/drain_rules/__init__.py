@@ -1,4 +1,4 @@
-"""Which pods let their node go: rules in order, the first answer wins."""
+"""Which pods allow the removal of their node: rules in order, the first answer decides."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from kubetide.nodes.scale_down.drain_rules.evaluate import (
     Moves,
     Prepared,
     Verdict,
+    combine_verdicts,
     counts_as_empty,
     evaluate,
     leaves_empty,
     pods_to_move,
     prepare,
     settle,
-    together,
     verdict_on,
 )
 from kubetide.nodes.scale_down.drain_rules.registry import RULES
@@ -42,12 +42,12 @@ __all__ = [
     "Rule",
     "Verdict",
     "block",
+    "combine_verdicts",
     "counts_as_empty",
     "evaluate",
     "leaves_empty",
     "pods_to_move",
     "prepare",
     "settle",
-    "together",
     "verdict_on",
 ]

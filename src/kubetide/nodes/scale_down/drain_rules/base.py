@@ -1,4 +1,4 @@
-"""What a drain rule is: a question about one pod of a node that is to go.
+"""The interface of a drain rule: a question about one pod of a node to remove.
 
 Rules are asked in the order of the registry and the first answer wins. A rule is a pure function of
 the pod and the context; a new rule is one function and one line in ``registry.RULES``, or a plug-in of another
@@ -36,7 +36,7 @@ BlockReason = Literal[
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What becomes of the pod.
+    """What happens to the pod.
 
     ``skip``: it does not count, nobody moves it. ``drain``: it may be moved. ``wait``: the node may be
     marked unneeded, but goes only when the pod has ended. ``block``: the node stays.
@@ -53,7 +53,7 @@ WAIT = Answer("wait")
 
 
 def block(reason: BlockReason, detail: str) -> Answer:
-    """The pod keeps its node; the detail is one sentence with what was seen."""
+    """Return the answer that the pod blocks the removal; the detail is one sentence with what was seen."""
     return Answer("block", reason, detail)
 
 
@@ -61,7 +61,7 @@ Owner = ReplicaSet | ReplicationController | DaemonSet | StatefulSet | Job
 
 
 class DrainContext(msgspec.Struct, frozen=True):
-    """What rules may look at besides the pod.
+    """The facts that rules may use besides the pod.
 
     ``owners`` holds the objects of each kind of controller that the loop watches; a kind that is not a
     key is not watched, and its objects are taken to exist. ``rules`` are all that are asked, in order.

@@ -29,7 +29,7 @@ def mirror(pod: Pod, _context: DrainContext) -> Answer | None:
 
 
 def long_terminating(pod: Pod, context: DrainContext) -> Answer | None:
-    """A pod that should have been gone for a while no longer counts."""
+    """A pod that should have ended some time ago no longer counts."""
     return SKIP if is_long_terminating(pod, context.now) else None
 
 
@@ -40,7 +40,7 @@ def long_terminating_changes(pod: Pod, _context: DrainContext) -> Instant | None
 
 
 def replica_count(pod: Pod, context: DrainContext) -> Answer | None:
-    """The controller must exist, and have enough replicas to make a new pod of."""
+    """The controller must exist, and have enough replicas to replace the pod."""
     if not context.settings.skip_nodes_with_custom_controller_pods:
         return None
     owner = controller_of(pod.metadata)
@@ -67,27 +67,27 @@ def replica_count(pod: Pod, context: DrainContext) -> Answer | None:
 
 
 def daemon_set(pod: Pod, _context: DrainContext) -> Answer | None:
-    """A DaemonSet pod belongs to its node and needs no other place."""
+    """A DaemonSet pod belongs to its node and needs no other node."""
     return DRAIN if is_daemon_set_pod(pod) else None
 
 
 def safe_to_evict(pod: Pod, _context: DrainContext) -> Answer | None:
-    """The owner says that the pod may be moved, whatever the later rules think."""
+    """The owner declares that the pod may be moved, whatever later rules say."""
     return DRAIN if annotation(pod, SAFE_TO_EVICT) == "true" else None
 
 
 def terminal(pod: Pod, _context: DrainContext) -> Answer | None:
-    """A pod that has ended is in nobody's way."""
+    """A finished pod blocks nothing."""
     return DRAIN if is_terminal(pod) else None
 
 
 def on_completion(pod: Pod, _context: DrainContext) -> Answer | None:
-    """The owner says that the pod must end by itself."""
+    """The owner declares that the pod must end by itself."""
     return WAIT if annotation(pod, SAFE_TO_EVICT) == "on-completion" else None
 
 
 def not_replicated(pod: Pod, context: DrainContext) -> Answer | None:
-    """A pod that nobody would make again blocks."""
+    """A pod that no controller would recreate blocks."""
     owner = controller_of(pod.metadata)
     if owner is None:
         return block("NotReplicated", "the pod has no controller that would make it again")
@@ -100,7 +100,7 @@ def not_replicated(pod: Pod, context: DrainContext) -> Answer | None:
 
 
 def kube_system(pod: Pod, context: DrainContext) -> Answer | None:
-    """A system pod without a budget blocks for a while after its creation."""
+    """A system pod without a disruption budget blocks for a while after its creation."""
     if not context.settings.skip_nodes_with_system_pods or pod.metadata.namespace != KUBE_SYSTEM:
         return None
     if context.allowances.budgets_of(pod):
@@ -130,14 +130,14 @@ def _system_pod_movable_from(pod: Pod, context: DrainContext) -> Instant | None:
 
 
 def not_safe_to_evict(pod: Pod, _context: DrainContext) -> Answer | None:
-    """The owner says that the pod must stay."""
+    """The owner declares that the pod must stay."""
     if annotation(pod, SAFE_TO_EVICT) == "false":
         return block("NotSafeToEvictAnnotation", f'annotation {SAFE_TO_EVICT} is "false"')
     return None
 
 
 def local_storage(pod: Pod, context: DrainContext) -> Answer | None:
-    """Data on the node's disk would be lost."""
+    """A pod with data on the node's disk blocks: the data would be lost."""
     if not context.settings.skip_nodes_with_local_storage:
         return None
     safe = annotation(pod, SAFE_TO_EVICT_LOCAL_VOLUMES).split(",")

@@ -1,4 +1,4 @@
-"""Asking the rules about a pod, and about all pods of a node.
+"""Evaluates the drain rules for a pod, and for all pods of a node.
 
 Most rules read only the pod, its owners and the time, so what they say is found once (``prepare``)
 and cached while those stay the same; the rules that read budgets are asked each time (``settle``).
@@ -17,7 +17,7 @@ from kubetide.units.time import Instant
 
 
 class Blocked(msgspec.Struct, frozen=True):
-    """The first pod that keeps the node, and why."""
+    """The first pod that blocks the removal, and why."""
 
     pod: Pod
     answer: Answer
@@ -25,7 +25,7 @@ class Blocked(msgspec.Struct, frozen=True):
 
 
 class Moves(msgspec.Struct, frozen=True):
-    """What removing the node asks for, or why it cannot be.
+    """What removing the node requires, or why it is blocked.
 
     Attributes:
         pods: Pods that need another place, in the node's order.
@@ -41,7 +41,7 @@ class Moves(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What the rules say about a pod as far as it does not depend on budgets.
+    """The answer of the rules about a pod, as far as it does not depend on budgets.
 
     Attributes:
         answer: None when the rest must be asked each time.
@@ -57,7 +57,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class Prepared(msgspec.Struct, frozen=True):
-    """What the rules say about a node's pods as far as it does not depend on budgets.
+    """The answers of the rules about a node's pods, as far as they do not depend on budgets.
 
     ``verdicts`` are in the order of ``pods``.
     ``valid_until``: at this moment or later it must be found anew; None for never.
@@ -69,7 +69,7 @@ class Prepared(msgspec.Struct, frozen=True):
 
 
 def evaluate(pod: Pod, context: DrainContext, rules: Sequence[Rule] | None = None) -> tuple[Answer, str]:
-    """Return the first answer of the rules (None: of all) and the rule's name; DRAIN and "" when none objects."""
+    """Return the first answer of the rules (None: of all) and the rule's name; DRAIN and "" if none blocks."""
     for rule in context.rules if rules is None else rules:
         answer = rule.check(pod, context)
         if answer is not None:
@@ -78,7 +78,7 @@ def evaluate(pod: Pod, context: DrainContext, rules: Sequence[Rule] | None = Non
 
 
 def verdict_on(pod: Pod, context: DrainContext) -> Verdict:
-    """Ask the rules that do not read budgets, up to the first that answers."""
+    """Return the first answer of the rules that do not read budgets."""
     changes: list[Instant] = []
     of_node = is_daemon_set_pod(pod) or is_mirror_pod(pod)
     for index, rule in enumerate(context.rules):
@@ -94,19 +94,19 @@ def verdict_on(pod: Pod, context: DrainContext) -> Verdict:
     return Verdict(DRAIN, len(context.rules) - 1, min(changes, default=None), of_node)
 
 
-def together(pods: Sequence[Pod], verdicts: Sequence[Verdict]) -> Prepared:
-    """Return the verdicts on a node's pods, one each, as one."""
+def combine_verdicts(pods: Sequence[Pod], verdicts: Sequence[Verdict]) -> Prepared:
+    """Return the verdicts on a node's pods combined."""
     changes = [verdict.valid_until for verdict in verdicts if verdict.valid_until is not None]
     return Prepared(tuple(pods), tuple(verdicts), min(changes, default=None))
 
 
 def prepare(pods: Sequence[Pod], context: DrainContext) -> Prepared:
-    """Ask all rules that do not read budgets, for each pod up to the first that answers."""
-    return together(pods, [verdict_on(pod, context) for pod in pods])
+    """Return, per pod, the first answer of the rules that do not read budgets."""
+    return combine_verdicts(pods, [verdict_on(pod, context) for pod in pods])
 
 
 def settle(prepared: Prepared, context: DrainContext) -> Moves:
-    """Complete what was prepared with what the budgets allow now."""
+    """Return the prepared answers completed with what the budgets allow now."""
     pods: list[Pod] = []
     daemon_pods: list[Pod] = []
     waiting: list[Pod] = []
@@ -128,12 +128,12 @@ def settle(prepared: Prepared, context: DrainContext) -> Moves:
 
 
 def pods_to_move(pods: Sequence[Pod], context: DrainContext) -> Moves:
-    """Return what removing a node with these pods asks for."""
+    """Return what removing a node with these pods requires."""
     return settle(prepare(pods, context), context)
 
 
 def counts_as_empty(prepared: Prepared) -> bool:
-    """Return whether no rule objects and no pod needs another place; budgets are not asked, for the order of candidates."""
+    """Return whether no rule blocks and no pod must move; ignores budgets, as it only orders candidates."""
     return all(leaves_empty(verdict) for verdict in prepared.verdicts)
 
 

@@ -1,4 +1,4 @@
-"""Drain rules of other packages: entry points of the group ``kubetide.drain-rules``, used when they are named."""
+"""Drain rules of other packages: entry points of the group ``kubetide.drain-rules``, used when a flag names them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ PLUGINS: Final = PluginGroup[Rule | Callable[[Pod, DrainContext], Answer | None]
 
 @cache
 def named_rules(names: tuple[str, ...]) -> tuple[tuple[Plugin, Rule], ...]:
-    """Return the plug-ins; each offers a ``Rule``, or a function of a pod and a ``DrainContext``. Raises PluginNotUsable."""
+    """Return the plug-ins; each is a ``Rule``, or a function of a pod and a ``DrainContext``. Raises PluginNotUsable."""
     loaded = [(name, *PLUGINS.load(name)) for name in names]
     return tuple((plugin, one if isinstance(one, Rule) else Rule(name, one)) for name, plugin, one in loaded)
 
 
 @cache
 def rules_with(names: tuple[str, ...]) -> tuple[Rule, ...]:
-    """Return the rules in the order in which they are asked: those that read budgets last, these plug-ins before them.
+    """Return the rules in evaluation order: those that read budgets last, these plug-ins before them.
 
     Raises: PluginNotUsable.
     """

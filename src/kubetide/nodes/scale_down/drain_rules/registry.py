@@ -1,4 +1,4 @@
-"""The drain rules in the order in which they are asked: a new rule is one line here."""
+"""The drain rules in evaluation order: a new rule is one line here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every candidate's node and pods say, brought up to date where pods have changed and not node by node each tick.
+"""The facts of all candidates, updated where pods have changed instead of node by node each tick.
 
 As long as nodes, groups and all that the facts rest on are the same, only nodes with changed pods are looked at again.
 """

@@ -1,4 +1,4 @@
-"""How full the pools of a node's own devices are.
+"""Utilization of a node's local device pools.
 
 Source: Cluster Autoscaler 1.36, simulator/dynamicresources/utils: whole devices count by number; of
 devices that share counters, the fullest counter of each set; both weighted by how many there are.
@@ -16,11 +16,11 @@ _Counters = dict[str, dict[str, int]]
 
 
 class UtilizationError(ValueError):
-    """The node does not say what it offers, so nothing can be said about its use."""
+    """The node does not state what it offers, so its utilization is unknown."""
 
 
 def fullest_pool(slices: Sequence[ResourceSlice], held: Collection[DeviceId]) -> tuple[str, float]:
-    """Return ``driver/pool`` of the fullest pool and the share of it that is in use; of equals the last by name.
+    """Return ``driver/pool`` of the fullest pool and its used share; among equals the last by name.
 
     Args:
         slices: A node's own, of the newest generation of each pool; not empty.
@@ -33,9 +33,9 @@ def fullest_pool(slices: Sequence[ResourceSlice], held: Collection[DeviceId]) ->
         pools.setdefault((one.spec.driver, one.spec.pool.name), []).append(one)
     shares: list[tuple[float, str]] = []
     for (driver, pool), pieces in sorted(pools.items()):
-        wanted = pieces[0].spec.pool
-        if len(pieces) != wanted.resource_slice_count:
-            said = f"newest generation: {wanted.generation}, slice count: {wanted.resource_slice_count}"
+        declared = pieces[0].spec.pool
+        if len(pieces) != declared.resource_slice_count:
+            said = f"newest generation: {declared.generation}, slice count: {declared.resource_slice_count}"
             raise UtilizationError(f'pool "{pool}" error: {said} - found only {len(pieces)} slices')
         names = {name for of, where, name in held if (of, where) == (driver, pool)}
         try:

@@ -1,4 +1,4 @@
-"""Which nodes may be looked at for removal at all.
+"""Which nodes may be considered for removal.
 
 Source: Cluster Autoscaler, scale-down candidates and eligibility; the order of the questions is upstream's.
 """
@@ -19,7 +19,7 @@ from kubetide.units.time import Duration, Instant, after
 
 
 class Refused(NamedTuple):
-    """Why a node is not looked at: upstream's word, and one sentence with what was seen."""
+    """Why a node is not considered: upstream's word, and one sentence with what was seen."""
 
     reason: str
     detail: str = ""
@@ -48,7 +48,7 @@ def candidates(state: State, now: Instant) -> dict[str, NodeGroup]:
 
 
 def local_delay_ends(state: State, group_id: str, now: Instant) -> Instant | None:
-    """Return when the group's own delay ends, or None when it is in none.
+    """Return when the group's own delay ends, or None if there is none.
 
     Source: --scale-down-delay-type-local, which takes the place of the delays of the whole cluster.
     """
@@ -68,7 +68,7 @@ def local_delay_ends(state: State, group_id: str, now: Instant) -> Instant | Non
 
 
 def ignores_daemon_sets(group: NodeGroup, settings: Settings) -> bool:
-    """Return whether DaemonSet pods are left out of the group's utilization."""
+    """Return whether the group's utilization leaves DaemonSet pods out."""
     own = group.options.ignore_daemonsets_utilization if group.options else None
     return settings.ignore_daemonsets_utilization if own is None else own
 
@@ -96,12 +96,12 @@ def unready_time(group: NodeGroup, settings: Settings) -> Duration:
 
 
 def is_disabled(node: Node) -> bool:
-    """Return whether the owner has said that the node is never to be removed."""
+    """Return whether the owner has excluded the node from removal."""
     return (node.metadata.annotations or {}).get(SCALE_DOWN_DISABLED) == "true"
 
 
 def refusal(facts: NodeFacts, group: NodeGroup, settings: Settings, now: Instant) -> Refused | None:
-    """Say why the node cannot be removed whatever its pods are, or None."""
+    """Return why the node cannot be removed whatever its pods are, or None."""
     node = facts.node
     if facts.deleting_until is not None and now < facts.deleting_until:
         return Refused("CurrentlyBeingDeleted", f"taint {TO_BE_DELETED} is younger than 5 minutes")

@@ -17,7 +17,7 @@ from kubetide.nodes.scale_down.memory import UnremovableNode
 from kubetide.nodes.scale_down.pods import in_order, key_of
 from kubetide.nodes.scale_down.unneeded.candidates import known_candidates, unremovable
 from kubetide.nodes.scale_down.unneeded.eligibility import local_delay_ends
-from kubetide.nodes.scale_down.unneeded.removal import NoRoom, Simulation
+from kubetide.nodes.scale_down.unneeded.removal import DoesNotFit, Simulation
 from kubetide.nodes.scale_down.unneeded.utilization import Utilization
 from kubetide.nodes.state import State
 from kubetide.ports.cloud import NodeGroup
@@ -25,7 +25,7 @@ from kubetide.units.time import Instant
 
 
 class Removable(msgspec.Struct, frozen=True):
-    """A node that could go. ``risky``: its pods cannot all go at once without breaking a budget."""
+    """A removable node. ``risky``: its pods cannot all be evicted at once within the budgets."""
 
     node: str
     group: str
@@ -35,7 +35,7 @@ class Removable(msgspec.Struct, frozen=True):
 
 
 class Evaluation(msgspec.Struct, frozen=True):
-    """What the state says about all candidates.
+    """The verdicts on all candidates.
 
     Attributes:
         candidates: How many nodes were looked at.
@@ -60,7 +60,7 @@ class Evaluation(msgspec.Struct, frozen=True):
 
 
 class OpenEvaluation:
-    """An evaluation of which a part is done; later steps of the tick go on with it. Until it ends the snapshot is forked."""
+    """A partly done evaluation; later steps of the tick continue it. Until it ends the snapshot is forked."""
 
     def __init__(
         self, state: State, now: Instant, cache: Cache, key: object, recent: dict[str, None]
@@ -94,7 +94,7 @@ class OpenEvaluation:
                 run.refuse(name, facts[name], "RecentlyUnremovable", detail, with_utilization=False)
 
     def go_on(self, most_pods: int | None) -> bool:
-        """Try the next removals until all are tried or ``most_pods`` were looked at; return whether all are tried.
+        """Try the next removals until all are tried or ``most_pods`` were checked; return whether all are tried.
 
         When a simulation fails the snapshot is left as it was before the evaluation.
         """
@@ -106,7 +106,7 @@ class OpenEvaluation:
 
     def _try_some(self, most_pods: int | None) -> bool:
         run, looked_at = self._run, 0
-        while self._left and run.has_room_for_more():
+        while self._left and run.is_below_limit():
             if most_pods is not None and looked_at >= most_pods:
                 return False
             name = self._left.popleft()
@@ -116,8 +116,8 @@ class OpenEvaluation:
         return True
 
     def end(self) -> Evaluation:
-        """Return what was found; nodes whose removal was not tried are in ``not_simulated``."""
-        run, cut = self._run, bool(self._left) and self._run.has_room_for_more()
+        """Return the evaluation; nodes whose removal was not tried are in ``not_simulated``."""
+        run, cut = self._run, bool(self._left) and self._run.is_below_limit()
         run.end()
         found = Evaluation(
             candidates=len(self._known.facts),
@@ -136,7 +136,7 @@ class OpenEvaluation:
 
 
 def evaluate(state: State, now: Instant, cache: Cache) -> Evaluation:
-    """Find the unneeded nodes. Leaves the state as it was; the snapshot is forked and reverted."""
+    """Return the evaluation. Leaves the state unchanged; the snapshot is forked and reverted."""
     found = begin_evaluation(state, now, cache)
     if isinstance(found, OpenEvaluation):
         found.go_on(None)
@@ -145,7 +145,7 @@ def evaluate(state: State, now: Instant, cache: Cache) -> Evaluation:
 
 
 def begin_evaluation(state: State, now: Instant, cache: Cache) -> Evaluation | OpenEvaluation:
-    """Return the evaluation, where it is known; else a new one, of which nothing is done."""
+    """Return the cached evaluation if it still holds; else a new one that has not started."""
     memory = state.memory.scale_down
     recent = tuple(name for name, held in memory.unremovable.items() if held.until > now)
     key = (
@@ -170,7 +170,7 @@ def begin_evaluation(state: State, now: Instant, cache: Cache) -> Evaluation | O
 
 
 def unneeded_limit(state: State) -> int:
-    """Return how many removable nodes are searched for at most.
+    """Return the largest number of removable nodes to search for.
 
     Source: planner.unneededNodesLimit: twice the parallelism above what is unneeded already, and no
     more than can be removed within the unneeded time at the shortest interval between loops seen.
@@ -178,12 +178,12 @@ def unneeded_limit(state: State) -> int:
     settings, memory = state.settings, state.memory.scale_down
     parallelism = settings.max_scale_down_parallelism
     shortest = memory.shortest_interval or settings.scale_down_unneeded_time or 1
-    loops = settings.scale_down_unneeded_time // shortest
+    loops = max(settings.scale_down_unneeded_time, shortest) // shortest
     return min(len(memory.unneeded) + 2 * parallelism, parallelism * loops + parallelism)
 
 
 def remembered(verdict: UnremovableNode) -> str:
-    """Return the sentence for a node that is not tried again yet: what stood in its way."""
+    """Return the sentence for a node that is not tried again yet: what blocked it."""
     pod = f" {verdict.blocking_pod} ({verdict.blocking_reason})" if verdict.blocking_pod else ""
     return f"{verdict.reason}{pod}: {verdict.detail}"
 
@@ -197,7 +197,7 @@ def _local_delays(state: State, now: Instant) -> tuple[str, ...]:
 def in_name_order(
     refused: dict[str, UnremovableNode], found: dict[str, UnremovableNode]
 ) -> dict[str, UnremovableNode]:
-    """Return all verdicts by name, as ``refused`` is already; where both have one that of ``found`` counts."""
+    """Return all verdicts by name; ``refused`` is sorted already, and ``found`` overrides it."""
     if not found:
         return refused
     both = {**refused, **found}
@@ -254,7 +254,7 @@ class _Run:
     def end(self) -> None:
         self._snapshot.revert()
 
-    def has_room_for_more(self) -> bool:
+    def is_below_limit(self) -> bool:
         return self._counted < self._limit
 
     def refuse(
@@ -274,7 +274,7 @@ class _Run:
         return prepare(in_order(name, pods), self._context)
 
     def simulate(self, name: str, facts: NodeFacts) -> None:
-        """Try to remove the node: its pods must be drainable and find room; then they stay moved."""
+        """Try to remove the node: its pods must be drainable and fit elsewhere; then they stay moved."""
         assert facts.utilization is not None
         moves = settle(self._prepared(name, facts), self._context)
         blocked = moves.blocked
@@ -294,9 +294,9 @@ class _Run:
         if moves.pods:
             try:
                 self.simulation.move(name, moves.pods)
-            except NoRoom as no_room:
+            except DoesNotFit as error:
                 self.failed.append(name)
-                self.refuse(name, facts, "NoPlaceToMovePods", no_room.detail)
+                self.refuse(name, facts, "NoPlaceToMovePods", error.detail)
                 return
         allowances = self._context.allowances
         risky = not allowances.allow_together(moves.pods)

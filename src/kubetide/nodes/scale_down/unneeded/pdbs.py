@@ -1,4 +1,4 @@
-"""What disruption budgets still allow while a plan is made."""
+"""Disruptions that budgets still allow while a plan is made."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubetide.units.selectors import Selector, SelectorError
 
 
 class BudgetIndex:
-    """Which budgets look at a pod. Depends on the budgets' specs only, so it outlives their statuses."""
+    """Which budgets select a pod. Depends on the budgets' specs only, so it outlives their statuses."""
 
     def __init__(self, specs: Mapping[Key, PodDisruptionBudgetSpec]) -> None:
         self.specs = dict(specs)
@@ -57,7 +57,7 @@ class Allowances:
 
     @classmethod
     def of(cls, pdbs: Mapping[Key, PodDisruptionBudget]) -> Allowances:
-        """Make the allowances with an index of their own."""
+        """Return allowances with an index of their own."""
         return cls(pdbs, BudgetIndex({key: pdb.spec for key, pdb in pdbs.items()}))
 
     def budgets_of(self, pod: Pod) -> tuple[Key, ...]:
@@ -72,7 +72,7 @@ class Allowances:
         return None
 
     def allow_together(self, pods: Sequence[Pod]) -> bool:
-        """Return whether all these pods could go at the same moment; False makes a removal risky."""
+        """Return whether all these pods could be evicted at the same moment; False makes a removal risky."""
         counts = self._counts(pods)
         return all(self.left[key] >= count for key, count in counts.items())
 

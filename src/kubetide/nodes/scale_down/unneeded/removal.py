@@ -1,9 +1,9 @@
-"""Whether the pods of a node find room elsewhere: re-packing on forks of the snapshot.
+"""Whether the pods of a node fit elsewhere: re-packing on forks of the snapshot.
 
 Pods that moved stay where they were put for the candidates that follow. Nodes are tried in name
 order, from where the last search ended, so that the answer does not depend on the order in which
 nodes joined; pods with a node from an earlier simulation try that one first. A node whose pods have
-found room leaves the list of nodes, and with it the places of those after it move up by one.
+fit elsewhere leaves the list of nodes, and with it the places of those after it move up by one.
 
 Source: Cluster Autoscaler, removal simulator and hinting simulator.
 """
@@ -17,7 +17,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from kubetide.nodes.facts.nodes import TO_BE_DELETED
-from kubetide.nodes.facts.pods import spoken_name
+from kubetide.nodes.facts.pods import pod_text
 from kubetide.nodes.scale_down.names import NO_SCHEDULE
 from kubetide.nodes.scale_down.pods import key_of
 from kubetide.objects.node import Taint
@@ -29,7 +29,7 @@ _REASONS_SHOWN = 3
 _NAMES_SHOWN = 3
 
 
-class NoRoom(Exception):  # an answer of the simulation, not a fault
+class DoesNotFit(Exception):  # an answer of the simulation, not a fault
     """A pod fits on no other node. ``detail`` is one sentence."""
 
     def __init__(self, pod: Pod, detail: str) -> None:
@@ -68,19 +68,19 @@ class Simulation:
         self.rotation = rotation
 
     def close(self, name: str) -> None:
-        """Take the node off the destinations: it is being deleted, but counts as a node."""
+        """Exclude the node from the destinations: it is being deleted, but still counts as a node."""
         if name in self._index:
             self._closed[name] = None
             self._open[self._index[name]] = False
 
     def open_rows(self) -> BoolVector:
-        """Return which rows of the snapshot are destinations."""
+        """Return (rows,): whether a row of the snapshot is a destination."""
         found: BoolVector = np.zeros(len(self._snapshot.node_names), np.bool_)
         found[self._order.rows] = self._open & ~self._cordoned
         return found
 
     def remove(self, name: str) -> None:
-        """Take the node away: for the removals that follow it is not there."""
+        """Remove the node from the snapshot: later removals do not see it."""
         self.close(name)
         if name in self._index:
             insort(self._gone, self._index[name])
@@ -89,8 +89,8 @@ class Simulation:
     def move(self, node_name: str, pods: Sequence[Pod]) -> dict[str, str]:
         """Move pods off a node and return where they went, by ``hint_key``.
 
-        Where a pod finds no room, pods of lower priority are still tried, as upstream does: hints and
-        rotation show it. Raises: NoRoom, with the snapshot as it was before.
+        Where a pod does not fit, pods of lower priority are still tried, as upstream does: hints and
+        rotation show it. Raises: DoesNotFit, with the snapshot as it was before.
         """
         index = self._index[node_name]
         was_open = bool(self._open[index])
@@ -100,7 +100,7 @@ class Simulation:
             self._take_away()
         self._snapshot.fork()
         moved: dict[str, str] = {}
-        failed: NoRoom | None = None
+        failed: DoesNotFit | None = None
         for pod in pods:
             self._snapshot.remove_pod(key_of(pod))
         if has_rules:
@@ -110,8 +110,8 @@ class Simulation:
             for pod in rest:
                 try:
                     self._place(pod, moved)
-                except NoRoom as no_room:
-                    failed = failed or no_room
+                except DoesNotFit as error:
+                    failed = failed or error
                     break
         if failed is None:
             self._snapshot.commit()
@@ -156,7 +156,7 @@ class Simulation:
         pod_class = classify_unbound(pod)
         index = self._search(pod_class)
         if index < 0:
-            raise NoRoom(pod, self._why(pod, pod_class))
+            raise DoesNotFit(pod, self._why(pod, pod_class))
         self.rotation = index - bisect_left(self._gone, index) + 1
         self._put(pod, pod_class, self._names[index], moved)
 
@@ -192,7 +192,7 @@ class Simulation:
                 counts[reason] = counts.get(reason, 0) + 1
         most = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_REASONS_SHOWN]
         reasons = ", ".join(f"{count} {reason}" for reason, count in most)
-        name = spoken_name(pod)
+        name = pod_text(pod)
         where = f"{name if name.startswith('a pod of') else f'pod {name}'} fits on none of the {asked} other nodes"
         return f"{where}: {reasons}{self._not_counted()}" if reasons else f"{where}{self._not_counted()}"
 

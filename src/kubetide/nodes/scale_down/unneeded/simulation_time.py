@@ -1,4 +1,4 @@
-"""--scale-down-simulation-timeout: when trying removals takes too long, the nodes that are left are not tried in this tick.
+"""--scale-down-simulation-timeout: when simulation takes too long, this tick skips the remaining nodes.
 
 Removals are tried part by part, each in a step of its own, so that the time that has passed comes from outside and a
 replay ends at the same node. Source: Cluster Autoscaler, scale-down planner, which looks at the time before each node.
@@ -19,7 +19,7 @@ PODS_IN_A_STEP: Final = 5_000
 
 
 def evaluate_in_time(state: State, now: Instant) -> Evaluation | None:
-    """Return the evaluation; None where another step of the tick is to go on with it.
+    """Return the evaluation; None if another step of the tick must continue it.
 
     Outside of a tick there are no steps, and all is done at once.
     """
@@ -41,12 +41,12 @@ def evaluate_in_time(state: State, now: Instant) -> Evaluation | None:
 
 
 def is_evaluating(state: State) -> bool:
-    """Return whether an earlier step of the tick has begun to try removals."""
+    """Return whether an earlier step of the tick has begun an evaluation."""
     return _open_evaluation(state) is not None
 
 
 def cut_reasons(state: State, found: Evaluation) -> tuple[Reason, ...]:
-    """Say how many nodes were not tried for lack of time."""
+    """Return how many nodes were not tried for lack of time, as reasons."""
     if not found.cut:
         return ()
     limit = format_duration(state.settings.scale_down_simulation_timeout)

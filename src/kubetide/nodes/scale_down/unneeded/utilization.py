@@ -1,4 +1,4 @@
-"""How much of a node its pods ask for.
+"""How much of a node its pods request.
 
 Source: Cluster Autoscaler, simulator/utilization: the larger of CPU and memory requests over
 allocatable, in doubles; on GPU nodes the GPU alone; on nodes with devices of their own the fullest pool.
@@ -28,7 +28,7 @@ _Requests = list[Mapping[str, int]]
 
 
 class Utilization(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Shares of what the node offers; ``value`` is that of ``resource``, the one that counts."""
+    """Requested shares of what the node offers; ``value`` is that of ``resource``, which decides."""
 
     cpu: float = 0.0
     memory: float = 0.0
@@ -54,7 +54,7 @@ def _has_gpu(node: Node, gpu_label: str, offered: Mapping[str, int]) -> bool:
 
 
 def requests_of(pod: Pod) -> Mapping[str, int]:
-    """Return what the pod asks for."""
+    """Return the pod's requests."""
     return classify_unbound(pod).requests
 
 
@@ -85,13 +85,13 @@ def utilization_of(
     gpu_node = _has_gpu(node, gpu_label, offered)
     ignores = (ignore_daemon_sets or ignore_mirror_pods) and not gpu_node
     asked = map(requests_of, pods) if requests is None else requests
-    for pod, wanted in zip(pods, asked, strict=True):
+    for pod, request in zip(pods, asked, strict=True):
         if ignores and (
             (ignore_daemon_sets and is_daemon_set_pod(pod)) or (ignore_mirror_pods and is_mirror_pod(pod))
         ):
-            left_out.append(wanted)
+            left_out.append(request)
         elif pod.metadata.deletion_timestamp is None or not is_long_terminating(pod, now):
-            used.append(wanted)
+            used.append(request)
     if gpu_node:
         # A GPU that cannot be allocated yet is not in use.
         gpu = _share(GPU_RESOURCE, offered, used, []) if offered.get(GPU_RESOURCE, 0) else 0.0
@@ -124,7 +124,7 @@ def _share(resource: str, offered: Mapping[str, int], used: _Requests, left_out:
 
 
 def go_float(number: float) -> str:
-    """Print a double as Go's ``%v``: the shortest text that reads back the same, ``1e-05`` below 1e-4."""
+    """Return a double as Go's ``%v`` prints it: the shortest text that reads back the same, ``1e-05`` below 1e-4."""
     if math.isinf(number):
         return "+Inf" if number > 0 else "-Inf"
     if number == int(number) and abs(number) < 1e21:

@@ -1,1 +1,1 @@
-"""What each group could do for the pods, and which of them grow."""
+"""The options of each group for the pods, and the choice among them."""

@@ -1,4 +1,4 @@
-"""The choice: which groups grow, cut to the limits, and shared between similar groups."""
+"""The choice: which groups grow, capped at the limits, and balanced between similar groups."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kubetide.explain.reasons import Reason
 from kubetide.nodes.capacity.autoprovisioning.candidates import add_candidates, leave_out_surplus
 from kubetide.nodes.decision import EventRecord
 from kubetide.nodes.expander import Option, asks_service, before_service, choose, packs_all_groups
-from kubetide.nodes.facts.pods import spoken_name
+from kubetide.nodes.facts.pods import pod_text
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.failures import is_zero_or_max
 from kubetide.nodes.scale_up.choosing.expander_context import expander_context, priority_warnings
@@ -43,7 +43,7 @@ def choose_groups(
     choosing: bool = True,
     all_or_nothing: bool = False,
 ) -> list[EventRecord]:
-    """Find options, chooses and cuts to the limits: fills in the tick; return the events before the act.
+    """Find options, choose and cap at the limits; stores the choice in the tick and returns the events before the act.
 
     With ``all_or_nothing`` nothing is bought unless one purchase gives all pods a place.
     """
@@ -55,7 +55,7 @@ def choose_groups(
         reason("GroupSkipped", group_id, why=", ".join(words)) for group_id, words in tick.skipped.items()
     ]
     for verdict in tick.verdicts:
-        pod = spoken_name(verdict.pods.pods[0])
+        pod = pod_text(verdict.pods.pods[0])
         said: dict[int, Reason] = {}
         for group_id, rejection in verdict.rejected.items():
             # Many groups refuse in the same words, and then share them.
@@ -133,7 +133,7 @@ def choose_among(
     *,
     all_or_nothing: bool = False,
 ) -> list[EventRecord]:
-    """Choose among what the expander in a process of its own has left; return the events before the act."""
+    """Choose among the options that the external expander left; return the events before the act."""
     tick.asking = None
     events = _take_best(state, tick, left, headroom_of(state, tick), reasons, now)
     if all_or_nothing:
@@ -192,16 +192,16 @@ def _choose_together(
     there = len(state.snapshot)
     bought_lately = _increases_within_an_hour(state, now)
     hourly = max(0, settings.max_node_increases_per_hour - bought_lately)
-    room = [hourly]
+    limits = [hourly]
     if settings.max_nodes_per_scaleup > 0:
-        room.append(settings.max_nodes_per_scaleup)
+        limits.append(settings.max_nodes_per_scaleup)
     if settings.max_nodes_total:
-        room.append(max(0, settings.max_nodes_total - there))
+        limits.append(max(0, settings.max_nodes_total - there))
     from kubetide.nodes.expander.least_cost.buy import choose_fleet  # noqa: PLC0415  answers without it come sooner
 
-    options, cost_summary = choose_fleet(state, tick, headroom, most_nodes=min(room), now=now)
+    options, cost_summary = choose_fleet(state, tick, headroom, most_nodes=min(limits), now=now)
     if leave_out_surplus(state, tick, options):
-        options, cost_summary = choose_fleet(state, tick, headroom, most_nodes=min(room), now=now)
+        options, cost_summary = choose_fleet(state, tick, headroom, most_nodes=min(limits), now=now)
     tick.options, tick.chosen, tick.cost_summary = list(options), options, cost_summary
     reasons += _cost_reasons(options, cost_summary)
     nodes = sum(option.nodes for option in options)
@@ -274,7 +274,7 @@ def _within_limits(
     if used + allowed > cap:
         reasons.append(reason("ScaleUpCapReached", used=used, limit=cap))
         allowed = max(0, cap - used)
-    if is_zero_or_max(chosen.group) and allowed < chosen.nodes:
+    if is_zero_or_max(chosen.group) and allowed < chosen.group.max_size - chosen.group.target_size:
         return 0
     return allowed
 

@@ -1,4 +1,4 @@
-"""Which pods a new node of each group would take, for all groups at once.
+"""Which pods a new node of each group accepts, for all groups at once.
 
 With hundreds of groups, asking each template about each class is most of a tick. So templates stand in
 one snapshot, and a class is compared with all of them by vectors: node objects and amounts. Reasons are
@@ -29,7 +29,7 @@ Refusals = dict[int, Refusal]
 def evaluate_templates(
     snapshot: Snapshot, template_matrix: TemplateMatrix, pod_classes: Iterable[PodClass]
 ) -> dict[PodClass, Refusals]:
-    """Say for each class why a fresh node of which templates would not take it.
+    """Return, per pod class, why each node template rejects it.
 
     A class with inter-pod rules is evaluated as if the node had joined the cluster. The snapshot is left as
     found.
@@ -136,9 +136,9 @@ class _Together:
         """Return what holds for all classes that differ from this one in amounts alone."""
         if not filters_in_use().shares_verdicts:
             return self._family(pod_class, by_amounts=False)
-        if pod_class.ports or pod_class.inter_pod_key is None or pod_class.standing is None:
+        if pod_class.ports or pod_class.inter_pod_key is None or pod_class.node_key is None:
             return self._family(pod_class, by_amounts=False)
-        name = (pod_class.standing, pod_class.inter_pod_key)
+        name = (pod_class.node_key, pod_class.inter_pod_key)
         family = self._families.get(name)
         if family is None:
             family = self._families[name] = self._family(pod_class, by_amounts=True)

@@ -1,4 +1,4 @@
-"""What expanders get besides their options, and what they report."""
+"""Input of expanders besides their options, and their warnings."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from kubetide.nodes.state import State
 
 
 def expander_context(state: State) -> Context:
-    """Return what expanders may know besides their options."""
+    """Return the facts that expanders may use besides their options."""
     settings = state.settings
     return Context(len(state.nodes), settings.gpu_label, settings.pod_prices, state.priority_map)
 
 
 def priority_warnings(state: State, context: Context) -> list[EventRecord]:
-    """Return what the expander ``priority`` found wrong, as events on its ConfigMap."""
+    """Return the problems that the expander ``priority`` found, as events on its ConfigMap."""
     return [
         EventRecord(
             kind="ConfigMap",

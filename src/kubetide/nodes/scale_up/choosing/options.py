@@ -1,4 +1,4 @@
-"""Expansion options: what each group could do for the pods, or why it is left out.
+"""Expansion options: what each group could do for the pods, or why it is skipped.
 
 Source: Cluster Autoscaler's scale-up orchestrator: valid groups, schedulable pod groups, binpacking.
 """
@@ -57,7 +57,7 @@ def skip_reasons(
     nodes: int,
     max_nodes_total: int,
 ) -> tuple[str, ...]:
-    """Return upstream's words for why the group is not offered at all; none when it is.
+    """Return upstream's words for why the group is skipped; none if it is not.
 
     Args:
         view: The group as the registry sees it.
@@ -90,20 +90,20 @@ def skip_reasons(
 
 
 def group_pods(state: State, tick: Tick) -> None:
-    """Fill in the tick: the pods in groups of like ones, of which no node group has said anything yet."""
+    """Store the pods in the tick in groups of equal ones, without verdicts yet."""
     state.phases.begin("scaleUp:buildPodEquivalenceGroups")
     tick.verdicts = [Verdict(pods) for pods in equivalence_groups(tick.demand.pods)]
     state.phases.end("scaleUp:buildPodEquivalenceGroups")
 
 
 def group_of(state: State, tick: Tick, group_id: str) -> NodeGroup:
-    """Return a group of ``tick.views`` as it is now, or as it would be."""
+    """Return a group of ``tick.views`` as it is now, or would be if created."""
     would_be = tick.would_be.get(group_id)
     return state.groups[group_id] if would_be is None else would_be.view.group
 
 
 def evaluate_groups(state: State, tick: Tick, headroom: Headroom, now: Instant) -> None:
-    """Fill in the tick: the groups that are skipped, and each group's verdict on the pods, which are grouped already.
+    """Store in the tick the skipped groups, and each group's verdict on the grouped pods.
 
     The pods and the snapshot are those of the tick; the snapshot is left as found.
     """
@@ -157,13 +157,13 @@ def _ask_skipped(state: State, tick: Tick) -> None:
 
 
 def find_options(state: State, tick: Tick) -> None:
-    """Fill in the tick's options: what each group that is not skipped would need for the pods that it takes."""
+    """Store the tick's options: the nodes that each group that is not skipped needs for the pods that it accepts."""
     begin_packing(state, tick)
     pack(state, tick, most=None)
 
 
 def begin_packing(state: State, tick: Tick) -> None:
-    """Note which groups are to be asked how many nodes they would need."""
+    """Note which groups must still be estimated."""
     estimator = Estimator(state.snapshot, [verdict.pods for verdict in tick.verdicts])
     left = [group_id for group_id in tick.views if group_id not in tick.skipped]
     tick.packing = Packing(estimator, left, state.elapsed)
@@ -232,15 +232,15 @@ def _continue_estimate(
 
 
 def keep_whole_options(tick: Tick) -> None:
-    """Keep the options that give all pods a place; the verdicts of the other groups get that as their reason."""
+    """Keep the options that place all pods; the verdicts of the other groups name that as their reason."""
     whole = [one for one in tick.options if len(one.pods) == len(tick.demand.pods)]
-    kept = {one.group.id: None for one in whole}
+    whole_groups = {one.group.id: None for one in whole}
     for option in tick.options:
-        if option.group.id not in kept:
+        if option.group.id not in whole_groups:
             for verdict in tick.verdicts:
                 verdict.rejected.setdefault(option.group.id, Rejection((ALL_OR_NOTHING,)))
     for verdict in tick.verdicts:
-        verdict.accepted = {name: None for name in verdict.accepted if name in kept}
+        verdict.accepted = {name: None for name in verdict.accepted if name in whole_groups}
     tick.options = whole
 
 
@@ -389,10 +389,11 @@ def _option(
     pods: tuple[Pod, ...] = tuple(pod for scheduled in packed.scheduled for pod in scheduled)
     if template is None or not packed.nodes or not pods:
         return None
-    count = group.max_size - group.target_size if is_zero_or_max(group) else packed.nodes
+    # Upstream's number of nodes is the whole group then, though some may be there already.
+    count = group.max_size if is_zero_or_max(group) else packed.nodes
     return Option(group, template, count, pods, similar)
 
 
 def pods_left(verdicts: list[Verdict]) -> list[Verdict]:
-    """Return the verdicts on pods that no group would take."""
+    """Return the verdicts on pods that no group accepts."""
     return [verdict for verdict in verdicts if not verdict.accepted]

@@ -1,4 +1,4 @@
-"""Limits of time for asking the groups for options.
+"""Time limits of the estimates.
 
 With --max-binpacking-time the choice is among the groups that were asked in time; with --max-nodegroup-binpacking-duration
 an estimate adds no node more after its time. Groups are asked part by part, and so are the pods of a long estimate,
@@ -23,7 +23,7 @@ from kubetide.units.time import Instant, format_duration
 
 
 def plan_packing(state: State, tick: Tick, now: Instant) -> Commands:
-    """Ask the next groups for options; once all are asked, or the time is over, return the increases."""
+    """Estimate the next groups; once all are done, or the time is over, return the increases."""
     packing, limit = tick.packing, state.settings.max_binpacking_time
     assert packing is not None, "there are groups that were not asked"
     reasons: list[Reason] = []

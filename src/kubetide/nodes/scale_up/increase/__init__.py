@@ -1,1 +1,1 @@
-"""How far groups grow: limits, balance between similar groups, the calls to the cloud."""
+"""How far groups grow: limits, balancing between similar groups, the calls to the cloud."""

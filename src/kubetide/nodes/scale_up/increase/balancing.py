@@ -1,4 +1,4 @@
-"""Similar groups, and how an increase is spread between them.
+"""Similar groups, and the split of an increase between them.
 
 Source: ``--balance-similar-node-groups``, the generic comparison of templates: capacity equal but for
 memory (within a ratio of the larger), allocatable and free within a ratio, labels equal but for those
@@ -79,7 +79,7 @@ def _rules(settings: Settings) -> _Rules:
 
 
 class Difference(NamedTuple):
-    """What keeps two groups from standing in for one another: which amount or label, here and there."""
+    """What makes two groups dissimilar: the amount or label, and its value in each."""
 
     what: str
     name: str
@@ -93,12 +93,12 @@ class Difference(NamedTuple):
 
 
 def are_similar(one: Template, other: Template, settings: Settings) -> bool:
-    """Return whether nodes of the two groups may stand in for one another."""
+    """Return whether the two groups are similar, so that an increase may be split between them."""
     return difference(one, other, settings) is None
 
 
 def difference(one: Template, other: Template, settings: Settings) -> Difference | None:
-    """Return the first thing that keeps nodes of the two groups from standing in for one another; None for nothing."""
+    """Return the first difference that makes the two groups dissimilar; None for similar groups."""
     if settings.provider == "azure" and _same_pool(one, other):
         return None
     rules = _rules(settings)
@@ -150,7 +150,7 @@ def _labels_differ(one: Mapping[str, str], other: Mapping[str, str]) -> Differen
 
 
 def families(templates: Mapping[str, Template | None], settings: Settings) -> dict[str, str]:
-    """Return for each group the first one, by id, that it is similar to: groups with the same are a family."""
+    """Return for each group the first one, by id, that it is similar to: groups with the same result are a family."""
     found: dict[str, str] = {}
     heads: list[tuple[str, Template]] = []
     for group_id in sorted(templates):
@@ -166,21 +166,29 @@ def families(templates: Mapping[str, Template | None], settings: Settings) -> di
 
 
 def balance(groups: Sequence[NodeGroup], new_nodes: int) -> list[tuple[NodeGroup, int]]:
-    """Spread new nodes: always to the smallest group that is not full; return (group, new size) of those that grow.
+    """Return (group, new size) of the groups that grow: each new node goes to the smallest group that is not full.
 
-    What no group has room for is dropped. Source: BalanceScaleUpBetweenGroups.
+    Nodes beyond the maxima of all groups are dropped. Groups that were found full come first: in this order the groups
+    are raised. Source: BalanceScaleUpBetweenGroups.
     """
-    open_groups = [group for group in groups if group.target_size < group.max_size]
-    open_groups.sort(key=lambda group: group.target_size)
-    sizes = [group.target_size for group in open_groups]
+    open_groups = sorted(
+        (group for group in groups if group.target_size < group.max_size), key=lambda group: group.target_size
+    )
+    line = [(group, group.target_size) for group in open_groups]
     left = min(new_nodes, sum(group.max_size - group.target_size for group in open_groups))
+    full = at = 0
     while left > 0:
-        smallest = min(
-            (at for at, group in enumerate(open_groups) if sizes[at] < group.max_size), key=sizes.__getitem__
-        )
-        sizes[smallest] += 1
-        left -= 1
-    return [(group, size) for group, size in zip(open_groups, sizes, strict=True) if size > group.target_size]
+        group, size = line[at]
+        if size < group.max_size:
+            line[at] = group, size + 1
+            left -= 1
+        else:
+            # It changes places with the first that is not known to be full; those in between are of one size.
+            line[full], line[at] = line[at], line[full]
+            full += 1
+        is_ahead = at + 1 < len(line) and line[at][1] > line[at + 1][1]
+        at = at + 1 if is_ahead else full
+    return [(group, size) for group, size in line if size > group.target_size]
 
 
 def _labels(template: Template, ignored: tuple[str, ...]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What may still be added to the cluster, as a tick sees it."""
+"""What may still be added to the cluster in a tick."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from kubetide.objects.node import Node
 
 
 def headroom_of(state: State, tick: Tick) -> Headroom:
-    """Return the headroom over all nodes, those on their way included."""
+    """Return the headroom over all nodes, upcoming ones included."""
     nodes = [state.snapshot.node(name) for name in state.snapshot.node_names]
     expected = [with_expected_gpus(state, tick, node) for node in nodes]
     return Headroom(state.settings, expected, quotas_of(state))
 
 
 def with_expected_gpus(state: State, tick: Tick, node: Node) -> Node:
-    """Return the node; one whose driver has not shown its GPUs yet with those of its group's template.
+    """Return the node with its group's template GPUs if its driver has not reported GPUs yet.
 
     Source: Cluster Autoscaler, the custom resources of a node for its resource limits.
     """

@@ -1,4 +1,4 @@
-"""The calls to the cloud that increases ask for."""
+"""The calls to the cloud for increases."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kubetide.nodes.state import State
 
 
 def command(state: State, increase: Increase, why: str, *, atomic: bool = False) -> IncreaseSize:
-    """Return the call that an increase asks for."""
+    """Return the call for an increase."""
     group = increase.group
     return IncreaseSize(
         group=group.id,

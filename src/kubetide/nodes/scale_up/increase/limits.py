@@ -20,7 +20,7 @@ CLUSTER_WIDE_FLAGS = {"cpu": ("cores-total", 1), "memory": ("memory-total", _GIB
 
 
 def limits_of(settings: Settings) -> dict[str, Range]:
-    """Return the limits by resource: cpu in cores, memory in bytes, types of GPUs in numbers."""
+    """Return the limits by resource: cpu in cores, memory in bytes, GPU types in numbers."""
     memory = parse_range(settings.memory_total, "memory-total")
     return {
         "cpu": parse_range(settings.cores_total, "cores-total"),
@@ -30,10 +30,10 @@ def limits_of(settings: Settings) -> dict[str, Range]:
 
 
 class Headroom:
-    """What may still be added before a limit is passed."""
+    """What may still be added until a limit is reached."""
 
     def __init__(self, settings: Settings, nodes: Iterable[Node], quotas: Sequence[Quota] = ()) -> None:
-        """Count what there is.
+        """Count the existing nodes.
 
         Args:
             settings: With the limits over the whole cluster.
@@ -55,13 +55,13 @@ class Headroom:
         self._cluster_wide = tuple(sorted(limits))
 
     def exceeded_by(self, need: Mapping[str, int], count: int = 1) -> tuple[str, ...]:
-        """Return the resources of which ``count`` nodes of this capacity would take too much, in name order."""
+        """Return the resources whose limit ``count`` nodes of this capacity would exceed, in name order."""
         return tuple(
             name for name in self._cluster_wide if need.get(name) and need[name] * count > self.left[name]
         )
 
     def exceeded_quotas(self, node: Node, count: int = 1) -> list[tuple[str, tuple[str, ...]]]:
-        """Return the quotas that ``count`` such nodes would pass, each with the resources of which it would."""
+        """Return the quotas that ``count`` such nodes would exceed, each with the exceeded resources."""
         need = self._uses_of_quotas(node)
         found = []
         for quota in self._quotas:
@@ -74,7 +74,7 @@ class Headroom:
         return found
 
     def uses_of(self, node: Node) -> dict[str, int]:
-        """Return what such a node takes of everything that is limited, by the keys of ``left``."""
+        """Return how much such a node uses of every limit, by the keys of ``left``."""
         amounts = capacity_of(node, self._gpu_label)
         return {**{name: amounts.get(name, 0) for name in self._cluster_wide}, **self._uses_of_quotas(node)}
 

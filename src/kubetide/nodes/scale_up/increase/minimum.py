@@ -1,4 +1,4 @@
-"""Groups below their minimum are brought up to it. Source: --enforce-node-group-min-size."""
+"""Groups below their minimum are raised to it. Source: --enforce-node-group-min-size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kubetide.units.time import Instant
 
 
 def plan_min_size(state: State, tick: Tick, now: Instant) -> Commands:
-    """Return the increases that bring groups up to their minimum. Source: --enforce-node-group-min-size."""
+    """Return the increases that raise groups to their minimum. Source: --enforce-node-group-min-size."""
     reasons: list[Reason] = []
     state.phases.begin("scaleUp")
     actions = _raise_to_minimum(state, tick, reasons, now)
@@ -23,15 +23,15 @@ def plan_min_size(state: State, tick: Tick, now: Instant) -> Commands:
 
 def _raise_to_minimum(state: State, tick: Tick, reasons: list[Reason], now: Instant) -> list[IncreaseSize]:
     """Return increases for groups below their minimum. Source: --enforce-node-group-min-size."""
-    rising = [increase.group.id for increase in tick.increases]
-    nodes = len(state.snapshot)
+    asked_for = sum(state.groups[one.group.id].target_size - one.group.target_size for one in tick.increases)
+    nodes = len(state.snapshot) + asked_for
     headroom = headroom_of(state, tick)
     found = []
     for group_id, view in tick.view.groups.items():
         group, template = state.groups[group_id], tick.templates[group_id]
         short = group.min_size - group.target_size
         safe = view.healthy and not is_backed_off(state.memory.backoff.get(group_id), now)
-        if not group.exists or short <= 0 or group_id in rising or template is None or not safe:
+        if not group.exists or short <= 0 or template is None or not safe:
             continue
         if exceeded := headroom.exceeded_by(template.capacity):
             tick.over_limits.append(("up", exceeded))

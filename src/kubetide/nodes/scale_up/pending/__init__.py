@@ -1,1 +1,1 @@
-"""What is asked for, and what of it fits already."""
+"""Pending pods, and those that fit on existing nodes."""

@@ -1,4 +1,4 @@
-"""Graceful degradation: when looking at all pods takes too long, a loop goes on with those that it has reached.
+"""Graceful degradation: when evaluating all pods takes too long, a loop continues with those that it has reached.
 
 Pods are looked at part by part, each in a step of its own, so that the time that has passed comes from outside and a
 replay ends at the same pod. While pods are left out, only every fourth loop looks at what may go, and in these none is bought.
@@ -25,19 +25,19 @@ CYCLE: Final = 4
 
 
 def part_of(state: State) -> int | None:
-    """Return how many pods a step looks at; None for all."""
+    """Return how many pods a step evaluates; None for all."""
     return PART if state.settings.enable_graceful_degradation else None
 
 
 def is_late(state: State, begun: Duration) -> bool:
-    """Return whether the time for looking at pods is over; ``begun`` is how long the tick had taken at its beginning."""
+    """Return whether the time for evaluating pods is over; ``begun`` is how long the tick had taken at its beginning."""
     settings = state.settings
     passed = state.elapsed - begun
     return settings.enable_graceful_degradation and passed > settings.pending_pods_batching_timeout
 
 
 def note_degradation(state: State, tick: Tick, now: Instant) -> list[EventRecord]:
-    """Count the loops that left pods out, and return the event of the first one or of the first without."""
+    """Count the loops that left pods out; return an event for the first of them, and for the first complete one."""
     before = state.memory.degradation
     if not state.settings.enable_graceful_degradation or before.at == now:
         return []  # another look in the same loop
@@ -62,11 +62,11 @@ def note_degradation(state: State, tick: Tick, now: Instant) -> list[EventRecord
 
 
 def holds_scale_up(state: State) -> bool:
-    """Return whether nothing is bought in this loop, so that scale-down has its turn."""
+    """Return whether this loop buys nothing, so that scale-down has its turn."""
     loops = state.memory.degradation.loops
     return loops > 0 and loops % CYCLE == 0
 
 
 def holds_scale_down(state: State) -> bool:
-    """Return whether this loop leaves scale-down out."""
+    """Return whether this loop skips scale-down."""
     return state.memory.degradation.loops % CYCLE != 0

@@ -1,4 +1,4 @@
-"""Where demand comes from: one function a source, all asked in the order of ``SOURCES``.
+"""Sources of demand: one function each, called in the order of ``SOURCES``.
 
 A source gives pods that want a place. Pods that do not exist yet are made from their workload's pod
 template; they are counted like pods, but get no events. A new source is one function and one line in
@@ -20,7 +20,7 @@ from kubetide.nodes.facts.pods import (
     is_daemon_set_pod,
     is_mirror_pod,
     is_unschedulable,
-    name_to_be_created,
+    virtual_pod_name,
 )
 from kubetide.nodes.scale_down.pods import is_expendable
 from kubetide.nodes.scale_up.pending.injected_pods import INJECTED, injected_pods
@@ -40,7 +40,7 @@ _WITH_SETS = ("Deployment", "ReplicaSet")
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A pod that wants a place; ``source`` names who asks, ``virtual`` that it does not exist yet."""
+    """A pod that needs a node; ``source`` names who asks, ``virtual`` means that it does not exist yet."""
 
     pod: Pod
     source: str
@@ -61,7 +61,7 @@ def pending_pods(state: State, now: Instant) -> list[Asked]:
 
 
 def drained_pods(state: State, now: Instant) -> list[Asked]:
-    """Return the pods of nodes that are being drained: their controllers will make them anew.
+    """Return the pods of nodes that are being drained: their controllers will recreate them.
 
     Source: Cluster Autoscaler, currently drained nodes: pods that a controller makes again, and that are not being
     deleted yet: of those the new ones are there, and count by themselves.
@@ -80,7 +80,7 @@ def drained_pods(state: State, now: Instant) -> list[Asked]:
 
 
 def proactive_pods(state: State, now: Instant) -> list[Asked]:
-    """Return the pods that controllers are still to make, with ``--enable-proactive-scaleup``."""
+    """Return the pods that controllers have yet to create, with ``--enable-proactive-scaleup``."""
     del now
     return [Asked(pod, INJECTED, virtual=True) for pod in injected_pods(state)]
 
@@ -96,12 +96,11 @@ def intended_pods(state: State, now: Instant) -> list[Asked]:
 
     Of several intents for a workload the largest that is due holds; one counts as due as early as its
     nodes must be asked for (``lead_of``), until its own end. Replicas that are due already count from the next tick on:
-    their controller makes them meanwhile, and pending pods need no intent. Replicas that are wanted for long after their
-    due time and do not come into being are given up (``intent_patience``). A workload without ReplicaSets, such
-    as a StatefulSet or a custom one, wants more of what its pods are now; without a pod nobody knows
-    what it wants.
+    their controller makes them meanwhile, and pending pods need no intent. Replicas that do not
+    exist ``intent_patience`` after their due time are given up. A workload without ReplicaSets, such as a
+    StatefulSet or a custom one, gets copies of its present pods; without a pod nothing is known to copy.
     """
-    wanted: dict[Workload, Intent] = {}
+    intents: dict[Workload, Intent] = {}
     for intent in state.intents:
         if intent.workload.kind == "HorizontalPodAutoscaler":
             continue  # an autoscaler announces its target itself
@@ -109,34 +108,34 @@ def intended_pods(state: State, now: Instant) -> list[Asked]:
             continue
         if intent.until is not None and intent.until < now:
             continue
-        best = wanted.get(intent.workload)
+        best = intents.get(intent.workload)
         if best is None or intent.replicas > best.replicas:
-            wanted[intent.workload] = intent
-    if not wanted:
+            intents[intent.workload] = intent
+    if not intents:
         return []
     found = []
     sets = _sets_by_workload(state)
-    owners = _owners(state) if any(workload.kind not in _WITH_SETS for workload in wanted) else {}
+    owners = _owners(state) if any(workload.kind not in _WITH_SETS for workload in intents) else {}
     since = state.memory.missing_since
     missing_now: dict[str, Instant] = {}
-    for workload in sorted(wanted):
+    for workload in sorted(intents):
         own = sets.get(workload, ())
         uids = [one.metadata.uid for one in own] or owners.get(workload, [])
         existing = sum(state.held_pods.count_controlled_by(uid) for uid in uids)
-        missing = missing_replicas(wanted[workload].replicas, existing)
+        missing = missing_replicas(intents[workload].replicas, existing)
         if not missing:
             continue
         name = f"{workload.kind}/{workload.namespace}/{workload.name}"
         first = missing_now[name] = since.get(name, now)
         # Half a period lets the next tick come a little early.
-        if wanted[workload].due <= first and now < after(first, Duration(state.settings.scan_interval // 2)):
+        if intents[workload].due <= first and now < after(first, Duration(state.settings.scan_interval // 2)):
             continue
-        if after(Instant(max(first, wanted[workload].due)), state.settings.intent_patience) < now:
+        if after(Instant(max(first, intents[workload].due)), state.settings.intent_patience) < now:
             continue
         prototype = _prototype(state, workload, own, _pods_of(state, uids))
         if prototype is not None:
             found += [
-                Asked(_numbered(prototype, workload, at), wanted[workload].source, virtual=True)
+                Asked(_numbered(prototype, workload, at), intents[workload].source, virtual=True)
                 for at in range(missing)
             ]
     state.memory.missing_since = missing_now
@@ -208,7 +207,7 @@ def every_demand(state: State, now: Instant) -> list[Asked]:
 
 
 def workload_of(state: State, pod: Pod) -> Workload | None:
-    """Return the scalable object that a pod belongs to: its Deployment, or else its controller."""
+    """Return the scalable object of a pod: its Deployment, or else its controller."""
     owner = controller_of(pod.metadata)
     if owner is None or owner.kind == "DaemonSet":
         return None
@@ -252,7 +251,7 @@ def _first(item: tuple[Key, ReplicaSet]) -> Key:
 
 
 def without_node(pod: Pod) -> Pod:
-    """Return the pod as it was before it had a node."""
+    """Return the pod as if it had no node."""
     return replace(pod, spec=replace(pod.spec, node_name=""), status=PodStatus(phase="Pending"))
 
 
@@ -297,7 +296,7 @@ def _made(owner: ObjectMeta, kind: str, metadata: ObjectMeta, spec: PodSpec) -> 
 
 
 def _numbered(pod: Pod, workload: Workload, number: int) -> Pod:
-    name = name_to_be_created(workload.name, number)
+    name = virtual_pod_name(workload.name, number)
     pod = _without_own_claims(pod)
     return replace(pod, metadata=replace(pod.metadata, name=name, uid="", creation_timestamp=None))
 
@@ -305,7 +304,7 @@ def _numbered(pod: Pod, workload: Workload, number: int) -> Pod:
 def _without_own_claims(pod: Pod) -> Pod:
     """Return the pod without claims that were made for it alone: a new replica's are not there yet."""
     volumes = pod.spec.volumes or ()
-    kept = tuple(
+    others = tuple(
         one
         for one in volumes
         if one.ephemeral is None
@@ -315,4 +314,6 @@ def _without_own_claims(pod: Pod) -> Pod:
             and one.persistent_volume_claim.claim_name == f"{one.name}-{pod.metadata.name}"
         )
     )
-    return pod if len(kept) == len(volumes) else replace(pod, spec=replace(pod.spec, volumes=kept or None))
+    return (
+        pod if len(others) == len(volumes) else replace(pod, spec=replace(pod.spec, volumes=others or None))
+    )

@@ -1,4 +1,4 @@
-"""What scale-up says of demand that does not exist yet: replicas that are wanted, room that buffers keep."""
+"""Reasons for demand without pods: requested replicas that do not exist yet, capacity that buffers reserve."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kubetide.plan.board import Workload
 
 
 def intent_reasons(demand: Demand) -> list[Reason]:
-    """Say what other loops want that does not exist yet, by workload."""
+    """Return, per workload, the replicas that other loops ask for and that do not exist yet, as reasons."""
     missing: dict[tuple[Workload, str], int] = {}
     for key, source in demand.virtual.items():
         workload = demand.workloads.get(key)
@@ -25,15 +25,15 @@ def intent_reasons(demand: Demand) -> list[Reason]:
 
 
 def buffer_reasons(demand: Demand) -> list[Reason]:
-    """Say for how many placeholder pods of each buffer there is room, and for how many there is none."""
-    room: dict[str, list[int]] = {}
+    """Return, per buffer, how many placeholder pods fit, and how many do not."""
+    by_buffer: dict[str, list[int]] = {}
     placed = ((pod, 0) for pod, _ in demand.placed)
     for pod, at in (*placed, *((pod, 1) for pod in demand.pods)):
         if demand.virtual.get(key_of(pod)) == BUFFERS:
             owner = controller_of(pod.metadata)
             name = f"{pod.metadata.namespace}/{owner.name if owner is not None else ''}"
-            room.setdefault(name, [0, 0])[at] += 1
+            by_buffer.setdefault(name, [0, 0])[at] += 1
     return [
-        reason("BufferDemand", name, pods=kept + missing, missing=missing)
-        for name, (kept, missing) in sorted(room.items())
+        reason("BufferDemand", name, pods=reserved + missing, missing=missing)
+        for name, (reserved, missing) in sorted(by_buffer.items())
     ]

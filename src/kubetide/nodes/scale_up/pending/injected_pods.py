@@ -1,4 +1,4 @@
-"""Pods that a controller is still to make: demand ahead of the pods (``--enable-proactive-scaleup``).
+"""Pods that a controller has yet to create: demand ahead of the pods (``--enable-proactive-scaleup``).
 
 Source: Cluster Autoscaler, pod injection and its limit.
 """
@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from kubetide.nodes.facts.pods import is_unschedulable
+from kubetide.nodes.facts.pods import consumes_request, is_unschedulable
+from kubetide.nodes.scale_down.pods import is_expendable
 from kubetide.nodes.state import State
 from kubetide.objects.batch import Job
 from kubetide.objects.pod import Pod
@@ -18,7 +19,7 @@ INJECTED = "proactive"
 
 
 def injected_pods(state: State) -> list[Pod]:
-    """Return copies of waiting pods, as many of each controller as it still has to make, in order of controller.
+    """Return copies of pending pods, as many per controller as it has yet to create, in order of controller.
 
     A controller none of whose pods waits gets none: nothing says that its next pods would not find a place.
     """
@@ -32,13 +33,13 @@ def injected_pods(state: State) -> list[Pod]:
         pods = state.held_pods.controlled_by(uid)
         waiting = (pod for pod in pods if not pod.spec.node_name and is_unschedulable(pod, state.settings))
         sample = next(waiting, None)
-        if sample is not None:
+        if sample is not None and _may_buy(state, sample):
             found += [_copy(sample, uid, number) for number in range(1, missing + 1)]
     return found
 
 
 def within_limit(state: State, pods: Sequence[Pod], injected: Iterable[tuple[str, str]]) -> list[Pod]:
-    """Return the pods without the first injected ones, as many as are over ``--pod-injection-limit``.
+    """Return the pods without the first injected ones that exceed ``--pod-injection-limit``.
 
     Args:
         pods: All that want a place.
@@ -57,6 +58,13 @@ def within_limit(state: State, pods: Sequence[Pod], injected: Iterable[tuple[str
     return left
 
 
+def _may_buy(state: State, pod: Pod) -> bool:
+    """Return whether nodes may be bought for the pod, and so for others like it."""
+    return not consumes_request(pod) and not is_expendable(
+        pod, state.settings.expendable_pods_priority_cutoff
+    )
+
+
 def _desired(state: State) -> Iterator[tuple[str, int]]:
     for replica_set in state.replica_sets.values():
         yield replica_set.metadata.uid, _one_if_none(replica_set.spec.replicas)
@@ -67,10 +75,11 @@ def _desired(state: State) -> Iterator[tuple[str, int]]:
 
 
 def _desired_by_job(job: Job) -> int:
-    at_once = _one_if_none(job.spec.parallelism)
-    if job.spec.completions is None:
+    at_once, done = job.spec.parallelism, job.status.succeeded
+    if job.spec.completions is None and at_once is not None and not done:
         return at_once
-    return min(at_once, job.spec.completions - job.status.succeeded)
+    # Without completions one pod that succeeds ends the Job: no more are made then.
+    return min(_one_if_none(at_once), _one_if_none(job.spec.completions) - done)
 
 
 def _one_if_none(replicas: int | None) -> int:

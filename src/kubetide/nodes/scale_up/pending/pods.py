@@ -1,4 +1,4 @@
-"""Filtering demand: what already fits, what is too new, what is left for new nodes.
+"""Filters demand: pods that fit already, pods that are too new, and pods that need new nodes.
 
 Source: Cluster Autoscaler's pod list processors, in their order.
 """
@@ -25,7 +25,7 @@ _NEW_GPU = seconds(30)
 
 
 def demanded_pods(state: State, now: Instant, hints: Mapping[str, str], *, most: int | None = None) -> Demand:
-    """Place what fits on the nodes of the snapshot (and leaves it there), and return what does not fit.
+    """Place pods that fit on the snapshot's nodes (and leave them there); return those that do not fit.
 
     Called on a fork that holds the upcoming nodes.
 
@@ -33,7 +33,7 @@ def demanded_pods(state: State, now: Instant, hints: Mapping[str, str], *, most:
         state: The state.
         now: The time.
         hints: Nodes that are tried first, by ``hint_key`` of the pod; after them those of the tick before.
-        most: How many pods are looked at; where there are more, ``look_on`` goes on with them. None for all.
+        most: How many pods are looked at; where there are more, ``place_more`` goes on with them. None for all.
     """
     demand = Demand()
     asked = every_demand(state, now)
@@ -56,12 +56,12 @@ def demanded_pods(state: State, now: Instant, hints: Mapping[str, str], *, most:
         by_name=True,
     )
     demand.begun = state.elapsed
-    look_on(state, demand, now, most)
+    place_more(state, demand, now, most)
     return demand
 
 
-def look_on(state: State, demand: Demand, now: Instant, most: int | None) -> None:
-    """Look for places for the next pods; once all were looked at, or the time for it is over, sort out what is left."""
+def place_more(state: State, demand: Demand, now: Instant, most: int | None) -> None:
+    """Place the next pods; once all are done, or the time is over, sort out the rest."""
     search = demand.search
     assert search is not None, "there are pods that were not looked at"
     late = is_late(state, demand.begun)
@@ -92,7 +92,7 @@ def _hints_of(
 ) -> dict[str, str]:
     """Return where each of the pods fitted now, or else the last time; nodes on their way have other names next time.
 
-    Source: Cluster Autoscaler, the hints of its scheduling simulator, kept from loop to loop.
+    Source: Cluster Autoscaler, the hints of its scheduling simulator, which outlive a loop.
     """
     found = {key: known[key] for key in map(hint_key, pods) if key in known} if known else {}
     found.update((key, name) for key, name in placed.items() if name in state.nodes)
@@ -100,7 +100,7 @@ def _hints_of(
 
 
 def is_too_new(pod: Pod, state: State, now: Instant) -> bool:
-    """Return whether the pod's scale-up delay has not passed yet; at exactly the delay (0 too) it has not."""
+    """Return whether the pod is younger than, or exactly as old as, its scale-up delay (also for 0)."""
     delay = state.settings.new_pod_scale_up_delay
     text = (pod.metadata.annotations or {}).get(SCALE_UP_DELAY_ANNOTATION)
     if text:
@@ -136,7 +136,7 @@ def _asks_gpu(pod: Pod) -> bool:
 
 
 def kind_of(pod: Pod) -> str:
-    """Return a name for the pods that are alike: their controller's, or the pod's own."""
+    """Return a key for equal pods: their controller's, or the pod's own."""
     for owner in pod.metadata.owner_references or ():
         if owner.controller:
             return f"{pod.metadata.namespace}/{owner.kind}/{owner.name}"

@@ -1,1 +1,1 @@
-"""What is said of a scale-up: events, and answers on the board."""
+"""Reports of a scale-up: events, and answers on the board."""

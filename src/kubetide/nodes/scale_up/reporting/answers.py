@@ -1,4 +1,4 @@
-"""The answer on the board: of the replicas wanted, how many have no place yet, and when one is expected."""
+"""The answer on the board: how many requested replicas have no node yet, and when one is expected."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kubetide.units.time import Instant, after
 
 
 def board_answers(state: State, tick: Tick) -> tuple[Capacity, ...]:
-    """Return one answer for each workload with pods that no node takes today, in order of workload.
+    """Return one answer per workload with pods that no present node accepts, in order of workload.
 
     Pods that fit on nodes that are there already are not missing. For pods that wait for nodes on
     their way the expected time is that of the request plus the longest joining seen of the group;

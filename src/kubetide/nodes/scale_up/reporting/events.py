@@ -1,8 +1,6 @@
-"""The events of scale-up on the status object: upstream's reasons and messages, to the letter."""
+"""Events of scale-up on the status object, with upstream's reasons and messages."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from kubetide.nodes.decision import DecreaseTarget, DeleteInstances, EventRecord, IncreaseSize, Outcome
 from kubetide.nodes.state import State
@@ -10,7 +8,7 @@ from kubetide.units.time import Duration, format_duration
 
 
 def on_status(state: State, kind: str, reason: str, message: str) -> list[EventRecord]:
-    """Return an event on the status ConfigMap; none when that is switched off."""
+    """Return an event on the status ConfigMap as a list; empty if that is switched off."""
     settings = state.settings
     if not settings.write_status_configmap:
         return []
@@ -27,19 +25,19 @@ def on_status(state: State, kind: str, reason: str, message: str) -> list[EventR
 
 
 def scaling_up(state: State, action: IncreaseSize) -> list[EventRecord]:
-    """Before an increase."""
+    """Return the event before an increase."""
     message = f"Scale-up: setting group {action.group} size to {action.size + action.delta} instead of {action.size} (max: {action.max_size})"
     return on_status(state, "Normal", "ScaledUpGroup", message)
 
 
 def scaled_up(state: State, action: IncreaseSize) -> list[EventRecord]:
-    """After an increase."""
+    """Return the event after an increase."""
     message = f"Scale-up: group {action.group} size set to {action.size + action.delta} instead of {action.size} (max: {action.max_size})"
     return on_status(state, "Normal", "ScaledUpGroup", message)
 
 
 def failed_to_scale_up(state: State, action: IncreaseSize, outcome: Outcome) -> list[EventRecord]:
-    """After an increase that the cloud refused."""
+    """Return the event after an increase that the cloud refused."""
     message = f"Scale-up failed for group {action.group}: {outcome.error}"
     return on_status(state, "Warning", "FailedToScaleUpGroup", message)
 
@@ -63,17 +61,13 @@ def failed_to_revert(state: State, action: DecreaseTarget, error: str) -> list[E
     return on_status(state, "Warning", "FailedToRevertScaleUp", message)
 
 
-def instances_failed(
-    state: State, group: str, count: int, error: str, messages: Sequence[str]
-) -> list[EventRecord]:
-    message = (
-        f"Failed adding {count} nodes to group {group} due to {error}; source errors: {', '.join(messages)}"
-    )
+def instances_failed(state: State, group: str, count: int, error: str, messages: str) -> list[EventRecord]:
+    message = f"Failed adding {count} nodes to group {group} due to {error}; source errors: {messages}"
     return on_status(state, "Warning", "ScaleUpFailed", message)
 
 
 def unregistered_deleted(state: State, action: DeleteInstances, outcome: Outcome) -> list[EventRecord]:
-    """One for each machine that never became a node."""
+    """Return one event per machine that never became a node."""
     found = []
     for provider_id in action.provider_ids:
         if outcome.status == "ok":

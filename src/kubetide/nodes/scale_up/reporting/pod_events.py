@@ -1,4 +1,4 @@
-"""The events of scale-up on pods: upstream's reasons and messages, to the letter."""
+"""Events of scale-up on pods, with upstream's reasons and messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def on_pod(pod: Pod, reason: str, message: str) -> EventRecord:
 
 
 def triggered(tick: Tick) -> list[EventRecord]:
-    """One for each pod that the new nodes are for: it names the groups that grow for this pod."""
+    """Return one event per pod that the new nodes are for: it names the groups that grow for this pod."""
     found = []
     for option in tick.chosen:
         groups = (option.group.id, *option.similar)
@@ -27,7 +27,7 @@ def triggered(tick: Tick) -> list[EventRecord]:
 
 
 def not_triggered(tick: Tick, left: Sequence[Verdict]) -> list[EventRecord]:
-    """One for each pod that no group helps, with the counts of the reasons."""
+    """Return one event per pod that no group helps, with the counts of the reasons."""
     if tick.result == "ScaleUpLimitedByMaxNodesTotal":
         message = f"pod didn't trigger scale-up: {MAX_TOTAL_NODES}"
         return [on_pod(pod, "NotTriggerScaleUp", message) for pod in _real(tick, tick.demand.pods)]

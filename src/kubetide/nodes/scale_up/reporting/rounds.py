@@ -1,10 +1,11 @@
-"""How an attempt at a scale-up went, put together once its increases are answered.
+"""The report of an attempt at a scale-up, built once its increases are answered.
 
 Source: Cluster Autoscaler, scale-up status.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 
 from kubetide.nodes.decision import IncreaseSize
@@ -13,6 +14,7 @@ from kubetide.nodes.scale_up.tick import Increase, Rejection, Round, Tick, Verdi
 from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import NodeGroup
 
+_SEVERAL = 2
 NOT_EXECUTED = "scale-up execution failed"
 _BEFORE_ANY_GROUP = (
     "ScaleUpNotTried",
@@ -22,8 +24,23 @@ _BEFORE_ANY_GROUP = (
 )
 
 
-def round_of(tick: Tick, refused: Sequence[str]) -> Round:
-    """Return what came of the tick's attempt; ``refused``: groups whose increase the cloud refused."""
+def combined(errors: Sequence[str]) -> str:
+    """Return several errors as one text: upstream gives the first as it is and quotes the others behind it."""
+    if len({*errors}) < _SEVERAL:
+        return errors[0] if errors else ""
+    first, *others = sorted(errors)
+    quoted = ", ".join(json.dumps(one, ensure_ascii=False) for one in others)
+    return f"{first} ...and other errors: [{quoted}]"
+
+
+def round_of(tick: Tick, refused: Sequence[str], *, all_tried: bool = False) -> Round:
+    """Return the report of the tick's attempt.
+
+    Args:
+        tick: The tick.
+        refused: Groups whose increase the cloud refused.
+        all_tried: Whether the other groups were still tried after a refusal.
+    """
     considered = () if tick.result in (*_BEFORE_ANY_GROUP, "ScaleUpError") else tuple(tick.views)
     triggered: tuple[Pod, ...] = ()
     remain: list[Verdict] = []
@@ -31,7 +48,7 @@ def round_of(tick: Tick, refused: Sequence[str]) -> Round:
     if tick.result in {"ScaleUpSuccessful", "ScaleUpError"}:
         triggered = tuple(pod for option in tick.chosen for pod in option.pods)
     if tick.result == "ScaleUpError" and (tick.increases or not tick.chosen):
-        remain = _without(tick, [one.group.id for one in tick.increases], refused)
+        remain = _without(tick, [] if all_tried else [one.group.id for one in tick.increases], refused)
     elif tick.result in {"ScaleUpSuccessful", "ScaleUpNoOptionsAvailable"}:
         remain = pods_left(tick.verdicts)
     if tick.result == "ScaleUpSuccessful" and tick.chosen:
@@ -62,7 +79,7 @@ def round_of(tick: Tick, refused: Sequence[str]) -> Round:
 def min_size_round(
     tick: Tick, actions: Sequence[IncreaseSize], groups: Mapping[str, NodeGroup], refused: Sequence[str]
 ) -> Round:
-    """Return what came of bringing groups up to their minimum."""
+    """Return the report of raising groups to their minimum."""
     if not actions:
         return Round("ScaleUpNotNeeded")
     if refused:
@@ -81,7 +98,7 @@ def _real(tick: Tick, pods: Sequence[Pod]) -> tuple[Pod, ...]:
 def _without(tick: Tick, planned: Sequence[str], refused: Sequence[str]) -> list[Verdict]:
     """Return the verdicts on pods that nobody helps once these groups count as refusing.
 
-    Where increases are made one after another, those after the first that failed are not made either.
+    ``planned``: Increases that are made one after another: those after the first that failed are not made either.
     """
     failed = dict.fromkeys(refused)
     if len(refused) == 1 and refused[0] in planned:

@@ -1,4 +1,4 @@
-"""The certificates of the webhook: given as files, or made here and renewed before they end.
+"""Certificates of the webhook: given as files, or created here and renewed before they expire.
 
 Needs the extra ``kubetide[tls]`` where they are made.
 """
@@ -27,11 +27,11 @@ _VERSIONS = {"tls1_2": ssl.TLSVersion.TLSv1_2, "tls1_3": ssl.TLSVersion.TLSv1_3}
 
 
 class CertificateError(KubetideError):
-    """Certificates that cannot be read or used; the text names the file and the fix."""
+    """Unreadable or unusable certificates; the text names the file and the fix."""
 
 
 class Pems(NamedTuple):
-    """PEM: the authorities that clients must trust, the server's certificate, its key."""
+    """PEM: the CA certificates that clients must trust, the server's certificate, its key."""
 
     bundle: bytes
     certificate: bytes
@@ -39,15 +39,15 @@ class Pems(NamedTuple):
 
 
 class Certificates(Protocol):
-    """Where the server's certificate comes from."""
+    """A source of the server's certificate."""
 
     def current(self, now: Instant) -> Pems:
-        """Return the certificates to use from now on; the same ones as long as they are good."""
+        """Return the certificates to use from now on; the same ones while they are valid."""
         ...
 
 
 class Given:
-    """Certificates in files, read anew each time."""
+    """Certificates in files, read again on each call."""
 
     def __init__(self, settings: Settings) -> None:
         self._paths = [
@@ -55,11 +55,11 @@ class Given:
         ]
 
     def exist(self) -> bool:
-        """Return whether any of the files is there."""
+        """Return whether any of the files exists."""
         return any(path.exists() for path in self._paths)
 
     def current(self, now: Instant) -> Pems:  # noqa: ARG002  # the files say how long they are good
-        """Return what the files hold. Raises: CertificateError."""
+        """Return the certificates in the files. Raises: CertificateError."""
         found = []
         flags = ("client-ca-file", "tls-cert-file", "tls-private-key")
         for flag, path in zip(flags, self._paths, strict=True):
@@ -71,7 +71,7 @@ class Given:
 
 
 class Made:
-    """Certificates of an authority of this process; its key is never written down.
+    """Certificates of a CA of this process; its key is never written to disk.
 
     The server's certificate is renewed after two thirds of its 30 days. The authority is replaced after half of
     its year; until the old one has ended, the bundle for clients holds both.
@@ -84,7 +84,7 @@ class Made:
         self._renew_at = datetime.min.replace(tzinfo=UTC)
 
     def current(self, now: Instant) -> Pems:
-        """Return the certificates, new ones where it is time."""
+        """Return the certificates, renewed if they are due."""
         moment = datetime.fromtimestamp(now // 1_000_000_000, UTC)
         if self._pems is None or moment >= self._renew_at:
             self._renew(moment)
@@ -108,7 +108,7 @@ class Made:
 
 
 def server_context(settings: Settings) -> ssl.SSLContext:
-    """Return the listener's context, without a certificate yet. Raises: CertificateError for unknown ciphers."""
+    """Return the listener's TLS context, without a certificate yet. Raises: CertificateError for unknown ciphers."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = _VERSIONS[settings.min_tls_version]
     if settings.tls_ciphers:
@@ -123,7 +123,7 @@ def server_context(settings: Settings) -> ssl.SSLContext:
 
 
 def openssl_name(name: str) -> str:
-    """Return the name that OpenSSL has for a cipher suite of the TLS standard, as upstream's flag names it."""
+    """Return OpenSSL's name of a TLS cipher suite, which upstream's flag names by the standard."""
     if not name.startswith("TLS_") or "_WITH_" not in name:
         return name
     exchange, _, rest = name.removeprefix("TLS_").partition("_WITH_")

@@ -1,4 +1,4 @@
-"""The admission controller: caches in, reviews out, and what the API server must know of it."""
+"""The admission controller: reads caches, answers reviews, and registers at the API server."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from kubetide.vertical.admission.controller.certificates import (
     load,
     server_context,
 )
-from kubetide.vertical.admission.controller.keeping import StateKeeper
 from kubetide.vertical.admission.controller.server import ReviewHandler
+from kubetide.vertical.admission.controller.state_keeper import StateKeeper
 from kubetide.vertical.admission.decide import Answer
 from kubetide.vertical.admission.registration import IN_PROCESS, NAME, bundle_patch, webhook_configuration
 from kubetide.vertical.admission.settings import Settings
@@ -58,10 +58,10 @@ class AdmissionController(BaseLoop):
         on_problem: Callable[[str], None] = lambda _: None,
         answers: Answers | None = None,
     ) -> None:
-        """Prepare the controller; nothing is asked before the first tick.
+        """Prepare the controller; it sends no request before the first tick.
 
         Args:
-            caches: Shared with other loops, and kept up to date by whoever made them.
+            caches: Shared with other loops; the process updates them.
             certificates: None for the files of the flags, or, where these are missing, for certificates made here.
             host: Address to listen on; None for all of the machine.
             identity: Who holds the lease.
@@ -94,17 +94,17 @@ class AdmissionController(BaseLoop):
 
     @property
     def port(self) -> int:
-        """Where reviews are answered; only while it listens."""
+        """The port of reviews; only while the listener runs."""
         assert self._listener is not None, "nothing listens"
         return self._listener.address[1]
 
     async def synced(self) -> None:
-        """Return when the caches that reviews are answered from are filled, or were refused."""
+        """Return once the caches for reviews are synced, or refused."""
         self._keeper.follow()
         await self._keeper.synced()
 
     async def tick(self) -> None:
-        """Keep listener, certificates, webhook and lease. Raises: CertificateError, OSError where none listens."""
+        """Maintain listener, certificates, webhook and lease. Raises: CertificateError, OSError."""
         await self._read_scales()
         if not self.listening.is_set():
             await self._listen()

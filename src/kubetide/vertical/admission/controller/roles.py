@@ -1,4 +1,4 @@
-"""What the admission controller asks of the API server; the tests hold the chart's roles equal to this table.
+"""The API requests of the admission controller; tests compare the chart's roles with this table.
 
 Source: the requests themselves; upstream's roles of the admission controller allow more.
 """

@@ -16,7 +16,7 @@ _MOST_PROBLEMS = 1000
 
 
 class ReviewHandler:
-    """Answers reviews from ``state``; whatever comes in, nothing is blocked but bad VPA objects."""
+    """Answers reviews from ``state``; rejects only invalid VPA objects."""
 
     def __init__(
         self, state: State, clock: Clock, *, on_problem: Callable[[Answer], None] | None = None
@@ -59,7 +59,7 @@ class ReviewHandler:
         return web.Response(status=done.status, body=done.body, headers=headers)
 
     def answer(self, content_type: str, body: bytes, read: Duration = ZERO) -> Reply:
-        """Return the reply to a POST; a bug of ours is counted, and lets the object in.
+        """Return the reply to a POST; an internal error is counted, and the object admitted.
 
         Args:
             read: How long reading the body took.

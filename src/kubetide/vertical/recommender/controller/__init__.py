@@ -1,4 +1,4 @@
-"""Gathers what the recommender decides from, carries out what it decides, records."""
+"""The recommender's controller: gathers, carries out, records."""
 
 from kubetide.vertical.recommender.controller.controller import LOOP, RecommenderController
 

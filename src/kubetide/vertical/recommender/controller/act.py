@@ -1,4 +1,4 @@
-"""Carries out what was decided: statuses, checkpoints, deletions of checkpoints."""
+"""Writes statuses and checkpoints, and deletes checkpoints."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NO_TIME = "no time was left in this pass"
 
 
 class Actor:
-    """Does what was decided."""
+    """Carries out commands."""
 
     def __init__(self, cluster: Cluster, clock: Clock, settings: Settings) -> None:
         self._cluster = cluster
@@ -35,7 +35,7 @@ class Actor:
     async def carry_out(
         self, commands: Commands, contents: Iterable[CheckpointView], steps: Steps
     ) -> Outcomes:
-        """Write what was decided; ``contents`` are the checkpoints of ``commands``, made while they are written."""
+        """Write the commands and return the outcomes; ``contents`` yields their checkpoints while they are written."""
         try:
             failures = await in_parallel(commands.statuses, self._write_status, limit=self._limit)
             steps.done("UpdateVPAs")

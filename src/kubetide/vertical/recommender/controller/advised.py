@@ -21,7 +21,7 @@ def stand_ins(
     caches: Mapping[str, Mapping[Key, ApiObject]],
     vpas: Iterable[VerticalPodAutoscaler],
 ) -> dict[Key, VerticalPodAutoscaler]:
-    """Return a stand-in for each workload whose labels match, that nobody owns and that is no VPA's target.
+    """Return a stand-in VPA for each workload whose labels match, that has no owner and is no VPA's target.
 
     Args:
         caches: Controllers by kind's name and key.

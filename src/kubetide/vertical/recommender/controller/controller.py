@@ -81,10 +81,10 @@ class RecommenderController(BaseLoop):
         external: ExternalMetricSource | None = None,
         warn: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Prepare the controller; nothing is asked before the first tick.
+        """Prepare the controller; it sends no request before the first tick.
 
         Args:
-            caches: Shared with other loops, and kept up to date by whoever made them.
+            caches: Shared with other loops; the process updates them.
             board: Where the node loop says what new nodes have left.
             history: Asks for what containers have used before, once at the start; with it no checkpoints are read.
             external: Where usage comes from, in place of ``metrics``, if the settings say so.
@@ -149,28 +149,28 @@ class RecommenderController(BaseLoop):
 
     @property
     def state(self) -> State:
-        """What the last pass was decided from; for explaining, not for changing."""
+        """The state that the last pass decided on; for explanations, not to be changed."""
         return self._state
 
     @property
     def metrics_error(self) -> str:
-        """Why the last pass had no samples; empty where it had."""
+        """Why the last pass had no samples; empty if it had."""
         return self._gatherer.metrics_error
 
     @property
     def lost_ooms(self) -> int:
-        """OOMs that were passed over, as there were too many between two passes."""
+        """The number of ignored OOMs, because there were too many between two passes."""
         return self._gatherer.lost_ooms
 
     async def synced(self) -> None:
-        """Return once VPAs, pods and checkpoints are there, and every other kind is or was refused."""
+        """Return once VPAs, pods and checkpoints are synced, and every other kind is synced or refused."""
         for informer in self._required:
             await informer.synced()
         for informer in self._optional:
             await informer.answered()
 
     def start_anew(self) -> None:
-        """Record the whole state with the next pass: what a failed one gathered stands in no record."""
+        """Record the whole state with the next pass: the changes of a failed pass are in no record."""
         self._whole = True
 
     async def tick(self) -> None:

@@ -1,4 +1,4 @@
-"""Usage from external metrics: one question for each pod and resource.
+"""Usage from external metrics: one query per pod and resource.
 
 Source: VPA 1.8.1, pkg/recommender/input/metrics, the external metrics client.
 """
@@ -28,7 +28,7 @@ class _Question(NamedTuple):
 
 
 class ExternalUsage:
-    """Asks the external metrics API for what the containers of pods use.
+    """Queries the external metrics API for the usage of pods' containers.
 
     A series says its container in the label ``container-name-label``. A pod that no VPA selects is not asked for.
     """

@@ -1,4 +1,4 @@
-"""Gathers what a pass decides from: VPAs and their targets, pods, OOMs, checkpoints, samples."""
+"""Gathers the input of a pass: VPAs and their targets, pods, OOMs, checkpoints, samples."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _MOST_OOMS = 5000
 
 
 class Gatherer:
-    """Makes the delta of a pass. Remembers only what it has handed over already."""
+    """Builds the delta of a pass. Remembers only what it has returned already."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class Gatherer:
         load: Sequence[CheckpointView] = (),
         history: Sequence[History] = (),
     ) -> Delta:
-        """Return what has changed since the state was last given a delta; ``steps`` times the parts."""
+        """Return the changes since the last delta; ``steps`` measures the parts."""
         vpas, statuses, gone_vpas = await self._take_vpas(state)
         steps.done("LoadVPAs")
         checkpoints = {} if self._checkpoints is None else self._checkpoints.drain()

@@ -1,4 +1,4 @@
-"""History from Prometheus, asked for once at the start."""
+"""History from Prometheus, queried once at the start."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubetide.vertical.recommender.facts.views import History
 
 
 class HistoryReader:
-    """Asks Prometheus what containers have used before.
+    """Queries Prometheus for the past usage of containers.
 
     Args:
         namespace: Only this one; empty for all.

@@ -1,4 +1,4 @@
-"""What the recommender asks of the API server; the tests hold the chart's role equal to this table.
+"""The API requests of the recommender; tests compare the chart's role with this table.
 
 Source: the requests themselves; upstream's roles of the recommender allow more.
 """

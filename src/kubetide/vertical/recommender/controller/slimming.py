@@ -1,4 +1,4 @@
-"""What caches hold for the recommender: objects with only the fields that it reads."""
+"""Objects in the recommender's caches, reduced to the fields that it reads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kubetide.vertical.recommender.facts.views import CheckpointView
 
 
 def slim_pod(pod: Pod) -> Pod:
-    """Return a pod with labels, phase, names of containers, their memory requests and limits, and how they ended."""
+    """Return a pod with labels, phase, and per container its name, memory requests and limits, and termination."""
     spec, status = pod.spec, pod.status
     return Pod(
         metadata=_meta(pod.metadata),
@@ -26,7 +26,7 @@ def slim_pod(pod: Pod) -> Pod:
 
 
 def slim_pod_with_resources(pod: Pod) -> Pod:
-    """Return the same with what its containers ask for and may use of CPU and memory."""
+    """Return the pod of ``slim_pod`` with the CPU and memory requests and limits of its containers."""
     slim = slim_pod(pod)
     containers = tuple(
         Container(
@@ -47,7 +47,7 @@ def _container(container: Container) -> Container:
 
 
 def slim_controller(controller: ApiObject) -> ApiObject:
-    """Return a controller with its owners, its selector and, of a CronJob, its pods' labels."""
+    """Return a controller with its owners, its selector and, for a CronJob, its pods' labels."""
     spec: Any = getattr(controller, "spec")  # noqa: B009  # every kind of controller has one, their base has not
     job: Any = getattr(spec, "job_template", None)
     if job is not None:
@@ -59,7 +59,7 @@ def slim_controller(controller: ApiObject) -> ApiObject:
 
 
 def slim_checkpoint(checkpoint: VerticalPodAutoscalerCheckpoint) -> CheckpointView:
-    """Return what says whose checkpoint it is."""
+    """Return a checkpoint with only its VPA and container."""
     meta = checkpoint.metadata
     return CheckpointView(meta.namespace, meta.name, checkpoint.spec.vpa_object_name)
 

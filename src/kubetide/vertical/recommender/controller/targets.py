@@ -1,4 +1,4 @@
-"""Targets of VPAs: well-known controllers from caches, others by their scale.
+"""Targets of VPAs: well-known controllers from caches, others through their scale.
 
 Source: VPA 1.8, controller fetcher: what a scale said is asked again after ten minutes.
 """
@@ -49,7 +49,7 @@ class TargetReader:
         self._missing: dict[ControllerKey, None] = {}
 
     async def read(self, vpas: Iterable[VerticalPodAutoscaler]) -> dict[Key, Target]:
-        """Return the target of each VPA; scales are asked for where no cache has them."""
+        """Return the target of each VPA; reads the scales of targets that no cache holds."""
         known = Controllers(self._get, self._scale)
         left = {(vpa.metadata.namespace, vpa.metadata.name): vpa for vpa in vpas}
         found: dict[Key, Target] = {}

@@ -1,1 +1,1 @@
-"""What the recommender reads: VPAs, pods, HPAs, OOM kills, history."""
+"""Input of the recommender: VPAs, pods, HPAs, OOM kills, history."""

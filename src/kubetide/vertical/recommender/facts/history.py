@@ -1,4 +1,4 @@
-"""History from Prometheus: what to ask it at the start, and what its answers say.
+"""History from Prometheus: the queries at the start, and how to read the answers.
 
 Source: VPA 1.8, pkg/recommender/input/history.
 """
@@ -47,7 +47,7 @@ class HistorySettings(msgspec.Struct, frozen=True, omit_defaults=True):
     container_name_label: str = "name"
 
     def check_history(self) -> None:
-        """Raise ValueError for durations that are none or 0, and for more points than Prometheus answers with."""
+        """Raise ValueError for invalid or zero durations, and for more points than Prometheus returns."""
         for flag in ("history-length", "history-resolution"):
             text = getattr(self, flag.replace("-", "_"))
             if prometheus_duration(text, flag) <= 0:
@@ -83,13 +83,13 @@ _FAR = 1e9 * 9
 
 
 class HistoryError(ValueError):
-    """An answer of Prometheus that history cannot be read from; it says which series and which label."""
+    """An answer of Prometheus without a required label; the text names the series and the label."""
 
 
 def queries(
     settings: HistorySettings, namespace: str, now: Instant
 ) -> tuple[SeriesQuery, SeriesQuery, SeriesQuery]:
-    """Return the questions for CPU, for memory and for the labels of pods; ``namespace`` is empty for all."""
+    """Return the queries for CPU, for memory and for the labels of pods; ``namespace`` is empty for all."""
     pod, name = settings.container_pod_name_label, settings.container_name_label
     matchers = [f'{pod}=~".+"', f'{name}!="POD"', f'{name}!=""']
     if settings.prometheus_cadvisor_job_name:
@@ -112,7 +112,7 @@ _NOTHING = np.empty((2, 0), np.int64)
 
 
 class HistoryBuilder:
-    """Puts the series of the three answers together, one after another; holds 16 bytes a sample."""
+    """Joins the series of the three answers one by one; holds 16 bytes per sample."""
 
     def __init__(self, settings: HistorySettings) -> None:
         self._settings = settings
@@ -120,11 +120,11 @@ class HistoryBuilder:
         self._latest: dict[Key, tuple[Instant, dict[str, str]]] = {}
 
     def add_cpu(self, series: TimeSeries) -> None:
-        """Take CPU in cores. Raises: HistoryError for a series that does not say whose it is."""
+        """Add a series of CPU in cores. Raises: HistoryError for a series without a pod or container."""
         self._add(0, series, _millicores)
 
     def add_memory(self, series: TimeSeries) -> None:
-        """Take memory in bytes. Raises: HistoryError."""
+        """Add a series of memory in bytes. Raises: HistoryError."""
         self._add(1, series, _bytes)
 
     def _add(self, place: int, series: TimeSeries, amount: Callable[[float], int]) -> None:
@@ -136,7 +136,7 @@ class HistoryBuilder:
         columns[place] = samples[:, np.argsort(samples[0], kind="stable")]
 
     def add_labels(self, series: TimeSeries) -> None:
-        """Take a pod's labels; its newest ones hold. Raises: HistoryError."""
+        """Add a pod's labels; the newest ones win. Raises: HistoryError."""
         settings = self._settings
         pod = _named(series, settings.pod_namespace_label), _named(series, settings.pod_name_label)
         self._used.setdefault(pod, {})
@@ -145,7 +145,7 @@ class HistoryBuilder:
             self._latest[pod] = seen, _pod_labels(settings, series)
 
     def pods(self) -> tuple[History, ...]:
-        """Return what each pod's containers have used, ordered by namespace and name."""
+        """Return the usage of each pod's containers, ordered by namespace and name."""
         return tuple(
             History(
                 *pod,
@@ -162,7 +162,7 @@ def read_history(
     memory: Iterable[TimeSeries],
     labels: Iterable[TimeSeries],
 ) -> tuple[History, ...]:
-    """Return what each pod's containers have used, ordered by namespace and name.
+    """Return the usage of each pod's containers, ordered by namespace and name.
 
     Raises: HistoryError for a series without the labels that say whose it is; no history is then used.
     """

@@ -1,4 +1,4 @@
-"""Which resources an HPA scales on by utilization: VPA leaves these alone.
+"""Resources that an HPA scales on by utilization: VPA leaves them unchanged.
 
 Utilization is usage divided by the request. A VPA that changes the request of such a resource changes the utilization,
 so the HPA changes the number of replicas, so the usage of each pod changes, and the VPA changes the request again.
@@ -27,12 +27,12 @@ class LeftResource(msgspec.Struct, frozen=True, omit_defaults=True):
     container: str = ""
 
     def concerns(self, container: str, resource: str) -> bool:
-        """Return whether it is this resource of this container."""
+        """Return whether it covers this resource of this container."""
         return self.resource == resource and self.container in {"", container}
 
 
 class HpaView(msgspec.Struct, frozen=True):
-    """An HPA as the recommender sees it: what it scales, and by which resources' utilization."""
+    """An HPA as the recommender sees it: its target, and the resources that it scales on by utilization."""
 
     namespace: str
     name: str
@@ -41,12 +41,12 @@ class HpaView(msgspec.Struct, frozen=True):
 
 
 def target_key(namespace: str, ref: CrossVersionObjectReference) -> TargetKey:
-    """Return by what a target is found."""
+    """Return the key of a target."""
     return namespace, ref.api_version.rpartition("/")[0], ref.kind, ref.name
 
 
 def hpa_view(hpa: HorizontalPodAutoscaler) -> HpaView:
-    """Return what the recommender needs of an HPA."""
+    """Return the part of an HPA that the recommender reads."""
     meta, spec = hpa.metadata, hpa.spec
     found = [one for metric in spec.metrics or () for one in _left(meta.name, metric)]
     if not spec.metrics:
@@ -69,7 +69,7 @@ def _left(hpa: str, metric: MetricSpec) -> Iterable[LeftResource]:
 
 
 def left_by_target(hpas: Iterable[HpaView]) -> Mapping[TargetKey, tuple[LeftResource, ...]]:
-    """Return what is left to HPAs, by target, ordered by name."""
+    """Return the resources left to HPAs, by target, ordered by name."""
     found: dict[TargetKey, list[LeftResource]] = {}
     for one in sorted(hpas, key=lambda view: (view.namespace, view.name)):
         if one.left:
@@ -78,7 +78,7 @@ def left_by_target(hpas: Iterable[HpaView]) -> Mapping[TargetKey, tuple[LeftReso
 
 
 def message(left: Iterable[LeftResource]) -> str:
-    """Return what the condition says of resources that are left to HPAs; empty for none."""
+    """Return the condition's message for resources left to HPAs; empty for none."""
     said = [
         f"HorizontalPodAutoscaler {one.hpa} scales on the utilization of {one.resource}"
         + (f" of container {one.container}" if one.container else "")

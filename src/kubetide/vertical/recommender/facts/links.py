@@ -9,7 +9,7 @@ from kubetide.units.selectors import Selector
 
 
 class Links:
-    """VPAs by a label that their selector requires, so that a pod asks few of them."""
+    """VPAs indexed by a label that their selector requires, so that a pod is matched with few of them."""
 
     def __init__(self) -> None:
         self._selectors: dict[Key, Selector] = {}
@@ -18,7 +18,7 @@ class Links:
         self._others: dict[str, dict[Key, None]] = {}
 
     def put(self, key: Key, selector: Selector) -> None:
-        """Note a VPA's selector, in place of the one that it had."""
+        """Set a VPA's selector."""
         self.drop(key)
         self._selectors[key] = selector
         labels = selector.exact_values().items()
@@ -29,7 +29,7 @@ class Links:
         self._places[key] = place
 
     def drop(self, key: Key) -> None:
-        """Forget a VPA; one that is not known is passed over."""
+        """Remove a VPA; an unknown one is ignored."""
         if self._selectors.pop(key, None) is not None:
             self._places.pop(key).pop(key)
 

@@ -1,4 +1,4 @@
-"""Pods, VPAs, and the groups by which they find each other."""
+"""Pods, VPAs, and the groups that connect them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class PodEntry(msgspec.Struct, eq=False):
 
 
 class Stored(msgspec.Struct, frozen=True):
-    """A VPA's status as it is stored: encoded, as thousands of them are held.
+    """A VPA's stored status, encoded, because thousands of them are held.
 
     Attributes:
         ours: Whether this recommender wrote it, so that what says the same is spelled the same.
@@ -57,7 +57,7 @@ class Stored(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(status: VpaStatus, *, ours: bool = False) -> Stored:
-        """Return a status as it is held."""
+        """Return the encoded form of a status."""
         return Stored(encode_status(status), status.conditions or (), ours)
 
     def read(self) -> VpaStatus:
@@ -96,7 +96,7 @@ class Vpa(msgspec.Struct, eq=False):
 
 
 class Members(msgspec.Struct, frozen=True):
-    """Which VPAs, pods and groups belong together. The dictionaries are filled and emptied in place."""
+    """The relations of VPAs, pods and groups. The dictionaries are filled and emptied in place."""
 
     groups: dict[GroupKey, Group] = msgspec.field(default_factory=dict)
     pods: dict[Key, PodEntry] = msgspec.field(default_factory=dict)
@@ -107,7 +107,7 @@ class Members(msgspec.Struct, frozen=True):
         return self.groups[namespace, pod.labels].vpas
 
     def contributive(self) -> set[int]:
-        """Return the rows of aggregates of pods that run, or whose controller is still there."""
+        """Return the rows of aggregates of pods that run, or whose controller still exists."""
         rows: set[int] = set()
         for (namespace, _), pod in self.pods.items():
             group = self.groups[namespace, pod.labels]
@@ -117,7 +117,7 @@ class Members(msgspec.Struct, frozen=True):
 
 
 class LabelSets:
-    """Label sets by number, so that a group is found by two small keys."""
+    """Numbered label sets, so that two small keys identify a group."""
 
     def __init__(self) -> None:
         self._numbers: dict[frozenset[tuple[str, str]], int] = {}
@@ -125,7 +125,7 @@ class LabelSets:
         self._next = 0
 
     def number(self, labels: dict[str, str]) -> int:
-        """Return the number of a label set, a new one where it has none."""
+        """Return the number of a label set, a new one if it has none."""
         key = frozenset(labels.items())
         found = self._numbers.get(key)
         if found is None:
@@ -135,6 +135,6 @@ class LabelSets:
         return found
 
     def keep_only(self, numbers: set[int]) -> None:
-        """Forget all other label sets; their numbers are not used again, as they stand for an order."""
+        """Forget all other label sets; their numbers are not reused, because they define an order."""
         for number in self.sets.keys() - numbers:
             del self._numbers[frozenset(self.sets.pop(number).items())]

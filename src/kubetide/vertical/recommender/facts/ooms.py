@@ -1,4 +1,4 @@
-"""What pods and events report of containers that ran out of memory.
+"""Containers that ran out of memory, as pods and events report them.
 
 Source: VPA 1.8, pkg/recommender/input/oom.
 """
@@ -20,7 +20,7 @@ _RESOURCE = "starved_resource"
 
 
 def ooms_of_update(old: Pod, new: Pod) -> Iterator[Oom]:
-    """Yield the containers that a change of a pod shows to have been killed for memory, in the order of its status."""
+    """Yield the containers that a pod update shows as OOM-killed, in the order of its status."""
     before = {status.name: status for status in old.status.container_statuses or ()}
     for status in new.status.container_statuses or ():
         earlier = before.get(status.name)
@@ -78,7 +78,7 @@ def _requested(spec: Container, status: ContainerStatus) -> int:
 
 
 def ooms_of_event(event: Event) -> Iterator[Oom]:
-    """Yield the containers that an eviction for memory blames, with what they used.
+    """Yield the containers that a memory eviction names, with their usage.
 
     An event whose lists do not fit together, or with a value that cannot be read, is ignored.
     """

@@ -1,4 +1,4 @@
-"""What a pass of the recommender reads: objects reduced to the fields that decide."""
+"""Objects of a pass, reduced to the fields that decide."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class StatusView(msgspec.Struct, frozen=True):
 
 
 class Requested(msgspec.Struct, frozen=True, array_like=True):
-    """What a container asks for, in millicores and bytes, and its CPU limit; 0 for none."""
+    """A container's requests in millicores and bytes, and its CPU limit; 0 for none."""
 
     cpu: int
     memory: int
@@ -74,7 +74,7 @@ class PodView(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Oom(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A container ran out of memory, or its pod was evicted for memory; ``memory`` is what it had or used, bytes.
+    """A container ran out of memory, or its pod was evicted for memory; ``memory`` is its request or usage, bytes.
 
     ``unlimited`` is whether it was killed without a memory limit: then what it asked for proves nothing of its need.
     """
@@ -88,7 +88,7 @@ class Oom(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class CheckpointView(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A stored checkpoint; ``status`` is None where only its being there counts."""
+    """A stored checkpoint; ``status`` is None if only its existence matters."""
 
     namespace: str
     name: str
@@ -118,14 +118,14 @@ class Samples(msgspec.Struct, frozen=True):
 
 
 class Usage(msgspec.Struct, frozen=True, eq=False):
-    """What a container has used: (2, samples) times in ns and millicores or bytes, each in order of time."""
+    """The usage of a container: (2, samples) times in ns and millicores or bytes, each in order of time."""
 
     cpu: Int64Vector
     memory: Int64Vector
 
 
 class History(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the containers of a pod have used before; ``labels`` are its last ones."""
+    """The past usage of a pod's containers; ``labels`` are its last ones."""
 
     namespace: str
     pod: str
@@ -186,7 +186,7 @@ def _requested(container: Container) -> Requested:
 
 
 def checkpoint_view(checkpoint: VerticalPodAutoscalerCheckpoint) -> CheckpointView:
-    """Return a checkpoint with all that it holds."""
+    """Return a checkpoint with all of its content."""
     meta, spec = checkpoint.metadata, checkpoint.spec
     return CheckpointView(
         meta.namespace, meta.name, spec.vpa_object_name, spec.container_name, checkpoint.status
@@ -210,7 +210,7 @@ def samples_view(samples: PodSamples) -> Samples:
 
 
 def time_of(text: str | None) -> Instant | None:
-    """Return a time of an object; None where there is none that can be read."""
+    """Return a time of an object; None if it has none that can be read."""
     if text is None:
         return None
     try:

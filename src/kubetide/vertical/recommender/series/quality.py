@@ -1,4 +1,4 @@
-"""``vpa_quality_*``: how far usage is from what was recommended, and how much recommendations change.
+"""``vpa_quality_*``: the distance of usage from recommendations, and the size of their changes.
 
 A sample is held against the uncapped target that the pass before it came to. All samples of a pass are counted
 together, in columns. Source: VPA 1.8.1, pkg/utils/metrics/quality; names, labels and buckets are its own.
@@ -130,7 +130,7 @@ class QualitySeries:
         self._seen = {resource: np.empty(0, np.int64) for resource in _RESOURCES}
 
     def count(self, controller: RecommenderController) -> None:
-        """Count the pass that the controller has just ended."""
+        """Count the pass that has just ended."""
         self._link(controller.state)
         self._count_samples(controller)
         self._take_over(controller)

@@ -43,7 +43,7 @@ _KINDS: Final = tuple(itertools.product(_API_VERSIONS, _TRUTHS, _TRUTHS, _TRUTHS
 
 
 class RecommenderSeries:
-    """Counts what came of each pass; ``on_record`` is to be called with each record of the loop."""
+    """Counts the results of each pass; call ``on_record`` with each record of the loop."""
 
     def __init__(self, registry: Registry, controller: RecommenderController, clock: Clock) -> None:
         self._controller = controller

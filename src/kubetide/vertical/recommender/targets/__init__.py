@@ -1,1 +1,1 @@
-"""From histograms to recommendations: amounts, limits to them, statuses."""
+"""From histograms to recommendations: amounts, their limits, statuses."""

@@ -21,14 +21,14 @@ NO_PODS_MESSAGE = "No pods match this VPA object"
 
 
 def is_true(conditions: Iterable[Condition], kind: str) -> bool:
-    """Return whether the condition is there and True."""
+    """Return whether the condition exists and is True."""
     return any(one.type == kind and one.status == "True" for one in conditions)
 
 
 def conditions_of(
     old: Iterable[Condition], *, problem: str, pods: bool, provided: bool, now: Instant, left: str = ""
 ) -> tuple[Condition, ...]:
-    """Return the conditions, ordered by type; those that others have set stay.
+    """Return the conditions, ordered by type; those set by others stay.
 
     Args:
         problem: Why the target cannot be used; empty if it can.

@@ -26,7 +26,7 @@ _NS_PER_MINUTE = 60 * 1_000_000_000
 
 
 class Usage(msgspec.Struct, frozen=True, eq=False):
-    """What is known of each container of each VPA.
+    """The facts about each container of each VPA.
 
     Attributes:
         cpu, memory: (3, containers) buckets of the percentiles of target, lower and upper bound; -1 without samples.
@@ -57,7 +57,7 @@ def percentiles(settings: Settings) -> tuple[Sequence[float], Sequence[float]]:
 
 
 def usage_of(aggregates: Aggregates, rows: Sequence[tuple[int, ...]]) -> Usage:
-    """Return what is known of each container; the rows of one are added up."""
+    """Return the facts about each container; the rows of one container are summed."""
     both = percentiles(aggregates.settings)
     usage = Usage(
         np.empty((3, len(rows)), np.int64),
@@ -82,7 +82,7 @@ def usage_of(aggregates: Aggregates, rows: Sequence[tuple[int, ...]]) -> Usage:
 
 
 def confidence(usage: Usage, interval: Duration) -> Float64Vector:
-    """Return how many days of samples there are, by time and by number; a day is the flag's interval."""
+    """Return the days of samples, by time and by number; a day is the flag's interval."""
     times = usage.last.astype(np.float64) - usage.first.astype(np.float64)
     exact = (usage.last != NEVER) & (usage.first != NEVER)
     times[exact] = (usage.last[exact] - usage.first[exact]).astype(np.float64)
@@ -119,7 +119,7 @@ def estimates(
 
 
 def margined(usage: Usage, resource: str, settings: Settings) -> tuple[Int64Vector, Int64Vector]:
-    """Return (3, containers) the amounts of the percentiles, without and with the safety margin."""
+    """Return (3, containers): the amounts of the percentiles, without and with the safety margin."""
     buckets, which = (usage.cpu, CPU_BUCKETS) if resource == "cpu" else (usage.memory, MEMORY_BUCKETS)
     base = amounts(buckets, which)
     return base, base + scaled(base, np.float64(settings.recommendation_margin_fraction))
@@ -134,7 +134,7 @@ def least_amounts(settings: Settings, shares: Int64Vector) -> tuple[Int64Vector,
 
 
 def scaled(amount: Int64Vector, factor: Float64Vector | np.float64) -> Int64Vector:
-    """Return amounts times a factor, cut off to whole ones between 0 and the greatest; what is no number is 0."""
+    """Return amounts times a factor, truncated to integers between 0 and the maximum; NaN becomes 0."""
     with np.errstate(invalid="ignore", over="ignore"):
         product = amount.astype(np.float64) * factor
     product = np.where(np.isnan(product), 0.0, np.clip(product, 0.0, float(MAX_AMOUNT)))

@@ -1,4 +1,4 @@
-"""Targets that the node groups can hold: an option beyond upstream (``fit_node_groups``).
+"""Targets that fit on the nodes of a group: an option beyond upstream (``fit_node_groups``).
 
 A pod whose containers together are recommended more than any new node has left beside its DaemonSets would never be
 scheduled. The node loop says on the board what a new node of each group has left. The group that holds most of what is
@@ -18,7 +18,7 @@ from kubetide.units.vectors import Int64Vector
 
 
 class Fit(NamedTuple):
-    """By which shares targets are lowered, and for which size."""
+    """The factors that lower targets, and the node size that they fit."""
 
     cpu: float
     memory: float
@@ -26,7 +26,7 @@ class Fit(NamedTuple):
 
 
 def fit_of(cpu_milli: int, memory_bytes: int, sizes: Sequence[NodeSize]) -> Fit | None:
-    """Return how a pod is made to fit the best of the sizes; None where it fits one, or none is known."""
+    """Return how to lower a pod to fit the best of the sizes; None if it fits one already, or none is known."""
     shares = [
         (_share(size.cpu_milli, cpu_milli), _share(size.memory_bytes, memory_bytes), size) for size in sizes
     ]
@@ -46,7 +46,7 @@ def fitted(
     bounds: Sequence[int],
     sizes: Sequence[NodeSize],
 ) -> tuple[list[Int64Vector], list[Int64Vector]]:
-    """Return targets and bounds that fit, of the containers of several VPAs.
+    """Return the lowered targets and bounds of the containers of several VPAs.
 
     Args:
         cpu, memory: Target, lower and upper bound, each (containers,).

@@ -1,4 +1,4 @@
-"""Amounts that a recommendation does not fall below for a while: what OOM kills and roll-backs demand.
+"""Temporary minimums of recommendations after OOM kills and roll-backs.
 
 Both are options beyond upstream. A floor holds for one container of one VPA; it raises target and bounds to itself
 after margin and confidence, and before policies cap them.
@@ -22,7 +22,7 @@ Why = Literal["OomFloor", "RolledBack"]
 
 
 class Floor(msgspec.Struct, frozen=True):
-    """At least ``amount`` (millicores or bytes) until a time; ``at`` is when that was found out."""
+    """At least ``amount`` (millicores or bytes) until a time; ``at`` is when the need was found."""
 
     amount: int
     at: Instant
@@ -31,30 +31,30 @@ class Floor(msgspec.Struct, frozen=True):
 
 
 class Floors:
-    """The floors that hold."""
+    """The active floors."""
 
     def __init__(self) -> None:
         self.held: dict[Place, Floor] = {}
 
     def put(self, place: Place, floor: Floor) -> None:
-        """Note a floor; of two the higher amount holds, until the later time."""
+        """Add a floor; of two the higher amount holds, until the later time."""
         old = self.held.get(place)
         if old is not None and old.amount > floor.amount:
             floor = msgspec.structs.replace(old, until=max(old.until, floor.until))
         self.held[place] = floor
 
     def expire(self, now: Instant) -> None:
-        """Forget what no longer holds."""
+        """Drop expired floors."""
         for place in [place for place, floor in self.held.items() if floor.until <= now]:
             del self.held[place]
 
     def keep_only(self, vpas: Iterable[tuple[str, str]]) -> None:
-        """Forget the floors of VPAs that are gone."""
+        """Drop the floors of deleted VPAs."""
         known = set(vpas)
         for place in [place for place in self.held if place[:2] not in known]:
             del self.held[place]
 
     def amounts(self, places: Sequence[Place]) -> Int64Vector:
-        """Return the floor of each place, 0 without one."""
+        """Return the floor of each container, 0 without one."""
         found = (self.held.get(place) for place in places)
         return np.fromiter((0 if one is None else one.amount for one in found), np.int64, len(places))

@@ -1,4 +1,4 @@
-"""Which recommendations of a pass are new: those whose target differs from the last one."""
+"""The new recommendations of a pass: those whose target differs from the last one."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _decoder = msgspec.json.Decoder(VpaStatus)
 
 
 class NewTargets:
-    """Remembers the last target of each container, so that one that has not changed is not recorded again."""
+    """Remembers the last target of each container, so that unchanged ones are not recorded again."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], dict[str, Quantities]] = {}
 
     def of(self, commands: Commands, *, full: bool) -> tuple[tuple[Reason, ...], int]:
-        """Return a reason for each new target, and how many recommendations were left out; none if ``full``."""
+        """Return a reason per new target, and the number of recommendations left out; none left out if ``full``."""
         reasons: list[Reason] = []
         repeated = 0
         for write in (*commands.statuses, *commands.advice):

@@ -1,4 +1,4 @@
-"""From amounts to quantities: rounding up, whole cores, minimum and maximum of policies.
+"""From amounts to quantities: rounding, whole cores, minimum and maximum of policies.
 
 Each step works on one resource of all containers. A quantity that comes out of a policy keeps the
 policy's text, as upstream's does. Source: VPA 1.8, pkg/recommender/model and the post-processors.
@@ -42,7 +42,7 @@ NO_CAPS = Caps()
 
 
 def caps_of(policy: ContainerPolicy | None, resource: str, settings: Settings) -> Caps:
-    """Return the bounds of a container: of its policy, and where that has no maximum, the global one.
+    """Return the bounds of a container: its policy's, and the global maximum if the policy has none.
 
     A maximum beats a minimum; zero is no bound, but a maximum of zero hides the global one.
     """
@@ -76,17 +76,17 @@ def _ceil(bound: Quantity, resource: str) -> int:
 
 
 def rounded(amount: Int64Vector, factor: int) -> Int64Vector:
-    """Return amounts rounded up to a multiple of a factor; one that is not positive changes nothing."""
+    """Return amounts rounded up to a multiple of a factor; a factor that is not positive changes nothing."""
     return amount if factor <= 1 else -(-amount // factor) * factor
 
 
 def whole_cores(amount: Int64Vector, where: BoolVector) -> Int64Vector:
-    """Return millicores, rounded up to whole cores where asked for."""
+    """Return millicores, rounded up to whole cores if asked for."""
     return np.where(where, -(-amount // 1000) * 1000, amount)
 
 
 class Texts:
-    """Quantities as texts, each amount printed once."""
+    """Quantities as texts; each amount is printed once."""
 
     def __init__(self, settings: Settings) -> None:
         self._humanize = settings.humanize_memory

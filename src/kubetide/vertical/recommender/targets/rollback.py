@@ -1,4 +1,4 @@
-"""Rolling a change of requests back when containers are worse off with it.
+"""Roll-back of changed requests if containers got worse with them.
 
 An option beyond upstream (``rollback_window``). What the pods of a VPA asked for before it changed them is remembered
 for the window. Within it the old amount becomes a floor of the recommendation for as long again
@@ -24,7 +24,7 @@ _FEWEST = 10
 
 
 class Past(msgspec.Struct):
-    """What the containers of a place asked for before they asked for less.
+    """Earlier, higher requests of containers.
 
     Attributes:
         amount: The greatest request, in millicores or bytes.
@@ -50,13 +50,13 @@ class Past(msgspec.Struct):
             self.throttled_before += throttled
 
     def is_worse(self) -> bool:
-        """Return whether the CPU limit is reached in more of the samples than before, of enough of them."""
+        """Return whether a larger share of enough samples reaches the CPU limit than before."""
         before = _share(self.throttled_before, self.before)
         return self.after >= _FEWEST and _share(self.throttled_after, self.after) > _RISE + before
 
 
 class Watch(msgspec.Struct, frozen=True):
-    """What one pass notes of requests and of what became of containers.
+    """Notes of one pass about requests and the course of containers.
 
     Attributes:
         members: Pods and the VPAs that select them.
@@ -73,7 +73,7 @@ class Watch(msgspec.Struct, frozen=True):
     window: Duration
 
     def note_requests(self) -> None:
-        """Take over what running pods ask for now."""
+        """Note the present requests of running pods."""
         current: dict[Place, int] = {}
         for (namespace, _), pod in self.members.pods.items():
             if pod.phase == "Running" and pod.resources:
@@ -92,7 +92,7 @@ class Watch(msgspec.Struct, frozen=True):
             del self.pasts[place]
 
     def note_throttling(self, samples: Samples) -> None:
-        """Count samples at the CPU limit; roll back where they have become more with a lower request."""
+        """Count samples at the CPU limit; roll back if their share grew with a lower request."""
         touched: dict[Place, Past] = {}
         bounds, cpu = samples.first.tolist(), samples.cpu.tolist()
         for number, key in enumerate(zip(samples.namespaces, samples.names, strict=True)):
@@ -118,7 +118,7 @@ class Watch(msgspec.Struct, frozen=True):
                 past.after = past.throttled_after = 0
 
     def note_kill(self, oom: Oom) -> None:
-        """Roll back where a container was killed that asks for less memory than before."""
+        """Roll back if a killed container requests less memory than before."""
         pod = self.members.pods.get((oom.namespace, oom.pod))
         for vpa in () if pod is None else self.members.vpas_of(oom.namespace, pod):
             place = (*vpa, oom.container, "memory")

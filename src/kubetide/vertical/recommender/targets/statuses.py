@@ -1,4 +1,4 @@
-"""Statuses of VPAs: recommendations as texts, and whether a status says something new."""
+"""Statuses of VPAs: recommendations as texts, and whether a status has changed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RESOURCES = ("cpu", "memory")
 
 
 class Cells(msgspec.Struct, frozen=True, eq=False):
-    """Containers that get a recommendation, those of one VPA after another.
+    """Containers with a recommendation, grouped by VPA.
 
     Attributes:
         containers, policies, rows: By container.
@@ -59,7 +59,7 @@ def cells_of(state: State, vpas: Sequence[Vpa]) -> Cells:
 
 
 def recommendations(state: State, vpas: Sequence[Vpa]) -> list[PodRecommendation]:
-    """Return the recommendation of each VPA, empty where nothing is known of its containers."""
+    """Return the recommendation of each VPA, empty if nothing is known of its containers."""
     settings = state.settings
     cells = cells_of(state, vpas)
     bounds = np.array(cells.bounds, np.int64)
@@ -122,7 +122,7 @@ def _found(
 
 
 def fit_of_vpa(state: State, vpa: Vpa) -> Fit | None:
-    """Return by which shares the targets of a VPA's containers are lowered to fit a new node; None for not."""
+    """Return the factors that lower the targets of a VPA's containers to fit a new node; None for none."""
     if not state.sizes:
         return None
     cells = cells_of(state, [vpa])
@@ -201,7 +201,7 @@ def _quantities(which: tuple[bool, bool], cpu: str, memory: str) -> Quantities |
 
 
 def says_the_same(one: VpaStatus, other: VpaStatus) -> bool:
-    """Return whether two statuses say the same; quantities may be spelled differently."""
+    """Return whether two statuses are equal; quantities may be written differently."""
     if one == other:
         return True
     if one.observed_generation != other.observed_generation:

@@ -1,1 +1,1 @@
-"""Usage as decaying histograms, a row for each container, and their checkpoints."""
+"""Usage as decaying histograms, a row per container, and their checkpoints."""

@@ -1,4 +1,4 @@
-"""What is known of containers that count as one: same namespace, same name, same labels of the pod.
+"""Aggregates: containers with the same namespace, name and pod labels.
 
 An aggregate is a row of the two matrices of histograms and of the columns here. Checkpoints that were
 loaded at the start are rows too.
@@ -22,7 +22,7 @@ _NS = 1_000_000_000
 
 
 class Aggregates:
-    """Rows, with their histograms; groups and VPAs know whose each is.
+    """Rows with their histograms; groups and VPAs hold the row numbers.
 
     Attributes:
         first, last: (capacity,) time of the first and the last CPU sample, ns; NEVER without one.
@@ -60,7 +60,7 @@ class Aggregates:
         return row
 
     def drop(self, rows: Iterable[int]) -> None:
-        """Forget rows; they may be used again."""
+        """Free rows for reuse."""
         gone = np.array(list(rows), np.int64)
         self._free += gone.tolist()
         self.cpu.clear(gone)
@@ -86,7 +86,7 @@ class Aggregates:
         self._free += range(size - 1, old - 1, -1)
 
     def follow(self, row: int, policy: ContainerPolicy | None) -> None:
-        """Take over what a VPA's policy says of OOMs and of the window; what it leaves out stays as it was.
+        """Apply the OOM and window settings of a VPA's policy; absent ones stay unchanged.
 
         Source: VPA 1.8, feature gate PerVPAConfig.
         """
@@ -102,7 +102,7 @@ class Aggregates:
             self.interval_count[row] = policy.memory_aggregation_interval_count
 
     def add_cpu(self, rows: Int64Vector, amounts: Int64Vector, at: Int64Vector, weight: float) -> None:
-        """Add CPU samples in their order; they alone count as samples of the aggregate."""
+        """Add CPU samples in order; only CPU samples count as samples of the aggregate."""
         self.cpu.add_many(rows, CPU_BUCKETS.find(amounts), weight, at)
         np.add.at(self.count, rows, 1)
         np.maximum.at(self.last, rows, at)
@@ -112,7 +112,7 @@ class Aggregates:
         self.first[rows] = first[rows]
 
     def expired(self, now: Instant) -> BoolVector:
-        """Return (capacity,) whether the last sample is older than all windows together."""
+        """Return (capacity,): whether the last sample is older than all windows together."""
         since = np.where(self.count > 0, self.last, self.created).astype(np.float64)
         length = self.interval.astype(np.float64) * self.interval_count
         gone: BoolVector = float(now) >= since + length

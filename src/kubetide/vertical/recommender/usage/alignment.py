@@ -1,4 +1,4 @@
-"""Histograms that are added up get one reference: of two, the older one moves to the younger.
+"""Alignment of histograms before summing: the older reference moves to the younger.
 
 Upstream moves them while it adds them up, which changes the histograms that are added; here it is
 done before, so that adding up changes nothing.
@@ -15,7 +15,7 @@ from kubetide.vertical.recommender.usage.histograms import NEVER, Histograms
 
 
 def align(aggregates: Aggregates, several: Sequence[tuple[int, ...]]) -> None:
-    """Align the references of rows that are added up: two or more in each entry."""
+    """Align the references of rows to be summed: two or more in each entry."""
     if not several:
         return
     lengths = np.fromiter(map(len, several), np.int64, len(several))

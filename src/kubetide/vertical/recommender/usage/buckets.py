@@ -1,4 +1,4 @@
-"""Buckets of a histogram: where each begins, and which one a value falls into.
+"""Buckets of a histogram: their bounds, and the bucket of a value.
 
 Source: VPA 1.8 histogram options: linear, and exponential with
 ``start(n) = first * (ratio ** n - 1) / (ratio - 1)``.
@@ -24,7 +24,7 @@ EPSILON = 0.001 * MIN_SAMPLE_WEIGHT
 
 
 class BucketError(ValueError):
-    """Options that no histogram can have, or a bucket that there is not."""
+    """Invalid options of a histogram, or a bucket that does not exist."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class Buckets:
 
     @staticmethod
     def linear(*, most: float, width: float, epsilon: float) -> Buckets:
-        """Return buckets of one width that reach ``most``. Raises: BucketError."""
+        """Return buckets of one width up to ``most``. Raises: BucketError."""
         if most <= 0 or width <= 0 or epsilon <= 0:
             raise BucketError("maxValue and bucketSize must both be positive")
         count = math.ceil(most / width) + 1
@@ -70,7 +70,7 @@ class Buckets:
         return Buckets(np.array(starts), ratio, width, epsilon)
 
     def find(self, value: float) -> int:
-        """Return the bucket of a value; values outside fall into the first or the last one."""
+        """Return the bucket of a value; values outside belong to the first or last one."""
         if self.ratio == 1:
             found = math.trunc(min(value / self.width, self.count))
         elif value < self.width:

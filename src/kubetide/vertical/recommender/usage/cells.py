@@ -1,4 +1,4 @@
-"""Sums of aggregates: what a VPA knows of one of its containers."""
+"""Sums of aggregates: all data of a VPA about one of its containers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kubetide.vertical.recommender.usage.histograms import NEVER, Histograms
 
 
 class Sums(msgspec.Struct, frozen=True, eq=False):
-    """Histograms and counts by container of a VPA: copies, which may be changed."""
+    """Histograms and counts by container of a VPA: copies that may be changed."""
 
     cpu: Histograms
     memory: Histograms

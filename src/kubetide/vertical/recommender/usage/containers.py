@@ -1,4 +1,4 @@
-"""Containers of live pods: which aggregate each feeds, and its window of memory peaks."""
+"""Containers of live pods: the aggregate of each, and its window of memory peaks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TURNS = 64
 
 
 class Containers:
-    """Rows of containers; pods know which are theirs.
+    """Rows of containers; pods hold the row numbers.
 
     Attributes:
         aggregate: (capacity,) row of the aggregate; -1 while it has none, -2 for a free row.
@@ -45,12 +45,12 @@ class Containers:
         return row
 
     def drop(self, row: int) -> None:
-        """Forget a container; its row may be used again."""
+        """Free the row of a container for reuse."""
         self.aggregate[row] = -2
         self._free.append(row)
 
     def orphan(self, aggregates: Sequence[int]) -> None:
-        """Note that aggregates are no more; the next sample makes them anew."""
+        """Note that aggregates were dropped; the next sample creates them again."""
         self.aggregate[np.isin(self.aggregate, np.array(aggregates, np.int64))] = -1
 
     def _grow(self) -> None:
@@ -70,7 +70,7 @@ class Containers:
     def add_cpu(
         self, aggregates: Aggregates, rows: Int64Vector, amounts: Int64Vector, at: Int64Vector
     ) -> None:
-        """Add one CPU sample to each of distinct containers; negative and outdated ones are dropped."""
+        """Add one CPU sample per distinct container; negative and outdated ones are dropped."""
         good = (amounts >= 0) & (at > self.last_cpu[rows])
         rows, amounts, at = rows[good], amounts[good], at[good]
         self.last_cpu[rows] = at
@@ -85,7 +85,7 @@ class Containers:
         *,
         oom: bool = False,
     ) -> None:
-        """Add one memory sample to each of distinct containers; negative and outdated ones are dropped.
+        """Add one memory sample per distinct container; negative and outdated ones are dropped.
 
         A sample counts only as the peak of its window, at the window's end. A peak of 0 is never
         replaced within its window. What follows an OOM is never dropped.
@@ -142,7 +142,7 @@ class Containers:
         aggregates.memory.add_many(into, buckets, 1.0, at)
 
     def add_oom(self, aggregates: Aggregates, row: int, memory: int, at: int, *, by_window: bool) -> bool:
-        """Add what an OOM says of the need for memory; False for one that is too old.
+        """Add the memory need that an OOM shows; return False for one that is too old.
 
         The need is the greater of request and peak, raised by the bump. Earlier OOMs of the window do
         not count, so that they do not pile up.

@@ -1,4 +1,4 @@
-"""Samples, OOMs and history on their way into the rows."""
+"""Feeds samples, OOMs and history into the rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNKNOWN = -1
 
 
 class SampleRows:
-    """The rows that the containers of an answer go to, cached while neither answer nor pods change."""
+    """The rows of an answer's containers, cached while neither answer nor pods change."""
 
     def __init__(self) -> None:
         self._names: tuple[object, ...] = ()
@@ -32,7 +32,7 @@ class SampleRows:
         self._names = ()
 
     def of(self, pods: Mapping[Key, PodEntry], samples: Samples) -> Int64Vector:
-        """Return the row of each container; -1 for one that is not tracked, or is an init container."""
+        """Return the row of each container; -1 for an untracked or init container."""
         names = (samples.namespaces, samples.names, samples.containers)
         if len(self._names) == 3 and all(a is b for a, b in zip(names, self._names, strict=True)):
             return self._rows
@@ -56,7 +56,7 @@ class SampleRows:
 
 
 def feed(containers: Containers, aggregates: Aggregates, rows: Int64Vector, samples: Samples) -> None:
-    """Add one answer of the metrics API; a container that occurs again is fed again.
+    """Add one answer of the metrics API; a repeated container is fed again.
 
     Args:
         containers, aggregates: What the samples go to.
@@ -78,7 +78,7 @@ def feed(containers: Containers, aggregates: Aggregates, rows: Int64Vector, samp
 
 
 def floor_of(containers: Containers, aggregates: Aggregates, row: int, oom: Oom) -> Floor:
-    """Return the amount that an OOM kill proves to be too little, raised; usage and percentiles stay as they are.
+    """Return the raised amount that an OOM kill proves too small; usage and percentiles stay unchanged.
 
     With a limit that is the request, with which the limit grows; without one the kernel took the container for the
     node's sake, and only what it has used counts. So kills without a limit never add up.
@@ -93,7 +93,7 @@ def floor_of(containers: Containers, aggregates: Aggregates, row: int, oom: Oom)
 
 
 def feed_history(containers: Containers, aggregates: Aggregates, feeds: Sequence[tuple[int, Usage]]) -> None:
-    """Add what is known of containers from before the start, by row."""
+    """Add the past usage of containers, by row."""
     rows = np.array([row for row, _ in feeds], np.int64)
     for now, at, amounts in _in_turn([usage.cpu for _, usage in feeds]):
         containers.add_cpu(aggregates, rows[now], amounts, at)

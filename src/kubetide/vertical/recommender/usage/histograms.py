@@ -1,4 +1,4 @@
-"""Decaying histograms, a row each of one matrix: samples in, percentiles out, for all rows at once.
+"""Decaying histograms, one row each of a matrix: samples in, percentiles out, for all rows at once.
 
 A sample at time t has the weight ``w * 2 ** ((t - reference) / half-life)``, so that new samples weigh
 more and old weights need no change. Sums are made in upstream's order, sample by sample and bucket by
@@ -59,7 +59,7 @@ class Histograms:
         self.stray = np.zeros(rows, np.bool_)
 
     def grow(self, rows: int) -> None:
-        """Make space for so many rows; new ones are empty."""
+        """Grow to so many rows; new ones are empty."""
         more = Histograms(self.buckets, self.half_life, rows - len(self.total))
         # Zeros that nobody has touched take no memory: the old rows are copied, the new ones left alone.
         weights = np.zeros((rows, self.buckets.count))
@@ -87,11 +87,11 @@ class Histograms:
     # ── samples ──
 
     def add(self, rows: Int64Vector, buckets: Int64Vector, weight: float, at: Int64Vector) -> None:
-        """Add one sample to each of distinct rows."""
+        """Add one sample per distinct row."""
         self._added(rows, buckets, weight * self._factors(rows, at))
 
     def add_many(self, rows: Int64Vector, buckets: Int64Vector, weight: float, at: Int64Vector) -> None:
-        """Add samples in their order; a row may have several."""
+        """Add samples in order; a row may have several."""
         if len(rows) == 0:
             return
         first = first_of_each(rows)
@@ -111,7 +111,7 @@ class Histograms:
         self._widen(rows, buckets)
 
     def subtract(self, rows: Int64Vector, buckets: Int64Vector, weight: float, at: Int64Vector) -> None:
-        """Take one sample out of each of distinct rows; what is then below epsilon becomes 0."""
+        """Remove one sample per distinct row; weights below epsilon become 0."""
         gone = weight * self._factors(rows, at)
         epsilon = self.buckets.epsilon
         total = self.total[rows] - gone
@@ -121,7 +121,7 @@ class Histograms:
         self._trim(rows)
 
     def subtract_many(self, rows: Int64Vector, buckets: Int64Vector, weight: float, at: Int64Vector) -> None:
-        """Take samples out in their order; a row may have several, and then all of them go at once."""
+        """Remove samples in order; several of one row are removed at once."""
         while len(rows):
             first = first_of_each(rows)
             self.subtract(rows[first], buckets[first], weight, at[first])
@@ -230,7 +230,7 @@ class Histograms:
     # ── merging ──
 
     def merge(self, rows: Int64Vector, other: Histograms, others: Int64Vector) -> None:
-        """Add histograms of the same kind to distinct rows; of two references the older one moves, in either."""
+        """Add histograms of the same kind to distinct rows; the older reference of two moves, in either."""
         if self.half_life is not None:
             mine, theirs = self.reference[rows], other.reference[others]
             behind, ahead = mine < theirs, mine > theirs
@@ -253,7 +253,7 @@ class Histograms:
     # ── reading ──
 
     def percentiles(self, rows: Int64Vector, shares: Sequence[float]) -> Int64Vector:
-        """Return (percentiles, rows) the bucket in which each percentile lies; -1 for an empty histogram."""
+        """Return (percentiles, rows): the bucket of each percentile; -1 for an empty histogram."""
         found = np.empty((len(shares), len(rows)), np.int64)
         for begin in range(0, len(rows), _BLOCK):
             block = rows[begin : begin + _BLOCK]
@@ -277,21 +277,21 @@ class Histograms:
             into[index] = np.where(empty, -1, np.clip(at, low, high))
 
     def values(self, rows: Int64Vector, shares: Sequence[float]) -> NDArray[np.float64]:
-        """Return (percentiles, rows) the value of each percentile: the end of its bucket, 0 for an empty histogram."""
+        """Return (percentiles, rows): the value of each percentile: the end of its bucket, 0 for an empty histogram."""
         found = self.percentiles(rows, shares)
         return np.where(found < 0, 0.0, self.buckets.ends[np.maximum(found, 0)])
 
     # ── checkpoints ──
 
     def shares(self, rows: Int64Vector) -> Int64Vector:
-        """Return (rows, buckets) the weights as shares of 10,000 of the greatest."""
+        """Return (rows, buckets): the weights as shares of 10,000 of the greatest."""
         weights = np.where(self._inside(rows), self.weights[rows], 0.0)
         greatest = weights.max(axis=1, initial=0.0)
         ratio = 10_000 / np.where(greatest > 0, greatest, np.inf)
         return np.floor(weights * ratio[:, None] + 0.5).astype(np.int64)
 
     def check(self, buckets: Sequence[int], total: float) -> None:
-        """Raise CheckpointError, with upstream's words, for what a checkpoint cannot hold."""
+        """Raise CheckpointError, with upstream's text, for invalid checkpoint data."""
         count = self.buckets.count
         if total < 0 or not math.isfinite(total):
             raise CheckpointError(f"cannot load checkpoint with negative weight {total:g}")
@@ -311,7 +311,7 @@ class Histograms:
         totals: Float64Vector,
         references: Int64Vector,
     ) -> None:
-        """Add what checkpoints hold to distinct rows; it must have been checked.
+        """Add checked checkpoint data to distinct rows.
 
         Args:
             rows: (checkpoints,).
@@ -338,7 +338,7 @@ class Histograms:
 
 
 class CheckpointError(ValueError):
-    """A checkpoint that cannot be loaded, with upstream's words."""
+    """A checkpoint that cannot be loaded, with upstream's text."""
 
 
 def first_of_each(rows: Int64Vector) -> Int64Vector:

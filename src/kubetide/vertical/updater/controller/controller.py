@@ -60,7 +60,7 @@ class UpdaterController(BaseLoop):
         """Prepare the controller; nothing is asked before the first tick.
 
         Args:
-            caches: Shared with other loops, and kept up to date by whoever made them.
+            caches: Shared with other loops; the process updates them.
         """
         super().__init__()
         self._clock, self._recorder = clock, recorder

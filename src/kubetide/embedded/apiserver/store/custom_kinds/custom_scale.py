@@ -41,7 +41,7 @@ def scale_faults(obj: Json, scale: ScalePaths | None) -> list[FieldError]:
     return faults
 
 
-def _at(obj: Json, path: str, wanted: type[Any]) -> Any:
+def _at(obj: Json, path: str, expected: type[Any]) -> Any:
     """Return the value at a path, None where nothing is. Raises _Unreadable."""
     value: Any = obj
     for part in path.strip(".").split("."):
@@ -50,8 +50,8 @@ def _at(obj: Json, path: str, wanted: type[Any]) -> Any:
         if part not in value:
             return None
         value = value[part]
-    if not isinstance(value, wanted) or isinstance(value, bool):
-        raise _Unreadable(_mismatch(path, value, _GO_TYPES[wanted]))
+    if not isinstance(value, expected) or isinstance(value, bool):
+        raise _Unreadable(_mismatch(path, value, _GO_TYPES[expected]))
     return value
 
 

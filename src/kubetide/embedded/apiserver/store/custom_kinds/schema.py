@@ -98,7 +98,7 @@ def schema_faults(schema: Any, at: str, *, root: bool = True) -> list[FieldError
 
 
 def _children(schema: Json) -> Iterator[tuple[str, Any, bool]]:
-    """Return the schemas within a schema, and whether each shapes the object."""
+    """Yield the schemas within a schema, and whether each shapes the object."""
     properties = schema.get("properties")
     for name, child in properties.items() if isinstance(properties, dict) else ():
         yield f".properties[{name}]", child, True

@@ -38,7 +38,7 @@ def _unknown(value: Any, schema: Json, path: str) -> Iterator[str]:
 
 
 def embedded_metadata(value: Any, schema: Json, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Return the metadata of each whole object that stands within an object, with its path."""
+    """Yield the metadata of each whole object that stands within an object, with its path."""
     if isinstance(value, list) and isinstance(schema.get("items"), dict):
         for index, item in enumerate(value):
             yield from embedded_metadata(item, schema["items"], f"{path}[{index}]")

@@ -1,4 +1,4 @@
-"""The cheapest new nodes for many pods: several offers at once, and how far from the least possible price.
+"""The cheapest new nodes for many pods over several offers, and the gap to the lower bound of the price.
 
 ``solve`` takes a ``FleetProblem`` and returns a ``Fleet``. Only pods without inter-pod rules can be planned for so;
 ``diverse.Diverse`` chooses for pods with inter-pod rules too.

@@ -1,4 +1,4 @@
-"""Column generation: patterns are made while one is worth more than it costs, and the best mix of them is sought.
+"""Column generation: adds patterns while one is worth more than it costs, and finds the best mix of them.
 
 The restricted master chooses numbers of nodes by pattern; its duals say what a pod is worth; the
 knapsacks of the offers look for patterns that are worth more than their node. What they prove about
@@ -34,7 +34,7 @@ _CLOSE_ENOUGH = 5e-4
 
 
 class Columns:
-    """The patterns known so far, and the program that mixes them.
+    """The known patterns, and the program that mixes them.
 
     Attributes:
         bound: The best bound proved on the price, with left-out pods at their penalty.
@@ -53,14 +53,14 @@ class Columns:
         self.rounds = 0
 
     def add(self, patterns: Iterable[Pattern]) -> int:
-        """Add those patterns that are new and return their number."""
+        """Add the new ones among these patterns and return their number."""
         new = [one for one in dict.fromkeys(patterns) if one not in self._patterns and any(one.pods)]
         self._patterns.update(dict.fromkeys(new))
         _add_patterns(self._master, self._problem, new)
         return len(new)
 
     def generate(self, budget: Budget) -> None:
-        """Make rounds until no pattern is worth more than its price, or the budget is used up.
+        """Run rounds until no pattern is worth more than its price, or the budget is used up.
 
         A part of the work is left for ``round_off``, without which the patterns are of no use.
         """
@@ -139,37 +139,37 @@ class Columns:
             self.bound, self._centre = bound, worth
 
     def round_off(self, budget: Budget) -> list[tuple[Purchase, ...]]:
-        """Return choices of whole nodes: the whole part of the best mix, or a part of it, and for the rest the best of known patterns."""
+        """Return choices of whole nodes: the mix rounded down or a part of it, and known patterns for the rest."""
         patterns = list(self._patterns)
         mix = self._master.solve().values[len(self._problem.demand) :]
         whole = np.floor(mix + 1e-6).astype(np.int64)
         found: list[tuple[Purchase, ...]] = []
-        for kept in dict.fromkeys((tuple(whole.tolist()), tuple(np.maximum(whole - 1, 0).tolist()))):
+        for base in dict.fromkeys((tuple(whole.tolist()), tuple(np.maximum(whole - 1, 0).tolist()))):
             if not self._meter.allows():
                 break
-            numbers = self._completed(patterns, np.array(kept, np.int64), budget)
+            numbers = self._completed(patterns, np.array(base, np.int64), budget)
             found.append(tuple(Purchase(one, int(n)) for one, n in zip(patterns, numbers, strict=True) if n))
         return found
 
-    def _completed(self, patterns: list[Pattern], kept: Int64Vector, budget: Budget) -> Int64Vector:
-        """Return numbers of nodes by pattern: those kept, and what an integer program adds to them."""
+    def _completed(self, patterns: list[Pattern], base: Int64Vector, budget: Budget) -> Int64Vector:
+        """Return numbers of nodes by pattern: those base, and what an integer program adds to them."""
         problem = self._problem
         most, left = problem.most.copy(), problem.left.copy()
         covered = np.zeros(len(problem.demand), np.int64)
-        for pattern, number in zip(patterns, kept, strict=True):
+        for pattern, number in zip(patterns, base, strict=True):
             most[pattern.offer] -= number
             left -= problem.uses[:, pattern.offer] * number
             covered += np.array(pattern.pods, np.int64) * number
         rest = np.maximum(problem.demand - covered, 0)
         if not rest.any():
-            return kept
+            return base
         program = _master(problem, rest, most, left)
         _add_patterns(program, problem, patterns)
         program.make_integer(np.arange(len(problem.demand), len(program)))
         solution: Solution = program.solve(nodes=budget.nodes, meter=self._meter)
         if not solution.found:
-            return kept
-        return kept + np.round(solution.values[len(problem.demand) :]).astype(np.int64)
+            return base
+        return base + np.round(solution.values[len(problem.demand) :]).astype(np.int64)
 
 
 def _master(problem: FleetProblem, demand: Int64Vector, most: Int64Vector, left: Int64Vector) -> Program:

@@ -1,4 +1,4 @@
-"""New nodes for diverse pods, many of which have inter-pod rules: node after node, filled pod by pod.
+"""New nodes for diverse pods, many of which have inter-pod rules: node by node, filled pod by pod.
 
 A node is tried of the offers that promise most, and the best is kept: worth of its pods for its price,
 where worth is what the linear relaxation says of each resource. An offer's promise is what it came to
@@ -6,7 +6,7 @@ when it was last tried, which mostly can only have fallen since, so that few are
 
 A node is filled with the pods that lie best along what is left of it, large ones first, so that no
 resource is left over on the node or in what waits; pods of which a node takes few come before others.
-While pods that keep apart call for many nodes, the offers are not much dearer than the rest shared out
+While pods that keep apart call for many nodes, the offers do not cost much more than the rest shared out
 over those nodes: large nodes would soon hold all other pods, and leave these a node each to themselves.
 """
 
@@ -31,7 +31,7 @@ from kubetide.units.vectors import BoolVector, Int64Vector
 _CLOSE = 0.01
 """An offer is not tried for less than this part more than the best so far."""
 _LARGER = 0.02
-"""How much dearer amounts may be on a node as large as the share is, compared with a very small one."""
+"""How much more amounts may cost on a node as large as the share, compared with a very small one."""
 _SHARES = 1.5
 """How many shares of the price a node may cost while pods that keep apart wait."""
 _FIRST = 4.0
@@ -44,7 +44,7 @@ Measured over 400 groups and 100 to 2,000 diverse pods: with 1 to 3 prices are u
 
 
 class Planned(NamedTuple):
-    """A node to be bought: its offer, and the classes of its pods in the order in which they were put there."""
+    """A node to buy: its offer, and the classes of its pods in placement order."""
 
     offer: int
     pods: tuple[int, ...]
@@ -102,12 +102,12 @@ class Diverse:
         places = [numbers.setdefault(place, len(numbers)) for place in domain_counts.places]
         self._places = np.array(places, np.int64)
         self._a_node = np.array([rules.a_node for rules in domain_counts.rules], np.int64)
-        # Good until a node is kept.
+        # Valid until a node is chosen.
         self._taken_in_at: dict[int, BoolVector] = {}
         self._weights: FloatVector | None = None
 
     def choose(self) -> list[Planned]:
-        """Choose until nothing that waits can be placed within the limits."""
+        """Choose nodes until no pending pod can be placed within the limits."""
         found: list[Planned] = []
         while self.rest.any():
             best = self._best(self._share_of_price())
@@ -119,7 +119,7 @@ class Diverse:
 
     @property
     def limited(self) -> bool:
-        """Whether anything is left of which a node could be had but for the limits."""
+        """Whether pods are left that only the limits keep from a node."""
         within = self._within()
         left = self._capacity[self.rest > 0]
         return bool((left.any(axis=1) & ~left[:, within].any(axis=1)).any())
@@ -168,7 +168,7 @@ class Diverse:
         return float(self.rest @ self._worth) / nodes
 
     def _best(self, share: float) -> _Trial | None:
-        """Return the best node to buy next, of those about as dear as the share if any of these takes a pod."""
+        """Return the best node to buy next, of those that cost about the share if any of these takes a pod."""
         problem = self._problem
         within = self._within()
         liking = 1.0 + _LARGER * np.minimum(1.0, problem.prices / max(share, 1e-9))
@@ -210,20 +210,20 @@ class Diverse:
         domain_counts, problem = self._domain_counts, self._problem
         domain_counts.open(offer)
         takes = self._taken_in(offer).copy()
-        kept = np.flatnonzero(takes[self._rules] & self._capacity[:, offer] & (self.rest > 0))
-        rules_at, rest = self._rules[kept], self.rest[kept]
-        free = _Free(self._requests[:, kept], problem.stock[offer])
-        along = _Along(self._amounts[:, kept], [at for at in free.used if at])
+        candidates = np.flatnonzero(takes[self._rules] & self._capacity[:, offer] & (self.rest > 0))
+        rules_at, rest = self._rules[candidates], self.rest[candidates]
+        free = _Free(self._requests[:, candidates], problem.stock[offer])
+        along = _Along(self._amounts[:, candidates], [at for at in free.used if at])
         weight = self._first()[rules_at]
         factor = weight.copy()
         taken: list[int] = []
-        while len(kept):
+        while len(candidates):
             score = along.score(free.left)
             score *= factor
             at = int(score.argmax())
             if not score[at] > 0.0:
                 break
-            taken.append(int(kept[at]))
+            taken.append(int(candidates[at]))
             rules = int(rules_at[at])
             domain_counts.put(rules)
             changed = free.take(at)

@@ -1,4 +1,4 @@
-"""Inter-pod rules on nodes that do not exist yet: counts by domain, kept up pod by pod.
+"""Inter-pod rules on nodes that do not exist yet: counts by domain, updated pod by pod.
 
 The counts begin with those of the snapshot. A new node has a hostname of its own, so for terms about
 the hostname only the node that is being filled counts; other labels come from the offer's template.
@@ -34,7 +34,7 @@ from kubetide.scheduling.snapshot.snapshot import Snapshot
 
 
 class DomainCounts:
-    """All inter-pod rules over the offers, and the counts as they are while nodes are filled.
+    """All inter-pod rules over the offers, and their counts while nodes are filled.
 
     Attributes:
         rules: In the order of the classes given.
@@ -44,7 +44,7 @@ class DomainCounts:
     def __init__(
         self, snapshot: Snapshot, classes: Sequence[PodClass], templates: Sequence[tuple[Node, Sequence[Pod]]]
     ) -> None:
-        """Read what the snapshot says about classes for which ``inter_pod.is_plain`` holds.
+        """Read the snapshot's counts for classes for which ``inter_pod.is_plain`` holds.
 
         Args:
             snapshot: The cluster.
@@ -63,23 +63,23 @@ class DomainCounts:
 
     @property
     def places(self) -> list[Place]:
-        """What distinguishes offers for the rules: their domains, and what their DaemonSets' pods count for."""
+        """What distinguishes offers for the rules: their domains, and the counts of their DaemonSet pods."""
         number = {id(term): at for at, term in enumerate(self._terms)}
         return [
             (domains, tuple(number[id(term)] for term in daemons))
             for domains, daemons in zip(self.domains, self._daemons, strict=True)
         ]
 
-    def narrow(self, kept: Iterable[int]) -> None:
-        """Keep some of the offers, which are numbered anew in the order given."""
-        kept = [int(one) for one in kept]
-        self.domains = [self.domains[one] for one in kept]
-        self._daemons = [self._daemons[one] for one in kept]
+    def narrow(self, offers: Iterable[int]) -> None:
+        """Keep only these offers, renumbered in the order given."""
+        offers = [int(one) for one in offers]
+        self.domains = [self.domains[one] for one in offers]
+        self._daemons = [self._daemons[one] for one in offers]
 
     # ── Sharing out ──
 
     def share_out(self, numbers: Sequence[int], offers: Sequence[Sequence[int]]) -> None:
-        """Say how many pods each domain is to have, and where pods that stand together begin.
+        """Set how many pods each domain gets, and where pods with mutual affinity start.
 
         Args:
             numbers: How many pods there are under each of the rules.
@@ -139,7 +139,7 @@ class DomainCounts:
             term.total = term.started_with
 
     def levels(self, nodes: Iterable[tuple[int, Sequence[int]]]) -> list[tuple[int, ...]]:
-        """Return a level to each pod of planned nodes: pods that are spread go round their domains when lower levels go first.
+        """Return a level per pod of planned nodes: placed by rising level, spread pods alternate between their domains.
 
         Args:
             nodes: Offer and numbers of rules of each.
@@ -164,7 +164,7 @@ class DomainCounts:
     # ── Filling ──
 
     def open(self, offer: int) -> None:
-        """Turn to a new node of the offer."""
+        """Start filling a new node of the offer."""
         self._offer = offer
         self._here = self.domains[offer]
         for term in self._by_node:
@@ -172,7 +172,7 @@ class DomainCounts:
         self._add(self._daemons[offer], 1)
 
     def close(self, numbers: Iterable[int], *, keep: bool) -> None:
-        """End the node, with pods under these rules on it; without ``keep`` nothing of it counts."""
+        """Finish the node with its pods; without ``keep`` discard its counts."""
         if keep:
             return
         for number in numbers:
@@ -180,11 +180,11 @@ class DomainCounts:
         self._add(self._daemons[self._offer], -1)
 
     def put(self, number: int) -> None:
-        """Count a pod under these rules on the node that is being filled."""
+        """Count a pod on the node that is being filled."""
         self._add(self.rules[number].adds, 1)
 
     def accepts(self, number: int) -> bool:
-        """Return whether the node that is being filled takes one more pod under these rules."""
+        """Return whether the node that is being filled accepts one more pod under these rules."""
         rules, here = self.rules[number], self._here
         for term in rules.apart:
             if term.here if term.at < 0 else here[term.at] and term.counts[here[term.at]]:

@@ -1,4 +1,4 @@
-"""Offers that no best choice needs: another does as much, for no more."""
+"""Dominated offers: another offer does the same for no higher price."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from kubetide.units.vectors import BoolVector, Int64Vector
 
 
 def useful_offers(problem: FleetProblem, nodes: int | None = None) -> BoolVector:
-    """Say for each offer whether it is worth looking at: (offers,) bool.
+    """Return (offers,): whether an offer is not dominated.
 
     An offer is of no use when another has no less of everything, takes every class that it takes, costs
     no more and uses no more of any limit, and there are as many nodes of that as there can be need for; or of
-    several such together. Of equal offers the first are kept. Every choice then has one of the same price or less without it.
+    several such together. Of equal offers the first stay. For every choice with a dropped offer there is one without it that costs no more.
 
     Args:
         problem: The problem.
@@ -41,14 +41,14 @@ def _cheapest_of_like(problem: FleetProblem, needed: Int64Vector) -> Int64Vector
     content = rows.tobytes()
     enough = (problem.most >= needed).tolist()
     cheapest: dict[bytes, None] = {}
-    kept: list[int] = []
+    offers: list[int] = []
     for offer in np.argsort(problem.prices, kind="stable").tolist():
         row = content[offer * width : (offer + 1) * width]
         if row not in cheapest:
-            kept.append(offer)
+            offers.append(offer)
             if enough[offer]:
                 cheapest[row] = None
-    found: Int64Vector = np.sort(np.array(kept, np.int64))
+    found: Int64Vector = np.sort(np.array(offers, np.int64))
     return found
 
 
@@ -71,21 +71,21 @@ def _compared(problem: FleetProblem, needed: Int64Vector, total: int, most_neede
 
 
 def narrowed(problem: FleetProblem, nodes: int | None = None) -> tuple[FleetProblem, Int64Vector]:
-    """Return the problem with useful offers alone, and for each of these its number in the whole problem."""
+    """Return the problem with useful offers only, and the number of each in the full problem."""
     useful = useful_offers(problem, nodes)
-    kept: Int64Vector = np.flatnonzero(useful)
+    offers: Int64Vector = np.flatnonzero(useful)
     if useful.all():
-        return problem, kept
-    return _some(problem, kept), kept
+        return problem, offers
+    return _some(problem, offers), offers
 
 
-def _some(problem: FleetProblem, kept: Int64Vector) -> FleetProblem:
+def _some(problem: FleetProblem, offers: Int64Vector) -> FleetProblem:
     """Return the problem with some of its offers."""
     return replace(
         problem,
-        stock=problem.stock[kept],
-        prices=problem.prices[kept],
-        most=problem.most[kept],
-        allowed=problem.allowed[:, kept],
-        uses=problem.uses[:, kept],
+        stock=problem.stock[offers],
+        prices=problem.prices[offers],
+        most=problem.most[offers],
+        allowed=problem.allowed[:, offers],
+        uses=problem.uses[:, offers],
     )

@@ -1,4 +1,4 @@
-"""The greedy choice: always the node that holds most worth for its price, filled by worth for what is taken."""
+"""The greedy choice: always the node with the most worth per price."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kubetide.units.vectors import Int64Vector
 def fill(
     requests: Sequence[Sequence[int]], stock: Sequence[int], order: Iterable[int], most: Sequence[int]
 ) -> tuple[int, ...]:
-    """Fill a node with pods, class after class in the order given, as many of each as go in.
+    """Fill a node with pods, class by class in the order given, as many of each as fit.
 
     Args:
         requests: What a pod of each class takes of each resource.
@@ -36,7 +36,7 @@ def fill(
 
 
 def orders(worth: FloatVector, shares: Sequence[FloatVector]) -> list[list[int]]:
-    """Return orders of the classes that are worth something: by worth for each of the given shares, and by worth.
+    """Return orders of the classes with a positive worth: by worth, and by worth per resource for given shares.
 
     A share says what part of a node one pod of each class takes, by one way of weighing resources.
     """
@@ -50,7 +50,7 @@ def orders(worth: FloatVector, shares: Sequence[FloatVector]) -> list[list[int]]
 
 
 def choose_greedily(problem: FleetProblem, worth: FloatVector) -> tuple[Purchase, ...]:
-    """Buy node after node by the greatest worth for the price, until no offer holds another pod.
+    """Buy node by node, greatest worth per price first, until no offer holds another pod.
 
     Args:
         problem: The problem.

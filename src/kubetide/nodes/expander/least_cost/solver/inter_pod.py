@@ -1,4 +1,4 @@
-"""The inter-pod rules of pods, as terms with counts: read from a snapshot, for nodes that do not exist yet."""
+"""Inter-pod rules as terms with counts: read from a snapshot, for nodes that do not exist yet."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Place = tuple[Domains, tuple[int, ...]]
 
 
 class Term:
-    """The pods that one rule is about, counted by the values of one label.
+    """The pods that one rule selects, counted by the values of one label.
 
     Attributes:
         at: Which of the labels; -1 for the hostname.
@@ -59,7 +59,7 @@ class SpreadRule:
 
 @dataclass(slots=True)
 class InterPodRules:
-    """The rules of pods of one ``PodClass.inter_pod_key``.
+    """The rules of pods with one ``PodClass.inter_pod_key``.
 
     Attributes:
         spread: Its constraints.
@@ -83,12 +83,12 @@ class InterPodRules:
 
     @property
     def reads(self) -> tuple[Term, ...]:
-        """The terms that decide about it."""
+        """The terms that the rule reads."""
         return (*self.apart, *self.near, *(one.term for one in self.spread))
 
 
 def is_plain(snapshot: Snapshot, pod_class: PodClass) -> bool:
-    """Return whether all inter-pod rules of the class are of a form that is known here; adds its guards to the snapshot."""
+    """Return whether all inter-pod rules of the class have a supported form; adds its guards to the snapshot."""
     if pod_class.inter_pod_key is None or pod_class.ports or pod_class.names_nodes:
         return False
     if snapshot.asks_for_devices(pod_class):
@@ -122,7 +122,7 @@ class _Labels:
 
 
 class Reader:
-    """Reads inter-pod rules and the terms that they share."""
+    """Reads inter-pod rules and their shared terms."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -132,11 +132,11 @@ class Reader:
 
     @property
     def terms(self) -> list[Term]:
-        """All terms that were read."""
+        """All terms read so far."""
         return list(self._terms.values())
 
     def read(self, classes: Sequence[PodClass], nodes: Sequence[Node]) -> list[InterPodRules]:
-        """Return the rules of classes for which ``is_plain`` holds; new nodes have labels as these."""
+        """Return the rules of classes for which ``is_plain`` holds; ``nodes`` give the labels of new nodes."""
         found = (inter_pod_terms(self._snapshot.prepare(one).judges) for one in classes)
         terms = [one for one in found if one is not None]
         reads = {read.table: read for one in terms for read in one.reads}

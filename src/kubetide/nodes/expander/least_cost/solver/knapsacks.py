@@ -1,4 +1,4 @@
-"""The best way to fill one node of each offer, given what each pod is worth: the knapsacks of column generation."""
+"""The best filling of one node per offer, given the worth of each pod: the knapsacks of column generation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CLOSE_ENOUGH = 2e-3
 
 
 class Filling(NamedTuple):
-    """Good patterns of an offer, and what no pattern of it is worth more than."""
+    """Good patterns of an offer, and an upper bound of the worth of any pattern."""
 
     patterns: tuple[Pattern, ...]
     at_most: float
@@ -38,7 +38,7 @@ class Knapsack:
         self._whole: Program | None = None
 
     def estimate(self, worth: FloatVector) -> Filling:
-        """Return what the linear relaxation comes to, and patterns that are rounded from it.
+        """Return the value of the linear relaxation, and patterns that are rounded from it.
 
         Args:
             worth: (classes,) what a pod of each class is worth.

@@ -32,7 +32,7 @@ def has_solver() -> bool:
 
 
 class Solution(NamedTuple):
-    """What came of a program.
+    """The result of a program.
 
     Attributes:
         objective: Of ``values``; infinite when none were found.
@@ -50,7 +50,7 @@ class Solution(NamedTuple):
 
 
 class Program:
-    """Rows with bounds, and columns of cost and entries, all 0 or more: cost is minimised, or maximised."""
+    """Rows with bounds, and columns with costs and entries, all 0 or more; the cost is minimised or maximised."""
 
     def __init__(self, lower: FloatVector, upper: FloatVector, *, maximise: bool = False) -> None:
         import highspy  # noqa: PLC0415  # an extra, and 0.4 s to load
@@ -85,7 +85,7 @@ class Program:
         rows: Int64Vector,
         entries: FloatVector,
     ) -> None:
-        """Add columns; column c has ``entries[starts[c]:starts[c + 1]]`` in ``rows`` of the same places."""
+        """Add columns; column c has ``entries[starts[c]:starts[c + 1]]`` in the ``rows`` at the same positions."""
         self._solver.addCols(
             len(costs),
             np.ascontiguousarray(costs, np.float64),
@@ -99,7 +99,7 @@ class Program:
         self._columns += len(costs)
 
     def make_integer(self, columns: Int64Vector) -> None:
-        """Let these columns take whole numbers only."""
+        """Restrict these columns to whole numbers."""
         self._solver.changeColsIntegrality(
             len(columns), columns.astype(np.int32), np.full(len(columns), self._integer)
         )

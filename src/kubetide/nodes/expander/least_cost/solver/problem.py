@@ -1,4 +1,4 @@
-"""What is to be bought: classes of pods, offers of nodes, and limits, as arrays."""
+"""The purchase problem: classes of pods, offers of nodes, and limits, as arrays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST = 1 << 40
 
 
 class Budget(NamedTuple):
-    """How much work may be done; counted and not timed, so that the same input gives the same answer.
+    """The allowed work; counted, not timed, so that the same input gives the same answer.
 
     Attributes:
         rounds: Most rounds of column generation; with 0 the greedy choice stands.
@@ -37,7 +37,7 @@ class Budget(NamedTuple):
 
 
 class Meter:
-    """The work that was done on programs: a unit is a simplex iteration over a hundred rows.
+    """The work done on programs; a unit is a simplex iteration over a hundred rows.
 
     Attributes:
         most: How much may be done.
@@ -52,15 +52,15 @@ class Meter:
 
     @property
     def left(self) -> int:
-        """What may still be done."""
+        """The work that may still be done."""
         return max(0, self.most - self.used)
 
     def add(self, iterations: int, rows: int) -> None:
-        """Count a program; to begin with one takes about as much as ten iterations."""
+        """Count a program; the start of one counts as ten iterations."""
         self.used += (max(0, iterations) + 10) * (100 + rows) // 100
 
     def allows(self, share: float = 1.0) -> bool:
-        """Return whether less than this share of the work is done, and note that something is cut when not."""
+        """Return whether less than this share of the work is done; if not, note that something is cut."""
         allowed = self.used < self.most * share
         self.cut = self.cut or not allowed
         return allowed
@@ -68,7 +68,7 @@ class Meter:
 
 @dataclass(frozen=True, kw_only=True)
 class FleetProblem:
-    """Pods of several classes that are to be put on new nodes of several offers at the least price.
+    """Pods of several classes to place on new nodes of several offers at the least price.
 
     Attributes:
         demand: (classes,) how many pods there are of each class.
@@ -92,7 +92,7 @@ class FleetProblem:
 
     @cached_property
     def capacity(self) -> Int64Matrix:
-        """(classes, offers): how many pods of one class an empty node holds, the demand at most. Not to be changed."""
+        """(classes, offers): pods of one class on an empty node, at most the demand. Not to be changed."""
         asked = self.requests[:, None, :]
         fits = np.where(asked > 0, self.stock[None] // np.maximum(asked, 1), MOST).min(axis=2)
         fits = np.where(self.allowed, np.maximum(fits, 0), 0)
@@ -108,7 +108,7 @@ class Pattern(NamedTuple):
 
 
 class Purchase(NamedTuple):
-    """So many nodes that are filled in the same way."""
+    """A number of nodes that are filled in the same way."""
 
     pattern: Pattern
     nodes: int
@@ -116,7 +116,7 @@ class Purchase(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
-    """What is bought, and how good that is.
+    """The purchases, and the bound of their price.
 
     Attributes:
         purchases: Patterns with numbers of nodes; no node is empty.
@@ -141,7 +141,7 @@ class Fleet:
 
     @property
     def gap(self) -> float:
-        """How far above the bound the price is, as a share of the bound; 0 where both are 0."""
+        """How far the price is above the bound, as a share of the bound; 0 if both are 0."""
         return max(0.0, self.price / self.bound - 1.0) if self.bound > 0 else 0.0
 
 
@@ -159,7 +159,7 @@ def placed_by(problem: FleetProblem, purchases: tuple[Purchase, ...]) -> Int64Ve
 
 
 def check(problem: FleetProblem, purchases: tuple[Purchase, ...]) -> str:
-    """Say what is wrong with a choice; empty when it keeps to stock, demand and limits."""
+    """Return what a choice violates: stock, demand or limits; empty if nothing."""
     nodes = np.zeros(len(problem.prices), np.int64)
     for one in purchases:
         offer, pods = one.pattern.offer, np.array(one.pattern.pods, np.int64)
@@ -178,5 +178,5 @@ def check(problem: FleetProblem, purchases: tuple[Purchase, ...]) -> str:
 
 
 def no_limits(offers: int) -> dict[str, Any]:
-    """Return the fields of a problem without limits that hold for all offers together."""
+    """Return the fields of a problem without limits over all offers."""
     return {"uses": np.zeros((0, offers), np.int64), "left": np.zeros(0, np.int64)}

@@ -1,4 +1,4 @@
-"""What amounts are worth, for any number of classes: the linear relaxation by resource and not by pod.
+"""Worth per amount for any number of classes: the linear relaxation by resource, not by pod.
 
 Pods that the same offers take are one heap of each resource, which is shared out over those offers by
 itself. That leaves out more than ``relax`` does, so the price is a bound too, a lower one; how large the program is
@@ -20,7 +20,7 @@ from kubetide.nodes.expander.least_cost.solver.relaxation import relax
 _PARTS = 1000
 """In how many parts the smallest stock is divided: heaps are counted in whole parts, rounded down."""
 _LEAST = 1e-6
-"""Part of the cheapest price that a pod is worth which asks for nothing that is dear."""
+"""Share of the cheapest price that a pod is worth which asks for no expensive resource."""
 
 
 class Rates(NamedTuple):
@@ -65,7 +65,7 @@ def rates_of(problem: FleetProblem, patterns: Sequence[int], *, may_leave_out: b
     rate = relaxed.worth.reshape(len(first), resources) / part
     least = _LEAST * float(problem.prices.min(initial=1.0)) + 1e-12
     worth = (problem.requests * rate[at]).sum(axis=1) + least
-    # Of each resource a node may hold what is dearest, each of another heap.
+    # Of each resource a node may hold the most expensive, each of another heap.
     held = np.where(problem.allowed[first][:, :, None], rate[:, None] * problem.stock[None], 0.0).max(
         axis=0, initial=0.0
     )

@@ -1,4 +1,4 @@
-"""The linear relaxation: pods and nodes may be divided at will. Its price is below that of every real choice.
+"""The linear relaxation: pods and nodes may be divided. Its price is a lower bound of every real choice.
 
 Pods of a class are shared out over the offers on which one of them fits; of each offer so much is
 bought that cpu, memory, devices and places for pods suffice in sum.
@@ -15,14 +15,14 @@ from kubetide.nodes.expander.least_cost.solver.problem import FleetProblem, Floa
 
 
 class Relaxation(NamedTuple):
-    """The price, and what one more pod of each class and one more of each limit are worth at it."""
+    """The price, and the worth at it of one more pod of each class and one more unit of each limit."""
 
     price: float
     worth: FloatVector
 
 
 def penalty_of(problem: FleetProblem) -> float:
-    """The price of leaving one pod out: more than any node, so that every pod is placed that can be."""
+    """Return the price of leaving a pod out: more than any node, so that every pod that fits is placed."""
     return 2.0 * float(problem.prices.max(initial=0.0)) + 1.0
 
 

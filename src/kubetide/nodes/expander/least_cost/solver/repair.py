@@ -1,4 +1,4 @@
-"""Small repairs of a choice: pods that stand twice, nodes that are larger than needed, pods that were left out."""
+"""Small repairs of a choice: pods placed twice, nodes larger than needed, pods left out."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from kubetide.nodes.expander.least_cost.solver.problem import FleetProblem, Patt
 from kubetide.units.vectors import Int64Vector
 
 
-def mend(problem: FleetProblem, purchases: tuple[Purchase, ...]) -> tuple[Purchase, ...]:
-    """Return a choice that places each pod once, and at least the same pods, for no higher price."""
+def repair(problem: FleetProblem, purchases: tuple[Purchase, ...]) -> tuple[Purchase, ...]:
+    """Return a choice that places each pod once, at least the same pods, and costs no more."""
     return _merged(_topped_up(problem, _cheaper(problem, _trimmed(problem, purchases))))
 
 
 def _trimmed(problem: FleetProblem, purchases: tuple[Purchase, ...]) -> list[Purchase]:
-    """Take off what is too much, and nodes that are empty then; dear nodes keep theirs first."""
+    """Remove surplus pods, and nodes that are empty then; expensive nodes keep theirs first."""
     rest = problem.demand.copy()
     found: list[Purchase] = []
     for pattern, number in sorted(
@@ -28,10 +28,10 @@ def _trimmed(problem: FleetProblem, purchases: tuple[Purchase, ...]) -> list[Pur
             found.append(Purchase(pattern, whole))
             rest -= pods * whole
         for _ in range(number - whole):
-            kept = np.minimum(pods, rest)
-            if kept.any():
-                found.append(Purchase(Pattern(pattern.offer, tuple(kept.tolist())), 1))
-                rest -= kept
+            fits = np.minimum(pods, rest)
+            if fits.any():
+                found.append(Purchase(Pattern(pattern.offer, tuple(fits.tolist())), 1))
+                rest -= fits
     return found
 
 
@@ -70,7 +70,7 @@ def _cheapest_for(problem: FleetProblem, pattern: Pattern, most: Int64Vector) ->
 
 
 def _topped_up(problem: FleetProblem, purchases: list[Purchase]) -> list[Purchase]:
-    """Put pods that have no place where there is room for them."""
+    """Put pods that have no place on nodes with free capacity."""
     missing = problem.demand - placed_by(problem, tuple(purchases))
     requests: list[list[int]] = problem.requests.tolist()
     found: list[Purchase] = []

@@ -1,4 +1,4 @@
-"""How many pods of a spread constraint each domain comes to have, when as many as can be are placed."""
+"""How many pods of a spread constraint each domain gets, when as many as possible are placed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def share_out(
     pods: int,
     rule: SpreadConstraint,
 ) -> list[int]:
-    """Return by domain how many pods it has in the end: the emptiest gets the next, as long as the skew allows.
+    """Return the final number of pods per domain: the emptiest gets the next one, as long as the skew allows.
 
     Args:
         counts: How many there are now, by domain.

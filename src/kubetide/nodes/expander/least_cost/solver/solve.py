@@ -1,4 +1,4 @@
-"""From a problem to a fleet: relaxation, greedy choice, column generation, whole nodes, and what is left to mend."""
+"""From a problem to a fleet: relaxation, greedy choice, column generation, whole nodes, and repair."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kubetide.nodes.expander.least_cost.solver.problem import (
     price_of,
 )
 from kubetide.nodes.expander.least_cost.solver.relaxation import penalty_of, relax
-from kubetide.nodes.expander.least_cost.solver.repair import mend
+from kubetide.nodes.expander.least_cost.solver.repair import repair
 
 RELAXATION, COLUMNS, ONE_NODE = "linear relaxation", "column generation", "one whole node"
 
@@ -31,7 +31,7 @@ def solve(
     budget: Budget = Budget(),  # noqa: B008  immutable
     meter: Meter | None = None,
 ) -> Fleet:
-    """Choose nodes for as many pods as the limits let in, at the least price that is found, with a bound on it.
+    """Choose nodes for as many pods as the limits allow, at the least price found, with a lower bound.
 
     Needs HiGHS. The same problem, budget and work done before give the same fleet.
 
@@ -40,10 +40,11 @@ def solve(
         budget: How much may be done.
         meter: Of several problems that share ``budget.work``; None for one of its own.
     """
-    useful, kept = narrowed(problem)
+    useful, offers = narrowed(problem)
     fleet = _solve(useful, budget, Meter(budget.work) if meter is None else meter)
     purchases = tuple(
-        Purchase(Pattern(int(kept[pattern.offer]), pattern.pods), nodes) for pattern, nodes in fleet.purchases
+        Purchase(Pattern(int(offers[pattern.offer]), pattern.pods), nodes)
+        for pattern, nodes in fleet.purchases
     )
     return replace(fleet, purchases=purchases)
 
@@ -51,7 +52,7 @@ def solve(
 def _solve(problem: FleetProblem, budget: Budget, meter: Meter) -> Fleet:
     relaxed = relax(problem, may_leave_out=True)
     worth = relaxed.worth + 1e-4 * _cheapest_shares(problem)
-    greedy = mend(problem, choose_greedily(problem, worth))
+    greedy = repair(problem, choose_greedily(problem, worth))
     best, bound, bound_by, rounds = greedy, relaxed.price, RELAXATION, 0
     least = _least_whole_node(problem)
     if greedy and _cost(problem, greedy) <= least:
@@ -64,9 +65,9 @@ def _solve(problem: FleetProblem, budget: Budget, meter: Meter) -> Fleet:
         if columns.bound > bound:
             bound, bound_by = columns.bound, COLUMNS
         for rounded in columns.round_off(budget):
-            mended = mend(problem, rounded)
-            if _cost(problem, mended) < _cost(problem, best):
-                best = mended
+            repaired = repair(problem, rounded)
+            if _cost(problem, repaired) < _cost(problem, best):
+                best = repaired
     placed = placed_by(problem, best)
     unplaced = problem.demand - placed
     if unplaced.any():

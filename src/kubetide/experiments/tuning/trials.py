@@ -1,4 +1,4 @@
-"""Runs what a search proposes: each combination under several conditions (days, loads) and seeds."""
+"""Runs the proposals of a search: each combination under several conditions (days, loads) and seeds."""
 
 from __future__ import annotations
 
@@ -83,14 +83,14 @@ def _runs(cells: Sequence[Cell]) -> list[Summary] | str:
 
 
 def check_knob(path: Path, scenario: Scenario, knob: Knob) -> None:
-    """Raise ScenarioError where neither the first, the last nor the middle value can be set."""
+    """Raise ScenarioError if the first, last or middle value cannot be set."""
     values = knob.values
     some = dict.fromkeys((values[0], values[-1], values[len(values) // 2]))
     variants(path, scenario, [Axis(knob.name, tuple(some))], ())
 
 
-def as_it_is(conditions: Conditions) -> list[Summary]:
-    """Return the runs of the scenario without a change. Raises TuneError where one fails."""
+def unchanged_runs(conditions: Conditions) -> list[Summary]:
+    """Return the runs of the unchanged scenario. Raises TuneError if one fails."""
     [found] = conditions.runs((), [()])
     if isinstance(found, str):
         raise TuneError(f"the scenario as it is cannot be run: {found}")
@@ -106,7 +106,7 @@ def trials_of(
     constraints: Sequence[Constraint],
     baseline: Sequence[Summary],
 ) -> list[Trial]:
-    """Return a trial for each combination: the mean of what is minimized, and how it keeps the constraints."""
+    """Return a trial per combination: the mean of the minimized figure, and the excess of each constraint."""
     found = []
     for values, runs in zip(tried, conditions.runs(knobs, tried), strict=True):
         if isinstance(runs, str):
@@ -119,7 +119,7 @@ def trials_of(
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What came of a search.
+    """The result of a search.
 
     Attributes:
         trials: In the order in which they were made.
@@ -140,13 +140,13 @@ class Found(msgspec.Struct, frozen=True):
     error: str = ""
 
     def broken(self, constraints: Sequence[Constraint]) -> list[Constraint]:
-        """Return the constraints that the result does not keep on the runs that it is judged on."""
+        """Return the constraints that the result violates on the runs that it is judged on."""
         return [one for one in constraints if one.excess(self.after, self.before) > 0]
 
 
 def tune(
     training: Conditions,
-    judging: Conditions,
+    evaluation: Conditions,
     knobs: Sequence[Knob],
     *,
     minimize: str,
@@ -154,8 +154,8 @@ def tune(
     trials: int,
     seed: int,
 ) -> Found:
-    """Search on some conditions, and judge the result on others. Raises TuneError."""
-    baseline = as_it_is(training)
+    """Search on some conditions, and evaluate the result on others. Raises TuneError."""
+    baseline = unchanged_runs(training)
 
     def evaluate(tried: Sequence[tuple[str, ...]]) -> list[Trial]:
         return trials_of(
@@ -165,10 +165,10 @@ def tune(
     made = search(knobs, evaluate, trials=trials, seed=seed)
     score = spread([total_of(run, minimize, "") for run in baseline]).mean
     best = best_of(made, below=score)
-    before = as_it_is(judging)
+    before = unchanged_runs(evaluation)
     if best is None:
         return Found(made, None, baseline, score, before, [])
-    [after] = judging.runs(knobs, [best.values])
+    [after] = evaluation.runs(knobs, [best.values])
     if isinstance(after, str):
         return Found(made, best, baseline, score, before, [], error=after)
     return Found(made, best, baseline, score, before, after)

@@ -1,4 +1,4 @@
-"""What a pod's claims come to: which are there, which have devices, which need some, and what rules it out.
+"""The claims of a pod: which exist, which are allocated, which need devices, and what makes the pod unschedulable.
 
 Source: kube-scheduler v1.36 DynamicResources as Cluster Autoscaler runs it; the messages about claims
 and classes that are missing are those of the autoscaler's own listers.
@@ -30,7 +30,7 @@ EXTENDED = "<extended-resources>"
 
 
 class Problem(NamedTuple):
-    """Why a pod cannot be placed anywhere; ``fatal`` where upstream says Error."""
+    """Why a pod cannot be placed anywhere; ``fatal`` where upstream returns Error."""
 
     message: str
     fatal: bool = False
@@ -96,12 +96,12 @@ def _problem(key: ClaimKey, claim: ResourceClaim, ledger: Ledger) -> Problem | N
 def allocate_on(
     node: Node, pools: PoolSet, claims: Sequence[ResourceClaim], ledger: Ledger
 ) -> list[tuple[Given, ...]] | None:
-    """Find devices on a node for claims that have none. Raises what ``search.allocate`` raises."""
+    """Return devices on a node for claims that have none. Raises what ``search.allocate`` raises."""
     return allocate(node, pools.pools, claims, ledger.classes, ledger.in_use)
 
 
 def extended_claim(use: DeviceUse, names: Sequence[str], ledger: Ledger, namespace: str) -> ResourceClaim:
-    """Return the claim that stands for extended resources on a node where devices stand for these.
+    """Return the claim for extended resources on a node that provides them by devices.
 
     Plain init containers use again what the containers that start after them will have; of what they
     ask for beyond that the largest counts.
@@ -129,10 +129,10 @@ def _requests(use: DeviceUse, resource: str, class_name: str) -> Iterator[Device
         more = asked[at][0] - sum(lasting[at:])
         if not one.lasting and more > most:
             most, of = more, at
-    wanted = {at: count for at, count in enumerate(lasting) if count}
+    requested = {at: count for at, count in enumerate(lasting) if count}
     if of >= 0:
-        wanted[of] = most
-    for at, count in wanted.items():
+        requested[of] = most
+    for at, count in requested.items():
         yield DeviceRequest(
             name=f"container-{at}-request-{asked[at][1]}",
             exactly=ExactDeviceRequest(

@@ -1,4 +1,4 @@
-"""What is known of a metric in one tick: pods added up, what was measured elsewhere, or why nothing is."""
+"""The facts of a metric in one tick: tallied pods, a measured value, or an error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOT_ASKED = "the metric has not been asked for"
 
 
 def known_of(state: State, spec: Autoscaler, metric: Metric, scale: ScaleView, now: Instant) -> Known:
-    """Return what is known of a metric of an HPA.
+    """Return the facts of a metric of an HPA.
 
     A metric with a problem, or of a type that is not known, has nothing to be known: its calculator
     says so itself.
@@ -49,8 +49,8 @@ def known_of(state: State, spec: Autoscaler, metric: Metric, scale: ScaleView, n
         pods = pods_of(state, spec, scale)
         values = _without_starting(values_by_pod(reply), pods, scale)
         known = {pod.name for pod in pods}
-        strays = [sample for name, sample in values.items() if name not in known]
-        return tally(pods, values, strays, len(reply.milli), metric, now=now, settings=state.settings)
+        unmatched = [sample for name, sample in values.items() if name not in known]
+        return tally(pods, values, unmatched, len(reply.milli), metric, now=now, settings=state.settings)
     rows = _rows_of(state, spec, scale)
     ready = int(np.count_nonzero(state.table.serving[rows]))
     return Reading(reply.milli.tolist(), len(rows), ready, scale.status_replicas)
@@ -71,7 +71,7 @@ def pods_of(state: State, spec: Autoscaler, scale: ScaleView) -> list[PodView]:
 
 
 def samples_of(state: State, spec: Autoscaler, metric: Metric, scale: ScaleView) -> Mapping[str, Sample]:
-    """Return the samples of a metric of pods, by pod name; those of pods that the cache lacks may be among them."""
+    """Return the samples of a pod metric by pod name, possibly of pods that the cache lacks."""
     question = metric.question(scale.selector)
     reply = state.values.get(question) if question else None
     pods = pods_of(state, spec, scale)
@@ -108,7 +108,7 @@ def _tally_chosen(state: State, spec: Autoscaler, metric: Metric, scale: ScaleVi
 
 
 def values_by_pod(reply: Reply) -> dict[str, Sample]:
-    """Return the values of pods as samples; when they were measured plays no part."""
+    """Return pod values as samples; their measuring times are ignored."""
     return {
         name: Sample(milli, 0, 0) for name, milli in zip(reply.pods or (), reply.milli.tolist(), strict=True)
     }

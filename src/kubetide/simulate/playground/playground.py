@@ -1,4 +1,4 @@
-"""A running embedded cluster whose load and faults can be changed over its own API server."""
+"""A running embedded cluster with an API to change its load and faults."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from kubetide.objects.base import Json
 from kubetide.ports.errors import AlreadyExists, BadRequest, Conflict, MethodNotAllowed, NotFound
 from kubetide.simulate.faults import ready_nodes
 from kubetide.simulate.outcome.observe import shown_name
-from kubetide.simulate.playground.asking import (
+from kubetide.simulate.playground.explaining import NAME, Asked
+from kubetide.simulate.playground.reasons import reasons_of
+from kubetide.simulate.playground.requests import (
     PREFIX,
     ActiveFault,
     FaultAsked,
@@ -31,8 +33,6 @@ from kubetide.simulate.playground.asking import (
     no_such,
     read,
 )
-from kubetide.simulate.playground.explaining import NAME, Asked
-from kubetide.simulate.playground.reasons import reasons_of
 from kubetide.simulate.playground.state import ABOUT, GROUP_KINDS, Change, Fault, State, changed
 from kubetide.simulate.scenarios.build import cloud_faults_of
 from kubetide.simulate.world import World
@@ -62,9 +62,9 @@ class Playground:
         self._timers: dict[Fault, asyncio.Task[None]] = {}
 
     async def __aenter__(self) -> Self:
-        kept = self._world.persisted
-        if kept is not None and kept.playground is not None:
-            self._restore(msgspec.convert(kept.playground, State))
+        persisted = self._world.persisted
+        if persisted is not None and persisted.playground is not None:
+            self._restore(msgspec.convert(persisted.playground, State))
         return self
 
     async def __aexit__(
@@ -92,10 +92,10 @@ class Playground:
             return _json(self._faults())
         raise NotFound(f"{PREFIX}{path}: no such path; there are {PREFIX}load and {PREFIX}faults")
 
-    def _restore(self, kept: State) -> None:
+    def _restore(self, persisted: State) -> None:
         """Go on with what an earlier start of the run had changed, as far as the scenario still has it."""
-        loads = {name: value for name, value in kept.loads.items() if name in self._numbers}
-        faults = tuple(one for one in kept.faults if one.group in {"", *self._groups})
+        loads = {name: value for name, value in persisted.loads.items() if name in self._numbers}
+        faults = tuple(one for one in persisted.faults if one.group in {"", *self._groups})
         self._state = State(services=tuple(self._numbers), loads=loads, faults=faults)
         if not loads and not faults:
             return
@@ -254,7 +254,7 @@ class Playground:
     # ── both ────────────────────────────────────────────────────────────────────────────────────
 
     def _record(self, change: Change) -> None:
-        """Put a change of faults into force, and record a change. Raises ApiError where it cannot be kept."""
+        """Put a change of faults into force, and record a change. Raises ApiError where it cannot be written."""
         before, after_it = self._state, changed(self._state, change)
         if self._world.persisted is not None:
             self._world.persisted.keep_playground(msgspec.to_builtins(after_it))

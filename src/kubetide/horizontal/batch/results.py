@@ -1,4 +1,4 @@
-"""What a pass in columns finds: pods added up, proposals, and the verdicts' grounds, by HPA.
+"""Results of a pass in columns: tallies, proposals, and the inputs of verdicts, by HPA.
 
 A state keeps those of the last pass.
 """
@@ -20,7 +20,7 @@ from kubetide.units.vectors import BoolVector, Int64Vector
 
 
 class TallyColumns(msgspec.Struct, frozen=True, eq=False):
-    """The tallies of many HPAs: (H,) int64 each, as the fields of ``Tally`` say.
+    """The tallies of many HPAs: (H,) int64 each, with the fields of ``Tally``.
 
     Attributes:
         by_utilization: (H,) whether requests play a part.
@@ -42,12 +42,12 @@ class TallyColumns(msgspec.Struct, frozen=True, eq=False):
     odd: BoolVector
 
     def figures(self) -> Int64Vector:
-        """Return (figures, H) all that proposals are made from."""
+        """Return (figures, H): all input of proposals."""
         sums = (self.usage, self.requests, self.missing_requests, self.unready_requests, self.fill)
         return np.stack([self.pods, self.ready, self.unready, self.missing, self.answered, *sums])
 
     def at(self, index: int) -> Tally:
-        """Return one of them."""
+        """Return the tally of one HPA."""
         ready, usage = int(self.ready[index]), int(self.usage[index])
         unready, missing = int(self.unready[index]), int(self.missing[index])
         pods = int(self.pods[index])
@@ -74,7 +74,7 @@ class TallyColumns(msgspec.Struct, frozen=True, eq=False):
 
 
 class Cell(msgspec.Struct, frozen=True, eq=False):
-    """One pass: the metrics at one place of the specs that ask for one resource.
+    """One pass: the metrics at one position of the specs that ask for one resource.
 
     Attributes:
         index: (all HPAs,) where each HPA stands in this cell, -1 for those that are not in it.
@@ -116,7 +116,7 @@ class Cell(msgspec.Struct, frozen=True, eq=False):
 
 
 class Ordinary(NamedTuple):
-    """What the pass found for the ordinary HPAs; (all HPAs,) each.
+    """The results for the ordinary HPAs; (all HPAs,) each.
 
     Attributes:
         mask: Which HPAs are ordinary; the other columns mean nothing elsewhere.
@@ -135,7 +135,7 @@ class Ordinary(NamedTuple):
     specs: Sequence[Autoscaler]
 
     def cell(self, at: int, position: int) -> tuple[Cell, int]:
-        """Return the cell of an HPA's metric, and where the HPA stands in it."""
+        """Return the cell of an HPA's metric, and the HPA's position in it."""
         for cell in self.cells[at]:
             index = cell.index[position]
             if index >= 0:
@@ -143,7 +143,7 @@ class Ordinary(NamedTuple):
         raise AssertionError("an ordinary HPA has a cell for each metric")
 
     def grounds(self, position: int) -> tuple[list[Proposal | MetricFailure], list[Known]]:
-        """Return proposals and tallies of one HPA, for whoever wants to know why."""
+        """Return proposals and tallies of one HPA, for explanations."""
         proposals: list[Proposal | MetricFailure] = []
         tallies: list[Known] = []
         for at, metric in enumerate(self.specs[position].metrics):
@@ -154,7 +154,7 @@ class Ordinary(NamedTuple):
 
 
 class Newest(msgspec.Struct, eq=False):
-    """The newest pass over the same HPAs: verdicts that are given again explain themselves by it."""
+    """The newest pass over the same HPAs: repeated verdicts are explained by it."""
 
     found: Ordinary
 

@@ -26,9 +26,9 @@ def check_node_capacity(store: Store, pod: Json) -> None:
     asked = pod_requests(spec)
     too_much = []
     for resource in ("cpu", "memory"):
-        wanted, there = asked.get(resource, ZERO), Quantity.parse(str(allocatable.get(resource, "0")))
-        if wanted > there:
-            shown = [q.milli_value() if resource == "cpu" else q.value() for q in (wanted, there)]
+        requested, there = asked.get(resource, ZERO), Quantity.parse(str(allocatable.get(resource, "0")))
+        if requested > there:
+            shown = [q.milli_value() if resource == "cpu" else q.value() for q in (requested, there)]
             too_much.append(f"{resource}, requested: {shown[0]}, allocatable: {shown[1]}")
     if too_much:
         detail = f"node didn't have enough allocatable resources: {'; '.join(too_much)}"

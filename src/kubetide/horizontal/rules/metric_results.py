@@ -1,4 +1,4 @@
-"""What the metrics of one HPA come to: a proposal or a failure each, and the number that they propose together."""
+"""The results of one HPA's metrics: a proposal or a failure each, and the number that they propose together."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kubetide.horizontal.memory import OptionMemory
 from kubetide.horizontal.metrics.registry import propose
 from kubetide.horizontal.metrics.types import Known, MetricFailure, Proposal
 from kubetide.horizontal.options.fallback import fallback_proposal
-from kubetide.horizontal.rules.known import known_of
+from kubetide.horizontal.rules.metric_facts import known_of
 from kubetide.horizontal.state import State
 from kubetide.horizontal.status import conditions as say
 from kubetide.horizontal.status import events
@@ -81,7 +81,7 @@ class Measured(NamedTuple):
 
     @property
     def error(self) -> str:
-        """What upstream returns where any failed, else nothing."""
+        """The error that upstream returns if any metric failed, else empty."""
         failures = self.failures
         if not failures:
             return ""
@@ -89,7 +89,7 @@ class Measured(NamedTuple):
         return f"invalid metrics ({counts}), first error is: {failures[0].prefix}{failures[0].text}"
 
     def grounds(self) -> Grounds:
-        """Return proposals and what is known, for the explanation."""
+        """Return proposals and metric facts, for the explanation."""
         return self.proposals, self.known
 
     def largest(self) -> tuple[int, str]:
@@ -103,12 +103,12 @@ class Measured(NamedTuple):
 
 @lru_cache(maxsize=64)
 def computation(metric_type: str, action: str) -> Computation:
-    """Return the labels of a computation that succeeded."""
+    """Return the labels of a successful computation."""
     return Computation(metric_type, action, "none")
 
 
 def why_of(metric: str, proposal: int, current: int) -> str:
-    """Return what the event of a rescale says; it looks at the proposal, before stabilization and limits."""
+    """Return the text for the event of a rescale, by the proposal before stabilization and limits."""
     if proposal == current:
         return ""
     return f"{metric} above target" if proposal > current else events.ALL_BELOW_TARGET
@@ -133,7 +133,7 @@ def measure(state: State, spec: Autoscaler, scale: ScaleView, now: Instant) -> M
 
 
 def proposed_by(measured: Measured, state: State, spec: Autoscaler, current: int) -> Proposed | Problem:
-    """Return the largest proposal, or what stands in; where metrics failed the others do not scale down."""
+    """Return the largest proposal, or the fallback; if metrics failed, the others do not scale down."""
     failures = measured.failures
     best, name = measured.largest()
     if not failures or (len(failures) < len(spec.metrics) and best >= current):

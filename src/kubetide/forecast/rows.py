@@ -1,4 +1,4 @@
-"""What a tick has seen of a workload, what is forecast of it, what came, and what is remembered between ticks."""
+"""A workload in a tick: observed load, forecast, actual load of forecast onsets, and the memory between ticks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FIRST_CREDIT: Final = 60.0
 
 
 class Seen(NamedTuple):
-    """What a tick has seen of a workload.
+    """The observations of a workload in a tick.
 
     Attributes:
         load: In pods at full use; None where metrics did not say.
@@ -39,7 +39,7 @@ class Seen(NamedTuple):
 
 
 class Ahead(NamedTuple):
-    """What is forecast of a workload.
+    """The forecast of a workload.
 
     Attributes:
         pods: The pods to hold now, 0 for none; ``nodes`` those that nodes are to be there for.
@@ -62,7 +62,7 @@ class Ahead(NamedTuple):
 
 
 class Came(NamedTuple):
-    """What came of a forecast onset.
+    """The outcome of a forecast onset.
 
     Attributes:
         forecast, came: In pods at full use.
@@ -77,7 +77,7 @@ class Came(NamedTuple):
 
 
 class Score(msgspec.Struct):
-    """The score card of a workload: forecast onsets that came true and that did not, and what they cost."""
+    """The score card of a workload: forecast onsets that came true or not, and their costs."""
 
     hits: int = 0
     misses: int = 0
@@ -85,7 +85,7 @@ class Score(msgspec.Struct):
 
 
 class Limit(msgspec.Struct):
-    """A load at its limit, and what became of it before.
+    """A load at its limit, and its course at the limit before.
 
     Attributes:
         reached: The load when it reached the limit; 0 while it is below.
@@ -98,11 +98,11 @@ class Limit(msgspec.Struct):
 
     @property
     def hides_more(self) -> bool:
-        """Return whether what is seen at the limit is likely to be less than the demand, and to last."""
+        """Return whether the load observed at the limit is probably below the demand, and will last."""
         return (self.hits + 1.0) / (self.trials + 2.0) > BELIEVED
 
     def take(self, load: float, *, saturated: bool, weight: float) -> None:
-        """Take in a tick; what was before counts ``weight`` times."""
+        """Apply a tick; earlier ticks count ``weight`` times."""
         self.hits, self.trials = self.hits * weight, self.trials * weight
         if saturated:
             self.reached = self.reached or load
@@ -113,7 +113,7 @@ class Limit(msgspec.Struct):
 
 
 class ForecastMemory(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is remembered of one workload.
+    """The memory of one workload.
 
     Attributes:
         step: The step that ticks are being gathered for; ``gathered`` sum, number and peak of its ticks.

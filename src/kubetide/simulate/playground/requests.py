@@ -1,4 +1,4 @@
-"""What a person asks a playground for over its API, and what it answers."""
+"""Requests and answers of a playground's API."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, rename=json_name, forbid_
 
 
 class LoadAsked(_Part, frozen=True, kw_only=True):
-    """A load for a service; ``requests_per_second`` None asks for the scenario's."""
+    """A requested load of a service; ``requests_per_second`` None restores the scenario's."""
 
     service: str
     requests_per_second: float | None
 
 
 class FaultAsked(_Part, frozen=True, kw_only=True):
-    """A fault; ``for_`` is a duration, empty for one that stays until it is cleared."""
+    """A requested fault; ``for_`` is a duration, empty for one that stays until it is cleared."""
 
     kind: str
     group: str = ""
@@ -65,7 +65,7 @@ class Loads(_Part, frozen=True, kw_only=True):
 
 
 class FaultKind(_Part, frozen=True, kw_only=True):
-    """Something that can go wrong."""
+    """A fault that can be injected."""
 
     kind: str
     about: str
@@ -73,7 +73,7 @@ class FaultKind(_Part, frozen=True, kw_only=True):
 
 
 class ActiveFault(_Part, frozen=True, kw_only=True):
-    """A fault that is on; times are RFC 3339, ``until`` empty for one that stays."""
+    """An active fault; times are RFC 3339, ``until`` empty for one that stays."""
 
     kind: str
     group: str
@@ -84,7 +84,7 @@ class ActiveFault(_Part, frozen=True, kw_only=True):
 
 
 class Faults(_Part, frozen=True, kw_only=True):
-    """What can go wrong, with the node groups that it can be about, and what is on."""
+    """The possible faults, the node groups that they can hit, and the active faults."""
 
     kinds: tuple[FaultKind, ...]
     groups: tuple[str, ...]
@@ -92,7 +92,7 @@ class Faults(_Part, frozen=True, kw_only=True):
 
 
 def read(body: Any, model: type[T]) -> T:
-    """Read a body. Raises BadRequest that names the field."""
+    """Return a parsed body. Raises BadRequest that names the field."""
     try:
         return msgspec.convert(body, model)
     except msgspec.ValidationError as error:
@@ -100,7 +100,7 @@ def read(body: Any, model: type[T]) -> T:
 
 
 def checked_requests(asked: LoadAsked) -> float | None:
-    """Return the requests/s that are asked for. Raises BadRequest."""
+    """Return the requested requests/s. Raises BadRequest."""
     value = asked.requests_per_second
     if value is not None and not (isfinite(value) and 0 <= value <= MOST_REQUESTS):
         raise BadRequest(f"requestsPerSecond: {value:g} is not between 0 and {MOST_REQUESTS:,.0f}")
@@ -108,7 +108,7 @@ def checked_requests(asked: LoadAsked) -> float | None:
 
 
 def no_such(what: str, name: str, there: Collection[str]) -> NotFound:
-    """Return the refusal of a name that there is not, with the nearest, or all there are."""
+    """Return the error for an unknown name, with the nearest name, or all names."""
     short = {one.removeprefix("default/"): None for one in there}
     near = difflib.get_close_matches(name.removeprefix("default/"), short, n=1)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(short) or 'none'}"

@@ -21,7 +21,7 @@ from kubetide.units.vectors import Int64Vector
 
 
 class AlonePacking:
-    """One estimate: the nodes added, the position of the scan, and whether more may be added."""
+    """One estimate: the added nodes, the scan position, and whether more may be added."""
 
     def __init__(
         self,
@@ -74,11 +74,11 @@ class AlonePacking:
         each = 0
         while left and not nodes.last_is_empty:
             # One node shows how many pods each copy takes, unless the class distinguishes copies.
-            wanted = -(-left // each) if each and not pod_class.names_nodes else 1
-            allowed = wanted
+            needed = -(-left // each) if each and not pod_class.names_nodes else 1
+            allowed = needed
             if self._max_nodes is not None:
-                allowed = min(wanted, self._max_nodes - len(nodes))
-            if allowed < wanted:
+                allowed = min(needed, self._max_nodes - len(nodes))
+            if allowed < needed:
                 self.may_add = False
             if allowed <= 0:
                 break

@@ -1,4 +1,4 @@
-"""Keeps what reviews are answered from, as the caches change."""
+"""Keeps the state for reviews equal to the caches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kubetide.watching import Caches, Informer
 
 
 class StateKeeper:
-    """Takes over every change at once, so that a pod finds what was there before it."""
+    """Applies every change at once, so that a review sees all objects created before its pod."""
 
     def __init__(self, cluster: Cluster, clock: Clock, settings: Settings, caches: Caches) -> None:
         self.state = State(settings)
@@ -32,7 +32,7 @@ class StateKeeper:
         self._scales = ScaleReader(cluster, clock)
 
     def follow(self) -> None:
-        """Take over what the caches hold, and each change from now on."""
+        """Apply the content of the caches, and each change from now on."""
 
         def vpa(key: Key, _: object, new: VerticalPodAutoscaler | None) -> None:
             self.state.put_vpa(key, new)
@@ -51,7 +51,7 @@ class StateKeeper:
             _follow(informer, partial(workload, kind.kind))
 
     async def synced(self) -> None:
-        """Return once every cache has its first list, or was refused it."""
+        """Return once every cache is synced, or was refused."""
         await self._vpas.answered()
         await self._ranges.answered()
         for _, informer in self._workloads:

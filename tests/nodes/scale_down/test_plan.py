@@ -1,0 +1,70 @@
+"""Which of the unneeded nodes go now: whole groups, pods that must end by themselves, turns of groups, how many are looked for."""
+
+from __future__ import annotations
+
+from kubetide.units.time import ZERO, seconds
+
+SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+SOON = {"scale_down_unneeded_time": seconds(1)}
+
+
+def gone(made):
+    return [one.node for one in made.status.scaled_down]
+
+
+def with_room(made):
+    """Add a node that stays and takes what moves."""
+    return made.add_group("keep", minimum=1).add_node("keep-0", "keep")
+
+
+def add_waiting(made, name, node):
+    return made.add_pod(name, node, metadata={"annotations": {SAFE: "on-completion"}})
+
+
+def test_a_whole_group_goes_without_the_machines_that_never_joined(world):
+    """All that have joined are enough; nobody need wait for the others."""
+    made = world(**SOON).add_group("a", zero_or_max_node_scaling=True).add_node("a-0").add_node("a-1")
+    made.awaited["a"] = 1
+    made.loop()
+    made.loop()
+    assert gone(made) == ["a-0", "a-1"]
+
+
+def test_a_node_that_waits_for_its_pods_has_its_share_of_the_minimum(world):
+    """Of two nodes above the minimum of one, the first by name would be the one to go; it waits, and so the other stays."""
+    made = with_room(world(**SOON)).add_group("a", minimum=1).add_node("a-0").add_node("a-1")
+    add_waiting(made, "w", "a-0").add_pod("v", "a-0").add_pod("x", "a-1")
+    made.loop()
+    made.loop()
+    assert gone(made) == []
+    assert made.verdicts() == {"a-0": "BlockedByOnCompletionPod", "a-1": "NodeGroupMinSizeReached"}
+
+
+def test_a_whole_group_waits_for_pods_that_end_by_themselves(world):
+    """None of it goes; the nodes without such a pod stand in nobody's way."""
+    made = with_room(world(**SOON)).add_group("a", zero_or_max_node_scaling=True)
+    add_waiting(made.add_node("a-0").add_node("a-1"), "w", "a-0")
+    made.add_group("b").add_node("b-0", "b")
+    made.loop()
+    made.loop()
+    assert gone(made) == ["b-0"]
+    assert made.verdicts() == {"a-0": "BlockedByOnCompletionPod"}
+
+
+def test_the_first_group_gives_its_nodes_before_the_next_one(world):
+    """Of nodes whose names alternate between groups those of the group that comes up first go first."""
+    made = world(**SOON, max_scale_down_parallelism=2).add_group("a").add_group("b")
+    for number, group in enumerate("abab"):
+        made.add_node(f"n{number}", group)
+    made.loop()
+    made.loop()
+    assert gone(made) == ["n0", "n2"]
+
+
+def test_with_no_time_to_wait_twice_the_parallelism_is_looked_for(world):
+    """Upstream counts one loop before a node may go, whatever the interval."""
+    made = world(scale_down_unneeded_time=ZERO, max_scale_down_parallelism=2).add_group("a")
+    for number in range(6):
+        made.add_node(f"a-{number}")
+    made.loop()
+    assert made.status.unneeded == ("a-0", "a-1", "a-2", "a-3")

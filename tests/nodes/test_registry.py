@@ -1,0 +1,117 @@
+"""The registry at the edges: overdue machines, suspended nodes, failures of several kinds, sizes that are wrong."""
+
+from __future__ import annotations
+
+import yaml
+from tests.nodes.frozen import World, group, node, pod, pods
+
+from kubetide.nodes.decision import DecreaseTarget
+from kubetide.ports.cloud import GroupOptions, Instance, InstanceError
+from kubetide.units.time import minutes, seconds
+
+SUSPENDED = [{"type": "Ready", "status": "False"}, {"type": "Suspended", "status": "True"}]
+
+
+def failed(name, *, code="STOCKOUT", message="none left"):
+    error = InstanceError(error_class="OutOfResource", error_code=code, error_message=message)
+    return Instance(provider_id=f"cloud:///{name}", state="Creating", error=error)
+
+
+def status_of(world, number=0):
+    return yaml.safe_load(world.status)["nodeGroups"][number]
+
+
+def test_a_request_of_which_only_overdue_machines_are_left_times_out():
+    """They have not fulfilled it: the group backs off, so that another one may serve."""
+    world = World(pods=[pod("a")], groups=[group("g")])
+    world.tick()
+    world.change("g", instances=(Instance(provider_id="cloud:///late"),))
+    world.tick(at=seconds(10))
+    actions = world.tick(at=minutes(20))
+    assert DecreaseTarget("g", 1, "timeout") in actions
+    assert world.messages("ScaleUpTimedOut") == ["Nodes added to group g failed to register within 20m0s"]
+    assert list(world.state.memory.backoff) == ["g"]
+
+
+def test_a_wrong_size_counts_from_when_it_was_seen_though_nodes_were_asked_for():
+    """The difference is there as soon as the target was raised; the loop that gives the request up puts it right too."""
+    world = World(nodes=[node("n1")], pods=pods("a", 2, cpu="3"), groups=[group("g", nodes=["n1"])])
+    assert world.increases() == {"g": 1}
+    world.tick(at=seconds(30))
+    assert world.tick(at=minutes(16)) == [DecreaseTarget("g", 1, "timeout"), DecreaseTarget("g", 1, "size")]
+
+
+def test_the_size_of_a_group_that_goes_to_its_maximum_is_left_alone():
+    options = GroupOptions(zero_or_max_node_scaling=True)
+    world = World(nodes=[node("n1")], groups=[group("g", nodes=["n1"], target=3, maximum=3, options=options)])
+    world.tick()
+    assert not any(isinstance(one, DecreaseTarget) for one in world.tick(at=minutes(16)))
+
+
+def test_suspended_nodes_count_neither_as_ready_nor_as_unready():
+    """They are where they should be, so that their group is healthy and waits for nothing."""
+    names = [f"n{number}" for number in range(6)]
+    nodes = [node(name, status={"conditions": SUSPENDED}) for name in names]
+    world = World(nodes=nodes, groups=[group("g", nodes=names)])
+    world.tick()
+    health = status_of(world)["health"]
+    assert health["status"] == "Healthy"
+    registered = health["nodeCounts"]["registered"]
+    assert (registered["ready"], registered["suspended"], registered["unready"]["total"]) == (0, 6, 0)
+
+
+def test_a_machine_that_fails_otherwise_than_before_is_not_counted_again():
+    world = World(pods=pods("a", 2, cpu="3"), groups=[group("g")])
+    world.tick()
+    world.change("g", instances=(failed("x"),))
+    world.tick(at=seconds(30))
+    assert len(world.messages("ScaleUpFailed")) == 1
+    world.change("g", instances=(failed("x", code="QUOTA"),), target_size=2)
+    world.tick(at=seconds(60))
+    assert world.messages("ScaleUpFailed") == []
+
+
+def test_what_the_cloud_says_of_machines_that_failed_alike_is_kept_whole():
+    """Each message once; of more than three the list ends in dots all the same. The backoff says the same as the event."""
+    world = World(pods=pods("a", 4, cpu="3"), groups=[group("g")])
+    world.tick()
+    world.change("g", instances=tuple(failed(f"x{number}", message=f"m{number % 4}") for number in range(4)))
+    world.tick(at=seconds(30))
+    assert world.messages("ScaleUpFailed") == [
+        "Failed adding 4 nodes to group g due to OutOfResource.STOCKOUT; source errors: m0, m1, m2, m3, ..."
+    ]
+    assert status_of(world)["scaleUp"]["backoffInfo"] == {
+        "errorCode": "STOCKOUT",
+        "errorMessage": "m0, m1, m2, m3, ...",
+    }
+
+
+def test_failures_of_another_kind_do_not_count_once_the_request_is_used_up():
+    """One node was asked for; the second failure is of a machine that nobody waits for."""
+    world = World(pods=[pod("a")], groups=[group("g")])
+    world.tick()
+    world.change("g", instances=(failed("x", code="A"), failed("y", code="B")))
+    world.tick(at=seconds(30))
+    assert len(world.messages("ScaleUpFailed")) == 1
+
+
+def test_a_long_message_is_cut_and_says_so():
+    world = World(pods=[pod("a")], groups=[group("g")])
+    world.refused["g"] = "x" * 600
+    world.tick()
+    message = status_of(world)["scaleUp"]["backoffInfo"]["errorMessage"]
+    assert len(message) == 500
+    assert message.endswith("x<truncated>")
+
+
+def test_a_cordoned_node_is_not_unready_for_what_is_still_to_come():
+    """A startup taint, and GPUs that do not show yet, are looked for on nodes that take pods."""
+    taint = {"key": "startup-taint.cluster-autoscaler.kubernetes.io/x", "effect": "NoSchedule"}
+    nodes = [
+        node(name, spec={"taints": [taint], "unschedulable": cordoned})
+        for name, cordoned in (("a", True), ("b", False))
+    ]
+    world = World(nodes=nodes, groups=[group("g", nodes=["a", "b"])])
+    world.tick()
+    registered = status_of(world)["health"]["nodeCounts"]["registered"]
+    assert (registered["ready"], registered["unready"]["total"]) == (1, 1)
