@@ -221,9 +221,9 @@ def measure_rest(nodes: int) -> None:
     report("rest", nodes, "nothing changed", statistics.median(quiet))
     cases = [(f"waiting {count}", waiting_pods(count, 3)) for count in (100, 1_000, 5_000)]
     cases.append(("diverse", waiting_pods(1_000, 200, inter_pod=True)))
-    for case, pods in cases:
-        report(case, nodes, "scales up", cpu_ms(state, after(now, seconds(200)), Delta(pods=pods)))
-        gone = tuple((one.metadata.namespace, one.metadata.name) for one in pods)
+    for case, waiting in cases:
+        report(case, nodes, "scales up", cpu_ms(state, after(now, seconds(200)), Delta(pods=waiting)))
+        gone = tuple((one.metadata.namespace, one.metadata.name) for one in waiting)
         state.apply(Delta(gone=Gone(pods=gone)))
         forget_purchases(state)
 
