@@ -132,7 +132,7 @@ def _field_of(kind: Kind[Any], json: Json, field: str) -> str:
     return _target_field(json, metric) if first == "target" else field
 
 
-def _target_field(json: Json, name: str) -> str:
+def _target_field(json: Json, asked: str) -> str:
     targets = {}
     for index, metric in enumerate(json.get("spec", {}).get("metrics") or []):
         source = next((one for one in _SOURCES if one in metric), None)
@@ -142,9 +142,9 @@ def _target_field(json: Json, name: str) -> str:
         name = one.get("name") or (one.get("metric") or {}).get("name") or source
         field = next((field for field in _TARGETS if field in one.get("target", {})), "averageUtilization")
         targets[name] = f"spec.metrics[{index}].{source}.target.{field}"
-    if name in targets:
-        return targets[name]
-    if not name and len(targets) == 1:
+    if asked in targets:
+        return targets[asked]
+    if not asked and len(targets) == 1:
         return next(iter(targets.values()))
     ask = ", ".join(f"target.{name}" for name in targets) or "none: the HPA has no metrics"
     raise PathError(f"which target of HPA {_name_of(json)}? there are {ask}")

@@ -36,7 +36,7 @@ def exceeded_resources(text: str) -> tuple[str, ...]:
 
 SCALE_UP = {
     "NoDemand": "no pod is without a place",
-    "PodsFitExisting": "{pods:pod} fit on existing or upcoming nodes",
+    "PodsFitExisting": "existing or upcoming nodes have capacity for {pods:pod}",
     "ExpanderAnswered": "the expander grpc was asked about {options:option} and prefers {groups}",
     "ExpanderSilent": "the expander grpc was asked about {options:option} in vain, all of them stay: {why}",
     "SalvoGoesOn": "{pods:pod} left after the last increase: another one is looked for in the same loop",

@@ -211,14 +211,14 @@ class Gatherer:
                 key: spec for key, spec in sorted(specs.items()) if any(m.resource for m in spec.metrics)
             }
             self._sampling = asking, _sample_keys(asking.values())
-        specs, keys = self._sampling
-        if not specs:
+        sampled, keys = self._sampling
+        if not sampled:
             return []
         try:
             return [await self._guard.ask(lambda: self._all_samples(keys))]
         except MetricsError:
             self._sampled = None
-        return await self._read_samples_by_namespace(specs, scales, state.settings.concurrent_syncs)
+        return await self._read_samples_by_namespace(sampled, scales, state.settings.concurrent_syncs)
 
     async def _measure(
         self, state: State, specs: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView]
@@ -240,7 +240,7 @@ class Gatherer:
         return answer
 
     async def _read_samples_by_namespace(
-        self, specs: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView], limit: int
+        self, sampled: Mapping[Key, Autoscaler], scales: Mapping[Key, ScaleView], limit: int
     ) -> list[Answer]:
         """Ask for each namespace; one that fails harms only its own HPAs.
 
@@ -248,7 +248,7 @@ class Gatherer:
         the smaller answer.
         """
         by_namespace: dict[str, list[Autoscaler]] = {}
-        for key, spec in specs.items():
+        for key, spec in sampled.items():
             if scales[key].selector and not scales[key].error:
                 by_namespace.setdefault(key[0], []).append(spec)
 

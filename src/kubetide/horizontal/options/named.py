@@ -81,8 +81,8 @@ def adjusted(
     changes: list[tuple[str, int]] = []
     for name, value in options:
         _, option = installed[name]
-        adjusted = option.adjust(value, situation)
-        number = max(min(adjusted, situation.maximum), situation.minimum)
+        proposed = option.adjust(value, situation)
+        number = max(min(proposed, situation.maximum), situation.minimum)
         if number != situation.desired:
             changes.append((name, number))
             situation = situation._replace(desired=number)

@@ -131,9 +131,9 @@ def applied(
     """
     part = manager.subresource
     try:
-        applied = _ownable(frozenset(values_in(config, shape)), part, has_status=has_status)
+        config_fields = _ownable(frozenset(values_in(config, shape)), part, has_status=has_status)
         if live is None:
-            return Applied(config, _fixed(None, {}, _Owned(manager, applied, now)))
+            return Applied(config, _fixed(None, {}, _Owned(manager, config_fields, now)))
         owners = _read(live["metadata"].get("managedFields"))
         if not owners:
             fields = _ownable(frozenset(values_in(live, shape)), "", has_status=False)
@@ -142,7 +142,10 @@ def applied(
         last = owners.get(manager.identity, _Owned(manager, NOTHING, now))
         still_owned = frozenset(
             path[:depth]
-            for fields in (applied, *(o.fields for other, o in owners.items() if other != manager.identity))
+            for fields in (
+                config_fields,
+                *(o.fields for other, o in owners.items() if other != manager.identity),
+            )
             for path in fields
             for depth in range(1, len(path) + 1)
         )
@@ -162,7 +165,7 @@ def applied(
     if conflicts and not force:
         raise apply_conflict(conflicts)
     owners.pop(manager.identity, None)
-    own = _Owned(manager, applied, last.time if applied == last.fields else now)
+    own = _Owned(manager, config_fields, last.time if config_fields == last.fields else now)
     return Applied(new, _fixed(live, owners, own, now))
 
 
