@@ -163,6 +163,28 @@ def retried(first, second):
     return [run.rule.name for run in decide(state, later).runs] == ["a"]
 
 
+@pytest.mark.parametrize(
+    ("names", "tried"), [(["b"], ["b"]), (["a"], []), (["c", "a", "b"], ["b"]), ([], [])]
+)
+def test_an_edited_table_is_tried_again_by_the_rules_that_it_still_has(names, tried):
+    """A rule that failed is known wherever it stands then, and forgotten with its rule."""
+    rules = {name: cron(name, f"0 0 {hour} * * *", hour) for name, hour in (("a", 7), ("b", 8), ("c", 9))}
+    state = State(Settings())
+    state.apply(Delta(tables=(hpc(rules["a"], rules["b"]),)))
+    absorb(state, decide(state, START), [], START)
+    at = START
+    for hour, outcome in ((7, Outcome()), (8, Outcome("conflict"))):
+        at = Instant(START + hours(hour))
+        state.apply(Delta(views=tuple(View(one, 4) for one in targets_due(state, at))))
+        absorb(state, decide(state, at), [outcome], at)
+    restored = State.from_full(state.dump())
+    assert restored.progress == state.progress, "a record holds what waits"
+    state.apply(Delta(tables=(hpc(*(rules[name] for name in names)),)))
+    later = Instant(at + minutes(1))
+    state.apply(Delta(views=tuple(View(one, 4) for one in targets_due(state, later))))
+    assert [run.rule.name for run in decide(state, later).runs] == tried
+
+
 def test_of_rules_due_together_the_first_is_said_to_hold_where_it_does():
     """TKEStack's kind follows the first listed; the report says so."""
     crons = [{"schedule": f"0 {hours} * * *", "targetReplicas": size} for hours, size in (("*", 2), ("8", 9))]

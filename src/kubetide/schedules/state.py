@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
 from kubetide.schedules.kinds.registry import MODES
 from kubetide.schedules.settings import Settings
-from kubetide.schedules.tables import Delta, Key, Progress, Table, Target, View
+from kubetide.schedules.tables import Attempt, Delta, Key, Progress, Rule, Table, Target, View
 from kubetide.schedules.times.bounds import checked, with_meetings
 from kubetide.schedules.times.plans import Plan, plan_of
 from kubetide.schedules.times.windows import refused_windows
@@ -54,6 +54,9 @@ class State:
                 )
             elif _spec(self.tables.get(table.key)) == _spec(table):
                 continue  # only the status changed, which this loop wrote itself
+            elif known.attempts and table.key in self.tables:
+                attempts = _still_there(known.attempts, self.tables[table.key].rules, table.rules)
+                self.progress[table.key] = replace(known, attempts=attempts)
             self._forget_target(table.key)
             self.tables[table.key] = table
             self._plans.pop(table.key, None)
@@ -112,6 +115,21 @@ class State:
         self.due.update(dict.fromkeys(keys, Instant(0)))
         if not keys:
             del self.sharing[known.target.identity]
+
+
+def _still_there(
+    attempts: Sequence[Attempt], old: Sequence[Rule], new: Sequence[Rule]
+) -> tuple[Attempt, ...]:
+    """Return the attempts of rules that a table still has after it was edited, under their places in it.
+
+    What windows and bounds ask for together is asked anew.
+    """
+    places = {rule: place for place, rule in reversed([*enumerate(new)])}
+    return tuple(
+        replace(one, rule=places[old[one.rule]])
+        for one in attempts
+        if one.rule >= 0 and old[one.rule] in places
+    )
 
 
 def _spec(table: Table | None) -> Table | None:
