@@ -165,7 +165,7 @@ def test_what_is_played_holds_by_plain_rules(problem):
 
 
 @st.composite
-def demand(draw):
+def wanted(draw):
     """Pods of many kinds, most of which have inter-pod rules."""
     sizes = st.tuples(st.sampled_from((100, 700, 1500)), st.integers(1, 3), st.sampled_from("abcd"))
     found = []
@@ -177,9 +177,9 @@ def demand(draw):
 
 @settings(max_examples=40, deadline=None)
 @given(
-    demand=demand(), zones=st.lists(st.sampled_from("xyz"), min_size=1, max_size=5), total=st.integers(1, 60)
+    wanted=wanted(), zones=st.lists(st.sampled_from("xyz"), min_size=1, max_size=5), total=st.integers(1, 60)
 )
-def test_nothing_is_left_that_a_new_node_would_take(demand, zones, total):
+def test_nothing_is_left_that_a_new_node_would_take(wanted, zones, total):
     """What a choice leaves over fits on no node bought and, while limits leave one more, on no new node of a group that takes it."""
     groups = [
         group(
@@ -190,7 +190,7 @@ def test_nothing_is_left_that_a_new_node_would_take(demand, zones, total):
         )
         for at, zone in enumerate(zones)
     ]
-    world = World(groups=groups, pods=demand, settings={"expander": "least-cost", "max_nodes_total": total})
+    world = World(groups=groups, pods=wanted, settings={"expander": "least-cost", "max_nodes_total": total})
     bought = world.increases()
     assert sum(bought.values()) <= total
     snapshot, helped = Snapshot(), {}
