@@ -218,14 +218,14 @@ class _Commands:
         waiting = [one for one in progress.attempts if one.again > self.now]
         progress = replace(progress, attempts=tuple(waiting))
         if plan.warnings:
-            return replace(progress, stand="")
+            return replace(progress, window_state="")
         asked = demand(plan, limits, self.now)
         if asked.replicas is not None and not waiting:
             rule = Rule("windows", "", size=asked.replicas)
             change = MODES[table.kind].change(table, rule, self._view(table.target))
             if change.writes or change.error:
                 self._run(Run(table.key, WINDOWS, rule, self.now, 1, table.target, change))
-        return replace(progress, last=asked.last_active, stand=asked.stand)
+        return replace(progress, last=asked.last_active, window_state=asked.window_state)
 
     def follow_bounds(self, state: State, table: Table, progress: Progress) -> Progress:
         """Note what the rules ask for together; bring the size within it where no autoscaler of the object does."""

@@ -17,7 +17,7 @@ Key = tuple[str, str, str]
 """Kind, namespace and name of a time table."""
 
 
-Stand = Literal["", "open", "rests", "closed"]
+WindowState = Literal["", "open", "rests", "closed"]
 """One window is open; none is, and the size stays for the cooldown; none is."""
 
 
@@ -164,7 +164,7 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
         basis: What the marks were made for; where it changes, they are made anew.
         warned: Problems that were reported.
         bounds: What was found last, of kinds whose rules are floors and ceilings.
-        stand: How the windows stand, of kinds that have some; empty where they are not followed.
+        window_state: State of the windows, for kinds that have some; empty if they are not followed.
     """
 
     uid: str
@@ -174,7 +174,7 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
     attempts: tuple[Attempt, ...] = ()
     warned: tuple[str, ...] = ()
     bounds: Bounds | None = None
-    stand: Stand = ""
+    window_state: WindowState = ""
 
 
 class HpaView(msgspec.Struct, frozen=True):

@@ -246,8 +246,8 @@ def _report(
 
 def _status(table: Table, progress: Progress) -> Json:
     limits = table.limits or Limits()
-    ready = READY if progress.stand else faulty("; ".join(progress.warned))
-    active = {"open": ACTIVE, "rests": RESTS}.get(progress.stand, INACTIVE)
+    ready = READY if progress.window_state else faulty("; ".join(progress.warned))
+    active = {"open": ACTIVE, "rests": RESTS}.get(progress.window_state, INACTIVE)
     status: Json = {
         "externalMetricNames": [rule.name for rule in table.rules],
         "conditions": conditions(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kubetide.schedules.tables import Limits, Stand
+from kubetide.schedules.tables import Limits, WindowState
 from kubetide.schedules.times.plans import Entry, Plan
 from kubetide.units.time import Instant, after
 
@@ -71,8 +71,8 @@ class Demand(NamedTuple):
     next: Instant | None
 
     @property
-    def stand(self) -> Stand:
-        """How the windows stand."""
+    def window_state(self) -> WindowState:
+        """Return the state of the windows."""
         if self.active:
             return "open"
         return "closed" if self.replicas is not None else "rests"
