@@ -208,6 +208,10 @@ def test_nothing_is_left_that_a_new_node_would_take(wanted, zones, total):
     for verdict in world.state.tick.verdicts:
         for group_id in verdict.accepted:
             left[group_id] += [one for one in verdict.pods.pods if one.metadata.name not in helped]
+    for option in world.state.tick.chosen:
+        for number in range(len(option.plan)):
+            name = f"{option.group.id}-{number}"
+            assert not [pod for pod in left[option.group.id] if snapshot.fits(classify(pod), name)]
     for at, one in enumerate(groups):
         if sum(bought.values()) < total and bought.get(one.id, 0) < 6:
             snapshot.add_template(one.template.node, (), f"more-{at}")
