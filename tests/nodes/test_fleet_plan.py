@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -207,11 +208,32 @@ def test_nothing_is_left_that_a_new_node_would_take(wanted, zones, total):
     for verdict in world.state.tick.verdicts:
         for group_id in verdict.accepted:
             left[group_id] += [one for one in verdict.pods.pods if one.metadata.name not in helped]
+    for option in world.state.tick.chosen:
+        for number in range(len(option.plan)):
+            name = f"{option.group.id}-{number}"
+            assert not [pod for pod in left[option.group.id] if snapshot.fits(classify(pod), name)]
     for at, one in enumerate(groups):
         if sum(bought.values()) < total and bought.get(one.id, 0) < 6:
             snapshot.add_template(one.template.node, (), f"more-{at}")
             assert not [pod for pod in left[one.id] if snapshot.fits(classify(pod), f"more-{at}")]
             snapshot.remove_node(f"more-{at}")
+
+
+@pytest.mark.parametrize(("large", "bought"), [("2", {"a": 1, "b": 1}), ("2950m", {"a": 1, "b": 2})])
+def test_pods_are_tried_again_when_others_let_them_in(large, bought):
+    """The first pod fills the only node of its zone, so the next two cannot be near it; a pod without rules then opens the other zone to them."""
+    groups = [
+        group("a", made=template(cpu="1", labels={ZONE: "x"}), maximum=1, price_per_hour=0.1),
+        group("b", made=template(cpu="3", labels={ZONE: "y"}), maximum=3, price_per_hour=0.5),
+    ]
+    waiting = [
+        *pods("first", 1, cpu="950m", of="web", kind="", **spread(HOSTNAME)),
+        *pods("near", 2, cpu="100m", of="web", kind="", **near("web")),
+        *pods("large", 1, cpu=large, of="web", kind=""),
+    ]
+    world = World(groups=groups, pods=waiting, settings={"expander": "least-cost"})
+    assert world.increases() == bought
+    assert sum(len(option.pods) for option in world.state.tick.chosen) == len(waiting)
 
 
 @settings(max_examples=50, deadline=None)

@@ -4,7 +4,8 @@ Pods without inter-pod rules are planned for by arithmetic (``solver``), unless 
 such rules, many kinds are planned together with all the rest (``diverse``); few kinds are also tried as upstream's
 estimator sees them (``bids``), which then are bought for first, and the rest fills their nodes; the cheaper of
 the two counts. What no plan knows the rules of (host ports, volumes, names of nodes) is always
-the estimator's. All of it happens on forks of the tick's snapshot, so the filters have the last word.
+the estimator's. Pods that were refused are tried again when pods were placed since that their rules may have
+waited for. All of it happens on forks of the tick's snapshot, so the filters have the last word.
 
 Groups that only grow to their maximum, and those whose DaemonSet pods keep others away, have no part in
 plan and arithmetic: they serve pods with inter-pod rules, and pods that no other group takes.
@@ -101,8 +102,14 @@ def _buy(buying: Buying, *, planned: bool) -> Bought:
     if planned:
         buy_for_diverse(buying)
     buy_with_inter_pod_rules(buying)
+    before = dict(buying.waiting)
     fill_gaps(buying)
     fleet = buy_by_arithmetic(buying)
+    while buying.may_let_in_more(before):
+        before = dict(buying.waiting)
+        buying.catch_up()
+        fill_gaps(buying)
+        buy_with_inter_pod_rules(buying)
     options = tuple(
         Option(
             offer.group,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from kubetide.nodes.expander.least_cost.offers import Offer
 from kubetide.nodes.expander.least_cost.solver import Meter
 from kubetide.nodes.registry.failures import is_zero_or_max
@@ -31,6 +33,8 @@ class Buying:
         self.meter = meter
         self.made: dict[str, list[Pod]] = {}
         self._named = 0
+        self._filled: list[tuple[Offer, list[list[Pod]]]] = []
+        """Nodes that the fork does not have."""
         self.one_by_one = 0
         self.bound: float | None = None
         """No choice for the same pods costs less, where one plan over all offers served all of them."""
@@ -98,13 +102,30 @@ class Buying:
 
     def add_nodes(self, offer: Offer, number: int) -> list[str]:
         """Add new nodes of one offer to the fork and return their names."""
+        nodes: list[list[Pod]] = [[] for _ in range(number)]
+        offer.nodes += nodes
+        return self._into_fork(offer, nodes)
+
+    def add_filled(self, offer: Offer, nodes: list[list[Pod]]) -> None:
+        """Buy nodes with their pods, without the fork: it has them after ``catch_up``."""
+        self.spend(offer, len(nodes))
+        offer.nodes += nodes
+        self._filled.append((offer, nodes))
+
+    def catch_up(self) -> None:
+        """Add the nodes of ``add_filled`` and their pods to the fork."""
+        for offer, nodes in self._filled:
+            for name, pods in zip(self._into_fork(offer, nodes), nodes, strict=True):
+                for pod in pods:
+                    self.snapshot.add_pod(pod, name)
+        self._filled.clear()
+
+    def _into_fork(self, offer: Offer, nodes: Sequence[list[Pod]]) -> list[str]:
         template = offer.template
-        first, self._named = self._named, self._named + number
+        first, self._named = self._named, self._named + len(nodes)
         names = [f"{template.node.metadata.name}-fleet-{at:04d}" for at in range(first, self._named)]
         self.snapshot.add_templates(template.node, template.pods, names)
-        for name in names:
-            self.made[name] = []
-            offer.nodes.append(self.made[name])
+        self.made.update(zip(names, nodes, strict=True))
         return names
 
     def drop_node(self, offer: Offer, name: str) -> None:
@@ -120,6 +141,18 @@ class Buying:
         self.most_nodes -= nodes
         for name, need in offer.uses.items():
             self.left[name] -= need * nodes
+
+    def may_let_in_more(self, before: Mapping[int, PodGroup]) -> bool:
+        """Return whether pods wait that were refused, and may be no longer for pods that were placed since.
+
+        Args:
+            before: What ``waiting`` was when they were refused.
+        """
+        snapshot, waiting = self.snapshot, self.waiting
+        if all(snapshot.only_tightens(group.pod_class) for group in waiting.values()):
+            return False
+        placed = (group.pod_class for at, group in before.items() if waiting.get(at) is not group)
+        return any(snapshot.counted_in(one) for one in placed)
 
     def serve(self, number: int, count: int) -> None:
         """Remove ``count`` pods from those still pending."""

@@ -7,7 +7,6 @@ import itertools
 from kubetide.nodes.expander.least_cost.offers import Kind, Offer, kind_of_class, problem_of
 from kubetide.nodes.expander.least_cost.purchase import Buying
 from kubetide.nodes.expander.least_cost.solver import Budget, Fleet, solve
-from kubetide.scheduling import classify
 from kubetide.scheduling.placement import place
 from kubetide.scheduling.pods.grouping import PodGroup
 
@@ -21,6 +20,8 @@ def fill_gaps(buying: Buying) -> None:
     for number in list(buying.waiting):
         group = buying.waiting[number]
         placed = place(buying.snapshot, group.pods, start=buying.snapshot.row(next(iter(buying.made)))).placed
+        if not placed:
+            continue
         for pod, name in placed:
             if name in buying.made:
                 buying.made[name].append(pod)
@@ -63,23 +64,22 @@ def buy_by_arithmetic(buying: Buying) -> Fleet | None:
 
 
 def _deliver(buying: Buying, fleet: Fleet, offers: list[Offer], kinds: list[list[int]]) -> None:
-    queues = [
-        itertools.chain.from_iterable([buying.waiting[number].pods for number in kind]) for kind in kinds
-    ]
+    waiting = buying.waiting
+    queues = [itertools.chain.from_iterable([waiting[number].pods for number in kind]) for kind in kinds]
     for pattern, nodes in fleet.purchases:
         offer = offers[pattern.offer]
-        buying.spend(offer, nodes)
-        for _ in range(nodes):
-            offer.nodes.append(
-                [
-                    pod
-                    for kind, each in zip(queues, pattern.pods, strict=True)
-                    for pod in itertools.islice(kind, each)
-                ]
-            )
-    for number in itertools.chain.from_iterable(kinds):
-        del buying.waiting[number]
+        filled = [
+            [
+                pod
+                for kind, each in zip(queues, pattern.pods, strict=True)
+                for pod in itertools.islice(kind, each)
+            ]
+            for _ in range(nodes)
+        ]
+        buying.add_filled(offer, filled)
     for kind, queue in zip(kinds, queues, strict=True):
-        rest = tuple(queue)
-        if rest:
-            buying.waiting[kind[0]] = PodGroup(rest, classify(rest[0]))
+        left = len(tuple(queue))
+        for number in kind[::-1]:
+            stays = min(left, len(waiting[number].pods))
+            left -= stays
+            buying.serve(number, len(waiting[number].pods) - stays)
