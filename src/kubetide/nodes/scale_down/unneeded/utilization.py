@@ -83,7 +83,7 @@ def utilization_of(
     used: _Requests = []
     left_out: _Requests = []
     gpu_node = _has_gpu(node, gpu_label, offered)
-    ignores = (ignore_daemon_sets or ignore_mirror_pods) and not gpu_node
+    ignores = ignore_daemon_sets or ignore_mirror_pods
     asked = map(requests_of, pods) if requests is None else requests
     for pod, request in zip(pods, asked, strict=True):
         if ignores and (
@@ -94,7 +94,7 @@ def utilization_of(
             used.append(request)
     if gpu_node:
         # A GPU that cannot be allocated yet is not in use.
-        gpu = _share(GPU_RESOURCE, offered, used, []) if offered.get(GPU_RESOURCE, 0) else 0.0
+        gpu = _share(GPU_RESOURCE, offered, used, left_out) if offered.get(GPU_RESOURCE, 0) else 0.0
         return Utilization(gpu=gpu, resource=GPU_RESOURCE, value=gpu)
     if slices:
         pool, full = fullest_pool(slices, held)
