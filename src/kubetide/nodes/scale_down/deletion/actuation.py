@@ -6,9 +6,9 @@
                                                                                   |
                                                                              untainting
 
-An empty node goes from ``waiting`` to ``delaying``. Where the picture says ``read pods``, the step asks
-for the node's pods as the API server has them, and goes on when they are in ``state.live_pods``: no
-machine is deleted on what a cache says.
+An empty node goes from ``waiting`` to ``delaying``, by way of ``evicting`` where DaemonSet pods are
+evicted. Where the picture says ``read pods``, the step asks for the node's pods as the API server has
+them, and goes on when they are in ``state.live_pods``: no machine is deleted on what a cache says.
 
 Source: Cluster Autoscaler, actuator, evictor and deletion batcher (times, limits and messages).
 """
