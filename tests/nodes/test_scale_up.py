@@ -295,6 +295,16 @@ def test_a_group_that_grew_for_pods_still_comes_up_to_its_minimum():
     assert world.groups["g"].target_size == 2
 
 
+def test_groups_come_up_to_their_minimum_within_the_total():
+    """Together they stay within --max-nodes-total, and an event says that it is reached."""
+    settings = {"enforce_node_group_min_size": True, "max_nodes_total": 5}
+    world = World(groups=[group("g", minimum=3), group("h", minimum=3)], settings=settings)
+    world.tick()
+    assert (world.groups["g"].target_size, world.groups["h"].target_size) == (3, 2)
+    said = [one.message for one in world.events if one.reason == "MaxNodesTotalReached"]
+    assert said == ["Max total nodes in cluster reached: 5"]
+
+
 def test_errors_of_increases_that_run_together_are_told_together():
     """With --parallel-scale-up the first by name and the others behind it; a group that grew has not failed with them."""
     zone = "topology.kubernetes.io/zone"

@@ -223,6 +223,25 @@ def test_daemon_set_pods_are_evicted_as_flags_and_annotations_say(flag, note, ev
         assert made.log[-1] == ("delete", "a-0")
 
 
+@pytest.mark.parametrize("occupied", [True, False])
+def test_a_daemon_set_pod_that_refuses_is_asked_again_and_then_left_behind(occupied, world):
+    """It holds the node up for the time that an eviction may take, and fails nothing."""
+    others = [("x", {})] if occupied else []
+    pods = [*others, ("d", {"kind": "DaemonSet", "of": "log"})]
+    evicts = {"daemonset_eviction_for_empty_nodes": True, "max_pod_eviction_time": seconds(30)}
+    for refusals, ends in ((2, 25), (99, 35)):
+        made = begun(world, *pods, **evicts)
+        made.refused_evictions = {("default", "d"): refusals}
+        made.settle(seconds(ends - 0.5))
+        assert ("delete", "a-0") not in made.log
+        made.settle(seconds(0.5))
+        assert made.log[-1] == ("delete", "a-0")
+        assert (("evict", "d", 30) in made.log) == (refusals == 2)
+        assert result_of(made) == ("NodeDeleteOk", "")
+        assert made.messages().count("deleting pod for node scale down") == len(pods)
+        assert "failed to delete pod for ScaleDown" not in made.messages()
+
+
 def test_a_node_whose_pods_cannot_be_read_is_not_deleted(world):
     """Without a live reading the deletion is given up after three tries."""
     made = begun(world)

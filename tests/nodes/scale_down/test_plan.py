@@ -68,3 +68,31 @@ def test_with_no_time_to_wait_twice_the_parallelism_is_looked_for(world):
         made.add_node(f"a-{number}")
     made.loop()
     assert made.status.unneeded == ("a-0", "a-1", "a-2", "a-3")
+
+
+def whole_groups(world, sizes, *occupied, **settings):
+    """Return a world with groups that go as a whole; each node of the occupied ones has a pod that can move."""
+    made = world(**SOON, **settings).add_group("zz", minimum=1).add_node("zz-0", "zz")
+    made.add_pod("f", "zz-0", cpu="2400m")
+    for group, size in sizes.items():
+        made.add_group(group, zero_or_max_node_scaling=True)
+        for number in range(size):
+            made.add_node(f"{group}-{number}", group)
+            if group in occupied:
+                made.add_pod(f"p-{group}-{number}", f"{group}-{number}", cpu="10m")
+    made.loop()
+    made.loop()
+    return made
+
+
+def test_a_second_whole_group_may_not_exceed_the_parallelism(world):
+    """Only the first one may, even where the first did not need to."""
+    made = whole_groups(world, {"a": 2, "b": 3}, max_scale_down_parallelism=4)
+    assert gone(made) == ["a-0", "a-1"]
+
+
+def test_a_whole_group_to_drain_may_fit_where_an_empty_one_does_not(world):
+    """An empty group without room ends the empty ones, not those that are drained."""
+    limits = {"max_scale_down_parallelism": 4, "max_drain_parallelism": 4}
+    made = whole_groups(world, {"a": 2, "b": 3, "c": 2}, "c", **limits)
+    assert gone(made) == ["a-0", "a-1", "c-0", "c-1"]

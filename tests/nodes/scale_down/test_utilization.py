@@ -8,6 +8,7 @@ from kubetide.nodes.scale_down.unneeded.utilization import (
     Utilization,
     UtilizationError,
     go_float,
+    requests_of,
     utilization_of,
 )
 from kubetide.units.time import after, parse_rfc3339, seconds
@@ -82,3 +83,28 @@ def test_the_event_prints_it_as_go_prints_the_struct():
 def test_floats_print_as_in_go(number, text):
     """Go and Python agree on the digits and on when the exponent is used."""
     assert go_float(number) == text
+
+
+def test_ignored_pods_are_taken_off_both_sides_of_gpus_too(pod, node):
+    """What a DaemonSet's or the kubelet's own pod holds of the GPUs is neither used nor offered when it is ignored."""
+    one = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"nvidia.com/gpu": "1"}}}]}}
+    mirror = {"annotations": {"kubernetes.io/config.mirror": "y"}}
+    pods = [
+        pod("x", "n", **one),
+        pod("d", "n", kind="DaemonSet", **one),
+        pod("m", "n", kind=None, metadata=mirror, **one),
+    ]
+    assert utilization_of(node("n", **GPU), pods, NOW).value == 0.75
+    assert utilization_of(node("n", **GPU), pods, NOW, ignore_daemon_sets=True).value == 2 / 3
+    both = utilization_of(node("n", **GPU), pods, NOW, ignore_daemon_sets=True, ignore_mirror_pods=True)
+    assert both.value == 0.5
+
+
+def test_a_pod_that_is_being_resized_counts_with_the_larger_amount(pod, node):
+    """Until the kubelet has made it smaller it holds what it has, as the scheduler counts it."""
+    was = {"cpu": "3", "memory": "1Gi"}
+    found = {"name": "c", "resources": {"requests": was}, "allocatedResources": was}
+    spec = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}]}
+    shrinking = pod("x", "n", spec=spec, status={"containerStatuses": [found]})
+    assert utilization_of(node("n"), [shrinking], NOW).value == 0.75
+    assert utilization_of(node("n"), [shrinking], NOW, requests=[requests_of(shrinking)]).value == 0.75

@@ -25,7 +25,12 @@ from kubetide.nodes.scale_down.memory import UnremovableNode
 from kubetide.nodes.scale_down.names import KUBE_SYSTEM
 from kubetide.nodes.scale_down.pods import key_of, long_terminating_from
 from kubetide.nodes.scale_down.unneeded.pdbs import Allowances, BudgetIndex
-from kubetide.nodes.scale_down.unneeded.utilization import Utilization, UtilizationError, utilization_of
+from kubetide.nodes.scale_down.unneeded.utilization import (
+    Utilization,
+    UtilizationError,
+    requests_of,
+    utilization_of,
+)
 from kubetide.nodes.settings import Settings
 from kubetide.objects.meta import Key, controller_of
 from kubetide.objects.node import Node
@@ -256,7 +261,7 @@ class Cache:
                 gpu_label=settings.gpu_label,
                 ignore_daemon_sets=ignore_daemon_sets,
                 ignore_mirror_pods=settings.ignore_mirror_pods_utilization,
-                requests=[pod_class.requests for _, _, pod_class in known],
+                requests=[requests_of(pod, pod_class) for _, pod, pod_class in known],
                 slices=slices,
                 held=held,
             )

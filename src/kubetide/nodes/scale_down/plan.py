@@ -214,7 +214,7 @@ def _group_by_group(nodes: list[Removable]) -> list[Removable]:
 
 
 def within_budgets(state: State, plan: Plan, now: Instant) -> Plan:
-    """Return the plan cut to the deletions that may run at once; a whole group may exceed the budget once."""
+    """Return the plan cut to the deletions that may run at once; the first whole group may exceed the budget."""
     settings, memory = state.settings, state.memory.scale_down
     in_flight = [deletion for deletion in memory.deletions.values() if deletion.in_flight]
     draining = sum(1 for deletion in in_flight if deletion.drain)
@@ -226,21 +226,24 @@ def within_budgets(state: State, plan: Plan, now: Instant) -> Plan:
 
     cut = Plan(waiting=plan.waiting, over_limits=plan.over_limits)
     may_overflow = True
+    full: set[bool] = set()
     for group in _atomic_groups(state, plan):
         empty = [one for one in plan.empty if one.group == group]
         drain = [one for one in plan.drain if one.group == group]
         count = len(empty) + len(drain)
-        if count > cap:
+        # Groups with empty nodes come first; where these find no more room, one that is only drained may.
+        if count > cap or bool(empty) in full:
             continue
-        if parallelism < count or drains < len(drain):
-            if parallelism <= 0 or (drain and drains <= 0) or not may_overflow:
-                break
-            may_overflow = False
+        exceeds = parallelism < count or drains < len(drain)
+        if exceeds and (parallelism <= 0 or (drain and drains <= 0) or not may_overflow):
+            full.add(bool(empty))
+            continue
         cut.empty += empty
         cut.drain += drain
         parallelism -= count
         drains -= len(drain)
         cap -= count
+        may_overflow = False
 
     empty = [one for one in plan.empty if not _is_atomic(state, one.group)]
     taken = empty[: max(0, min(parallelism, cap))]

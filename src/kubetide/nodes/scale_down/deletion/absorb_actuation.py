@@ -67,10 +67,11 @@ def _settle_evictions(
 
 
 def _after_evictions(deletion: Deletion, now: Instant) -> Deletion:
-    """Set when to look again: at once when all that must go have accepted, else at the next try."""
+    """Set when to look again: at once when all pods in turn have accepted, else at the next try."""
     if deletion.phase != "evicting":
         return deletion
-    waiting = [one.next_try for one in deletion.pods if one.needed and not one.evicted]
+    in_turn = (one for one in deletion.pods if one.stage == deletion.stage)
+    waiting = [one.next_try for one in in_turn if not one.evicted]
     return replace(deletion, due=min(waiting, default=now))
 
 

@@ -6,9 +6,9 @@
                                                                                   |
                                                                              untainting
 
-An empty node goes from ``waiting`` to ``delaying``. Where the picture says ``read pods``, the step asks
-for the node's pods as the API server has them, and goes on when they are in ``state.live_pods``: no
-machine is deleted on what a cache says.
+An empty node goes from ``waiting`` to ``delaying``, by way of ``evicting`` where DaemonSet pods are
+evicted. Where the picture says ``read pods``, the step asks for the node's pods as the API server has
+them, and goes on when they are in ``state.live_pods``: no machine is deleted on what a cache says.
 
 Source: Cluster Autoscaler, actuator, evictor and deletion batcher (times, limits and messages).
 """
@@ -28,7 +28,6 @@ from kubetide.nodes.decision import (
 )
 from kubetide.nodes.facts.nodes import TO_BE_DELETED
 from kubetide.nodes.reasons import reason
-from kubetide.nodes.scale_down.deletion import events
 from kubetide.nodes.scale_down.deletion.deletions import (
     EVICTION_FAILED,
     INTERNAL,
@@ -38,6 +37,7 @@ from kubetide.nodes.scale_down.deletion.deletions import (
     failure,
     goes_whole,
     next_wake,
+    refusals,
     waits_for_others,
     with_pods_seen,
 )
@@ -156,52 +156,43 @@ class _Machine:
             )
         evictions = evictions_of(moves, self._settings, self._now, drain=deletion.drain)
         deletion = replace(deletion, pods=evictions)
-        if deletion.drain:
-            until = after(self._now, self._settings.max_pod_eviction_time)
-            first = min((one.stage for one in evictions), default=0)
-            return replace(deletion, phase="evicting", stage=first, until=until, due=self._now)
-        for eviction in evictions:
-            self._ask_eviction(deletion.node, eviction)
-        return self._delay(deletion)
+        if not evictions and not deletion.drain:
+            return self._delay(deletion)
+        until = after(self._now, self._settings.max_pod_eviction_time)
+        first = min((one.stage for one in evictions), default=0)
+        return replace(deletion, phase="evicting", stage=first, until=until, due=self._now)
 
     def _evict(self, deletion: Deletion) -> Deletion:
-        """Ask pods to go, again every ten seconds; a pod that refuses for too long ends the drain."""
+        """Ask pods to go, again every ten seconds; a pod that must go and refuses for too long ends the drain.
+
+        A DaemonSet pod that refuses as long is left behind.
+        """
         assert deletion.until is not None
         in_turn = [eviction for eviction in deletion.pods if eviction.stage == deletion.stage]
-        unasked = self._now < deletion.until and any(not one.tries and not one.evicted for one in in_turn)
-        if not unasked and all(eviction.evicted for eviction in in_turn if eviction.needed):
-            return self._wait_for_pods(deletion)
+        waits = False
         open_pods: list[Eviction] = []
         for eviction in in_turn:
-            if eviction.evicted or eviction.next_try > self._now:
+            if eviction.evicted:
+                continue
+            if eviction.next_try > self._now:
+                waits = True
                 continue
             # The first try is made even with no time at all; one that a cap held back is not made late.
             if self._now < deletion.until or (eviction.tries == 0 and self._now == deletion.until):
                 open_pods.append(eviction)
             elif eviction.needed:
                 return self._refused(deletion)
+        if not waits and not open_pods:
+            # Nothing on an empty node need be waited for.
+            return self._wait_for_pods(deletion) if deletion.drain else self._next_turn(deletion)
         for eviction in open_pods:
             self._ask_eviction(deletion.node, eviction)
         # The answers set the next due time; without any, look again when the next try is allowed.
         return replace(deletion, due=after(self._now, RETRY))
 
     def _refused(self, deletion: Deletion) -> Deletion:
-        errors = []
-        for eviction in deletion.pods:
-            if eviction.needed and not eviction.evicted and eviction.stage == deletion.stage:
-                name = f"{eviction.namespace}/{eviction.name}"
-                last = eviction.error or "not tried, the cap of evictions an hour is reached"
-                errors.append(f"failed to evict pod {name} within allowed timeout (last error: {last})")
-                self.events.append(
-                    events.on_pod(
-                        eviction.namespace,
-                        eviction.name,
-                        eviction.uid,
-                        "failed to delete pod for ScaleDown",
-                        failed=True,
-                    )
-                )
-        text = f"[{' '.join(errors)}]"  # as Go prints a list
+        emitted, text = refusals(deletion)
+        self.events += emitted
         return self._fail(
             deletion,
             EVICTION_FAILED,

@@ -60,6 +60,21 @@ def evictions_left(state: State, now: Instant) -> int:
     return state.settings.max_evictions_per_hour - used
 
 
+def refusals(deletion: Deletion) -> tuple[list[EventRecord], str]:
+    """Return the events of pods whose turn is over and that have not gone, and all errors as Go prints a list."""
+    emitted: list[EventRecord] = []
+    errors: list[str] = []
+    for one in deletion.pods:
+        if one.needed and not one.evicted and one.stage == deletion.stage:
+            last = one.error or "not tried, the cap of evictions an hour is reached"
+            errors.append(
+                f"failed to evict pod {one.namespace}/{one.name} within allowed timeout (last error: {last})"
+            )
+            said = "failed to delete pod for ScaleDown"
+            emitted.append(events.on_pod(one.namespace, one.name, one.uid, said, failed=True))
+    return emitted, f"[{' '.join(errors)}]"
+
+
 def failure(
     state: State, deletion: Deletion, result: str, error: str, now: Instant
 ) -> tuple[EventRecord, Reason, Deletion]:

@@ -1,7 +1,7 @@
 """Which pods of a leaving node are evicted, and the outcomes of the evictions.
 
-Source: Cluster Autoscaler, evictor: DaemonSet pods are asked once or as long as others are, and
-nobody waits for them; every other pod must be gone. With --drain-priority-config pods go in turns of
+Source: Cluster Autoscaler, evictor: pods are asked for as long as --max-pod-eviction-time. Of DaemonSet
+pods the eviction need not be accepted, and nobody waits for them to end; every other pod must be gone. With --drain-priority-config pods go in turns of
 rising priority, each with its own time, and DaemonSet pods are waited for as others are.
 """
 

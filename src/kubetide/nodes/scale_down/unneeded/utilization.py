@@ -18,8 +18,10 @@ from kubetide.nodes.scale_down.unneeded.device_utilization import UtilizationErr
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.objects.resource import ResourceSlice
-from kubetide.scheduling import classify_unbound, node_allocatable
+from kubetide.scheduling import PodClass, classify_unbound, node_allocatable
 from kubetide.scheduling.devices.offers import DeviceId
+from kubetide.scheduling.pods.classes import charges_on_node
+from kubetide.scheduling.pods.resources import is_resized
 from kubetide.units.time import Instant
 
 __all__ = ["Utilization", "UtilizationError", "go_float", "has_gpu", "requests_of", "utilization_of"]
@@ -53,9 +55,16 @@ def _has_gpu(node: Node, gpu_label: str, offered: Mapping[str, int]) -> bool:
     return labelled or offered.get(GPU_RESOURCE, 0) > 0
 
 
-def requests_of(pod: Pod) -> Mapping[str, int]:
-    """Return the pod's requests."""
-    return classify_unbound(pod).requests
+def requests_of(pod: Pod, pod_class: PodClass | None = None) -> Mapping[str, int]:
+    """Return what the pod takes of its node, resizes in flight included.
+
+    Its class, as ``classify_unbound`` gives it, need not be made again where it is known.
+    """
+    if pod_class is None:
+        pod_class = classify_unbound(pod)
+    if not is_resized(pod):
+        return pod_class.requests
+    return {name: amount for name, amount in charges_on_node(pod, pod_class) if isinstance(name, str)}
 
 
 def utilization_of(
@@ -83,7 +92,7 @@ def utilization_of(
     used: _Requests = []
     left_out: _Requests = []
     gpu_node = _has_gpu(node, gpu_label, offered)
-    ignores = (ignore_daemon_sets or ignore_mirror_pods) and not gpu_node
+    ignores = ignore_daemon_sets or ignore_mirror_pods
     asked = map(requests_of, pods) if requests is None else requests
     for pod, request in zip(pods, asked, strict=True):
         if ignores and (
@@ -94,7 +103,7 @@ def utilization_of(
             used.append(request)
     if gpu_node:
         # A GPU that cannot be allocated yet is not in use.
-        gpu = _share(GPU_RESOURCE, offered, used, []) if offered.get(GPU_RESOURCE, 0) else 0.0
+        gpu = _share(GPU_RESOURCE, offered, used, left_out) if offered.get(GPU_RESOURCE, 0) else 0.0
         return Utilization(gpu=gpu, resource=GPU_RESOURCE, value=gpu)
     if slices:
         pool, full = fullest_pool(slices, held)

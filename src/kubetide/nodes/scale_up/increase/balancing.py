@@ -17,6 +17,7 @@ from kubetide.nodes.settings import Settings
 from kubetide.nodes.templates.template import Template
 from kubetide.objects.base import Quantities
 from kubetide.ports.cloud import NodeGroup
+from kubetide.scheduling import classify_unbound, node_allocatable
 from kubetide.units.quantity import Quantity
 
 _PLACE_LABELS: Final = (
@@ -54,6 +55,8 @@ _PLACE_LABELS_OF: Final[Mapping[str, tuple[str, ...]]] = {
     ),
 }
 _AZURE_POOL_LABELS: Final = ("agentpool", "kubernetes.azure.com/agentpool")
+
+_SCALARS: Final = ("hugepages-", "attachable-volumes-")
 
 
 class _Rules(msgspec.Struct, frozen=True):
@@ -205,7 +208,19 @@ def _milli(quantities: Quantities, name: str) -> int:
 
 
 def _free(template: Template) -> dict[str, int]:
-    return {name: int(column[0]) for name, column in template.fresh.free.items()}
+    """Return what is free, in thousandths: of the common resources, and of others that pods on the template request.
+
+    Upstream takes no pods off their number.
+    """
+    free = template.fresh.free
+    asked = {name for pod in template.pods for name in classify_unbound(pod).requests}
+    others = (name for name in asked if "/" in name or name.startswith(_SCALARS))
+    found = {
+        name: int(free[name][0]) if name in free else 0 for name in ("memory", "ephemeral-storage", *others)
+    }
+    pods = node_allocatable(template.node).get("pods", 0)
+    amounts = {name: amount * 1000 for name, amount in {**found, "pods": pods}.items()}
+    return {"cpu": int(free["cpu"][0]) if "cpu" in free else 0, **amounts}
 
 
 def _within(one: int, other: int, ratio: float) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from kubetide.explain.reasons import Reason
-from kubetide.nodes.decision import Commands, IncreaseSize
+from kubetide.nodes.decision import Commands, EventRecord, IncreaseSize
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.backoff import is_backed_off
 from kubetide.nodes.scale_up.increase.headroom import headroom_of
 from kubetide.nodes.scale_up.increase.increases import command
+from kubetide.nodes.scale_up.reporting.events import max_nodes_total
 from kubetide.nodes.scale_up.tick import Increase, Tick
 from kubetide.nodes.state import State
 from kubetide.units.time import Instant
@@ -17,12 +18,18 @@ def plan_min_size(state: State, tick: Tick, now: Instant) -> Commands:
     """Return the increases that raise groups to their minimum. Source: --enforce-node-group-min-size."""
     reasons: list[Reason] = []
     state.phases.begin("scaleUp")
-    actions = _raise_to_minimum(state, tick, reasons, now)
-    return Commands(actions=tuple(actions), reasons=tuple(reasons))
+    events: list[EventRecord] = []
+    actions = _raise_to_minimum(state, tick, reasons, events, now)
+    return Commands(actions=tuple(actions), events=tuple(events), reasons=tuple(reasons))
 
 
-def _raise_to_minimum(state: State, tick: Tick, reasons: list[Reason], now: Instant) -> list[IncreaseSize]:
-    """Return increases for groups below their minimum. Source: --enforce-node-group-min-size."""
+def _raise_to_minimum(
+    state: State, tick: Tick, reasons: list[Reason], events: list[EventRecord], now: Instant
+) -> list[IncreaseSize]:
+    """Return increases for groups below their minimum, together within --max-nodes-total.
+
+    Upstream holds the size of each group by itself against --max-nodes-total, so that it may buy past it.
+    """
     asked_for = sum(state.groups[one.group.id].target_size - one.group.target_size for one in tick.increases)
     nodes = len(state.snapshot) + asked_for
     headroom = headroom_of(state, tick)
@@ -35,10 +42,13 @@ def _raise_to_minimum(state: State, tick: Tick, reasons: list[Reason], now: Inst
             continue
         if exceeded := headroom.exceeded_by(template.capacity):
             tick.over_limits.append(("up", exceeded))
-        if state.settings.max_nodes_total:
-            short = min(short, state.settings.max_nodes_total - nodes)
-        short = headroom.cap(template.node, max(short, 0))
+        short = headroom.cap(template.node, short)
+        limit = state.settings.max_nodes_total
+        if limit and short and nodes + short > limit:
+            short = limit - nodes
+            events += max_nodes_total(state)
         if short > 0:
+            nodes += short
             reasons.append(reason("BelowMinSize", group_id, size=group.target_size, minimum=group.min_size))
             found.append(command(state, Increase(group, group.target_size + short), "min_size"))
     return found

@@ -1,0 +1,41 @@
+"""Which groups are similar by what is free on their templates."""
+
+from __future__ import annotations
+
+import pytest
+from tests.nodes.frozen import pod, template
+
+from kubetide.nodes.scale_up.increase.balancing import are_similar
+from kubetide.nodes.settings import Settings
+from kubetide.nodes.templates.template import Template
+from kubetide.scheduling import ClusterFacts, fresh_node
+
+FUSE = "example.com/fuse"
+
+
+def made(*requests):
+    """Return a template of 40 pods with a fast device for many, and one pod for each of these requests."""
+    offers = {"cpu": "4", "memory": "16Gi", "pods": "40", FUSE: "100"}
+    node = template(status={"allocatable": offers, "capacity": offers}).node
+    pods = tuple(
+        pod(f"d{number}", spec={"containers": [{"name": "c", "resources": {"requests": one}}]})
+        for number, one in enumerate(requests)
+    )
+    return Template(node, pods, "cloud", "made", fresh_node(node, pods, ClusterFacts()))
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "similar"),
+    [
+        ([], [{}] * 8, True),
+        ([{"cpu": "100m"}], [{"cpu": "200m"}], True),
+        ([{"cpu": "100m"}], [{"cpu": "400m"}], False),
+        ([{FUSE: "1"}], [{FUSE: "5"}], True),
+        ([{FUSE: "1"}], [{FUSE: "9"}], False),
+        ([{FUSE: "1"}], [{}], False),
+    ],
+)
+def test_free_amounts_are_compared_as_upstream_sums_them(here, there, similar):
+    """Pods are not counted; a device is compared only if pods ask for it, and then on both sides."""
+    assert are_similar(made(*here), made(*there), Settings()) is similar
+    assert are_similar(made(*there), made(*here), Settings()) is similar
