@@ -50,7 +50,7 @@ def test_room_is_kept_and_filled_again(tmp_path):
     grown = [one for one in reasons if one.code == "BufferDemand" and one.fields["missing"]]
     assert {one.subject for one in grown} >= {"default/report-room", "default/storefront-spare"}
     spare = explain_buffer(state, ("default", "storefront-spare"), now)
-    assert spare[0].startswith("Room for ")
+    assert " requested pods have capacity." in spare[0]
     template = state.capacity.template("default", "capacitybuffer-storefront-spare-pod-template")
     assert template.metadata.uid
 

@@ -171,7 +171,7 @@ def test_few_states_are_kept(run):
     for text in ("2m", "4m", "6m", "3m", "4m"):
         with kept.state("nodes", read_moment(text, start_of_records(run))) as state:
             seen.setdefault(id(state.core), state.core)
-    assert sum(map(len, kept._kept.values())) == 2
+    assert sum(map(len, kept._cached.values())) == 2
     with kept.state("nodes", read_moment("4m", start_of_records(run))) as state:
         assert id(state.core) in seen
 

@@ -12,7 +12,7 @@ from tests.cluster.protobuf.encoding import Drawn, block, body, frame, list_body
 
 from kubetide.cluster.decoding import decode_event, decode_list
 from kubetide.cluster.protobuf import ProtobufCodec
-from kubetide.cluster.protobuf.fields import nested, wanted_fields
+from kubetide.cluster.protobuf.fields import model_fields, nested
 from kubetide.cluster.protobuf.shared import Shared
 from kubetide.cluster.refusals import error_of_body
 from kubetide.objects.api_types import STATUS, type_of_kind
@@ -80,7 +80,7 @@ def test_every_field_of_the_structs_is_read():
     read = {}
     for kind in (PODS, NODES):
         for model, type_name in nested(kind.model, type_of_kind(kind)):
-            read.setdefault(model, set()).update(field.name for field in wanted_fields(model, type_name))
+            read.setdefault(model, set()).update(field.name for field in model_fields(model, type_name))
     assert len(read) > 30
     elsewhere = {
         PODS.model: {"api_version", "kind"},  # what they are stands around them

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.cluster.protobuf.encoding import Drawn, message
 
-from kubetide.cluster.protobuf.fields import wanted_fields
+from kubetide.cluster.protobuf.fields import model_fields
 from kubetide.cluster.protobuf.readers import Readers
 from kubetide.objects.api_types import type_of_kind
 from kubetide.objects.kinds import PODS
@@ -23,7 +23,7 @@ SPEC = "io.k8s.api.core.v1.PodSpec"
 READERS = Readers({type_of_kind(PODS): Pod})
 MESSAGE = READERS.types["io_k8s_api_core_v1_PodSpec"]
 READ = READERS.reader(PodSpec, SPEC)
-(FIELD,) = (one for one in wanted_fields(Pod, type_of_kind(PODS)) if one.name == "spec")
+(FIELD,) = (one for one in model_fields(Pod, type_of_kind(PODS)) if one.name == "spec")
 OWNERS = (OwnerReference(uid="uid-of-web"),)
 TOKENS = (
     "kube-api-access-abcde",

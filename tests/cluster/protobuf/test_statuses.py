@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.cluster.protobuf.encoding import Drawn, message
 
-from kubetide.cluster.protobuf.fields import wanted_fields
+from kubetide.cluster.protobuf.fields import model_fields
 from kubetide.cluster.protobuf.readers import Readers
 from kubetide.objects.api_types import type_of_kind
 from kubetide.objects.kinds import PODS
@@ -40,7 +40,7 @@ class Counted:
         )
         self.count = 0
         self.by_itself = lambda piece: read(parse(piece))
-        (field,) = (one for one in wanted_fields(Pod, type_of_kind(PODS)) if one.name == "status")
+        (field,) = (one for one in model_fields(Pod, type_of_kind(PODS)) if one.name == "status")
         self.statuses = readers._statuses(field)
         self.statuses._read = self._read
 
