@@ -107,14 +107,15 @@ def is_resized(pod: Pod) -> bool:
     spec, status = pod.spec, pod.status
     if status.resources is not None and spec.resources is not None:
         return True
-    containers = spec.containers or ()
-    if spec.init_containers:
-        containers = (*spec.init_containers, *containers)
-    return any(
-        _tells_others(one, containers)
-        for statuses in (status.container_statuses, status.init_container_statuses)
-        for one in statuses or ()
-    )
+    # Plain loops: this is asked of every pod on every node, and most statuses say nothing of resources.
+    for statuses in (status.container_statuses, status.init_container_statuses):
+        if statuses:
+            for one in statuses:
+                if one.resources is not None and _tells_others(
+                    one, (*(spec.init_containers or ()), *(spec.containers or ()))
+                ):
+                    return True
+    return False
 
 
 def _specified(container: Container) -> _Amounts:
