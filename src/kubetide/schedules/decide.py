@@ -159,7 +159,8 @@ class _Commands:
         self._runs: list[Run] = []
         self._notices: list[Notice] = []
         self._reasons: list[Reason] = []
-        self._views = dict(views)
+        self._views = views
+        self._changed: dict[Target, View] = {}
         """Targets as the runs so far leave them: those that follow go by that."""
 
     def made(self) -> Commands:
@@ -251,10 +252,11 @@ class _Commands:
     def _run(self, run: Run) -> None:
         self._runs.append(run)
         if run.change.writes:
-            self._views[run.target] = view_after(self._views[run.target], run.change)
+            self._changed[run.target] = view_after(self._view(run.target), run.change)
 
     def _view(self, target: Target) -> View:
-        return self._views.get(target) or View(target, error="it has not been read", stage="get")
+        known = self._changed.get(target) or self._views.get(target)
+        return known or View(target, error="it has not been read", stage="get")
 
     def _say(self, code: str, table: Table, rule: Rule, due: Instant, **fields: str) -> None:
         named = rule.name or rule.schedule
