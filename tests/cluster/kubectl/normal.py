@@ -10,6 +10,8 @@ _DRAWN = "bcdfghjklmnpqrstvwxz2456789"
 _RULES = [
     (re.compile(pattern), text)
     for pattern, text in (
+        # The two folders that ``kubectl diff`` compares; some of their numbers look like hashes.
+        (r"(/tmp/(?:LIVE|MERGED))-\d+", r"\1"),
         # Names of events: the object's name and a number in hexadecimal.
         (r"(?<=\.)[0-9a-f]{16}\b", "<event>"),
         (r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "<uid>"),
@@ -30,8 +32,7 @@ _RULES = [
         # Ages have at most two figures of seconds or minutes here, CPU has three.
         (r"(?<![\w.:/=-])(\d{1,2}m\d{1,2}s|1?\d{1,2}s|\d{1,2}m|\d{2,3}d|<invalid>)(?![\w%/=])", "<age>"),
         (r"\(x\d+ over <age>\)", "(x<n> over <age>)"),
-        # The two folders that ``kubectl diff`` compares, and when.
-        (r"(/tmp/(?:LIVE|MERGED))-\d+", r"\1"),
+        # When ``kubectl diff`` compared.
         (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ \+0000", "<time>"),
         # Below a title, ``describe`` indents by the longest title.
         (r"(?m)^ {11,}", " " * 10),
