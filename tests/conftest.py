@@ -8,14 +8,13 @@ from __future__ import annotations
 import gc
 import os
 import shutil
-import warnings
 from importlib.util import find_spec
 
 import pytest
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 from tests.cluster.prometheus_server import find_prometheus
-from tests.grouping import PLANES, Grouped, group_of, is_beside_a_plane, put_in_order
+from tests.grouping import PLANES, Grouped, group_of, put_in_order
 from tests.plane.running import missing_programs, running_plane
 from tools.plane.build import TARGETS, find
 
@@ -79,25 +78,6 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason="takes long; set KUBETIDE_LONG=1 to play it"))
     yield
     put_in_order(items)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_pyfunc_call(pyfuncitem):
-    """What goes wrong beside a real control plane is tried once more, as its programs may come late; the summary says so."""
-    try:
-        return (yield)
-    except Exception as first:
-        if not is_beside_a_plane(pyfuncitem.nodeid):
-            raise
-        given = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-        if "tmp_path" in given:
-            shutil.rmtree(given["tmp_path"])
-            given["tmp_path"].mkdir()
-        pyfuncitem.obj(**given)
-        with warnings.catch_warnings():
-            warnings.simplefilter("always")
-            warnings.warn(f"went well the second time only: {first!r}"[:2000], stacklevel=1)
-        return True
 
 
 def pytest_collection_finish():

@@ -93,11 +93,6 @@ def group_of(nodeid: str) -> str:
     return nodeid if nodeid.startswith(_ONE_BY_ONE) else module
 
 
-def is_beside_a_plane(nodeid: str) -> bool:
-    """Return whether a test is played beside a real control plane."""
-    return group_of(nodeid) in PLANES_OF or nodeid.startswith("tests/plane/")
-
-
 def put_in_order(items: list[pytest.Item]) -> None:
     """Put the tests of a group side by side, and the groups that take long first; else the order stays.
 
