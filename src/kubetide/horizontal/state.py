@@ -115,7 +115,7 @@ class Unchanged(msgspec.Struct, eq=False):
     settlement: Settlement | None = None
 
 
-class Steady(NamedTuple):
+class SteadyTally(NamedTuple):
     """The tally of an HPA's pods for a metric while all of them counted in full, and none was young.
 
     Attributes:
@@ -158,7 +158,7 @@ class State:
         self.last_pass: LastPass | None = None
         self.unchanged: dict[Key, Unchanged] = {}
         """Verdicts that may be reused (``rules.unchanged``)."""
-        self.steady: dict[Key, dict[SampleKey, Steady]] = {}
+        self.steady: dict[Key, dict[SampleKey, SteadyTally]] = {}
         """Tallies of which only the usage may differ while pods are the same (``rules.tally``)."""
         self._by_node: Mapping[str, int] | None = None
         self._order: tuple[Key, ...] | None = ()

@@ -211,7 +211,7 @@ def _status(state: State, view: ClusterView, now: Instant) -> str | None:
     message = "" if state.settings.scale_up_from_zero else not_begun(state)
     if message:
         return initializing_status(message, now)
-    if view.drawn is not None and is_quiet(state) and not is_status_due(state, now):
+    if view.rendered is not None and is_quiet(state) and not is_status_due(state, now):
         return None
     return update_status(state, view, now)
 

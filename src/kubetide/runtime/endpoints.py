@@ -17,7 +17,7 @@ from kubetide.ports.errors import KubetideError
 from kubetide.serving import Listener
 
 Check = Callable[[], str]
-"""Gives what is wrong; empty when nothing is."""
+"""Return the problem; empty for none."""
 
 
 class Checks(NamedTuple):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.embedded.load.worlds import World, make_pod, make_service
 
-from kubetide.embedded.load.service import Ability, ServiceFacts, settle
+from kubetide.embedded.load.service import ServiceFacts, ServingCapacity, settle
 
 WORK = st.floats(0.001, 0.5)
 STEPS = st.sampled_from([1.0, 5.0, 15.0, 60.0])
@@ -24,7 +24,7 @@ def after_a_step(rate, *, work=0.02, cores=1.0, pods=1, queue=0.0, step_s=15.0, 
     offered = np.array([float(rate)])
     return settle(
         facts,
-        Ability.of(facts, capacity=capacity, cores=np.array([cores if pods else inf]), step_s=step_s),
+        ServingCapacity.of(facts, capacity=capacity, cores=np.array([cores if pods else inf]), step_s=step_s),
         offered=offered,
         peak=offered,
         queue=np.array([queue]),

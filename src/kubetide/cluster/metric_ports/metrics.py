@@ -34,7 +34,7 @@ _RECHECK = seconds(15)
 
 
 PluralOf = Callable[[str, str], str | None]
-"""Gives the plural of a kind by (apiVersion, kind), None for one that it does not know."""
+"""Return the plural of a kind by (apiVersion, kind), None for an unknown kind."""
 
 
 def plurals_of(kinds: Iterable[Kind[Any]]) -> PluralOf:

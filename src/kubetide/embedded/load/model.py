@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from kubetide.embedded.load.layout import Layout, lay_out
 from kubetide.embedded.load.rows import PodRows
-from kubetide.embedded.load.service import Ability, Service, ServiceFacts, ServiceStep, settle
+from kubetide.embedded.load.service import Service, ServiceFacts, ServiceStep, ServingCapacity, settle
 from kubetide.embedded.load.traces import Trace
 from kubetide.embedded.load.unchanged import Unchanged, mean_cores, requests_for, resources_of
 from kubetide.objects.meta import Key
@@ -125,7 +125,7 @@ class ServiceLoad:
         self._advancing = False
         self._layout: Layout | None = None
         self._unchanged: Unchanged | None = None
-        self._ability: tuple[Float64Vector, Ability] | None = None
+        self._serving: tuple[Float64Vector, ServingCapacity] | None = None
         self._visible: _Visible | None = None
         self._recent: deque[Usage] = deque(maxlen=2)
         self._oom_handlers: list[Callable[[Key, str], None]] = []
@@ -251,7 +251,7 @@ class ServiceLoad:
         as_ever = able is pods.able and not self._starts
         result = settle(
             facts,
-            self._ability_of(
+            self._serving_capacity(
                 pods.capacity if as_ever else requests_for(able, base, service, serving, facts),
                 pods.cores if able is pods.able else mean_cores(service, able * serving, ready),
             ),
@@ -281,12 +281,12 @@ class ServiceLoad:
             self._unchanged = Unchanged.of(self._rows, self._facts)
         return self._unchanged
 
-    def _ability_of(self, capacity: Float64Vector, cores: Float64Vector) -> Ability:
+    def _serving_capacity(self, capacity: Float64Vector, cores: Float64Vector) -> ServingCapacity:
         """Return what services can do; that of the last step where it follows from the very same columns."""
-        known = self._ability
+        known = self._serving
         if known is None or known[0] is not cores or known[1].capacity is not capacity:
-            found = Ability.of(self._facts, capacity=capacity, cores=cores, step_s=self.step / 1e9)
-            known = self._ability = cores, found
+            found = ServingCapacity.of(self._facts, capacity=capacity, cores=cores, step_s=self.step / 1e9)
+            known = self._serving = cores, found
         return known[1]
 
     def _grant(self, demand: Float64Vector, pods: Unchanged) -> tuple[Float64Vector, Float64Vector]:

@@ -176,7 +176,7 @@ class ServiceFacts:
         )
 
 
-class Ability(NamedTuple):
+class ServingCapacity(NamedTuple):
     """What services can do in a step, which follows from their pods alone; a column a field.
 
     Attributes:
@@ -197,7 +197,7 @@ class Ability(NamedTuple):
     @classmethod
     def of(
         cls, facts: ServiceFacts, *, capacity: Float64Vector, cores: Float64Vector, step_s: float
-    ) -> Ability:
+    ) -> ServingCapacity:
         """Work it out.
 
         Args:
@@ -221,7 +221,7 @@ class Ability(NamedTuple):
 
 def settle(
     facts: ServiceFacts,
-    ability: Ability,
+    serving: ServingCapacity,
     *,
     offered: Float64Vector,
     peak: Float64Vector,
@@ -236,7 +236,7 @@ def settle(
 
     Args:
         facts: The services.
-        ability: What their pods can do.
+        serving: What their pods can do.
         offered: Requests/s that arrived.
         peak: The highest requests/s at the trace's own step; the very same column where it has none.
         queue: Requests that waited at the beginning.
@@ -249,16 +249,16 @@ def settle(
     served = np.minimum(granted, offered + queue / step_s)
     # A request that would wait longer than allowed is dropped; without capacity all that is
     # younger than the longest wait stays.
-    most = np.where(ability.able, ability.capacity, offered) * facts.max_queue
+    most = np.where(serving.able, serving.capacity, offered) * facts.max_queue
     waiting = np.maximum(queue + (offered - served) * step_s, 0.0)
     # What rounding leaves over of a step that was served is not a queue.
     waiting[waiting < 1e-6] = 0.0
     left = np.minimum(waiting, most)
-    latency = response(facts, ability, served=served, queue=left)
-    violated = (offered > ability.bound) | ((latency > facts.slo_latency) & (offered > 0))
+    latency = response(facts, serving, served=served, queue=left)
+    violated = (offered > serving.bound) | ((latency > facts.slo_latency) & (offered > 0))
     return ServiceStep(
         offered=offered,
-        capacity=ability.capacity,
+        capacity=serving.capacity,
         asked=asked,
         served=served,
         dropped=(waiting - left) / step_s,
@@ -267,12 +267,12 @@ def settle(
         ready=ready,
         existing=existing,
         violated=violated,
-        violated_own_step=violated if peak is offered else violated | (peak > ability.bound),
+        violated_own_step=violated if peak is offered else violated | (peak > serving.bound),
     )
 
 
 def response(
-    facts: ServiceFacts, ability: Ability, *, served: Float64Vector, queue: Float64Vector
+    facts: ServiceFacts, serving: ServingCapacity, *, served: Float64Vector, queue: Float64Vector
 ) -> Float64Vector:
     """Mean time of a request in seconds: base + S + wait.
 
@@ -292,8 +292,8 @@ def response(
     Where a longest wait is stated the wait does not pass it, as what waits longer is dropped.
     Without capacity a request waits as long as it may.
     """
-    busy = np.minimum(served / ability.divisor, 1.0)
-    steady = ability.alone * busy / np.maximum(1.0 - busy, 1e-9)
-    wait = np.maximum(np.minimum(steady, ability.built_up), queue / ability.divisor)
-    own = ability.alone + np.minimum(wait, ability.longest)
-    return facts.base_latency + np.where(ability.able, own, facts.max_queue)
+    busy = np.minimum(served / serving.divisor, 1.0)
+    steady = serving.alone * busy / np.maximum(1.0 - busy, 1e-9)
+    wait = np.maximum(np.minimum(steady, serving.built_up), queue / serving.divisor)
+    own = serving.alone + np.minimum(wait, serving.longest)
+    return facts.base_latency + np.where(serving.able, own, facts.max_queue)

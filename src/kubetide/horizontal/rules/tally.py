@@ -25,7 +25,7 @@ from kubetide.horizontal.rules.grouping import (
     classify_rows,
 )
 from kubetide.horizontal.settings import Settings
-from kubetide.horizontal.state import State, Steady
+from kubetide.horizontal.state import State, SteadyTally
 from kubetide.objects.meta import Key
 from kubetide.units.time import Instant
 from kubetide.units.vectors import BoolVector, Int64Vector
@@ -138,7 +138,7 @@ def tally_of(state: State, spec_key: tuple[str, str], metric: Metric, now: Insta
         answered = int(np.count_nonzero(samples.seen[rows])) if len(samples.seen) else 0
     found = tally(pods, by_name, unmatched_samples, answered, metric, now=now, settings=state.settings)
     if 0 < len(pods) == found.ready and not (found.problem or own or has_young(state, spec_key, now)):
-        known = Steady(metric, state.settings, rows, table.changes, found)
+        known = SteadyTally(metric, state.settings, rows, table.changes, found)
         state.steady.setdefault(spec_key, {})[key] = known
     return found
 

@@ -13,7 +13,7 @@ from typing import Any
 from kubetide.nodes.memory import StatusTimes
 from kubetide.nodes.registry.cluster_state import is_known, is_scaling_up
 from kubetide.nodes.registry.quiet import is_quiet
-from kubetide.nodes.registry.view import ClusterView, Counts, DrawnStatus, GroupView
+from kubetide.nodes.registry.view import ClusterView, Counts, GroupView, RenderedStatus
 from kubetide.nodes.state import State
 from kubetide.units.time import Instant, after, format_rfc3339, format_rfc3339_nano
 
@@ -38,36 +38,38 @@ def update_status(state: State, view: ClusterView, now: Instant) -> str | None:
     Brings the times of transition in ``Memory`` up to date.
     """
     memory = state.memory
-    drawn = _drawn(state, view, now)
+    rendered = _rendered(state, view, now)
     written = memory.status_written
     if (
-        drawn.bare == memory.status_text
+        rendered.bare == memory.status_text
         and written is not None
         and now < after(written, state.settings.status_interval)
     ):
         return None
-    memory.status_text, memory.status_written = drawn.bare, now
+    memory.status_text, memory.status_written = rendered.bare, now
     memory.status_candidates = memory.scale_down.status.unneeded or ()
-    text = drawn.text.replace(_TIME, status_time(now)).replace(_PROBED, format_rfc3339(now))
+    text = rendered.text.replace(_TIME, status_time(now)).replace(_PROBED, format_rfc3339(now))
     looked = memory.scale_down.last_update
     return text if looked is None else text.replace(_LOOKED_DOWN, format_rfc3339(looked))
 
 
-def _drawn(state: State, view: ClusterView, now: Instant) -> DrawnStatus:
+def _rendered(state: State, view: ClusterView, now: Instant) -> RenderedStatus:
     """Return the document without the times of probing; that of the last time while nothing else in it can differ."""
-    memory, drawn = state.memory, view.drawn
+    memory, rendered = state.memory, view.rendered
     unneeded, looked = memory.scale_down.status.unneeded or (), memory.scale_down.last_update is not None
     if (
-        drawn is None
+        rendered is None
         or not is_quiet(state)
-        or drawn.version != state.version
-        or drawn.memory is not memory
-        or drawn.unneeded != unneeded
-        or drawn.looked_down != looked
+        or rendered.version != state.version
+        or rendered.memory is not memory
+        or rendered.unneeded != unneeded
+        or rendered.looked_down != looked
     ):
         text = to_yaml(status_document(state, view, now))
-        drawn = view.drawn = DrawnStatus(text, without_probes(text), state.version, memory, unneeded, looked)
-    return drawn
+        rendered = view.rendered = RenderedStatus(
+            text, without_probes(text), state.version, memory, unneeded, looked
+        )
+    return rendered
 
 
 def is_status_due(state: State, now: Instant) -> bool:

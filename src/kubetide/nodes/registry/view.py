@@ -45,7 +45,7 @@ class GroupView(msgspec.Struct):
     healthy: bool = True
 
 
-class DrawnStatus(NamedTuple):
+class RenderedStatus(NamedTuple):
     """The last status document of a view, and its other inputs.
 
     Attributes:
@@ -76,4 +76,4 @@ class ClusterView(msgspec.Struct):
     """Machines that could not be made, by group."""
     failures: tuple[MachineFailure, ...]
     """Those of them that were new in this tick and were being waited for."""
-    drawn: DrawnStatus | None = None
+    rendered: RenderedStatus | None = None

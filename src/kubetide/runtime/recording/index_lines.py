@@ -82,11 +82,11 @@ def entry_of(record: Record, path: Path, offset: int, length: int) -> Entry:
 class Entries(Sequence[Entry]):
     """Entries in order, each parsed on demand: a day has tens of thousands, and an answer needs few."""
 
-    def __init__(self, lines: list[bytes], paths: list[Path]) -> None:
-        """Args: the lines of indexes, each with a space at its end, and the segment of each line."""
+    def __init__(self, lines: list[bytes], paths: list[Path], named: list[int] | None = None) -> None:
+        """Args: the lines of indexes, each with a space at its end, the segment of each, and ``named`` where it is known."""
         self._lines = lines
         self._paths = paths
-        self._named: list[int] | None = None
+        self._named = named
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> Self:
@@ -112,12 +112,12 @@ class Entries(Sequence[Entry]):
     def __getitem__(self, at: int | slice) -> Entry | Self:
         """Return an entry, or some. Raises KubetideError for a line that is none."""
         if isinstance(at, slice):
-            part = type(self)(self._lines[at], self._paths[at])
             begin, end, step = at.indices(len(self._lines))
+            named = None
             if self._named is not None and step == 1:
                 inside = self._named[bisect_left(self._named, begin) : bisect_left(self._named, end)]
-                part._named = [index - begin for index in inside]  # noqa: SLF001  of the same class
-            return part
+                named = [index - begin for index in inside]
+            return type(self)(self._lines[at], self._paths[at], named)
         path = self._paths[at]
         try:
             offset, length, now, tick, holds, about = self._lines[at].split(b" ", 5)

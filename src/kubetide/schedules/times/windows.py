@@ -55,7 +55,7 @@ def refused_windows(plan: Plan, start: Instant) -> Plan:
     return plan._replace(warnings=(*plan.warnings, *found))
 
 
-class Demand(NamedTuple):
+class WindowDemand(NamedTuple):
     """The demand of a table's windows.
 
     Attributes:
@@ -83,7 +83,7 @@ def within(size: int, limits: Limits) -> int:
     return min(max(size, limits.minimum, 1), limits.maximum)
 
 
-def demand(plan: Plan, limits: Limits, now: Instant) -> Demand:
+def demand(plan: Plan, limits: Limits, now: Instant) -> WindowDemand:
     """Return the combined size of the open windows: the largest, within the limits.
 
     Source: KEDA: the HPA takes the largest metric and keeps at least one pod; with no window open it is
@@ -94,12 +94,12 @@ def demand(plan: Plan, limits: Limits, now: Instant) -> Demand:
     changes = [one.until for _, one in found if one.until is not None]
     following = min(changes, default=None)
     if limits.paused:
-        return Demand(limits.paused_at, False, None, following)
+        return WindowDemand(limits.paused_at, False, None, following)
     sizes = [entry.rule.size or 0 for entry, one in found if one.active]
     if sizes:
         size = within(max(sizes), limits)
         opened = max(one.since for _, one in found if one.active and one.since is not None)
-        return Demand(size, True, opened, following)
+        return WindowDemand(size, True, opened, following)
     ended = max((one.since for _, one in found if one.since is not None), default=None)
     size = limits.minimum if limits.idle is None else limits.idle
     if size == 0 or limits.idle is not None:
@@ -108,5 +108,5 @@ def demand(plan: Plan, limits: Limits, now: Instant) -> Demand:
         else:
             rest = after(limits.created, limits.initial_cooldown)
         if now < rest:
-            return Demand(None, False, ended, rest if following is None else min(rest, following))
-    return Demand(size, False, ended, following)
+            return WindowDemand(None, False, ended, rest if following is None else min(rest, following))
+    return WindowDemand(size, False, ended, following)

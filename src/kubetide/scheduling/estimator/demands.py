@@ -28,7 +28,7 @@ from kubetide.scheduling.snapshot.verdicts import passes_alone
 _INT64 = 1 << 63
 
 
-class Demand(NamedTuple):
+class GroupDemand(NamedTuple):
     """The requirements of groups on copies of one template.
 
     Attributes:
@@ -85,7 +85,7 @@ class Demands:
         """Whether the snapshot and its tables of counts are unchanged."""
         return self._made_at == (self._snapshot.version, self._snapshot.layout)
 
-    def of(self, template: Node, daemon_pods: Sequence[Pod], groups: Sequence[int]) -> Demand | None:
+    def of(self, template: Node, daemon_pods: Sequence[Pod], groups: Sequence[int]) -> GroupDemand | None:
         """Return the requirements of groups, by number, on copies of a template; None if they cannot be integers."""
         if not self._left_out.isdisjoint(groups) or self._terms.counts_any(daemon_pods):
             return None
@@ -111,7 +111,7 @@ class Demands:
         refused = self._refused(alone, [key for key, _ in taken if isinstance(key, Port)])
         if refused:
             kinds = {**kinds, **{at: kinds[at]._replace(conditions=REFUSED) for at in refused}}
-        return Demand(stock, site.counts, self._terms.own, kinds)
+        return GroupDemand(stock, site.counts, self._terms.own, kinds)
 
     def _stock(self, template: Node, taken: Sequence[tuple[ColumnKey, int]]) -> list[int]:
         offered = node_allocatable(template)

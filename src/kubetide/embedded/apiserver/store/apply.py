@@ -34,7 +34,7 @@ from kubetide.objects.base import Json
 from kubetide.ports.errors import InternalError
 
 Manage = Callable[[Json], Json]
-"""Gives an object that is about to be written with its ``managedFields``."""
+"""Return an object that is about to be written with its ``managedFields``."""
 
 _STATUS: Path = ("f:status",)
 _META = ("name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation")
