@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("moto", reason="moto is a development dependency")
 
 from msgspec.structs import replace
+from tests.clouds import creating
 from tests.clouds.aws.moto_aws import REGION, SlowAws, make_group
 from tests.clouds.aws.test_whole_loop import AwsWorld
 from tests.clouds.creating import CREATED_CPU, PATTERN_CPU, create_fill_empty_and_delete
@@ -119,60 +120,47 @@ def test_a_group_is_like_its_pattern(server):
     assert f"{TEMPLATE}resources/nvidia.com/gpu" not in tags
 
 
-def test_a_later_process_finds_what_an_earlier_one_created(server):
-    """Groups of a pattern that is given by name are found by their tag, and are still this program's to delete."""
-    name, _ = make_pattern(server, types="m5.large")
+class Here:
+    """A pattern on AWS, as the stories of all vendors need it."""
 
-    async def main():
-        earlier, _, _ = provider(server, name)
-        first = (await earlier.group_candidates())[0]
-        made = await earlier.create_group(first.new)
-        later, _, _ = provider(server, name)
-        assert made in await later.refresh()
-        await later.delete_group(made.id)
-        assert made.id not in [one.id for one in await later.refresh()]
+    def __init__(self, server):
+        self.server, self.clock = server, Clock()
+        self.pattern, _ = make_pattern(server)
+        self.aws = SlowAws(server.client, self.clock, boot_s=5)
 
-    asyncio.run(main())
+    def connect(self, *more):
+        groups = [NodeSpec(self.pattern, 0, 3), *more]
+        return AwsCloud(AwsApi(self.aws), self.clock, groups=groups, types=InstanceTypes(None))
 
+    def there(self):
+        found = self.server.asg.describe_auto_scaling_groups()["AutoScalingGroups"]
+        return {one["AutoScalingGroupName"] for one in found}
 
-def test_a_group_that_a_person_names_is_no_longer_ours_to_delete(server):
-    """With ``--nodes`` somebody has taken over a group that was created: it stays, however empty."""
-    name, _ = make_pattern(server, types="m5.large")
+    def id_of(self, name):
+        return name
 
-    async def main():
-        earlier, _, _ = provider(server, name)
-        made = await earlier.create_group((await earlier.group_candidates())[0].new)
-        later, _, _ = provider(server, name, made.id)
-        [group] = [one for one in await later.refresh() if one.id == made.id]
-        assert not group.autoprovisioned
-        with pytest.raises(CloudError, match="--nodes names it"):
-            await later.delete_group(made.id)
-        assert described(server, made.id)["MinSize"] == 0
+    created = id_of
 
-    asyncio.run(main())
+    def hide(self, group_id):
+        self.aws.untagged.add(group_id)
 
 
-def test_a_group_that_is_found_late_is_there_at_once(server):
-    """What was just created is known and grows, also while AWS does not find it by its tags yet."""
-    name, _ = make_pattern(server, types="m5.large")
-    cloud, aws, clock = provider(server, name)
-
-    async def main():
-        new = (await cloud.group_candidates())[0].new
-        aws.untagged.add(new.id)
-        assert (await cloud.create_group(new)).id == new.id
-        await cloud.increase_size(new.id, 1)
-        await clock.sleep(minutes(2))
-        await cloud.refresh()
-        await clock.sleep(minutes(1))
-        [group] = [one for one in await cloud.refresh() if one.id == new.id]
-        assert (group.target_size, len(group.instances)) == (1, 1)
-
-    asyncio.run(main())
+@pytest.mark.parametrize(
+    "story",
+    [
+        creating.a_later_process_finds_what_an_earlier_one_created,
+        creating.a_group_that_a_person_names_is_no_longer_ours_to_delete,
+        creating.a_group_that_is_listed_late_is_there_at_once,
+    ],
+    ids=lambda story: story.__name__,
+)
+def test_stories_of_creation(story, server):
+    """What was created is found again, is there at once, and stays when a person names it."""
+    asyncio.run(story(Here(server)))
 
 
 def test_what_cannot_be_created_is_refused(server):
-    """Labels, types and zones that no pattern has, and a name that is taken, are refused with the group's name."""
+    """Labels, types and zones that no pattern has are refused with the group's name, and so is what AWS refuses."""
     name, _ = make_pattern(server, types="m5.large")
     cloud, aws, _ = provider(server, name)
 

@@ -15,23 +15,6 @@ _VERSIONS = {"as": "2018-04-19", "cvm": "2017-03-12", "vpc": "2017-03-12"}
 _STATES = {"Running": "IN_SERVICE", "Creating": "CREATING", "Deleting": "TERMINATING"}
 
 
-class Faults:
-    """Makes the cloud fail."""
-
-    def __init__(self, tencent):
-        self.tencent = tencent
-
-    async def run_out(self, group):
-        self.tencent.fleet.sold_out.add(group)
-
-    async def refuse(self, cause):
-        codes = {"Throttled": "RequestLimitExceeded", "Permission": "UnauthorizedOperation"}
-        self.tencent.refused = codes[cause]
-
-    async def heal(self):
-        self.tencent.refused = ""
-
-
 class FakeTencent:
     """The three APIs over a fleet.
 
@@ -44,7 +27,7 @@ class FakeTencent:
         self.fleet, self.clock, self.page = fleet, clock, page
         self.errors: list[tuple[str, str]] = []
         self.calls: list[str] = []
-        self.refused = ""
+        self.refused = None
         self.bodies: list[tuple[str, str, dict]] = []
         self.groups: dict[str, dict] = {}
         self.configurations: dict[str, dict] = {}
