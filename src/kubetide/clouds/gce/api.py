@@ -5,13 +5,13 @@ Paths are those of compute/v1. Reads follow all pages; changes are sent once.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
 
-from kubetide.clouds.common.rest import Request, Response, Rest, retry_after
+from kubetide.clouds.common.rest import Request, Response, Rest, Token, decoded, json_request, retry_after
 from kubetide.clouds.gce.instances import AttemptErrors, ListedInstance, ManagedInstance, classify
 from kubetide.clouds.gce.machine_types import MachineType
 from kubetide.clouds.gce.references import ROOT, GceRef, TemplateRef, last_part, region_of
@@ -22,9 +22,6 @@ from kubetide.ports.errors import CloudCause, CloudError
 from kubetide.units.time import Duration, milliseconds, minutes, seconds
 
 T = TypeVar("T")
-Token = Callable[[], Awaitable[str]]
-"""Returns an access token that is valid now."""
-
 _MIB = 1 << 20
 _WAIT_IN_ALL, _WAIT_PAUSE = seconds(20), milliseconds(100)
 _CREATION_IN_ALL = minutes(2)
@@ -307,14 +304,14 @@ class ComputeApi:
 
     async def _get(self, path: str, kind: type[T]) -> T:
         response = await self._rest.read(lambda: self._request("GET", path, {}))
-        return _decode(response, kind)
+        return decoded(response, kind)
 
     async def _pages(self, method: str, path: str, kind: type[T], query: Mapping[str, str] = {}) -> list[T]:
         pages: list[T] = []
         asked = dict(query)
         while True:
             response = await self._rest.read(partial(self._request, method, path, asked))
-            page = _decode(response, kind)
+            page = decoded(response, kind)
             pages.append(page)
             token = getattr(page, "next_page_token", "")
             if not token:
@@ -324,18 +321,7 @@ class ComputeApi:
     async def _request(
         self, method: str, path: str, query: Mapping[str, str], body: Mapping[str, Any] | None = None
     ) -> Request:
-        headers = {}
-        if self._token is not None:
-            headers["Authorization"] = f"Bearer {await self._token()}"
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-        return Request(
-            method,
-            f"{self._root}/{path}",
-            query,
-            headers,
-            b"" if body is None else msgspec.json.encode(body),
-        )
+        return await json_request(self._token, method, f"{self._root}/{path}", query, body)
 
 
 def _manager_path(ref: GceRef) -> str:
@@ -345,13 +331,6 @@ def _manager_path(ref: GceRef) -> str:
 def _template_path(project: str, region: str, template: TemplateRef) -> str:
     place = f"regions/{region}" if template.is_regional else "global"
     return f"projects/{project}/{place}/instanceTemplates/{template.name}"
-
-
-def _decode(response: Response, kind: type[T]) -> T:
-    try:
-        return msgspec.json.decode(response.body, type=kind, strict=False)
-    except msgspec.DecodeError as error:
-        raise CloudError(f"the API's answer cannot be read: {error}") from error
 
 
 def chunks(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
