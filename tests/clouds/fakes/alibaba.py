@@ -7,7 +7,8 @@ import re
 
 from tests.clouds.fakes.server import Answer, Asked
 
-from kubetide.clouds.alibaba.signing import Call, Keys, signed_headers
+from kubetide.clouds.alibaba.signing import Call, signed_headers
+from kubetide.clouds.common.tokens import Keys
 from kubetide.units.time import format_rfc3339, minutes, parse_rfc3339
 
 REGION = "cn-hangzhou"

@@ -6,7 +6,8 @@ import json
 
 from tests.clouds.fakes.server import Answer, Asked
 
-from kubetide.clouds.tencent.signing import Keys, Stamp, authorization
+from kubetide.clouds.common.tokens import Keys
+from kubetide.clouds.tencent.signing import Stamp, authorization
 from kubetide.units.time import Instant, format_rfc3339, minutes, seconds
 
 REGION = "ap-guangzhou"
