@@ -45,7 +45,6 @@ class LaunchConfiguration(_Object, frozen=True):
 
 
 class Instance(_Object, frozen=True):
-    auto_scaling_group_id: str = ""
     instance_id: str = ""
     life_cycle_state: str = ""
     zone: str = ""
@@ -59,7 +58,6 @@ class InstanceType(_Object, frozen=True):
 
 
 class Subnet(_Object, frozen=True):
-    subnet_id: str = ""
     zone: str = ""
 
 
