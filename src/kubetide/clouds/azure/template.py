@@ -60,7 +60,7 @@ def build_node(
     """
     if not scale_set.location:
         raise CloudError(f"VMSS {scale_set.name} has no location")
-    sku = (scale_set.sku.name if scale_set.sku else None) or ""
+    sku = scale_set.size
     size = find_type(sku, types)
     tags = scale_set.tags or {}
     labels: dict[str, str] = {
@@ -81,13 +81,13 @@ def make_template(
     return NodeTemplate(
         node=build_node(scale_set, predict_labels=predict_labels, types=types),
         pods=(kube_proxy(scale_set.name),),
-        source=f"scale set {scale_set.name}, size {scale_set.sku.name if scale_set.sku else ''}",
+        source=f"scale set {scale_set.name}, size {scale_set.size}",
     )
 
 
 def offerings(scale_set: ScaleSet, types: Mapping[str, InstanceType] | None) -> tuple[Offering, ...]:
     """Return the ways by which the set's next machine may come, one a zone. Raises CloudError."""
-    sku = (scale_set.sku.name if scale_set.sku else None) or ""
+    sku = scale_set.size
     zones = zones_of(scale_set) or (NO_ZONE,)
     # The shipped prices are those of machines on demand.
     price = None if scale_set.is_spot else find_type(sku, types).usd_per_hour
