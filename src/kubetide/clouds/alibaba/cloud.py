@@ -197,7 +197,7 @@ class AlibabaCloud(Cloud):
         candidates = await self._creatable(groups)
         pattern = groups[pattern_for(candidates, group, taken=group.id in groups, called=CALLED)]
         (zone,) = group.zones or ("",)
-        vswitches = (await self._templates.vswitches_by_zone(pattern))[zone]
+        vswitches = (await self._templates.zones.parted(pattern.vswitches))[zone]
         self._fresh.add(await create(self._api, pattern, group, vswitches))
         return made_group(await self.refresh(), group.id)
 

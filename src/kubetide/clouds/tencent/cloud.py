@@ -201,7 +201,7 @@ class TencentCloud(Cloud):
         candidates, taken = await self._creatable(), group.id in self._groups
         pattern = self._groups[pattern_for(candidates, group, taken=taken, called=CALLED)]
         (zone,) = group.zones or ("",)
-        subnets = (await self._templates.subnets_by_zone(pattern))[zone]
+        subnets = (await self._templates.zones.parted(pattern.subnets))[zone]
         self._created.add(await create(self._api, pattern, group, subnets))
         return made_group(await self.refresh(), group.id)
 

@@ -32,6 +32,11 @@ class Group(_Object, frozen=True):
     subnet_id_set: tuple[str, ...] | None = None
     tags: tuple[Tag, ...] | None = None
 
+    @property
+    def subnets(self) -> tuple[str, ...]:
+        """The ids of its subnets."""
+        return self.subnet_id_set or ()
+
 
 class LaunchConfiguration(_Object, frozen=True):
     launch_configuration_id: str = ""
