@@ -91,7 +91,7 @@ async def what_cannot_be_created_is_refused(here):
 
 
 async def what_has_machines_is_not_deleted(here):
-    """Neither while machines are on order, nor when one came that nobody has looked at."""
+    """Neither while machines are on order, nor when one came that nobody has looked at, nor while one is to go."""
     cloud = here.connect()
     made = await cloud.create_group(await first_of(cloud))
     name = here.created(made.id)
@@ -105,6 +105,10 @@ async def what_has_machines_is_not_deleted(here):
     here.fleet.sold_out.clear()
     here.fleet.grow(name, 1)
     await here.clock.sleep(seconds(2))
+    with pytest.raises(CloudError, match="it has machines"):
+        await cloud.delete_group(made.id)
+    here.fleet.groups[name].target = 0
+    await cloud.refresh()
     with pytest.raises(CloudError, match="it has machines"):
         await cloud.delete_group(made.id)
     assert name in here.fleet.groups

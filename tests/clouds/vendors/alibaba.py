@@ -122,7 +122,7 @@ class Alibaba(Vendor):
         self.fake.configurations["asc-workers"]["Tags"] = {"Tag": []}
 
     def there(self):
-        return {*self.fleet.groups, *self.fake.configurations}
+        return set(self.fleet.groups), set(self.fake.configurations)
 
     def created(self, group_id):
         groups = self.fake.groups.items()

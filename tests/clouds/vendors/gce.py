@@ -133,7 +133,7 @@ class Gce(Vendor):
         self.fake.managers[self.workers]["instanceTemplate"] = template_url("workers-v2")
 
     def there(self):
-        return {*self.fleet.groups, *self.fake.templates}
+        return set(self.fleet.groups), set(self.fake.templates)
 
     def created(self, group_id):
         return group_id.rpartition("/")[2]

@@ -126,7 +126,7 @@ class Tencent(Vendor):
         self.fake.groups[self.workers]["Tags"] = []
 
     def there(self):
-        return {*self.fleet.groups, *self.fake.configurations}
+        return set(self.fleet.groups), set(self.fake.configurations)
 
     def created(self, group_id):
         groups = self.fake.groups.items()
