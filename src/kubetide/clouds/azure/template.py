@@ -12,13 +12,9 @@ from kubetide.clouds.azure.model import OsDisk, ScaleSet
 from kubetide.clouds.azure.skus import InstanceType, find_type, has_nvidia_label, is_fpga
 from kubetide.clouds.common.old_labels import OLD_ARCH, OLD_INSTANCE_TYPE, OLD_OS, OLD_REGION, OLD_ZONE
 from kubetide.clouds.common.template import (
-    ARCH,
     DEFAULT_PODS,
-    INSTANCE_TYPE,
     NVIDIA_GPU,
-    OS,
-    REGION,
-    ZONE,
+    generic_labels,
     kube_proxy,
     template_node,
 )
@@ -119,15 +115,11 @@ def _generic(scale_set: ScaleSet, sku: str, size: InstanceType) -> dict[str, str
     zones = zones_of(scale_set)
     zone = zones[0] if zones else NO_ZONE
     return {
-        ARCH: size.arch,
+        **generic_labels(arch=size.arch, os=system, instance_type=sku, region=region, zone=zone),
         OLD_ARCH: size.arch,
-        OS: system,
         OLD_OS: system,
-        INSTANCE_TYPE: sku,
         OLD_INSTANCE_TYPE: sku,
-        REGION: region,
         OLD_REGION: region,
-        ZONE: zone,
         OLD_ZONE: zone,
         _DISK_ZONE: zones[0] if zones else "",
     }

@@ -64,6 +64,13 @@ def template_node(
     )
 
 
+def generic_labels(
+    *, arch: str, instance_type: str, region: str, zone: str, os: str = "linux"
+) -> dict[str, str]:
+    """Return the labels that the nodes of every cloud have."""
+    return {ARCH: arch, OS: os, INSTANCE_TYPE: instance_type, REGION: region, ZONE: zone}
+
+
 def kube_proxy(group: str) -> Pod:
     """Return the mirror pod of kube-proxy that upstream expects on each new node: 100m of CPU."""
     return Pod(

@@ -9,12 +9,8 @@ from collections.abc import Iterable, Iterator
 
 from kubetide.clouds.common.old_labels import OLD_INSTANCE_TYPE, OLD_REGION, OLD_ZONE
 from kubetide.clouds.common.template import (
-    ARCH,
     DEFAULT_PODS,
-    INSTANCE_TYPE,
-    OS,
-    REGION,
-    ZONE,
+    generic_labels,
     readable_quantities,
     readable_taints,
     template_node,
@@ -71,13 +67,9 @@ def build_node(group: Group, size: InstanceType, *, region: str, zone_number: st
         **{name: str(amount) for name, amount in resources(tags).items()},
     }
     generic = {
-        ARCH: "amd64",
-        OS: "linux",
-        INSTANCE_TYPE: size.instance_type,
+        **generic_labels(arch="amd64", instance_type=size.instance_type, region=region, zone=zone_number),
         OLD_INSTANCE_TYPE: size.instance_type,
-        REGION: region,
         OLD_REGION: region,
-        ZONE: zone_number,
         OLD_ZONE: zone_number,
     }
     return template_node(
