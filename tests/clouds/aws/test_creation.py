@@ -44,19 +44,13 @@ def subnets(server):
 
 
 def make_pattern(server, *, types="c5.4xlarge m5.large", tags=(), **more):
-    """Make a group of its own name over both zones that is a pattern, and return the name and its subnets."""
+    """Make a group of its own name over both zones that is a pattern of types, and return the name and its subnets."""
     name = f"pattern-{next(NUMBERS)}"
-    make_group(server, name, tags=[(CREATE, types), *tags], **more)
+    mark = [(CREATE, types)] if types else []
+    make_group(server, name, tags=[*mark, *tags], **more)
     nets = subnets(server)
     server.asg.update_auto_scaling_group(AutoScalingGroupName=name, VPCZoneIdentifier=",".join(nets))
     return name, nets
-
-
-def provider(server, *names, boot_s=5):
-    clock = Clock()
-    aws = SlowAws(server.client, clock, boot_s=boot_s)
-    groups = [NodeSpec(name, 0, 3) for name in names]
-    return AwsCloud(AwsApi(aws), clock, groups=groups, types=InstanceTypes(None)), aws, clock
 
 
 def described(server, name):
@@ -64,68 +58,12 @@ def described(server, name):
     return found
 
 
-@pytest.mark.parametrize("case", CREATION_CASES, ids=lambda case: case.__name__)
-def test_aws_passes_the_battery_of_creation(case, server):
-    """Groups like a pattern are created and deleted as the port promises."""
-    name, _ = make_pattern(server)
-    cloud, _, clock = provider(server, name)
-
-    async def main():
-        await case(CloudUnderTest(cloud, clock, group=name, kept=name, patience=minutes(10)))
-
-    asyncio.run(main())
-
-
-def test_a_group_is_like_its_pattern(server):
-    """It launches the pattern's template with another type, in one zone's subnet, with the tags that are not of a machine."""
-    name, nets = make_pattern(
-        server,
-        tags=[
-            ("kubernetes.io/cluster/prod", "owned"),
-            (f"{TEMPLATE}label/team", "shop"),
-            (f"{TEMPLATE}taint/dedicated", "shop:NoSchedule"),
-            (f"{TEMPLATE}resources/ephemeral-storage", "100Gi"),
-            (f"{TEMPLATE}resources/nvidia.com/gpu", "1"),
-        ],
-    )
-    cloud, _, _ = provider(server, name)
-
-    async def main():
-        candidates = {one.new.id: one for one in await cloud.group_candidates()}
-        assert list(candidates) == [
-            f"auto-{name}-{kind}-{REGION}{zone}" for kind in ("c5-4xlarge", "m5-large") for zone in "ab"
-        ]
-        meant = candidates[f"auto-{name}-c5-4xlarge-{REGION}b"]
-        made = await cloud.create_group(meant.new)
-        assert made == replace(meant.group, exists=True, instances=(), debug=made.debug)
-        return made
-
-    made = asyncio.run(main())
-    node = made.template.node
-    assert node.metadata.labels["team"] == "shop"
-    assert node.metadata.labels["topology.kubernetes.io/zone"] == f"{REGION}b"
-    assert node.spec.taints == (Taint(key="dedicated", value="shop", effect="NoSchedule"),)
-    assert (node.status.capacity["cpu"], node.status.capacity["ephemeral-storage"]) == ("16", "100Gi")
-    assert node.status.capacity.get("nvidia.com/gpu") in {None, "0"}
-    found = described(server, made.id)
-    assert found["VPCZoneIdentifier"] == nets[1]
-    assert (found["MinSize"], found["MaxSize"], found["DesiredCapacity"]) == (0, 3, 0)
-    launch = found["MixedInstancesPolicy"]["LaunchTemplate"]
-    assert launch["LaunchTemplateSpecification"]["LaunchTemplateName"] == f"lt-{name}"
-    assert [one["InstanceType"] for one in launch["Overrides"]] == ["c5.4xlarge"]
-    tags = {one["Key"]: one["Value"] for one in found["Tags"]}
-    assert tags[CREATED] == name
-    assert tags["kubernetes.io/cluster/prod"] == "owned"
-    assert CREATE not in tags
-    assert f"{TEMPLATE}resources/nvidia.com/gpu" not in tags
-
-
 class Here:
     """A pattern on AWS, as the stories of all vendors need it."""
 
-    def __init__(self, server):
+    def __init__(self, server, **pattern):
         self.server, self.clock = server, Clock()
-        self.pattern, _ = make_pattern(server)
+        self.pattern, self.nets = make_pattern(server, **pattern)
         self.aws = SlowAws(server.client, self.clock, boot_s=5)
 
     def connect(self, *more):
@@ -145,6 +83,58 @@ class Here:
         self.aws.untagged.add(group_id)
 
 
+@pytest.mark.parametrize("case", CREATION_CASES, ids=lambda case: case.__name__)
+def test_aws_passes_the_battery_of_creation(case, server):
+    """Groups like a pattern are created and deleted as the port promises."""
+    here = Here(server)
+    ids = {"group": here.pattern, "kept": here.pattern}
+    asyncio.run(case(CloudUnderTest(here.connect(), here.clock, **ids, patience=minutes(10))))
+
+
+def test_a_group_is_like_its_pattern(server):
+    """It launches the pattern's template with another type, in one zone's subnet, with the tags that are not of a machine."""
+    here = Here(
+        server,
+        tags=[
+            ("kubernetes.io/cluster/prod", "owned"),
+            (f"{TEMPLATE}label/team", "shop"),
+            (f"{TEMPLATE}taint/dedicated", "shop:NoSchedule"),
+            (f"{TEMPLATE}resources/ephemeral-storage", "100Gi"),
+            (f"{TEMPLATE}resources/nvidia.com/gpu", "1"),
+        ],
+    )
+    cloud, name = here.connect(), here.pattern
+
+    async def main():
+        candidates = {one.new.id: one for one in await cloud.group_candidates()}
+        assert list(candidates) == [
+            f"auto-{name}-{kind}-{REGION}{zone}" for kind in ("c5-4xlarge", "m5-large") for zone in "ab"
+        ]
+        meant = candidates[f"auto-{name}-c5-4xlarge-{REGION}b"]
+        made = await cloud.create_group(meant.new)
+        assert made == replace(meant.group, exists=True, instances=(), debug=made.debug)
+        return made
+
+    made = asyncio.run(main())
+    node = made.template.node
+    assert node.metadata.labels["team"] == "shop"
+    assert node.metadata.labels["topology.kubernetes.io/zone"] == f"{REGION}b"
+    assert node.spec.taints == (Taint(key="dedicated", value="shop", effect="NoSchedule"),)
+    assert (node.status.capacity["cpu"], node.status.capacity["ephemeral-storage"]) == ("16", "100Gi")
+    assert node.status.capacity.get("nvidia.com/gpu") in {None, "0"}
+    found = described(server, made.id)
+    assert found["VPCZoneIdentifier"] == here.nets[1]
+    assert (found["MinSize"], found["MaxSize"], found["DesiredCapacity"]) == (0, 3, 0)
+    launch = found["MixedInstancesPolicy"]["LaunchTemplate"]
+    assert launch["LaunchTemplateSpecification"]["LaunchTemplateName"] == f"lt-{name}"
+    assert [one["InstanceType"] for one in launch["Overrides"]] == ["c5.4xlarge"]
+    tags = {one["Key"]: one["Value"] for one in found["Tags"]}
+    assert tags[CREATED] == name
+    assert tags["kubernetes.io/cluster/prod"] == "owned"
+    assert CREATE not in tags
+    assert f"{TEMPLATE}resources/nvidia.com/gpu" not in tags
+
+
 @pytest.mark.parametrize(
     "story",
     [
@@ -161,8 +151,8 @@ def test_stories_of_creation(story, server):
 
 def test_what_cannot_be_created_is_refused(server):
     """Labels, types and zones that no pattern has are refused with the group's name, and so is what AWS refuses."""
-    name, _ = make_pattern(server, types="m5.large")
-    cloud, aws, _ = provider(server, name)
+    here = Here(server, types="m5.large")
+    cloud, aws = here.connect(), here.aws
 
     async def main():
         first = (await cloud.group_candidates())[0].new
@@ -194,8 +184,7 @@ def test_what_cannot_be_created_is_refused(server):
 )
 def test_a_pattern_says_what_is_wrong_with_it(server, more, words):
     """A pattern that is of no use, or whose tag names what is not there, has a warning; the rest holds."""
-    name, _ = make_pattern(server, **more)
-    cloud, _, _ = provider(server, name)
+    cloud = Here(server, **more).connect()
 
     async def main():
         candidates = await cloud.group_candidates()
@@ -209,15 +198,15 @@ def test_a_pattern_says_what_is_wrong_with_it(server, more, words):
 
 def test_nothing_more_is_asked_where_there_is_no_pattern(server):
     """Without a pattern a refresh makes the calls that it made before, and no group can be created."""
-    make_group(server, "plain")
-    cloud, aws, _ = provider(server, "plain")
+    here = Here(server, types="")
 
     async def main():
+        cloud = here.connect()
         await cloud.refresh()
         assert await cloud.group_candidates() == ()
 
     asyncio.run(main())
-    assert aws.calls.count("DescribeAutoScalingGroups") == 1
+    assert here.aws.calls.count("DescribeAutoScalingGroups") == 1
 
 
 class CreatingWorld(AwsWorld):
