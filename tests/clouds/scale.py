@@ -7,31 +7,16 @@ import time
 from collections import Counter
 
 import msgspec
-from tests.clouds.fakes import alibaba, azure, gce, tencent
 from tests.clouds.fakes.direct import asked_of
 from tests.clouds.fakes.fleet import Clock, Fleet
+from tests.clouds.vendors import Alibaba, Azure, Gce, Tencent
 from tests.conformance.clouds_aws_world import PretendedAws
 
-from kubetide.clouds.alibaba.api import AlibabaApi
-from kubetide.clouds.alibaba.api import refusal as alibaba_refusal
-from kubetide.clouds.alibaba.cloud import AlibabaCloud
 from kubetide.clouds.aws.api import AwsApi
 from kubetide.clouds.aws.cloud import AwsCloud
 from kubetide.clouds.aws.types import InstanceTypes
-from kubetide.clouds.azure.api import ComputeApi as AzureApi
-from kubetide.clouds.azure.api import Subscription
-from kubetide.clouds.azure.api import refusal as azure_refusal
-from kubetide.clouds.azure.cloud import AzureCloud
-from kubetide.clouds.azure.settings import AzureSettings
 from kubetide.clouds.common.node_spec import NodeSpec
-from kubetide.clouds.common.rest import Response, Rest
-from kubetide.clouds.gce.api import ComputeApi as GceApi
-from kubetide.clouds.gce.api import refusal as gce_refusal
-from kubetide.clouds.gce.cloud import GceCloud
-from kubetide.clouds.gce.settings import GceSettings, parse_discoveries
-from kubetide.clouds.tencent.api import TencentApi
-from kubetide.clouds.tencent.api import refusal as tencent_refusal
-from kubetide.clouds.tencent.cloud import TencentCloud
+from kubetide.clouds.common.rest import Response
 from kubetide.units.time import minutes
 
 MACHINES = 15
@@ -124,10 +109,6 @@ def nodes_of(fleet):
     return tuple(NodeSpec(name, 0, 20) for name in fleet.groups)
 
 
-async def token():
-    return "a-token"
-
-
 def aws_cloud(fleet, clock):
     aws = PretendedAws(clock)
     groups = [
@@ -159,50 +140,23 @@ def aws_cloud(fleet, clock):
     )
 
 
-def gce_cloud(fleet, clock, *, bulk=False):
-    answers = Answers(gce.FakeGce(fleet, page=500))
-    discovery = parse_discoveries(("mig:namePrefix=g,max=20",))
-    settings = GceSettings(project=gce.PROJECT, location=gce.ZONE, discovery=discovery, bulk_listing=bulk)
-    api = GceApi(Rest(answers, clock, gce_refusal), clock, token, gce.PROJECT)
-    return answers, GceCloud(api, settings, clock)
+def cloud_of(vendor, **how):
+    """Return what makes answers and provider of a vendor; ``how`` as of the vendor."""
+
+    def make(fleet, _clock):
+        here = vendor(fleet=fleet, page=500, **how).named(*nodes_of(fleet))
+        here.send = Answers(here.fake)
+        return here.send, here.connect()
+
+    return make
 
 
-def gce_cloud_in_bulk(fleet, clock):
-    return gce_cloud(fleet, clock, bulk=True)
-
-
-def azure_cloud(fleet, clock):
-    answers = Answers(azure.FakeAzure(fleet, page=500))
-    where = Subscription(azure.SUBSCRIPTION, azure.GROUP, "http://azure")
-    api = AzureApi(Rest(answers, clock, azure_refusal), clock, token, where)
-    return answers, AzureCloud(api, AzureSettings(nodes=nodes_of(fleet)), clock)
-
-
-def tencent_cloud(fleet, clock):
-    async def keys():
-        return tencent.KEYS
-
-    answers = Answers(tencent.FakeTencent(fleet, clock, 100))
-    rest = Rest(answers, clock, tencent_refusal)
-    api = TencentApi(rest, clock, keys, tencent.REGION, endpoint=lambda _service: "http://tencent/")
-    return answers, TencentCloud(api, nodes_of(fleet), tencent.REGION, clock)
-
-
-def alibaba_cloud(fleet, clock):
-    async def keys():
-        return alibaba.KEYS
-
-    answers = Answers(alibaba.FakeAlibaba(fleet, clock))
-    rest = Rest(answers, clock, alibaba_refusal)
-    api = AlibabaApi(rest, clock, keys, alibaba.REGION, endpoint=lambda _host: "http://alibaba/")
-    return answers, AlibabaCloud(api, nodes_of(fleet), alibaba.REGION, clock)
-
-
+FOUND = {"discovery": ("mig:namePrefix=g,max=20",)}
 CLOUDS = {
     "aws": aws_cloud,
-    "gce": gce_cloud,
-    "gce, in bulk": gce_cloud_in_bulk,
-    "azure": azure_cloud,
-    "tencent": tencent_cloud,
-    "alibaba": alibaba_cloud,
+    "gce": cloud_of(Gce, **FOUND),
+    "gce, in bulk": cloud_of(Gce, **FOUND, bulk=True),
+    "azure": cloud_of(Azure),
+    "tencent": cloud_of(Tencent),
+    "alibaba": cloud_of(Alibaba),
 }

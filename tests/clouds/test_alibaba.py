@@ -1,153 +1,170 @@
-"""The Alibaba provider against a server that speaks the protocol of Alibaba Cloud."""
+"""What is Alibaba Cloud's own in its provider: configurations, total capacities, removals one by one."""
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import asynccontextmanager
+import json
 
 import pytest
-from tests.clouds.fakes.alibaba import KEYS, REGION, FakeAlibaba, Faults
-from tests.clouds.fakes.fleet import Clock, Fleet
-from tests.clouds.fakes.server import served
+from tests.clouds.creating import created_like_its_pattern
+from tests.clouds.fakes.alibaba import REGION
+from tests.clouds.vendors import Alibaba
+from tests.clouds.vendors.vendor import first_of, group_in
 
-from kubetide.clouds.alibaba.api import AlibabaApi, refusal
-from kubetide.clouds.alibaba.cloud import AlibabaCloud
-from kubetide.clouds.common.node_spec import NodeSpec
-from kubetide.clouds.common.rest import HttpSender, Rest
 from kubetide.ports.errors import CloudError
-from kubetide.testing.cloud_battery import CASES, CloudUnderTest
-from kubetide.testing.cloud_faults_battery import FAULT_CASES, FailingCloud
 from kubetide.units.time import minutes
-
-pytestmark = pytest.mark.slow
-NODES = (NodeSpec("asg-web", 0, 3), NodeSpec("asg-system", 1, 2))
-
-
-@asynccontextmanager
-async def world(*, boot_s=5, nodes=NODES, desired=True):
-    """Two groups on a server, and the provider over it."""
-    clock = Clock()
-    fleet = Fleet(clock, boot_s=boot_s)
-    fleet.add("asg-web")
-    fleet.add("asg-system", running=1)
-    alibaba = FakeAlibaba(fleet, clock, desired=desired)
-
-    async def keys():
-        return KEYS
-
-    async with served(alibaba) as address, HttpSender() as send:
-        rest = Rest(send, clock, refusal)
-        api = AlibabaApi(rest, clock, keys, REGION, endpoint=lambda _host: f"{address}/")
-        yield alibaba, clock, AlibabaCloud(api, nodes, REGION, clock)
-
-
-@pytest.mark.parametrize("desired", [True, False], ids=["desired capacity", "total capacity"])
-@pytest.mark.parametrize("boot_s", [5, 90], ids=["quick", "slow"])
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-def test_alibaba_passes_the_battery(case, boot_s, desired):
-    """Scaling groups do what the Cloud port promises, also when machines take a minute and a half."""
-
-    async def main():
-        async with world(boot_s=boot_s, desired=desired) as (_, clock, cloud):
-            test = CloudUnderTest(cloud, clock, group="asg-web", kept="asg-system", patience=minutes(10))
-            await case(test)
-
-    asyncio.run(main())
-
-
-@pytest.mark.parametrize("case", FAULT_CASES, ids=lambda case: case.__name__)
-def test_alibaba_passes_the_battery_of_faults(case):
-    """Stock-outs are on the machines, refusals say their cause, and nothing is lost or ordered twice."""
-
-    async def main():
-        async with world() as (alibaba, clock, cloud):
-            test = FailingCloud(
-                cloud, clock, group="asg-web", kept="asg-system", patience=minutes(15), faults=Faults(alibaba)
-            )
-            await case(test)
-
-    asyncio.run(main())
-
-
-@pytest.mark.parametrize(
-    ("code", "cause"),
-    [
-        ("OperationDenied.NoStock", "OutOfCapacity"),
-        ("InvalidParameter.NotEnoughStock", "OutOfCapacity"),
-        ("QuotaExceed.ElasticQuota", "Quota"),
-        ("Forbidden.RAM", "Permission"),
-        ("Throttling.User", "Throttled"),
-    ],
-)
-def test_a_refused_increase_says_its_cause(code, cause):
-    """The error of an increase has the cloud's code and what it means; the order is sent once."""
-
-    async def main():
-        async with world() as (alibaba, _, cloud):
-            alibaba.errors = [("ScaleWithAdjustment", code, 400)]
-            with pytest.raises(CloudError, match=code) as found:
-                await cloud.increase_size("asg-web", 1)
-            assert (found.value.error_code, found.value.cause) == (code, cause)
-            assert alibaba.calls.count("ScaleWithAdjustment") == 1
-
-    asyncio.run(main())
 
 
 def test_a_refused_removal_is_named_and_the_others_go():
     """Each machine is removed by itself; those that the cloud keeps are in the error."""
 
-    async def main():
-        async with world() as (alibaba, clock, cloud):
-            await cloud.increase_size("asg-web", 3)
-            await clock.sleep(minutes(1))
-            group = next(one for one in await cloud.refresh() if one.id == "asg-web")
-            alibaba.errors = [("RemoveInstances", "IncorrectScalingGroupStatus", 400)]
-            ids = [one.provider_id for one in group.instances]
-            with pytest.raises(CloudError, match="1 of 2 instances of asg-web were not removed"):
-                await cloud.delete_nodes("asg-web", ids[:2])
-            assert alibaba.fleet.groups["asg-web"].target == 2
+    async def story(here):
+        cloud = here.connect()
+        await cloud.increase_size("asg-web", 3)
+        await here.clock.sleep(minutes(1))
+        group = await group_in(cloud, "asg-web")
+        here.fake.errors = [("RemoveInstances", "IncorrectScalingGroupStatus", 400)]
+        ids = [one.provider_id for one in group.instances]
+        with pytest.raises(CloudError, match="1 of 2 instances of asg-web were not removed"):
+            await cloud.delete_nodes("asg-web", ids[:2])
+        assert here.fleet.groups["asg-web"].target == 2
 
-    asyncio.run(main())
-
-
-def test_throttled_reads_are_repeated_after_a_pause():
-    """A list that is refused for its rate is asked for again, and time passes between."""
-
-    async def main():
-        async with world() as (alibaba, clock, cloud):
-            await cloud.refresh()
-            alibaba.errors = [("DescribeScalingGroups", "Throttling", 400)]
-            before = clock.now()
-            assert not any(one.stale for one in await cloud.refresh())
-            assert clock.now() > before
-
-    asyncio.run(main())
+    Alibaba().with_groups().play(story)
 
 
-def test_templates_and_calls_at_rest():
-    """A template has the configuration's tags as labels; a refresh costs one list of groups and one a group."""
+def test_templates():
+    """A template has the configuration's tags as labels."""
 
-    async def main():
-        async with world() as (alibaba, clock, cloud):
-            group = (await cloud.refresh())[0]
-            node = group.template.node
-            assert node.metadata.labels["team"] == "shop"
-            assert node.status.capacity["memory"] == str(8 << 30)
-            assert [(one.instance_type, one.market) for one in group.offerings] == [("ecs.g6.large", "spot")]
-            await clock.sleep(minutes(1))
-            alibaba.calls.clear()
-            await cloud.refresh()
-            assert alibaba.calls == ["DescribeScalingGroups", *["DescribeScalingInstances"] * 2]
+    async def story(here):
+        group = (await here.connect().refresh())[0]
+        node = group.template.node
+        assert node.metadata.labels["team"] == "shop"
+        assert node.status.capacity["memory"] == str(8 << 30)
+        assert [(one.instance_type, one.market) for one in group.offerings] == [("ecs.g6.large", "spot")]
 
-    asyncio.run(main())
+    Alibaba().with_groups().play(story)
 
 
 def test_a_group_that_does_not_exist_ends_the_start():
     """All named groups must exist at the start."""
 
-    async def main():
-        async with world(nodes=(*NODES, NodeSpec("asg-none", 0, 3))) as (_, _, cloud):
-            with pytest.raises(CloudError, match="asg-none"):
-                await cloud.refresh()
+    async def story(here):
+        with pytest.raises(CloudError, match="asg-none"):
+            await here.connect().refresh()
 
-    asyncio.run(main())
+    Alibaba().with_groups(("asg-none", 0, 3)).play(story)
+
+
+def test_a_group_is_like_its_pattern():
+    """It has a configuration with another type, one zone's vSwitch, and the pattern's disks, keys and balancers."""
+
+    async def story(here):
+        made = await created_like_its_pattern(here)
+        asg = here.created(made.id)
+        assert here.fake.groups[asg]["LifecycleState"] == "Active"
+        own = here.fake.groups[asg]["ActiveScalingConfigurationId"]
+        return made, here.fake.created[asg], here.fake.created[own], asg
+
+    made, group, configuration, asg = Alibaba().with_pattern().play(story)
+    labels = made.template.node.metadata.labels
+    assert (labels["team"], labels["topology.kubernetes.io/zone"]) == ("shop", f"{REGION}-i")
+    assert not any("kubetide" in label for label in labels)
+    assert [one.zone for one in made.offerings] == [f"{REGION}-i"]
+    assert group == {
+        "ScalingGroupName": Alibaba.meant,
+        "MinSize": "0",
+        "MaxSize": "3",
+        "DesiredCapacity": "0",
+        "DefaultCooldown": "0",
+        "HealthCheckType": "ECS",
+        "MultiAZPolicy": "BALANCE",
+        "ScalingPolicy": "release",
+        "RemovalPolicy.1": "NewestInstance",
+        "LoadBalancerIds": '["lb-1"]',
+        "VServerGroup.1.LoadBalancerId": "lb-2",
+        "VServerGroup.1.VServerGroupAttribute.1.VServerGroupId": "rsp-1",
+        "VServerGroup.1.VServerGroupAttribute.1.Port": "80",
+        "VServerGroup.1.VServerGroupAttribute.1.Weight": "100",
+        "VSwitchIds.1": "vsw-i",
+        "Tag.1.Key": "kubetide.dev/created-from",
+        "Tag.1.Value": "asg-workers",
+        "Tag.1.Propagate": "false",
+    }
+    assert json.loads(configuration.pop("Tags")) == {
+        "team": "shop",
+        "kubetide.dev/created-from": "asg-workers",
+    }
+    assert configuration == {
+        "ScalingGroupId": asg,
+        "ScalingConfigurationName": Alibaba.meant,
+        "InstanceType": "ecs.g6.4xlarge",
+        "ImageId": "img-1",
+        "InternetMaxBandwidthOut": "0",
+        "KeyPairName": "shop",
+        "LoadBalancerWeight": "50",
+        "SecurityGroupId": "sg-1",
+        "SpotStrategy": "NoSpot",
+        "SystemDisk.Category": "cloud_essd",
+        "SystemDisk.Size": "120",
+        "DataDisk.1.Size": "200",
+        "DataDisk.1.Category": "cloud_essd",
+        "DataDisk.1.DeleteWithInstance": "true",
+        "UserData": "am9pbg==",
+    }
+
+
+def test_a_group_that_was_left_half_made_is_found_and_goes():
+    """A process that ends before it gives a group its configuration leaves one that a later process deletes when empty."""
+
+    async def story(here):
+        cloud = here.connect()
+        made = await cloud.create_group(await first_of(cloud))
+        asg = here.created(made.id)
+        here.fake.groups[asg] |= {"ActiveScalingConfigurationId": "", "LifecycleState": "Inactive"}
+        later = here.connect()
+        group = await group_in(later, made.id)
+        assert (group.autoprovisioned, group.target_size, group.instances, group.stale) == (True, 0, (), "")
+        assert (group.template, bool(group.template_error)) == (None, True)
+        with pytest.raises(CloudError, match="of this name already"):
+            await later.create_group(await first_of(later))
+        await later.delete_group(made.id)
+        assert asg not in here.fleet.groups
+
+    Alibaba().with_pattern().play(story)
+
+
+def test_disks_of_several_categories_keep_them_all():
+    """Alibaba takes the first category that is to be had; one beside them would be refused."""
+    disk = {"Size": 200, "Category": "cloud_essd", "Categories": {"Category": ["cloud_auto", "cloud_essd"]}}
+    pattern = Alibaba().with_pattern(configuration={"DataDisks": {"DataDisk": [{"Size": 40}, disk]}})
+
+    async def story(here):
+        cloud = here.connect()
+        made = await cloud.create_group(await first_of(cloud))
+        return here.fake.created[here.fake.groups[here.created(made.id)]["ActiveScalingConfigurationId"]]
+
+    query = pattern.play(story)
+    assert {key: value for key, value in query.items() if key.startswith("DataDisk")} == {
+        "DataDisk.1.Size": "40",
+        "DataDisk.2.Size": "200",
+        "DataDisk.2.Categories.1": "cloud_auto",
+        "DataDisk.2.Categories.2": "cloud_essd",
+    }
+
+
+def test_vswitches_that_cannot_be_read_leave_the_group_alone():
+    """It is shown with a warning and nothing can be created; once they can be read both are over."""
+
+    async def story(here):
+        cloud = here.connect()
+        here.fake.errors = [("DescribeVSwitches", "Forbidden.RAM", 403)] * 2
+        [group] = await cloud.refresh()
+        assert not here.fake.errors
+        assert group.warnings == (
+            "no group can be created like this one: its vSwitches cannot be read: Forbidden.RAM",
+        )
+        assert await cloud.group_candidates() == ()
+        [group] = await cloud.refresh()
+        assert group.warnings is None
+        assert tuple(one.new.id for one in await cloud.group_candidates()) == here.candidates
+
+    Alibaba().with_pattern().play(story)

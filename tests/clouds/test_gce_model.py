@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from pathlib import Path
 
 import pytest
-from tests.clouds import test_gce_creation as creating
-from tests.clouds.test_gce import url, world
+from tests.clouds.vendors import Gce
+from tests.clouds.vendors.gce import url
+from tests.clouds.vendors.vendor import first_of
 
 from kubetide.units.time import minutes
 
@@ -80,40 +80,38 @@ def check_all(api, seen):
 def test_creation_and_deletion_fit_the_api(api):
     """What a group is created with are parts of the API's objects, all the way down."""
 
-    async def main():
-        async with creating.world() as (gce, _, connect):
-            seen, cloud = spied(gce), connect()
-            made = await cloud.create_group((await cloud.group_candidates())[0].new)
-            await cloud.delete_group(made.id)
-            assert {
-                "compute.instanceTemplates.insert",
-                "compute.instanceTemplates.delete",
-                "compute.instanceGroupManagers.insert",
-                "compute.instanceGroupManagers.delete",
-                "compute.globalOperations.wait",
-            } <= check_all(api, seen)
+    async def story(here):
+        seen, cloud = spied(here.fake), here.connect()
+        made = await cloud.create_group(await first_of(cloud))
+        await cloud.delete_group(made.id)
+        assert {
+            "compute.instanceTemplates.insert",
+            "compute.instanceTemplates.delete",
+            "compute.instanceGroupManagers.insert",
+            "compute.instanceGroupManagers.delete",
+            "compute.globalOperations.wait",
+        } <= check_all(api, seen)
 
-    asyncio.run(main())
+    Gce(page=500).with_pattern().play(story)
 
 
 @pytest.mark.parametrize("bulk", [False, True])
 def test_requests_and_answers_fit_the_api(api, bulk):
     """Paths, parameters, bodies and answers of a whole story are the API's."""
 
-    async def main():
-        async with world(bulk=bulk, nodes=(), discovery=("mig:namePrefix=w,max=4",)) as (gce, clock, cloud):
-            seen = spied(gce)
-            await cloud.refresh()
-            await cloud.increase_size(url("web"), 3)
-            await cloud.decrease_target_size(url("web"), 1)
-            await clock.sleep(minutes(2))
-            (group,) = await cloud.refresh()
-            await cloud.delete_nodes(url("web"), [group.instances[0].provider_id])
-            assert {
-                "compute.instanceGroupManagers.createInstances",
-                "compute.instanceGroupManagers.deleteInstances",
-                "compute.instanceGroupManagers.resize",
-                "compute.zoneOperations.wait",
-            } <= check_all(api, seen)
+    async def story(here):
+        seen, cloud = spied(here.fake), here.connect()
+        await cloud.refresh()
+        await cloud.increase_size(url("web"), 3)
+        await cloud.decrease_target_size(url("web"), 1)
+        await here.clock.sleep(minutes(2))
+        (group,) = await cloud.refresh()
+        await cloud.delete_nodes(url("web"), [group.instances[0].provider_id])
+        assert {
+            "compute.instanceGroupManagers.createInstances",
+            "compute.instanceGroupManagers.deleteInstances",
+            "compute.instanceGroupManagers.resize",
+            "compute.zoneOperations.wait",
+        } <= check_all(api, seen)
 
-    asyncio.run(main())
+    Gce(bulk=bulk, discovery=("mig:namePrefix=w,max=4",)).with_groups().play(story)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubetide.clouds.alibaba import signing as acs3
+from kubetide.clouds.common.tokens import Keys
 from kubetide.clouds.tencent import signing as tc3
 
 HEADERS = {
@@ -19,12 +20,12 @@ STAMP = tc3.Stamp(1551113065, "2019-02-25")
     ("keys", "headers", "signature"),
     [
         (
-            tc3.Keys("AKIDz8krbsJ5yKBZQpn74WFkmLPx3*******", "Gu5t9xGARNpq86cd98joQYCN3*******"),
+            Keys("AKIDz8krbsJ5yKBZQpn74WFkmLPx3*******", "Gu5t9xGARNpq86cd98joQYCN3*******"),
             HEADERS,
             "2230eefd229f582d8b1b891af7107b91597240707d778ab3738f756258d7652c",
         ),
         (
-            tc3.Keys("AKID********************************", "********************************"),
+            Keys("AKID********************************", "********************************"),
             {**HEADERS, "x-tc-action": "DescribeInstances"},
             "10b1a37a7301a02ca19a647ad722d5e43b4b3cff309d421d85b46093f6ab6c4f",
         ),
@@ -49,14 +50,14 @@ def test_the_published_example_of_alibaba():
         nonce="3156853299f313e23d1673dc12e1703d",
     )
     query = {"RegionId": "cn-shanghai", "ImageId": "win2019_1809_x64_dtc_zh-cn_40G_alibase_20230811.vhd"}
-    keys = acs3.Keys("YourAccessKeyId", "YourAccessKeySecret")
+    keys = Keys("YourAccessKeyId", "YourAccessKeySecret")
     found = acs3.signed_headers(keys, call, query)["Authorization"]
     assert found.endswith("Signature=06563a9e1b43f5dfe96b81484da74bceab24a1d853912eee15083a6f0f3283c0")
 
 
 def test_each_part_counts():
     """A signature changes with the key, the day, the service, the body and each header; tokens are signed too."""
-    keys = tc3.Keys("id", "secret")
+    keys = Keys("id", "secret")
     found = {
         tc3.authorization(keys, STAMP, "cvm", HEADERS, BODY),
         tc3.authorization(keys._replace(secret="other"), STAMP, "cvm", HEADERS, BODY),
@@ -67,7 +68,7 @@ def test_each_part_counts():
     }
     assert len(found) == 6
     call = acs3.Call("A", "1", "h", "2023-10-26T10:22:32Z", "n")
-    headers = acs3.signed_headers(acs3.Keys("id", "secret", "token"), call, {})
+    headers = acs3.signed_headers(Keys("id", "secret", "token"), call, {})
     assert headers["x-acs-security-token"] == "token"
     assert ";x-acs-security-token;" in headers["Authorization"]
 
@@ -87,7 +88,7 @@ def test_tencents_own_library_signs_the_same():
     digest = hashlib.sha256(canonical.encode()).hexdigest()
     to_sign = f"TC3-HMAC-SHA256\n{STAMP.seconds}\n{STAMP.day}/cvm/tc3_request\n{digest}"
     expected = sign.sign_tc3("secret", STAMP.day, "cvm", to_sign)
-    found = tc3.authorization(tc3.Keys("id", "secret"), STAMP, "cvm", HEADERS, BODY)
+    found = tc3.authorization(Keys("id", "secret"), STAMP, "cvm", HEADERS, BODY)
     assert found.endswith(f"Signature={expected}")
 
 
@@ -97,7 +98,7 @@ def test_alibabas_own_library_signs_the_same():
     from types import SimpleNamespace
 
     call = acs3.Call("DescribeScalingGroups", "2014-08-28", "ess.h", "2023-10-26T10:22:32Z", "n")
-    keys, query = acs3.Keys("id", "secret", "token"), {"ScalingGroupId.1": "asg-1", "RegionId": "cn *~"}
+    keys, query = Keys("id", "secret", "token"), {"ScalingGroupId.1": "asg-1", "RegionId": "cn *~"}
     headers = acs3.signed_headers(keys, call, query)
     expected = headers.pop("Authorization")
     request = SimpleNamespace(pathname="/", query=query, headers=headers, method="POST")

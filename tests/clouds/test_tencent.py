@@ -1,173 +1,197 @@
-"""The Tencent provider against a server that speaks the protocol of Tencent Cloud's API 3.0."""
+"""What is Tencent Cloud's own in its provider: launch configurations, numbered zones, the vendor's models."""
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import asynccontextmanager
-
 import pytest
-from tests.clouds.fakes.fleet import Clock, Fleet
-from tests.clouds.fakes.server import served
-from tests.clouds.fakes.tencent import KEYS, REGION, FakeTencent, Faults
+from tests.clouds.creating import created_like_its_pattern
+from tests.clouds.vendors import Tencent
+from tests.clouds.vendors.tencent import TEMPLATE, tag
+from tests.clouds.vendors.vendor import first_of, group_in
 
-from kubetide.clouds.common.node_spec import NodeSpec
-from kubetide.clouds.common.rest import HttpSender, Rest
-from kubetide.clouds.tencent.api import TencentApi, refusal
-from kubetide.clouds.tencent.cloud import TencentCloud
 from kubetide.ports.errors import CloudError
-from kubetide.testing.cloud_battery import CASES, CloudUnderTest
-from kubetide.testing.cloud_faults_battery import FAULT_CASES, FailingCloud
 from kubetide.units.time import minutes
-
-pytestmark = pytest.mark.slow
-NODES = (NodeSpec("asg-web", 0, 3), NodeSpec("asg-system", 1, 2))
-
-
-@asynccontextmanager
-async def world(*, boot_s=5, nodes=NODES, page=1):
-    """Two groups on a server, and the provider over it."""
-    clock = Clock()
-    fleet = Fleet(clock, boot_s=boot_s)
-    fleet.add("asg-web")
-    fleet.add("asg-system", running=1)
-    tencent = FakeTencent(fleet, clock, page)
-
-    async def keys():
-        return KEYS
-
-    async with served(tencent) as address, HttpSender() as send:
-        rest = Rest(send, clock, refusal)
-        api = TencentApi(rest, clock, keys, REGION, endpoint=lambda _service: f"{address}/")
-        yield tencent, clock, TencentCloud(api, nodes, REGION, clock)
-
-
-@pytest.mark.parametrize("boot_s", [5, 90], ids=["quick", "slow"])
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-def test_tencent_passes_the_battery(case, boot_s):
-    """Auto Scaling groups do what the Cloud port promises, also when machines take a minute and a half."""
-
-    async def main():
-        async with world(boot_s=boot_s) as (_, clock, cloud):
-            test = CloudUnderTest(cloud, clock, group="asg-web", kept="asg-system", patience=minutes(10))
-            await case(test)
-
-    asyncio.run(main())
-
-
-@pytest.mark.parametrize("case", FAULT_CASES, ids=lambda case: case.__name__)
-def test_tencent_passes_the_battery_of_faults(case):
-    """Stock-outs are on the machines, refusals say their cause, and nothing is lost or ordered twice."""
-
-    async def main():
-        async with world() as (tencent, clock, cloud):
-            test = FailingCloud(
-                cloud, clock, group="asg-web", kept="asg-system", patience=minutes(15), faults=Faults(tencent)
-            )
-            await case(test)
-
-    asyncio.run(main())
-
-
-@pytest.mark.parametrize(
-    ("code", "cause"),
-    [
-        ("ResourceInsufficient.AutoscalingGroupAboveMaxCapacity", "OutOfCapacity"),
-        ("ResourcesSoldOut.SpecifiedInstanceType", "OutOfCapacity"),
-        ("LimitExceeded.QuotaNotEnough", "Quota"),
-        ("AuthFailure.UnauthorizedOperation", "Permission"),
-        ("RequestLimitExceeded", "Throttled"),
-    ],
-)
-def test_a_refused_increase_says_its_cause(code, cause):
-    """The error of an increase has the cloud's code and what it means; the order is sent once."""
-
-    async def main():
-        async with world() as (tencent, _, cloud):
-            tencent.errors = [("ModifyAutoScalingGroup", code)]
-            with pytest.raises(CloudError, match=code) as found:
-                await cloud.increase_size("asg-web", 1)
-            assert (found.value.error_code, found.value.cause) == (code, cause)
-            assert tencent.calls.count("ModifyAutoScalingGroup") == 1
-
-    asyncio.run(main())
-
-
-def test_throttled_reads_are_repeated_after_a_pause():
-    """A list that is refused for its rate is asked for again, and time passes between."""
-
-    async def main():
-        async with world() as (tencent, clock, cloud):
-            await cloud.refresh()
-            tencent.errors = [("DescribeAutoScalingInstances", "RequestLimitExceeded")]
-            before = clock.now()
-            assert not any(one.stale for one in await cloud.refresh())
-            assert clock.now() > before
-
-    asyncio.run(main())
 
 
 def test_one_group_that_is_gone_does_not_hide_the_others():
     """A group that vanished stays as it was and says why."""
 
-    async def main():
-        async with world() as (tencent, _, cloud):
-            await cloud.refresh()
-            tencent.fleet.groups["asg-other"] = tencent.fleet.groups.pop("asg-system")
-            tencent.errors = [("DescribeAutoScalingInstances", "ResourceNotFound.AutoScalingGroupNotFound")]
-            system, web = await cloud.refresh()
-            assert "asg-system" in system.stale
-            assert (web.id, web.stale) == ("asg-web", "")
+    async def story(here):
+        cloud = here.connect()
+        await cloud.refresh()
+        here.fleet.groups["asg-other"] = here.fleet.groups.pop("asg-system")
+        here.fake.errors = [("DescribeAutoScalingInstances", "ResourceNotFound.AutoScalingGroupNotFound")]
+        system, web = await cloud.refresh()
+        assert "asg-system" in system.stale
+        assert (web.id, web.stale) == ("asg-web", "")
 
-    asyncio.run(main())
+    Tencent().with_groups().play(story)
 
 
-def test_templates_and_calls_at_rest():
-    """A template has the tags' labels and the zone's number; a refresh costs one list of groups and one a group."""
+def test_templates():
+    """A template has the tags' labels and the zone's number."""
 
-    async def main():
-        async with world(page=100) as (tencent, clock, cloud):
-            group = (await cloud.refresh())[0]
-            labels = group.template.node.metadata.labels
-            assert (labels["team"], labels["topology.kubernetes.io/zone"]) == ("shop", "100003")
-            assert [(one.instance_type, one.market) for one in group.offerings] == [("S5.LARGE8", "spot")]
-            await clock.sleep(minutes(1))
-            tencent.calls.clear()
-            await cloud.refresh()
-            assert tencent.calls == ["DescribeAutoScalingGroups", *["DescribeAutoScalingInstances"] * 2]
+    async def story(here):
+        group = (await here.connect().refresh())[0]
+        labels = group.template.node.metadata.labels
+        assert (labels["team"], labels["topology.kubernetes.io/zone"]) == ("shop", "100003")
+        assert [(one.instance_type, one.market) for one in group.offerings] == [("S5.LARGE8", "spot")]
 
-    asyncio.run(main())
+    Tencent().with_groups().play(story)
 
 
 def test_groups_that_do_not_exist_end_the_start():
     """When none of the named groups exists, the start fails and names them."""
 
-    async def main():
-        async with world(nodes=(NodeSpec("asg-none", 0, 3),)) as (_, _, cloud):
-            with pytest.raises(CloudError, match="asg-none"):
-                await cloud.refresh()
+    async def story(here):
+        with pytest.raises(CloudError, match="asg-none"):
+            await here.connect().refresh()
 
-    asyncio.run(main())
+    Tencent().named(("asg-none", 0, 3)).play(story)
+
+
+def test_a_group_is_like_its_pattern():
+    """It has a launch configuration with another type, one zone's subnet, and the tags that are not of a machine."""
+
+    async def story(here):
+        made = await created_like_its_pattern(here)
+        group = here.fake.groups[here.created(made.id)]
+        return made, group, here.fake.configurations[group["LaunchConfigurationId"]]
+
+    made, group, configuration = Tencent().with_pattern().play(story)
+    node = made.template.node
+    assert node.metadata.labels["team"] == "shop"
+    assert node.metadata.labels["topology.kubernetes.io/zone"] == "100004"
+    assert (node.status.capacity["cpu"], node.status.capacity["ephemeral-storage"]) == ("16", "100Gi")
+    assert "nvidia.com/gpu" not in node.status.capacity
+    tags = [
+        ("cluster", "shop"),
+        (f"{TEMPLATE}label/team", "shop"),
+        (f"{TEMPLATE}resources/ephemeral-storage", "100Gi"),
+        ("kubetide.dev/created-from", "asg-workers"),
+    ]
+    assert [(one["Key"], one["Value"]) for one in group["Tags"]] == tags
+    asked = {key: group[key] for key in group.keys() - {"Tags", "SubnetIdSet", "LaunchConfigurationId"}}
+    assert asked == {
+        "AutoScalingGroupName": Tencent.meant,
+        "DefaultCooldown": 60,
+        "DesiredCapacity": 0,
+        "InstanceAllocationPolicy": "LAUNCH_CONFIGURATION",
+        "MaxSize": 3,
+        "MinSize": 0,
+        "ProjectId": 0,
+        "ServiceSettings": {"ReplaceMonitorUnhealthy": False},
+        "SubnetIds": ["subnet-4"],
+        "TerminationPolicies": ["NEWEST_INSTANCE"],
+        "VpcId": "vpc-1",
+    }
+    assert configuration == {
+        "CamRoleName": "nodes",
+        "ImageId": "img-1",
+        "InstanceChargeType": "POSTPAID_BY_HOUR",
+        "InstanceType": "S5.4XLARGE32",
+        "LaunchConfigurationName": Tencent.meant,
+        "LoginSettings": {"KeyIds": ["skey-1"]},
+        "ProjectId": 0,
+        "SecurityGroupIds": ["sg-1"],
+        "SystemDisk": {"DiskType": "CLOUD_BSSD", "DiskSize": 100},
+        "Tags": [
+            {
+                "Key": "kubetide.dev/created-from",
+                "Value": "asg-workers",
+                "ResourceType": "launch-configuration",
+            }
+        ],
+        "UserData": "am9pbg==",
+    }
+
+
+@pytest.mark.parametrize(
+    ("login", "asked"),
+    [
+        ({"KeyIds": ["skey-1"], "Password": "", "KeepImageLogin": False}, {"KeyIds": ["skey-1"]}),
+        ({"KeyIds": [], "KeepImageLogin": True}, {"KeepImageLogin": True}),
+        ({"KeyIds": [], "KeepImageLogin": False}, None),
+        (None, None),
+    ],
+)
+def test_people_sign_in_as_to_the_patterns_machines(login, asked):
+    """Key pairs and the image's own settings are copied, each without the other, which Tencent refuses together."""
+
+    async def story(here):
+        cloud = here.connect()
+        made = await cloud.create_group(await first_of(cloud))
+        return here.fake.configurations[here.fake.groups[here.created(made.id)]["LaunchConfigurationId"]]
+
+    pattern = Tencent().with_pattern(configuration={"LoginSettings": login})
+    assert pattern.play(story).get("LoginSettings") == asked
+
+
+def test_orders_that_cannot_be_had_are_shown_and_withdrawn():
+    """A stock-out of a group that was created is on stand-ins, which have its name, and can be deleted."""
+
+    async def story(here):
+        cloud = here.connect()
+        made = await cloud.create_group(await first_of(cloud))
+        asg = here.created(made.id)
+        here.fleet.sold_out.add(asg)
+        await cloud.increase_size(made.id, 1)
+        await here.clock.sleep(minutes(1))
+        [instance] = (await group_in(cloud, made.id)).instances
+        assert instance.error.cause == "OutOfCapacity"
+        await cloud.delete_nodes(made.id, [instance.provider_id])
+        assert here.fleet.groups[asg].target == 0
+
+    Tencent().with_pattern().play(story)
+
+
+def test_a_configuration_that_was_left_behind_is_replaced():
+    """One of the new group's name that this program made goes; somebody else's stays, and is an error."""
+
+    async def story(here):
+        cloud = here.connect()
+        new = await first_of(cloud)
+        left = {"LaunchConfigurationName": new.id, "InstanceType": "S5.LARGE8"}
+        here.fake.configurations["asc-old"] = left
+        with pytest.raises(CloudError, match="LaunchConfigurationNameDuplicated"):
+            await cloud.create_group(new)
+        left["Tags"] = [tag("kubetide.dev/created-from", "asg-workers")]
+        await cloud.create_group(new)
+        assert "asc-old" not in here.fake.configurations
+
+    Tencent().with_pattern().play(story)
 
 
 def test_requests_fit_the_vendors_models():
-    """Every parameter of every request is one that the vendor's own model of the action has."""
+    """What is asked for are parts of the vendor's own models, all the way down."""
     reason = "the SDK serves as an oracle only"
-    scaling = pytest.importorskip("tencentcloud.autoscaling.v20180419.models", reason=reason)
+    models = pytest.importorskip("tencentcloud.autoscaling.v20180419.models", reason=reason)
 
-    async def main():
-        async with world(page=100) as (tencent, clock, cloud):
-            tencent.fleet.sold_out.add("asg-web")
-            await cloud.increase_size("asg-web", 1)
-            await clock.sleep(minutes(1))
-            system, _ = await cloud.refresh()
-            await cloud.increase_size("asg-system", 1)
-            await clock.sleep(minutes(1))
-            await cloud.refresh()
-            await cloud.delete_nodes("asg-system", [system.instances[0].provider_id])
-            asked = {action for service, action, _ in tencent.bodies if service == "as"}
-            assert {"DescribeAutoScalingActivities", "RemoveInstances", "ModifyAutoScalingGroup"} <= asked
-            for service, action, body in tencent.bodies:
-                model = getattr(scaling, f"{action}Request")() if service == "as" else None
-                assert model is None or all(hasattr(model, name) for name in body), (action, body)
+    async def create(here):
+        cloud = here.connect()
+        await cloud.delete_group((await cloud.create_group(await first_of(cloud))).id)
+        return here.fake.bodies
 
-    asyncio.run(main())
+    async def scale(here):
+        cloud = here.connect()
+        here.fleet.sold_out.add("asg-web")
+        await cloud.increase_size("asg-web", 1)
+        await here.clock.sleep(minutes(1))
+        system, _ = await cloud.refresh()
+        await cloud.increase_size("asg-system", 1)
+        await here.clock.sleep(minutes(1))
+        await cloud.refresh()
+        await cloud.delete_nodes("asg-system", [system.instances[0].provider_id])
+        return here.fake.bodies
+
+    bodies = Tencent().with_pattern().play(create) + Tencent(page=100).with_groups().play(scale)
+    asked = [(action, body) for service, action, body in bodies if service == "as"]
+    assert {action for action, _ in asked} >= {
+        "CreateLaunchConfiguration",
+        "CreateAutoScalingGroup",
+        "DescribeAutoScalingActivities",
+        "RemoveInstances",
+        "ModifyAutoScalingGroup",
+    }
+    for action, body in asked:
+        # The model warns of each part that it does not have, and a warning is an error.
+        getattr(models, f"{action}Request")()._deserialize(body)

@@ -16,9 +16,9 @@ from kubetide.clouds.alibaba.api import AlibabaApi, refusal
 from kubetide.clouds.alibaba.cloud import AlibabaCloud
 from kubetide.clouds.alibaba.config import check_file, read_environment
 from kubetide.clouds.alibaba.references import parse_provider_id
-from kubetide.clouds.alibaba.signing import Keys
 from kubetide.clouds.common.rest import Patience, Request, Response, Rest
 from kubetide.clouds.common.sizes import parse_node_specs
+from kubetide.clouds.common.tokens import Keys
 from kubetide.ports.errors import CloudError
 
 _CHANGES = ("ScaleWithAdjustment", "RemoveInstances")

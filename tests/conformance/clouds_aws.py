@@ -22,6 +22,7 @@ from tests.conformance.clouds_views import (
     group_difference,
     options_in_force,
     quantities,
+    taint_text,
 )
 
 from kubetide.clouds.aws.api import AwsApi
@@ -33,7 +34,6 @@ from kubetide.clouds.aws.tags import OPTION_NAMES, read_tags
 from kubetide.clouds.aws.types import InstanceTypes
 from kubetide.clouds.common.node_spec import NodeSpecError, parse_node_spec
 from kubetide.clouds.common.options import read_options
-from kubetide.clouds.common.template import taint_text
 from kubetide.ports.errors import CloudError
 from kubetide.units.time import Duration, Instant, after, parse_rfc3339, seconds
 

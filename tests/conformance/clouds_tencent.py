@@ -15,12 +15,12 @@ from tests.conformance.clouds_stories import Script, Story, StoryClock
 
 from kubetide.clouds.common.rest import Patience, Request, Response, Rest
 from kubetide.clouds.common.sizes import parse_node_specs
+from kubetide.clouds.common.tokens import Keys
 from kubetide.clouds.tencent import template
 from kubetide.clouds.tencent.api import TencentApi, refusal
 from kubetide.clouds.tencent.cloud import TencentCloud
 from kubetide.clouds.tencent.model import Tag
 from kubetide.clouds.tencent.references import parse_provider_id
-from kubetide.clouds.tencent.signing import Keys
 from kubetide.ports.errors import CloudError
 
 _CHANGES = ("ModifyAutoScalingGroup", "RemoveInstances")

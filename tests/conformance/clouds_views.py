@@ -6,8 +6,9 @@ from typing import Any
 
 from tests.conformance.cases import difference
 
-from kubetide.clouds.common.template import HOSTNAME, taint_text
+from kubetide.clouds.common.template import HOSTNAME
 from kubetide.objects.base import Quantities
+from kubetide.objects.node import Taint
 from kubetide.ports.cloud import GroupOptions, Instance, NodeGroup, NodeTemplate
 from kubetide.units.quantity import Quantity
 from kubetide.units.time import format_duration, parse_duration
@@ -33,6 +34,11 @@ def options_in_force(options: GroupOptions | None) -> dict[str, Any]:
         if own is not None:
             found[name] = format_duration(parse_duration(own)) if isinstance(own, str) else own
     return found
+
+
+def taint_text(taint: Taint) -> str:
+    """Return a taint as kubectl prints it: ``key=value:Effect``."""
+    return f"{taint.key}={taint.value}:{taint.effect}"
 
 
 def template_of(template: NodeTemplate) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("moto", reason="moto is a development dependency")
 
 from msgspec.structs import replace
+from tests.clouds import creating
 from tests.clouds.aws.moto_aws import REGION, SlowAws, make_group
 from tests.clouds.aws.test_whole_loop import AwsWorld
 from tests.clouds.creating import CREATED_CPU, PATTERN_CPU, create_fill_empty_and_delete
@@ -43,19 +44,13 @@ def subnets(server):
 
 
 def make_pattern(server, *, types="c5.4xlarge m5.large", tags=(), **more):
-    """Make a group of its own name over both zones that is a pattern, and return the name and its subnets."""
+    """Make a group of its own name over both zones that is a pattern of types, and return the name and its subnets."""
     name = f"pattern-{next(NUMBERS)}"
-    make_group(server, name, tags=[(CREATE, types), *tags], **more)
+    mark = [(CREATE, types)] if types else []
+    make_group(server, name, tags=[*mark, *tags], **more)
     nets = subnets(server)
     server.asg.update_auto_scaling_group(AutoScalingGroupName=name, VPCZoneIdentifier=",".join(nets))
     return name, nets
-
-
-def provider(server, *names, boot_s=5):
-    clock = Clock()
-    aws = SlowAws(server.client, clock, boot_s=boot_s)
-    groups = [NodeSpec(name, 0, 3) for name in names]
-    return AwsCloud(AwsApi(aws), clock, groups=groups, types=InstanceTypes(None)), aws, clock
 
 
 def described(server, name):
@@ -63,21 +58,42 @@ def described(server, name):
     return found
 
 
+class Here:
+    """A pattern on AWS, as the stories of all vendors need it."""
+
+    def __init__(self, server, **pattern):
+        self.server, self.clock = server, Clock()
+        self.pattern, self.nets = make_pattern(server, **pattern)
+        self.aws = SlowAws(server.client, self.clock, boot_s=5)
+
+    def connect(self, *more):
+        groups = [NodeSpec(self.pattern, 0, 3), *more]
+        return AwsCloud(AwsApi(self.aws), self.clock, groups=groups, types=InstanceTypes(None))
+
+    def there(self):
+        found = self.server.asg.describe_auto_scaling_groups()["AutoScalingGroups"]
+        return {one["AutoScalingGroupName"] for one in found}
+
+    def id_of(self, name):
+        return name
+
+    created = id_of
+
+    def hide(self, group_id):
+        self.aws.untagged.add(group_id)
+
+
 @pytest.mark.parametrize("case", CREATION_CASES, ids=lambda case: case.__name__)
 def test_aws_passes_the_battery_of_creation(case, server):
     """Groups like a pattern are created and deleted as the port promises."""
-    name, _ = make_pattern(server)
-    cloud, _, clock = provider(server, name)
-
-    async def main():
-        await case(CloudUnderTest(cloud, clock, group=name, kept=name, patience=minutes(10)))
-
-    asyncio.run(main())
+    here = Here(server)
+    ids = {"group": here.pattern, "kept": here.pattern}
+    asyncio.run(case(CloudUnderTest(here.connect(), here.clock, **ids, patience=minutes(10))))
 
 
 def test_a_group_is_like_its_pattern(server):
     """It launches the pattern's template with another type, in one zone's subnet, with the tags that are not of a machine."""
-    name, nets = make_pattern(
+    here = Here(
         server,
         tags=[
             ("kubernetes.io/cluster/prod", "owned"),
@@ -87,7 +103,7 @@ def test_a_group_is_like_its_pattern(server):
             (f"{TEMPLATE}resources/nvidia.com/gpu", "1"),
         ],
     )
-    cloud, _, _ = provider(server, name)
+    cloud, name = here.connect(), here.pattern
 
     async def main():
         candidates = {one.new.id: one for one in await cloud.group_candidates()}
@@ -107,7 +123,7 @@ def test_a_group_is_like_its_pattern(server):
     assert (node.status.capacity["cpu"], node.status.capacity["ephemeral-storage"]) == ("16", "100Gi")
     assert node.status.capacity.get("nvidia.com/gpu") in {None, "0"}
     found = described(server, made.id)
-    assert found["VPCZoneIdentifier"] == nets[1]
+    assert found["VPCZoneIdentifier"] == here.nets[1]
     assert (found["MinSize"], found["MaxSize"], found["DesiredCapacity"]) == (0, 3, 0)
     launch = found["MixedInstancesPolicy"]["LaunchTemplate"]
     assert launch["LaunchTemplateSpecification"]["LaunchTemplateName"] == f"lt-{name}"
@@ -119,62 +135,24 @@ def test_a_group_is_like_its_pattern(server):
     assert f"{TEMPLATE}resources/nvidia.com/gpu" not in tags
 
 
-def test_a_later_process_finds_what_an_earlier_one_created(server):
-    """Groups of a pattern that is given by name are found by their tag, and are still this program's to delete."""
-    name, _ = make_pattern(server, types="m5.large")
-
-    async def main():
-        earlier, _, _ = provider(server, name)
-        first = (await earlier.group_candidates())[0]
-        made = await earlier.create_group(first.new)
-        later, _, _ = provider(server, name)
-        assert made in await later.refresh()
-        await later.delete_group(made.id)
-        assert made.id not in [one.id for one in await later.refresh()]
-
-    asyncio.run(main())
-
-
-def test_a_group_that_a_person_names_is_no_longer_ours_to_delete(server):
-    """With ``--nodes`` somebody has taken over a group that was created: it stays, however empty."""
-    name, _ = make_pattern(server, types="m5.large")
-
-    async def main():
-        earlier, _, _ = provider(server, name)
-        made = await earlier.create_group((await earlier.group_candidates())[0].new)
-        later, _, _ = provider(server, name, made.id)
-        [group] = [one for one in await later.refresh() if one.id == made.id]
-        assert not group.autoprovisioned
-        with pytest.raises(CloudError, match="--nodes names it"):
-            await later.delete_group(made.id)
-        assert described(server, made.id)["MinSize"] == 0
-
-    asyncio.run(main())
-
-
-def test_a_group_that_is_found_late_is_there_at_once(server):
-    """What was just created is known and grows, also while AWS does not find it by its tags yet."""
-    name, _ = make_pattern(server, types="m5.large")
-    cloud, aws, clock = provider(server, name)
-
-    async def main():
-        new = (await cloud.group_candidates())[0].new
-        aws.untagged.add(new.id)
-        assert (await cloud.create_group(new)).id == new.id
-        await cloud.increase_size(new.id, 1)
-        await clock.sleep(minutes(2))
-        await cloud.refresh()
-        await clock.sleep(minutes(1))
-        [group] = [one for one in await cloud.refresh() if one.id == new.id]
-        assert (group.target_size, len(group.instances)) == (1, 1)
-
-    asyncio.run(main())
+@pytest.mark.parametrize(
+    "story",
+    [
+        creating.a_later_process_finds_what_an_earlier_one_created,
+        creating.a_group_that_a_person_names_is_no_longer_ours_to_delete,
+        creating.a_group_that_is_listed_late_is_there_at_once,
+    ],
+    ids=lambda story: story.__name__,
+)
+def test_stories_of_creation(story, server):
+    """What was created is found again, is there at once, and stays when a person names it."""
+    asyncio.run(story(Here(server)))
 
 
 def test_what_cannot_be_created_is_refused(server):
-    """Labels, types and zones that no pattern has, and a name that is taken, are refused with the group's name."""
-    name, _ = make_pattern(server, types="m5.large")
-    cloud, aws, _ = provider(server, name)
+    """Labels, types and zones that no pattern has are refused with the group's name, and so is what AWS refuses."""
+    here = Here(server, types="m5.large")
+    cloud, aws = here.connect(), here.aws
 
     async def main():
         first = (await cloud.group_candidates())[0].new
@@ -206,8 +184,7 @@ def test_what_cannot_be_created_is_refused(server):
 )
 def test_a_pattern_says_what_is_wrong_with_it(server, more, words):
     """A pattern that is of no use, or whose tag names what is not there, has a warning; the rest holds."""
-    name, _ = make_pattern(server, **more)
-    cloud, _, _ = provider(server, name)
+    cloud = Here(server, **more).connect()
 
     async def main():
         candidates = await cloud.group_candidates()
@@ -221,15 +198,15 @@ def test_a_pattern_says_what_is_wrong_with_it(server, more, words):
 
 def test_nothing_more_is_asked_where_there_is_no_pattern(server):
     """Without a pattern a refresh makes the calls that it made before, and no group can be created."""
-    make_group(server, "plain")
-    cloud, aws, _ = provider(server, "plain")
+    here = Here(server, types="")
 
     async def main():
+        cloud = here.connect()
         await cloud.refresh()
         assert await cloud.group_candidates() == ()
 
     asyncio.run(main())
-    assert aws.calls.count("DescribeAutoScalingGroups") == 1
+    assert here.aws.calls.count("DescribeAutoScalingGroups") == 1
 
 
 class CreatingWorld(AwsWorld):

@@ -7,29 +7,14 @@ import re
 
 from tests.clouds.fakes.server import Answer, Asked
 
-from kubetide.clouds.alibaba.signing import Call, Keys, signed_headers
+from kubetide.clouds.alibaba.signing import Call, signed_headers
+from kubetide.clouds.common.tokens import Keys
 from kubetide.units.time import format_rfc3339, minutes, parse_rfc3339
 
 REGION = "cn-hangzhou"
 KEYS = Keys("an-id", "a-secret", "a-token")
 _VERSIONS = {"ess": "2014-08-28", "ecs": "2014-05-26", "vpc": "2016-04-28"}
 _STATES = {"Running": "InService", "Creating": "Pending", "Deleting": "Removing"}
-
-
-class Faults:
-    """Makes the cloud fail."""
-
-    def __init__(self, alibaba):
-        self.alibaba = alibaba
-
-    async def run_out(self, group):
-        self.alibaba.fleet.sold_out.add(group)
-
-    async def refuse(self, cause):
-        self.alibaba.refused = {"Throttled": "Throttling.User", "Permission": "Forbidden.RAM"}[cause]
-
-    async def heal(self):
-        self.alibaba.refused = ""
 
 
 class FakeAlibaba:
@@ -44,7 +29,7 @@ class FakeAlibaba:
         self.errors: list[tuple[str, str, int]] = []
         self.calls: list[str] = []
         self.nonces: set[str] = set()
-        self.refused = ""
+        self.refused = None
         self.groups: dict[str, dict] = {}
         self.configurations: dict[str, dict] = {}
         self.created: dict[str, dict] = {}
@@ -225,7 +210,10 @@ class FakeAlibaba:
         if self.fleet.machines(name):
             return _refused("InstanceInUse")
         del self.fleet.groups[name]
-        self.configurations.pop(self.groups.pop(name, {}).get("ActiveScalingConfigurationId"), None)
+        self.groups.pop(name, None)
+        for one, made in self.created.items():
+            if made.get("ScalingGroupId") == name:
+                self.configurations.pop(one, None)
         return {}
 
     def _tags(self, name):

@@ -26,23 +26,6 @@ _READ_ONLY = {"provisioningState": "Succeeded", "uniqueId": "u-1", "timeCreated"
 _STATES = {"Running": "Succeeded", "Creating": "Creating", "Deleting": "Deleting"}
 
 
-class Faults:
-    """Makes the cloud fail."""
-
-    def __init__(self, azure):
-        self.azure = azure
-
-    async def run_out(self, group):
-        self.azure.fleet.stuck.add(group)
-
-    async def refuse(self, cause):
-        codes = {"Throttled": (429, "TooManyRequests"), "Permission": (403, "AuthorizationFailed")}
-        self.azure.refused = codes[cause]
-
-    async def heal(self):
-        self.azure.refused = None
-
-
 class FakeAzure:
     """The API over a fleet.
 

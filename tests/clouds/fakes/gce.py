@@ -20,24 +20,6 @@ _QUERY = {
 }
 
 
-class Faults:
-    """Makes the cloud fail; groups are named by their URLs."""
-
-    def __init__(self, gce):
-        self.gce = gce
-
-    async def run_out(self, group):
-        name = group.rpartition("/")[2]
-        self.gce.fleet.stuck.add(name)
-        self.gce.attempts[name] = [{"code": "ZONE_RESOURCE_POOL_EXHAUSTED", "message": "none left"}]
-
-    async def refuse(self, cause):
-        self.gce.refused = {"Throttled": (429, "rateLimitExceeded"), "Permission": (403, "forbidden")}[cause]
-
-    async def heal(self):
-        self.gce.refused = None
-
-
 class FakeGce:
     """The API of one project over a fleet.
 

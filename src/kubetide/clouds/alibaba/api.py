@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,16 +15,16 @@ from kubetide.clouds.alibaba.model import (
     ScalingInstance,
     VSwitch,
 )
-from kubetide.clouds.alibaba.signing import Call, Keys, query_string, signed_headers
+from kubetide.clouds.alibaba.signing import Call, query_string, signed_headers
 from kubetide.clouds.common.placeholders import FailedActivity
 from kubetide.clouds.common.rest import Request, Response, Rest
+from kubetide.clouds.common.tokens import Keys
 from kubetide.objects.base import Json
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import CloudCause, CloudError
 from kubetide.units.seeds import uuid_of
 from kubetide.units.time import Instant, TimeFormatError, format_rfc3339, parse_rfc3339
 
-T = TypeVar("T")
 Credentials = Callable[[], Awaitable[Keys]]
 """Returns keys that are valid now."""
 

@@ -25,7 +25,7 @@ from kubetide.clouds.common.creation import (
 )
 from kubetide.clouds.common.node_spec import NodeSpec
 from kubetide.clouds.common.orders import Orders
-from kubetide.clouds.common.placeholders import FailedActivity, is_of, split
+from kubetide.clouds.common.placeholders import FailedActivity, parted
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, decreased
 from kubetide.objects.node import Node
@@ -47,6 +47,9 @@ class AlibabaCloud(Cloud):
         clock: Time.
     """
 
+    name = "alicloud"
+    gpu_label = GPU_LABEL
+    gpu_types = ("M40", "P100", "Tesla-P4", "V100")
     creates_groups = True
 
     def __init__(self, api: AlibabaApi, nodes: Sequence[NodeSpec], region: str, clock: Clock) -> None:
@@ -63,21 +66,6 @@ class AlibabaCloud(Cloud):
         self._has_begun = False
         self._ordered: set[str] = set()
         self._orders = Orders(self._failed_activity, lambda name: provider_id(region, name))
-
-    @property
-    def name(self) -> str:
-        """``alicloud``."""
-        return "alicloud"
-
-    @property
-    def gpu_label(self) -> str:
-        """The label that names a node's GPU type."""
-        return GPU_LABEL
-
-    @property
-    def gpu_types(self) -> Sequence[str]:
-        """The GPU types of the label."""
-        return ("M40", "P100", "Tesla-P4", "V100")
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
@@ -209,7 +197,7 @@ class AlibabaCloud(Cloud):
         candidates = await self._creatable(groups)
         pattern = groups[pattern_for(candidates, group, taken=group.id in groups, called=CALLED)]
         (zone,) = group.zones or ("",)
-        vswitches = (await self._templates.vswitches_by_zone(pattern))[zone]
+        vswitches = (await self._templates.zones.parted(pattern.vswitches))[zone]
         self._fresh.add(await create(self._api, pattern, group, vswitches))
         return made_group(await self.refresh(), group.id)
 
@@ -264,11 +252,8 @@ class AlibabaCloud(Cloud):
         target = (await self._group(group_id)).size
         if not force:
             check_delete(target, spec.min_size, 1)
-        ids = list(dict.fromkeys(provider_ids))
-        _, stand_ins = split(parse_provider_id(one) for one in ids)
-        if not is_of(group_id, stand_ins):
-            raise CloudError(f"{', '.join(stand_ins)}: not all are orders of {group_id}")
-        doomed = await self._doomed(group_id, [one for one in ids if parse_provider_id(one) not in stand_ins])
+        real, stand_ins = parted(group_id, provider_ids, parse_provider_id)
+        doomed = await self._doomed(group_id, real)
         if not force:
             check_delete(target, spec.min_size, len(doomed) + len(stand_ins))
         if stand_ins:

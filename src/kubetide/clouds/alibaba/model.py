@@ -27,7 +27,6 @@ class ScalingGroup(_Object, frozen=True):
     active_capacity: int = 0
     pending_capacity: int = 0
     init_capacity: int = 0
-    region_id: str = ""
 
     @property
     def vswitches(self) -> tuple[str, ...]:
@@ -74,12 +73,9 @@ class ScalingConfiguration(_Object, frozen=True):
 
 class ScalingInstance(_Object, frozen=True):
     instance_id: str = ""
-    scaling_group_id: str = ""
-    lifecycle_state: str = ""
 
 
 class VSwitch(_Object, frozen=True):
-    v_switch_id: str = ""
     zone_id: str = ""
 
 

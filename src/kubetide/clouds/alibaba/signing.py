@@ -11,15 +11,9 @@ from hashlib import sha256
 from typing import NamedTuple
 from urllib.parse import quote
 
+from kubetide.clouds.common.tokens import Keys
+
 ALGORITHM = "ACS3-HMAC-SHA256"
-
-
-class Keys(NamedTuple):
-    """An access key; ``token`` comes with temporary ones."""
-
-    id: str
-    secret: str
-    token: str = ""
 
 
 class Call(NamedTuple):

@@ -6,16 +6,7 @@ Source: cluster-autoscaler cloudprovider/alicloud, node templates.
 from __future__ import annotations
 
 from kubetide.clouds.alibaba.model import InstanceType, ScalingConfiguration
-from kubetide.clouds.common.template import (
-    ARCH,
-    DEFAULT_PODS,
-    INSTANCE_TYPE,
-    NVIDIA_GPU,
-    OS,
-    REGION,
-    ZONE,
-    template_node,
-)
+from kubetide.clouds.common.template import DEFAULT_PODS, NVIDIA_GPU, generic_labels, template_node
 from kubetide.objects.base import Quantities
 from kubetide.objects.node import Node
 from kubetide.ports.cloud import Offering
@@ -46,12 +37,6 @@ def build_node(
         "memory": str(int(size.memory_size * _GIB)),
         NVIDIA_GPU: str(size.gpu_amount),
     }
-    generic = {
-        ARCH: "amd64",
-        OS: "linux",
-        INSTANCE_TYPE: size.instance_type_id,
-        REGION: region,
-        ZONE: zone,
-    }
+    generic = generic_labels(arch="amd64", instance_type=size.instance_type_id, region=region, zone=zone)
     tags = {tag.key: tag.value for tag in configuration.listed_tags if not tag.key.startswith(OWN)}
     return template_node(group, labels={**generic, **tags}, taints=(), capacity=capacity)

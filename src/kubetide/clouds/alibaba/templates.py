@@ -8,6 +8,7 @@ from kubetide.clouds.alibaba.api import AlibabaApi
 from kubetide.clouds.alibaba.model import InstanceType, ScalingConfiguration, ScalingGroup
 from kubetide.clouds.alibaba.template import build_node, offering
 from kubetide.clouds.common.template import ZONE
+from kubetide.clouds.common.zones import Zones
 from kubetide.objects.node import Node
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Offering
@@ -33,7 +34,7 @@ class Templates:
         self._types: dict[str, InstanceType] = {}
         self._types_at: Duration | None = None
         self._types_turn = asyncio.Lock()
-        self._zones: dict[str, str] = {}
+        self.zones = Zones(api.zone_of)
 
     def renew(self) -> None:
         """Ask again for configurations that could not be read; until then each is asked for once."""
@@ -76,20 +77,6 @@ class Templates:
                 self._types, self._types_at = await self._api.instance_types(), now
         return self._types
 
-    async def vswitches_by_zone(self, group: ScalingGroup) -> dict[str, list[str]]:
-        """Return the group's vSwitches by the names of their zones. Raises CloudError."""
-        found: dict[str, list[str]] = {}
-        for one in group.vswitches:
-            zone = await self._zone_of(one)
-            if zone:
-                found.setdefault(zone, []).append(one)
-        return found
-
-    async def _zone_of(self, vswitch: str) -> str:
-        if vswitch not in self._zones:
-            self._zones[vswitch] = await self._api.zone_of(vswitch)
-        return self._zones[vswitch]
-
     async def node(self, group: ScalingGroup, name: str, *, in_one_zone: bool) -> Node:
         """Return the node that the group, which goes by that name, makes next. Raises CloudError.
 
@@ -101,7 +88,7 @@ class Templates:
             raise CloudError(
                 f"failed to find the specific instance type by Id: {configuration.instance_type}"
             )
-        zone = await self._zone_of(group.vswitches[0]) if in_one_zone and group.vswitches else ""
+        zone = await self.zones.of(group.vswitches[0]) if in_one_zone and group.vswitches else ""
         return build_node(name, configuration, size, self._region, zone=zone)
 
     def offerings(self, group: ScalingGroup, node: Node) -> tuple[Offering, ...]:

@@ -42,7 +42,6 @@ class Endpoint(NamedTuple):
     region: str
     url: str
     signing_region: str
-    signing_name: str = ""
 
 
 class AwsConfig(NamedTuple):
@@ -85,7 +84,6 @@ def _endpoints(text: str) -> tuple[Endpoint, ...]:
             held["region"].strip(),
             held["url"].strip(),
             held["signingregion"].strip(),
-            held.get("signingname", ""),
         )
         if (one.service, one.region) in endpoints:
             raise CloudConfigError(

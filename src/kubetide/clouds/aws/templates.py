@@ -16,13 +16,9 @@ from kubetide.clouds.aws.launches import Launched
 from kubetide.clouds.aws.nodegroups import Managed
 from kubetide.clouds.aws.tags import Tags
 from kubetide.clouds.common.template import (
-    ARCH,
     DEFAULT_PODS,
-    INSTANCE_TYPE,
     NVIDIA_GPU,
-    OS,
-    REGION,
-    ZONE,
+    generic_labels,
     kube_proxy,
     least_quantities,
     template_node,
@@ -125,14 +121,8 @@ def _required(requirements: Json) -> dict[str, int]:
 
 def _labels(group: Asg, kind: InstanceType) -> dict[str, str]:
     zone = group.zones[0]
-    return {
-        ARCH: kind.arch,
-        OS: "linux",
-        INSTANCE_TYPE: kind.name,
-        REGION: region_of(zone),
-        ZONE: zone,
-        EBS_ZONE: zone,
-    }
+    generic = generic_labels(arch=kind.arch, instance_type=kind.name, region=region_of(zone), zone=zone)
+    return {**generic, EBS_ZONE: zone}
 
 
 def _source(first: InstanceType, known: Sequence[InstanceType], launched: Launched) -> str:

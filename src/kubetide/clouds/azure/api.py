@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -10,16 +10,13 @@ import msgspec
 
 from kubetide.clouds.azure.model import Machine, ScaleSet
 from kubetide.clouds.azure.skus import InstanceType
-from kubetide.clouds.common.rest import Request, Response, Rest, retry_after
+from kubetide.clouds.common.rest import Request, Response, Rest, Token, decoded, json_request, retry_after
 from kubetide.objects.base import ApiStruct, Json
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import CloudCause, CloudError
 from kubetide.units.time import Duration, minutes, seconds
 
 T = TypeVar("T")
-Token = Callable[[], Awaitable[str]]
-"""Returns an access token that is valid now."""
-
 ENDPOINT = "https://management.azure.com"
 _COMPUTE, _SKUS = "2025-04-01", "2021-07-01"
 _WAIT_IN_ALL, _WAIT_PAUSE = minutes(30), seconds(10)
@@ -122,13 +119,13 @@ class ComputeApi:
     async def scale_set(self, name: str) -> ScaleSet:
         """Return one set."""
         response = await self._rest.read(lambda: self._request("GET", f"{self._sets}/{name}"))
-        return _decode(response, ScaleSet)
+        return decoded(response, ScaleSet)
 
     async def model(self, name: str) -> Json:
         """Return one set whole, with its user data; what Azure never shows is not there: custom data, passwords."""
         query = {"$expand": "userData"}
         response = await self._rest.read(lambda: self._request("GET", f"{self._sets}/{name}", query=query))
-        return _decode(response, Json)
+        return decoded(response, Json)
 
     async def create_set(self, name: str, model: Json) -> str:
         """Begin to create a set, and return the URL of the operation; one that there is stays as it is."""
@@ -179,7 +176,7 @@ class ComputeApi:
         """Wait until an operation ends, so long at most; return why it failed, None if it succeeded."""
         start = self._clock.monotonic()
         while True:
-            operation = _decode(await self._rest.read(lambda: self._request("GET", url)), _Operation)
+            operation = decoded(await self._rest.read(lambda: self._request("GET", url)), _Operation)
             if operation.status == "Succeeded":
                 return None
             if operation.status in {"Failed", "Canceled"}:
@@ -204,7 +201,7 @@ class ComputeApi:
         while url:
             ask = partial(self._request, "GET", url, query=asked, version=api_version)
             response = await self._rest.read(ask)
-            page = _decode(response, _Page)
+            page = decoded(response, _Page)
             found.extend(msgspec.convert(one, kind, strict=False) for one in page.value or ())
             url, asked, api_version = page.next_link or "", {}, ""
         return found
@@ -219,19 +216,10 @@ class ComputeApi:
         headers: Mapping[str, str] = {},
         version: str = _COMPUTE,
     ) -> Request:
-        sent = dict(headers)
-        if self._token is not None:
-            sent["Authorization"] = f"Bearer {await self._token()}"
-        if body is not None:
-            sent["Content-Type"] = "application/json"
         is_link = path.startswith(("https://", "http://"))
-        return Request(
-            method,
-            path if is_link else self._where.endpoint + path,
-            query if is_link or not version else {**query, "api-version": version},
-            sent,
-            b"" if body is None else msgspec.json.encode(body),
-        )
+        url = path if is_link else self._where.endpoint + path
+        asked = query if is_link or not version else {**query, "api-version": version}
+        return await json_request(self._token, method, url, asked, body, headers)
 
 
 class _Page(ApiStruct):
@@ -255,10 +243,3 @@ def _size(sku: _ResourceSku) -> InstanceType:
         gpu=int(number("GPUs")),
         arch="arm64" if by_name.get("CpuArchitectureType", "").lower() == "arm64" else "amd64",
     )
-
-
-def _decode(response: Response, kind: type[T]) -> T:
-    try:
-        return msgspec.json.decode(response.body, type=kind, strict=False)
-    except msgspec.DecodeError as error:
-        raise CloudError(f"the API's answer cannot be read: {error}") from error

@@ -7,6 +7,7 @@ and one list of machines a set every five minutes or as soon as its size and its
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from kubetide.acting.parallel import in_parallel
@@ -49,6 +50,9 @@ class AzureCloud(Cloud):
         types: The sizes of machines there are; the shipped list unless given.
     """
 
+    name = "azure"
+    gpu_label = GPU_LABEL
+    gpu_types = ("nvidia-tesla-a100", "nvidia-tesla-k80", "nvidia-tesla-p100", "nvidia-tesla-v100")
     creates_groups = True
 
     def __init__(
@@ -64,7 +68,6 @@ class AzureCloud(Cloud):
             spec.name.lower(): _Group(spec.name, spec.min_size, spec.max_size) for spec in settings.nodes
         }
         self._groups: dict[str, _Group] = dict(self._explicit)
-        self._left_out: tuple[str, ...] = ()
         self._sets: dict[str, ScaleSet] = {}
         self._sizes: dict[str, int] = {}
         self._machines: dict[str, list[SetMachine]] = {}
@@ -76,21 +79,6 @@ class AzureCloud(Cloud):
         self._candidates: tuple[Candidate, ...] | None = None
         self._deleted: set[str] = set()
         self._fresh: dict[str, str] = {}
-
-    @property
-    def name(self) -> str:
-        """``azure``."""
-        return "azure"
-
-    @property
-    def gpu_label(self) -> str:
-        """The label that names a node's GPU type."""
-        return GPU_LABEL
-
-    @property
-    def gpu_types(self) -> Sequence[str]:
-        """The GPU types of the label."""
-        return ("nvidia-tesla-a100", "nvidia-tesla-k80", "nvidia-tesla-p100", "nvidia-tesla-v100")
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
@@ -119,33 +107,22 @@ class AzureCloud(Cloud):
         for key, name in self._fresh.items():
             late, _ = await attempt(self._api.scale_set(name))
             listed |= {key: late} if late else {}
-        self._groups, warnings = dict(self._explicit), []
+        self._groups = dict(self._explicit)
         for key, one in listed.items():
             bounds = matching_bounds(self._settings.discovery, one.tags or {})
             if bounds is None and (pattern_of(one) or "").lower() in self._explicit:
                 bounds = Bounds(None, None)
             if bounds is None or key in self._explicit or key in self._deleted:
                 continue
-            try:
-                least, most = set_bounds(bounds, one.tags or {})
-            except CloudError as error:
-                warnings.append(f"scale set {one.name} is left out: {error}")
-                continue
-            self._groups[key] = _Group(one.name, least, most)
-        self._left_out = tuple(warnings)
+            with suppress(CloudError):  # a set whose bounds cannot be read is left out
+                self._groups[key] = _Group(one.name, *set_bounds(bounds, one.tags or {}))
         spot = [listed[key].name for key in sorted(self._groups) if key in listed and listed[key].is_spot]
         for one in await in_parallel(spot, self._api.scale_set, limit=_AT_ONCE):
             listed[one.name.lower()] = one
         self._sets = listed
-        self._sizes = {
-            key: one.sku.capacity for key, one in listed.items() if one.sku and one.sku.capacity is not None
-        }
+        self._sizes = {key: one.capacity for key, one in listed.items() if one.capacity is not None}
         await self._patterns.read({key: listed[key] for key in self._groups if key in listed})
         self._candidates = None
-
-    def left_out(self) -> tuple[str, ...]:
-        """Return one sentence for each discovered set that is not managed because of its tags."""
-        return self._left_out
 
     def _check_mode(self, scale_set: ScaleSet) -> None:
         """Raise CloudError for a set whose orchestration is not supported or not switched on."""
@@ -260,8 +237,7 @@ class AzureCloud(Cloud):
         key, known = await self._known(group_id)
         # Azure deletes a set with all its machines, so those that came since are looked for.
         scale_set = await self._api.scale_set(known.name)
-        size = scale_set.sku.capacity if scale_set.sku else None
-        is_empty = size == 0 and not await self._api.machines(scale_set)
+        is_empty = scale_set.capacity == 0 and not await self._api.machines(scale_set)
         check_deletion(group_id, is_ours=self._is_ours(scale_set), is_empty=is_empty)
         await self._api.delete_set(scale_set.name)
         self._deleted.add(key)
@@ -326,8 +302,7 @@ class AzureCloud(Cloud):
             if not etag or error.error_code not in {"PreconditionFailed", "412"}:
                 raise
             fresh = await self._api.scale_set(scale_set.name)
-            size = (fresh.sku.capacity if fresh.sku else None) or 0
-            target = increased(size, delta, self._groups[key].most)
+            target = increased(fresh.capacity or 0, delta, self._groups[key].most)
             operation = await self._api.set_capacity(fresh, target, etag=fresh.etag or "")
         self._sizes[key] = target
         return key, operation

@@ -69,7 +69,7 @@ def warnings_of(
 def _unfit(
     scale_set: ScaleSet, asked: Iterable[str], types: Mapping[str, InstanceType] | None
 ) -> dict[str, str]:
-    own = _arch((scale_set.sku.name if scale_set.sku else None) or "", types)
+    own = _arch(scale_set.size, types)
     reasons = {name: unlike_architecture(own, _arch(name, types)) for name in asked}
     return {name: reason for name, reason in reasons.items() if reason}
 

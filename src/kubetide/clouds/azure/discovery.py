@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from kubetide.clouds.common.discovery import pairs_of
 from kubetide.ports.errors import CloudError
 from kubetide.units.numbers import NumberError, parse_integer
 
@@ -32,18 +33,9 @@ class Bounds(NamedTuple):
 
 def parse_discovery(spec: str) -> SetDiscovery:
     """Return what one spec asks for. Raises CloudError that quotes the wrong part."""
-    discoverer, colon, pairs = spec.partition(":")
-    if not colon or ":" in pairs:
-        raise CloudError(f'spec "{spec}" should be discoverer:key=value,key=value')
-    if discoverer != "label":
-        raise CloudError(f"unsupported discoverer specified: {discoverer}")
     selector: dict[str, str] = {}
     least = most = None
-    for pair in pairs.split(","):
-        parts = pair.split("=")
-        if len(parts) != 2:
-            raise CloudError(f"invalid key=value pair [{' '.join(parts)}]")
-        key, value = parts
+    for key, value in pairs_of(spec, "label"):
         if not key or not value:
             raise CloudError("empty value not allowed in key=value tag pairs")
         if key == "min":

@@ -54,7 +54,7 @@ async def delete_machines(
 
     Raises: CloudError.
     """
-    sku = (scale_set.sku.name if scale_set.sku else None) or ""
+    sku = scale_set.size
     force = may_force(sku, enabled=force, dedicated_host=scale_set.properties.host_group is not None)
     try:
         await api.delete_machines(scale_set.name, instance_ids, force=force)

@@ -88,7 +88,6 @@ class SetProperties(ApiStruct):
     virtual_machine_profile: MachineProfile | None = None
     host_group: Json | None = None
     sku_profile: Json | None = None
-    provisioning_state: str | None = None
 
 
 class Identity(ApiStruct):
@@ -110,6 +109,15 @@ class ScaleSet(ApiStruct):
     extended_location: Json | None = None
     identity: Identity | None = None
     properties: SetProperties = field(default_factory=SetProperties)
+
+    @property
+    def size(self) -> str:
+        """The size of its machines; empty where it says none."""
+        return (self.sku and self.sku.name) or ""
+
+    @property
+    def capacity(self) -> int | None:
+        return self.sku.capacity if self.sku else None
 
     @property
     def is_flexible(self) -> bool:

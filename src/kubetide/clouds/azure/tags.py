@@ -8,15 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from kubetide.clouds.common.template import readable_quantities, readable_taints, taint_of
 from kubetide.objects.node import Taint
-from kubetide.units.quantity import Quantity, QuantityError
+from kubetide.units.quantity import Quantity
 
 Tags = Mapping[str, str | None]
 _PREFIX = "k8s.io_cluster-autoscaler_node-template_"
 OWN = "kubetide.dev_"
 """How the tags begin that are this program's alone, and no labels of nodes."""
 RESOURCES = f"{_PREFIX}resources_"
-_TAINT_VALUE = re.compile(r".*:(?:NoSchedule|NoExecute|PreferNoSchedule)", re.DOTALL)
 _TAINT = re.compile(r"[^=]+=([^=]+)?:(?:NoSchedule|NoExecute|PreferNoSchedule)")
 
 
@@ -39,33 +39,19 @@ def labels(tags: Tags) -> dict[str, str]:
 
 def taints(tags: Tags) -> tuple[Taint, ...]:
     """Return the node taints that tags give, ``value:Effect``; other values are left out."""
-    return tuple(
-        _taint(_label_key(key), value) for key, value in _of_kind(tags, "taint") if _TAINT_VALUE.match(value)
-    )
+    return readable_taints((_label_key(key), value) for key, value in _of_kind(tags, "taint"))
 
 
 def parse_taints(text: str) -> tuple[Taint, ...]:
     """Return the taints of ``key=value:Effect,…``; what is no taint is left out."""
     found = (one.partition("=") for one in dict.fromkeys(text.split(",")) if _TAINT.match(one))
-    return tuple(_taint(key, value) for key, _, value in found)
-
-
-def _taint(key: str, text: str) -> Taint:
-    value, _, effect = text.partition(":")
-    return Taint(key=key, value=value, effect=effect)
+    return tuple(taint_of(key, value) for key, _, value in found)
 
 
 def resources(tags: Tags) -> dict[str, Quantity]:
     """Return the further resources that tags give; what is no quantity is left out."""
-    found: dict[str, Quantity] = {}
-    for key, value in _of_kind(tags, "resources"):
-        try:
-            size = Quantity.parse(value)
-        except QuantityError:
-            continue
-        if key:
-            found[key.replace("~2", "/").replace("_", "/")] = size
-    return found
+    found = ((key.replace("~2", "/").replace("_", "/"), value) for key, value in _of_kind(tags, "resources"))
+    return readable_quantities((key, value) for key, value in found if key)
 
 
 def raw_options(tags: Tags) -> dict[str, str]:

@@ -12,13 +12,9 @@ from kubetide.clouds.azure.model import OsDisk, ScaleSet
 from kubetide.clouds.azure.skus import InstanceType, find_type, has_nvidia_label, is_fpga
 from kubetide.clouds.common.old_labels import OLD_ARCH, OLD_INSTANCE_TYPE, OLD_OS, OLD_REGION, OLD_ZONE
 from kubetide.clouds.common.template import (
-    ARCH,
     DEFAULT_PODS,
-    INSTANCE_TYPE,
     NVIDIA_GPU,
-    OS,
-    REGION,
-    ZONE,
+    generic_labels,
     kube_proxy,
     template_node,
 )
@@ -60,7 +56,7 @@ def build_node(
     """
     if not scale_set.location:
         raise CloudError(f"VMSS {scale_set.name} has no location")
-    sku = (scale_set.sku.name if scale_set.sku else None) or ""
+    sku = scale_set.size
     size = find_type(sku, types)
     tags = scale_set.tags or {}
     labels: dict[str, str] = {
@@ -81,13 +77,13 @@ def make_template(
     return NodeTemplate(
         node=build_node(scale_set, predict_labels=predict_labels, types=types),
         pods=(kube_proxy(scale_set.name),),
-        source=f"scale set {scale_set.name}, size {scale_set.sku.name if scale_set.sku else ''}",
+        source=f"scale set {scale_set.name}, size {scale_set.size}",
     )
 
 
 def offerings(scale_set: ScaleSet, types: Mapping[str, InstanceType] | None) -> tuple[Offering, ...]:
     """Return the ways by which the set's next machine may come, one a zone. Raises CloudError."""
-    sku = (scale_set.sku.name if scale_set.sku else None) or ""
+    sku = scale_set.size
     zones = zones_of(scale_set) or (NO_ZONE,)
     # The shipped prices are those of machines on demand.
     price = None if scale_set.is_spot else find_type(sku, types).usd_per_hour
@@ -119,15 +115,11 @@ def _generic(scale_set: ScaleSet, sku: str, size: InstanceType) -> dict[str, str
     zones = zones_of(scale_set)
     zone = zones[0] if zones else NO_ZONE
     return {
-        ARCH: size.arch,
+        **generic_labels(arch=size.arch, os=system, instance_type=sku, region=region, zone=zone),
         OLD_ARCH: size.arch,
-        OS: system,
         OLD_OS: system,
-        INSTANCE_TYPE: sku,
         OLD_INSTANCE_TYPE: sku,
-        REGION: region,
         OLD_REGION: region,
-        ZONE: zone,
         OLD_ZONE: zone,
         _DISK_ZONE: zones[0] if zones else "",
     }

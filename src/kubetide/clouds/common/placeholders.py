@@ -6,12 +6,12 @@ activity. Deleting one withdraws its order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from kubetide.clouds.common.readings import GroupReading
 from kubetide.ports.cloud import Instance, InstanceError
-from kubetide.ports.errors import CloudCause
+from kubetide.ports.errors import CloudCause, CloudError
 
 _MARK = "placeholder-"
 
@@ -54,15 +54,20 @@ def with_placeholders(
     return reading._replace(instances=(*(reading.instances or ()), *stand_ins))
 
 
-def split(instances: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return the real instances and the stand-ins, of instance names."""
-    real: list[str] = []
-    stand_ins: list[str] = []
-    for one in instances:
-        (stand_ins if one.startswith(_MARK) else real).append(one)
-    return real, stand_ins
+def parted(
+    group: str, provider_ids: Iterable[str], name_of: Callable[[str], str]
+) -> tuple[list[str], list[str]]:
+    """Return the provider ids of real machines, and the names of the group's stand-ins, each once.
 
+    Raises CloudError for a stand-in of another group.
 
-def is_of(group: str, stand_ins: Sequence[str]) -> bool:
-    """Return whether all these stand-ins are of that group."""
-    return all(one.removeprefix(_MARK).rpartition("-")[0] == group for one in stand_ins)
+    Args:
+        group: The group.
+        provider_ids: Of machines and stand-ins.
+        name_of: Returns the machine's name that a provider id has.
+    """
+    names = {one: name_of(one) for one in provider_ids}
+    stand_ins = [name for name in names.values() if name.startswith(_MARK)]
+    if any(name.removeprefix(_MARK).rpartition("-")[0] != group for name in stand_ins):
+        raise CloudError(f"{', '.join(stand_ins)}: not all are orders of {group}")
+    return [one for one, name in names.items() if name not in stand_ins], stand_ins

@@ -7,9 +7,10 @@ a scripted world, is one function ``Send``.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import aiohttp
+import msgspec
 
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import CloudError
@@ -17,6 +18,7 @@ from kubetide.serving import OwnsSession, make_connector
 from kubetide.units.seeds import unit_interval
 from kubetide.units.time import Duration, milliseconds, seconds
 
+T = TypeVar("T")
 _SECOND = seconds(1)
 _TIMEOUT = seconds(30)
 
@@ -42,6 +44,10 @@ class Response(NamedTuple):
 Send = Callable[[Request], Awaitable[Response]]
 Refusal = Callable[[Response], CloudError | None]
 """Returns what a cloud's answer refuses, None when it is a good answer."""
+
+
+Token = Callable[[], Awaitable[str]]
+"""Returns an access token that is valid now."""
 
 
 class NoAnswer(CloudError):
@@ -138,6 +144,31 @@ class Rest:
         except NoAnswer as error:
             return Response(0), error
         return response, self._refusal(response)
+
+
+async def json_request(
+    token: Token | None,
+    method: str,
+    url: str,
+    query: Mapping[str, str],
+    body: Mapping[str, Any] | None,
+    headers: Mapping[str, str] = {},
+) -> Request:
+    """Return a request with a JSON body where there is one, and with an access token."""
+    sent = dict(headers)
+    if token is not None:
+        sent["Authorization"] = f"Bearer {await token()}"
+    if body is not None:
+        sent["Content-Type"] = "application/json"
+    return Request(method, url, query, sent, b"" if body is None else msgspec.json.encode(body))
+
+
+def decoded(response: Response, kind: type[T]) -> T:
+    """Return what the body of an answer says in JSON. Raises CloudError."""
+    try:
+        return msgspec.json.decode(response.body, type=kind, strict=False)
+    except msgspec.DecodeError as error:
+        raise CloudError(f"the API's answer cannot be read: {error}") from error
 
 
 def retry_after(headers: Mapping[str, str]) -> Duration | None:

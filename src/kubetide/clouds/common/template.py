@@ -5,13 +5,16 @@ Source: cluster-autoscaler (Aug 2026), cloudprovider: ready conditions, kube-pro
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from kubetide.objects.base import Quantities
 from kubetide.objects.meta import Condition, ObjectMeta
 from kubetide.objects.node import Node, NodeSpec, NodeStatus, Taint
 from kubetide.objects.pod import Container, Pod, PodSpec, ResourceRequirements
+from kubetide.units.quantity import Quantity, QuantityError
 
 ARCH: Final = "kubernetes.io/arch"
 OS: Final = "kubernetes.io/os"
@@ -23,6 +26,7 @@ NVIDIA_GPU: Final = "nvidia.com/gpu"
 DEFAULT_PODS: Final = 110
 """Pods that a node takes where its provider knows no better."""
 
+_TAINT_VALUE: Final = re.compile(r".*:(?:NoSchedule|NoExecute|PreferNoSchedule)", re.DOTALL)
 _MIRROR = "kubernetes.io/config.mirror"
 _KUBE_PROXY_PRIORITY = 2_000_000_000
 _CONDITIONS: Final = (
@@ -60,6 +64,13 @@ def template_node(
     )
 
 
+def generic_labels(
+    *, arch: str, instance_type: str, region: str, zone: str, os: str = "linux"
+) -> dict[str, str]:
+    """Return the labels that the nodes of every cloud have."""
+    return {ARCH: arch, OS: os, INSTANCE_TYPE: instance_type, REGION: region, ZONE: zone}
+
+
 def kube_proxy(group: str) -> Pod:
     """Return the mirror pod of kube-proxy that upstream expects on each new node: 100m of CPU."""
     return Pod(
@@ -78,9 +89,24 @@ def kube_proxy(group: str) -> Pod:
     )
 
 
-def taint_text(taint: Taint) -> str:
-    """Return a taint as kubectl prints it: ``key=value:Effect``."""
-    return f"{taint.key}={taint.value}:{taint.effect}"
+def readable_quantities(items: Iterable[tuple[str, str]]) -> dict[str, Quantity]:
+    """Return the resources that name and text say; what is no quantity is left out."""
+    found: dict[str, Quantity] = {}
+    for name, text in items:
+        with suppress(QuantityError):
+            found[name] = Quantity.parse(text)
+    return found
+
+
+def taint_of(key: str, text: str) -> Taint:
+    """Return the taint of a key whose text is ``value:Effect``."""
+    value, _, effect = text.partition(":")
+    return Taint(key=key, value=value, effect=effect)
+
+
+def readable_taints(items: Iterable[tuple[str, str]]) -> tuple[Taint, ...]:
+    """Return the taints that key and text say, ``value:Effect``; other texts are left out."""
+    return tuple(taint_of(key, text) for key, text in items if _TAINT_VALUE.match(text))
 
 
 def least_quantities(each: Iterable[Mapping[str, int]]) -> dict[str, int]:

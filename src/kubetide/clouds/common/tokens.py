@@ -13,6 +13,14 @@ T = TypeVar("T")
 _EARLY = minutes(5)
 
 
+class Keys(NamedTuple):
+    """A secret by its id; ``token`` comes with temporary ones."""
+
+    id: str
+    secret: str
+    token: str = ""
+
+
 class Until(NamedTuple, Generic[T]):
     """What was made, and when it ends."""
 

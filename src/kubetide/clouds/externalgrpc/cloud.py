@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 from msgspec.structs import replace
 
 from kubetide.acting.parallel import in_parallel
-from kubetide.clouds.externalgrpc.messages import MESSAGES
+from kubetide.clouds.externalgrpc.messages import MESSAGES, METHODS
 from kubetide.clouds.externalgrpc.readings import (
     instance_of,
     node_message,
@@ -83,8 +83,8 @@ class ExternalGrpcCloud(Cloud):
         Upstream takes an answer that fails for no groups; here it is an error, so that nothing is decided on it.
         """
         self._group_of_node.clear()
-        await self._call("Refresh", MESSAGES["RefreshRequest"]())
-        answer = await self._call("NodeGroups", MESSAGES["NodeGroupsRequest"]())
+        await self._ask("Refresh")
+        answer = await self._ask("NodeGroups")
         reported = sorted({one.id: one for one in answer.nodeGroups}.values(), key=lambda one: str(one.id))
         views = await in_parallel(reported, self._view, limit=_AT_ONCE)
         self._groups = {view.id: view for view in views}
@@ -94,7 +94,7 @@ class ExternalGrpcCloud(Cloud):
         bounds = {"min_size": reported.minSize, "max_size": reported.maxSize, "debug": reported.debug}
         try:
             size = await self._target(reported.id)
-            nodes = await self._call("NodeGroupNodes", MESSAGES["NodeGroupNodesRequest"](id=reported.id))
+            nodes = await self._ask("NodeGroupNodes", id=reported.id)
             options = await self.options(reported.id)
         except CloudError as error:
             held = self._groups.get(reported.id, NodeGroup(id=reported.id, target_size=0))
@@ -111,15 +111,12 @@ class ExternalGrpcCloud(Cloud):
         )
 
     async def _target(self, group_id: str) -> int:
-        answer = await self._call("NodeGroupTargetSize", MESSAGES["NodeGroupTargetSizeRequest"](id=group_id))
-        size: int = answer.targetSize
+        size: int = (await self._ask("NodeGroupTargetSize", id=group_id)).targetSize
         return size
 
     async def template(self, group_id: str) -> NodeTemplate | None:
         """Return the template of a group; None when there is none. Raises CloudUnsupported, CloudError."""
-        request = MESSAGES["NodeGroupTemplateNodeInfoRequest"](id=group_id)
-        answer = await self._call("NodeGroupTemplateNodeInfo", request)
-        return template_of(answer, self._address)
+        return template_of(await self._ask("NodeGroupTemplateNodeInfo", id=group_id), self._address)
 
     async def _template(self, group_id: str) -> tuple[NodeTemplate | None, str]:
         try:
@@ -130,11 +127,9 @@ class ExternalGrpcCloud(Cloud):
 
     async def options(self, group_id: str) -> GroupOptions | None:
         """Return the options of a group; None keeps the flags. Raises CloudError."""
-        request = MESSAGES["NodeGroupAutoscalingOptionsRequest"](
-            id=group_id, defaults=options_message(self._defaults)
-        )
+        defaults = options_message(self._defaults)
         try:
-            return options_of(await self._call("NodeGroupGetOptions", request))
+            return options_of(await self._ask("NodeGroupGetOptions", id=group_id, defaults=defaults))
         except CloudUnsupported:
             return None
 
@@ -149,9 +144,7 @@ class ExternalGrpcCloud(Cloud):
             node.metadata.labels or {},
             node.metadata.annotations or {},
         )
-        answer = (
-            await self._call("NodeGroupForNode", MESSAGES["NodeGroupForNodeRequest"](node=reported))
-        ).nodeGroup
+        answer = (await self._ask("NodeGroupForNode", node=reported)).nodeGroup
         if not answer.id:
             return None
         group = NodeGroup(id=answer.id, min_size=answer.minSize, max_size=answer.maxSize, debug=answer.debug)
@@ -170,17 +163,14 @@ class ExternalGrpcCloud(Cloud):
             raise CloudError(
                 f"node group {group_id}: size increase too large - desired:{size} max:{group.max_size}"
             )
-        await self._call(
-            "NodeGroupIncreaseSize", MESSAGES["NodeGroupIncreaseSizeRequest"](id=group_id, delta=delta)
-        )
+        await self._ask("NodeGroupIncreaseSize", id=group_id, delta=delta)
 
     async def decrease_target_size(self, group_id: str, delta: int) -> None:
         """Withdraw nodes that do not exist yet; which these are the provider decides. Raises CloudError."""
         await self._group(group_id)
         if delta <= 0:
             raise CloudError(f"node group {group_id}: size decrease must be positive, not {delta}")
-        request = MESSAGES["NodeGroupDecreaseTargetSizeRequest"](id=group_id, delta=-delta)
-        await self._call("NodeGroupDecreaseTargetSize", request)
+        await self._ask("NodeGroupDecreaseTargetSize", id=group_id, delta=-delta)
 
     async def delete_nodes(self, group_id: str, provider_ids: Sequence[str], *, force: bool = False) -> None:
         """Delete nodes of a group. Raises CloudError; ``force`` is not part of the protocol, so a minimum holds."""
@@ -198,12 +188,13 @@ class ExternalGrpcCloud(Cloud):
             )
         if going:
             nodes = [node_message("", one, {}, {}) for one in going]
-            request = MESSAGES["NodeGroupDeleteNodesRequest"](id=group_id, nodes=nodes)
-            await self._call("NodeGroupDeleteNodes", request)
+            await self._ask("NodeGroupDeleteNodes", id=group_id, nodes=nodes)
 
     async def _instances(self, group_id: str) -> list[Any]:
-        answer = await self._call("NodeGroupNodes", MESSAGES["NodeGroupNodesRequest"](id=group_id))
-        return [instance_of(one) for one in answer.instances]
+        return [instance_of(one) for one in (await self._ask("NodeGroupNodes", id=group_id)).instances]
+
+    async def _ask(self, method: str, **fields: Any) -> Any:
+        return await self._call(method, MESSAGES[METHODS[method][0]](**fields))
 
     async def _group(self, group_id: str) -> NodeGroup:
         if not self._groups:

@@ -5,13 +5,13 @@ Paths are those of compute/v1. Reads follow all pages; changes are sent once.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from kubetide.clouds.common.rest import Request, Response, Rest, retry_after
+from kubetide.clouds.common.rest import Request, Response, Rest, Token, decoded, json_request, retry_after
 from kubetide.clouds.gce.instances import AttemptErrors, ListedInstance, ManagedInstance, classify
 from kubetide.clouds.gce.machine_types import MachineType
 from kubetide.clouds.gce.references import ROOT, GceRef, TemplateRef, last_part, region_of
@@ -22,9 +22,6 @@ from kubetide.ports.errors import CloudCause, CloudError
 from kubetide.units.time import Duration, milliseconds, minutes, seconds
 
 T = TypeVar("T")
-Token = Callable[[], Awaitable[str]]
-"""Returns an access token that is valid now."""
-
 _MIB = 1 << 20
 _WAIT_IN_ALL, _WAIT_PAUSE = seconds(20), milliseconds(100)
 _CREATION_IN_ALL = minutes(2)
@@ -69,23 +66,11 @@ class _Named(ApiStruct):
     name: str = ""
 
 
-class _Groups(ApiStruct):
-    items: tuple[_Named, ...] | None = None
-    next_page_token: str = ""
+class _Page(ApiStruct, Generic[T]):
+    """Part of a list; a group's instances have a name of their own there."""
 
-
-class _Managers(ApiStruct):
-    items: tuple[Manager, ...] | None = None
-    next_page_token: str = ""
-
-
-class _Managed(ApiStruct):
-    managed_instances: tuple[ManagedInstance, ...] | None = None
-    next_page_token: str = ""
-
-
-class _Listed(ApiStruct):
-    items: tuple[ListedInstance, ...] | None = None
+    items: tuple[T, ...] | None = None
+    managed_instances: tuple[T, ...] | None = None
     next_page_token: str = ""
 
 
@@ -178,13 +163,13 @@ class ComputeApi:
     async def group_names(self, zone: str, name_filter: str) -> list[str]:
         """Return the names of a zone's instance groups that the filter lets through."""
         path = f"projects/{self._project}/zones/{zone}/instanceGroups"
-        pages = self._pages("GET", path, _Groups, {"filter": name_filter})
-        return [one.name for page in await pages for one in page.items or ()]
+        found = await self._list("GET", path, _Page[_Named], {"filter": name_filter})
+        return [one.name for one in found]
 
     async def managers(self, project: str, zone: str) -> list[Manager]:
         """Return all managed groups of a zone."""
-        pages = self._pages("GET", f"projects/{project}/zones/{zone}/instanceGroupManagers", _Managers)
-        return [one for page in await pages for one in page.items or ()]
+        path = f"projects/{project}/zones/{zone}/instanceGroupManagers"
+        return await self._list("GET", path, _Page[Manager])
 
     async def manager(self, ref: GceRef) -> Manager:
         """Return one managed group."""
@@ -192,13 +177,11 @@ class ComputeApi:
 
     async def managed_instances(self, ref: GceRef) -> list[ManagedInstance]:
         """Return a group's instances with what happens to them."""
-        pages = self._pages("POST", f"{_manager_path(ref)}/listManagedInstances", _Managed)
-        return [one for page in await pages for one in page.managed_instances or ()]
+        return await self._list("POST", f"{_manager_path(ref)}/listManagedInstances", _Page[ManagedInstance])
 
     async def instances(self, project: str, zone: str) -> list[ListedInstance]:
         """Return all instances of a zone."""
-        pages = self._pages("GET", f"projects/{project}/zones/{zone}/instances", _Listed)
-        return [one for page in await pages for one in page.items or ()]
+        return await self._list("GET", f"projects/{project}/zones/{zone}/instances", _Page[ListedInstance])
 
     async def template(self, project: str, region: str, template: TemplateRef) -> InstanceTemplate:
         """Return an instance template."""
@@ -307,35 +290,24 @@ class ComputeApi:
 
     async def _get(self, path: str, kind: type[T]) -> T:
         response = await self._rest.read(lambda: self._request("GET", path, {}))
-        return _decode(response, kind)
+        return decoded(response, kind)
 
-    async def _pages(self, method: str, path: str, kind: type[T], query: Mapping[str, str] = {}) -> list[T]:
-        pages: list[T] = []
+    async def _list(
+        self, method: str, path: str, kind: type[_Page[T]], query: Mapping[str, str] = {}
+    ) -> list[T]:
+        found: list[T] = []
         asked = dict(query)
         while True:
-            response = await self._rest.read(partial(self._request, method, path, asked))
-            page = _decode(response, kind)
-            pages.append(page)
-            token = getattr(page, "next_page_token", "")
-            if not token:
-                return pages
-            asked = {**query, "pageToken": token}
+            page = decoded(await self._rest.read(partial(self._request, method, path, asked)), kind)
+            found += page.items or page.managed_instances or ()
+            if not page.next_page_token:
+                return found
+            asked = {**query, "pageToken": page.next_page_token}
 
     async def _request(
         self, method: str, path: str, query: Mapping[str, str], body: Mapping[str, Any] | None = None
     ) -> Request:
-        headers = {}
-        if self._token is not None:
-            headers["Authorization"] = f"Bearer {await self._token()}"
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-        return Request(
-            method,
-            f"{self._root}/{path}",
-            query,
-            headers,
-            b"" if body is None else msgspec.json.encode(body),
-        )
+        return await json_request(self._token, method, f"{self._root}/{path}", query, body)
 
 
 def _manager_path(ref: GceRef) -> str:
@@ -345,13 +317,6 @@ def _manager_path(ref: GceRef) -> str:
 def _template_path(project: str, region: str, template: TemplateRef) -> str:
     place = f"regions/{region}" if template.is_regional else "global"
     return f"projects/{project}/{place}/instanceTemplates/{template.name}"
-
-
-def _decode(response: Response, kind: type[T]) -> T:
-    try:
-        return msgspec.json.decode(response.body, type=kind, strict=False)
-    except msgspec.DecodeError as error:
-        raise CloudError(f"the API's answer cannot be read: {error}") from error
 
 
 def chunks(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:

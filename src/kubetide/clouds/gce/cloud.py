@@ -60,6 +60,9 @@ class GceCloud(Cloud):
         seed: Of the names of new instances.
     """
 
+    name = "gce"
+    gpu_label = GPU_LABEL
+    gpu_types = NVIDIA_TESLA
     creates_groups = True
 
     def __init__(self, api: ComputeApi, settings: GceSettings, clock: Clock, *, seed: int = 0) -> None:
@@ -78,21 +81,6 @@ class GceCloud(Cloud):
         self._discovered_at: Duration | None = None
         self._shown = ShownGroups()
         self._names = Names(seed)
-
-    @property
-    def name(self) -> str:
-        """``gce``."""
-        return "gce"
-
-    @property
-    def gpu_label(self) -> str:
-        """The label that names a node's GPU type."""
-        return GPU_LABEL
-
-    @property
-    def gpu_types(self) -> Sequence[str]:
-        """The GPU types of the label."""
-        return NVIDIA_TESLA
 
     @property
     def pod_prices(self) -> PodPrices:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from kubetide.clouds.common.discovery import pairs_of
 from kubetide.objects.base import ApiStruct
 from kubetide.ports.errors import CloudError
 
@@ -32,17 +33,8 @@ def parse_discovery(spec: str) -> GroupDiscovery:
 
     Source: cluster-autoscaler cloudprovider/gce, ``--node-group-auto-discovery``.
     """
-    discoverer, colon, pairs = spec.partition(":")
-    if not colon or ":" in pairs:
-        raise CloudError(f'spec "{spec}" should be discoverer:key=value,key=value')
-    if discoverer != "mig":
-        raise CloudError(f"unsupported discoverer specified: {discoverer}")
     prefix, least, most = "", 0, 0
-    for pair in pairs.split(","):
-        parts = pair.split("=")
-        if len(parts) != 2:
-            raise CloudError(f"invalid key=value pair [{' '.join(parts)}]")
-        key, value = parts
+    for key, value in pairs_of(spec, "mig"):
         if key == "namePrefix":
             _check_prefix(value)
             prefix = value

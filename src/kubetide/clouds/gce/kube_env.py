@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from kubetide.clouds.common.template import readable_quantities
 from kubetide.objects.node import Taint
 from kubetide.objects.yaml_reading import YamlError, read_documents
 from kubetide.ports.errors import CloudError
@@ -140,15 +141,7 @@ def kube_reserved(text: str) -> dict[str, Quantity]:
 
 
 def _quantities(items: Mapping[str, str]) -> dict[str, Quantity]:
-    found: dict[str, Quantity] = {}
-    for name, text in items.items():
-        try:
-            size = Quantity.parse(text)
-        except QuantityError:
-            continue
-        if size.sign() >= 0:
-            found[name] = size
-    return found
+    return {name: size for name, size in readable_quantities(items.items()).items() if size.sign() >= 0}
 
 
 def eviction(env: Mapping[str, str]) -> Eviction:

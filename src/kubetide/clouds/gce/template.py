@@ -10,16 +10,7 @@ from contextlib import suppress
 
 from msgspec import field
 
-from kubetide.clouds.common.template import (
-    ARCH,
-    DEFAULT_PODS,
-    INSTANCE_TYPE,
-    NVIDIA_GPU,
-    OS,
-    REGION,
-    ZONE,
-    template_node,
-)
+from kubetide.clouds.common.template import DEFAULT_PODS, NVIDIA_GPU, generic_labels, template_node
 from kubetide.clouds.gce import kube_env, reserved
 from kubetide.clouds.gce.machine_types import MachineType
 from kubetide.clouds.gce.references import region_of
@@ -135,17 +126,16 @@ def build_node(template: InstanceTemplate, machine: MachineType, zone: str, grou
     capacity = _capacity(read, machine, system, _ephemeral_bytes(read))
     labels = kube_env.labels(env)
     taints = kube_env.taints(env)
-    generic = {
-        ARCH: system.arch,
-        OS: system.os,
-        INSTANCE_TYPE: properties.machine_type,
-        REGION: region_of(zone),
-        ZONE: zone,
-        "topology.gke.io/zone": zone,
-    }
+    generic = generic_labels(
+        arch=system.arch,
+        os=system.os,
+        instance_type=properties.machine_type,
+        region=region_of(zone),
+        zone=zone,
+    )
     return template_node(
         group,
-        labels={**labels, **generic},
+        labels={**labels, **generic, "topology.gke.io/zone": zone},
         taints=taints,
         capacity={key: str(size) for key, size in capacity.items()},
         allocatable={key: str(size) for key, size in _allocatable(env, capacity).items()},

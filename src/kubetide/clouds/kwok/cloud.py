@@ -50,6 +50,8 @@ _CAUSES: Final[dict[type[ApiError], CloudCause]] = {
 class KwokCloud(Cloud):
     """See the module."""
 
+    name = NAME
+
     def __init__(
         self, cluster: Cluster, clock: Clock, config: KwokConfig, groups: Sequence[KwokGroup], *, seed: int
     ) -> None:
@@ -61,11 +63,6 @@ class KwokCloud(Cloud):
         self._seed, self._drawn = seed, 0
         # Two changes at once would each see the size before the other.
         self._changing = asyncio.Lock()
-
-    @property
-    def name(self) -> str:
-        """The provider's name."""
-        return NAME
 
     @property
     def gpu_label(self) -> str:

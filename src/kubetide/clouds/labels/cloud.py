@@ -25,15 +25,8 @@ NAME = "labels"
 class LabelsCloud(Cloud):
     """See the module. Groups that a configuration names with a minimum are there without nodes, too."""
 
-    @property
-    def name(self) -> str:
-        """The provider's name."""
-        return NAME
-
-    @property
-    def gpu_label(self) -> str:
-        """No label of GPU nodes is known."""
-        return ""
+    name = NAME
+    gpu_label = ""
 
     def __init__(self, cluster: Cluster, clock: Clock, config: GroupsConfig) -> None:
         self._config = config

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
 
 from kubetide.clouds.common.placeholders import FailedActivity
 from kubetide.clouds.common.rest import Request, Response, Rest
+from kubetide.clouds.common.tokens import Keys
 from kubetide.clouds.tencent.model import Group, Instance, InstanceType, LaunchConfiguration, Subnet, Zone
-from kubetide.clouds.tencent.signing import Keys, Stamp, authorization
+from kubetide.clouds.tencent.signing import Stamp, authorization
 from kubetide.objects.base import Json
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import CloudCause, CloudError
 from kubetide.units.time import Instant, format_rfc3339, seconds
 
-T = TypeVar("T")
 Credentials = Callable[[], Awaitable[Keys]]
 """Returns keys that are valid now."""
 
@@ -63,15 +63,10 @@ class _Envelope(msgspec.Struct, frozen=True, rename="pascal"):
     response: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-class _Detail(msgspec.Struct, frozen=True, rename="pascal"):
-    code: str = ""
-    message: str = ""
-
-
 class _Activity(msgspec.Struct, frozen=True, rename="pascal"):
     status_code: str = ""
     status_message: str = ""
-    detailed_status_message_set: tuple[_Detail, ...] | None = None
+    detailed_status_message_set: tuple[_Error, ...] | None = None
 
 
 class _Listed(msgspec.Struct, frozen=True, rename="pascal"):
@@ -231,7 +226,7 @@ class TencentApi:
         }
         listed = await self._read(SCALING, "DescribeAutoScalingActivities", parameters)
         for one in listed.activity_set or ():
-            detail = next(iter(one.detailed_status_message_set or ()), _Detail(one.status_code))
+            detail = next(iter(one.detailed_status_message_set or ()), _Error(one.status_code))
             message = detail.message or one.status_message
             return FailedActivity(detail.code, _cause(detail.code), message)
         return None

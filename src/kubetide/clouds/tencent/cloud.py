@@ -20,7 +20,7 @@ from kubetide.clouds.common.creation import (
 from kubetide.clouds.common.gpu import NVIDIA_TESLA
 from kubetide.clouds.common.node_spec import NodeSpec
 from kubetide.clouds.common.orders import Orders
-from kubetide.clouds.common.placeholders import FailedActivity, is_of, split
+from kubetide.clouds.common.placeholders import FailedActivity, parted
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_delete, check_increase, decreased, increased
 from kubetide.clouds.tencent.api import TencentApi
@@ -51,6 +51,9 @@ class TencentCloud(Cloud):
         clock: Time.
     """
 
+    name = "tencentcloud"
+    gpu_label = GPU_LABEL
+    gpu_types = NVIDIA_TESLA
     creates_groups = True
 
     def __init__(self, api: TencentApi, nodes: Sequence[NodeSpec], region: str, clock: Clock) -> None:
@@ -68,21 +71,6 @@ class TencentCloud(Cloud):
         self._has_begun = False
         self._ordered: set[str] = set()
         self._orders = Orders(self._failed_activity, lambda name: provider_id("", name))
-
-    @property
-    def name(self) -> str:
-        """``tencentcloud``."""
-        return "tencentcloud"
-
-    @property
-    def gpu_label(self) -> str:
-        """The label that names a node's GPU type."""
-        return GPU_LABEL
-
-    @property
-    def gpu_types(self) -> Sequence[str]:
-        """The GPU types of the label."""
-        return NVIDIA_TESLA
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
@@ -213,7 +201,7 @@ class TencentCloud(Cloud):
         candidates, taken = await self._creatable(), group.id in self._groups
         pattern = self._groups[pattern_for(candidates, group, taken=taken, called=CALLED)]
         (zone,) = group.zones or ("",)
-        subnets = (await self._templates.subnets_by_zone(pattern))[zone]
+        subnets = (await self._templates.zones.parted(pattern.subnets))[zone]
         self._created.add(await create(self._api, pattern, group, subnets))
         return made_group(await self.refresh(), group.id)
 
@@ -281,10 +269,7 @@ class TencentCloud(Cloud):
         if not force:
             check_delete(target, spec.min_size, 1)
         doomed: list[str] = []
-        _, stand_ins = split(parse_provider_id(one) for one in dict.fromkeys(provider_ids))
-        if not is_of(group_id, stand_ins):
-            raise CloudError(f"{', '.join(stand_ins)}: not all are orders of {group_id}")
-        real = [one for one in dict.fromkeys(provider_ids) if parse_provider_id(one) not in stand_ins]
+        real, stand_ins = parted(group_id, provider_ids, parse_provider_id)
         for one in real:
             owner = await self.group_of(one)
             if owner is None:

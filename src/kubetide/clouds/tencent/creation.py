@@ -104,7 +104,7 @@ def obstacle_of(group: Group, configuration: LaunchConfiguration | None, max_siz
     found = {
         "TKE manages it; tag a group that you manage yourself": any(one.startswith("tke-") for one in names),
         HAS_NO_MAXIMUM: max_size < 1,
-        "it has no subnets; give it some": not group.subnet_id_set,
+        "it has no subnets; give it some": not group.subnets,
         "its launch configuration has no user data, by which its machines would join": not configuration.user_data,
         "its spot machines have a maximum price, which is for their type; mix them with others": (
             configuration.instance_charge_type == "SPOTPAID"
@@ -276,7 +276,7 @@ class Patterns:
         types = await self._templates.types_named(asked)
         return [
             await self._candidate(group, size, zone, subnets, max_size)
-            for zone, subnets in (await self._templates.subnets_by_zone(group)).items()
+            for zone, subnets in (await self._templates.zones.parted(group.subnets)).items()
             for size in types.values()
             if not size.gpu
         ]

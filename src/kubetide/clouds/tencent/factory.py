@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 
 from kubetide.clouds.common.rest import HttpSender, Rest
 from kubetide.clouds.common.sizes import parse_node_specs
+from kubetide.clouds.common.tokens import Keys
 from kubetide.clouds.registry import CloudContext
 from kubetide.clouds.tencent.api import TencentApi, refusal
 from kubetide.clouds.tencent.cloud import TencentCloud
-from kubetide.clouds.tencent.signing import Keys
 from kubetide.ports.cloud import Cloud
 from kubetide.ports.errors import CloudError
 

@@ -32,6 +32,11 @@ class Group(_Object, frozen=True):
     subnet_id_set: tuple[str, ...] | None = None
     tags: tuple[Tag, ...] | None = None
 
+    @property
+    def subnets(self) -> tuple[str, ...]:
+        """The ids of its subnets."""
+        return self.subnet_id_set or ()
+
 
 class LaunchConfiguration(_Object, frozen=True):
     launch_configuration_id: str = ""
@@ -45,7 +50,6 @@ class LaunchConfiguration(_Object, frozen=True):
 
 
 class Instance(_Object, frozen=True):
-    auto_scaling_group_id: str = ""
     instance_id: str = ""
     life_cycle_state: str = ""
     zone: str = ""
@@ -59,7 +63,6 @@ class InstanceType(_Object, frozen=True):
 
 
 class Subnet(_Object, frozen=True):
-    subnet_id: str = ""
     zone: str = ""
 
 

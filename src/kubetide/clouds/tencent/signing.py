@@ -10,15 +10,9 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import NamedTuple
 
+from kubetide.clouds.common.tokens import Keys
+
 ALGORITHM = "TC3-HMAC-SHA256"
-
-
-class Keys(NamedTuple):
-    """A secret; ``token`` comes with temporary ones."""
-
-    id: str
-    secret: str
-    token: str = ""
 
 
 class Stamp(NamedTuple):

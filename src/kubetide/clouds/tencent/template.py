@@ -5,20 +5,24 @@ Source: cluster-autoscaler cloudprovider/tencentcloud, node templates.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from kubetide.clouds.common.old_labels import OLD_INSTANCE_TYPE, OLD_REGION, OLD_ZONE
-from kubetide.clouds.common.template import ARCH, DEFAULT_PODS, INSTANCE_TYPE, OS, REGION, ZONE, template_node
+from kubetide.clouds.common.template import (
+    DEFAULT_PODS,
+    generic_labels,
+    readable_quantities,
+    readable_taints,
+    template_node,
+)
 from kubetide.clouds.tencent.model import Group, InstanceType, Tag
 from kubetide.objects.base import Quantities
 from kubetide.objects.node import Node, Taint
-from kubetide.units.quantity import Quantity, QuantityError
+from kubetide.units.quantity import Quantity
 
 _GIB = 1 << 30
 PREFIX = "k8s.io/cluster-autoscaler/node-template/"
 _OWN = "tencentcloud:"
-_TAINT_VALUE = re.compile(r".*:(?:NoSchedule|NoExecute|PreferNoSchedule)", re.DOTALL)
 GPU_LABEL = "cloud.tencent.com/tke-accelerator"
 
 
@@ -37,23 +41,12 @@ def labels(tags: Iterable[Tag]) -> dict[str, str]:
 
 def taints(tags: Iterable[Tag]) -> tuple[Taint, ...]:
     """Return the node taints that tags give, ``value:Effect``; other values are left out."""
-    found = (
-        (key, text.partition(":"))
-        for key, text in _of_kind(tags, f"{PREFIX}taint/")
-        if _TAINT_VALUE.match(text)
-    )
-    return tuple(Taint(key=key, value=value, effect=effect) for key, (value, _, effect) in found)
+    return readable_taints(_of_kind(tags, f"{PREFIX}taint/"))
 
 
 def resources(tags: Iterable[Tag]) -> dict[str, Quantity]:
     """Return the further resources that tags give; what is no quantity is left out."""
-    found: dict[str, Quantity] = {}
-    for key, text in _of_kind(tags, f"{PREFIX}resources/"):
-        try:
-            found[key] = Quantity.parse(text)
-        except QuantityError:
-            continue
-    return found
+    return readable_quantities(_of_kind(tags, f"{PREFIX}resources/"))
 
 
 def build_node(group: Group, size: InstanceType, *, region: str, zone_number: str, name: str = "") -> Node:
@@ -74,13 +67,9 @@ def build_node(group: Group, size: InstanceType, *, region: str, zone_number: st
         **{name: str(amount) for name, amount in resources(tags).items()},
     }
     generic = {
-        ARCH: "amd64",
-        OS: "linux",
-        INSTANCE_TYPE: size.instance_type,
+        **generic_labels(arch="amd64", instance_type=size.instance_type, region=region, zone=zone_number),
         OLD_INSTANCE_TYPE: size.instance_type,
-        REGION: region,
         OLD_REGION: region,
-        ZONE: zone_number,
         OLD_ZONE: zone_number,
     }
     return template_node(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from kubetide.clouds.common.readings import attempt
+from kubetide.clouds.common.zones import Zones
 from kubetide.clouds.tencent.api import TencentApi
 from kubetide.clouds.tencent.model import Group, InstanceType, LaunchConfiguration
 from kubetide.clouds.tencent.template import build_node
@@ -34,7 +35,7 @@ class Templates:
         self._types: dict[str, InstanceType] = {}
         self._not_before: dict[str, Duration] = {}
         self._zones: dict[str, str] = {}
-        self._subnet_zones: dict[str, str] = {}
+        self.zones = Zones(api.subnet_zone)
 
     async def zone_numbers(self) -> dict[str, str]:
         """Return the numbers of all zones by name. Raises CloudError."""
@@ -74,20 +75,6 @@ class Templates:
                 found[name] = size
         return found
 
-    async def subnets_by_zone(self, group: Group) -> dict[str, list[str]]:
-        """Return the group's subnets by the names of their zones. Raises CloudError."""
-        found: dict[str, list[str]] = {}
-        for subnet in group.subnet_id_set or ():
-            zone = await self._subnet_zone(subnet)
-            if zone:
-                found.setdefault(zone, []).append(subnet)
-        return found
-
-    async def _subnet_zone(self, subnet: str) -> str:
-        if subnet not in self._subnet_zones:
-            self._subnet_zones[subnet] = await self._api.subnet_zone(subnet)
-        return self._subnet_zones[subnet]
-
     async def node(self, group: Group | None, name: str) -> Node:
         """Return the node that the group, which goes by that name, makes next. Raises CloudError."""
         size = None
@@ -100,8 +87,7 @@ class Templates:
 
     async def node_of(self, group: Group, size: InstanceType, name: str) -> Node:
         """Return the node that the group makes of that type. Raises CloudError."""
-        subnets = group.subnet_id_set or ()
-        zone = await self._subnet_zone(subnets[0]) if subnets else ""
+        zone = await self.zones.of(group.subnets[0]) if group.subnets else ""
         number = (await self.zone_numbers()).get(zone, "")
         if not number:
             raise CloudError("failed to get asg zone: it has no subnet, or one in an unknown zone")
