@@ -57,7 +57,7 @@ class Terminal:
         self.text = ""
 
     def read_until(self, *words):
-        """Read on until all words stand there; returns what was written since the last call."""
+        """Read on until all words are printed; return what was written since the last call."""
         since, looks = len(self.text), 0
         while not all(word in plain(self.text[since:]) for word in words):
             looks += 1
@@ -65,7 +65,7 @@ class Terminal:
             assert select.select([self._master], [], [], PATIENCE_S)[0], (words, plain(self.text[since:]))
             try:
                 data = os.read(self._master, 1 << 16)
-            except OSError:  # the other end is gone
+            except OSError:  # the other end is closed
                 data = b""
             assert data, (words, plain(self.text[since:]))
             self.text += data.decode(errors="replace")
@@ -218,7 +218,7 @@ def test_what_needs_attention_comes_first():
 
 
 def test_names_cannot_speak_to_the_terminal():
-    """Control characters are shown, not sent, wherever they stand."""
+    """Control characters are shown as text anywhere and never sent."""
     wild = "x\x1b[2J\nevil"
     table = Table("hpas", ("hpa",), ((wild,),))
     text = screen_text(
