@@ -94,7 +94,7 @@ def test_a_refused_increase_says_its_cause(code, cause):
 
 
 def test_a_refused_removal_is_named_and_the_others_go():
-    """Each machine is removed by itself; those that the cloud keeps are in the error."""
+    """Each machine is removed by itself; the error names those that the cloud refuses to remove."""
 
     async def main():
         async with world() as (alibaba, clock, cloud):
@@ -111,7 +111,7 @@ def test_a_refused_removal_is_named_and_the_others_go():
 
 
 def test_throttled_reads_are_repeated_after_a_pause():
-    """A list that is refused for its rate is asked for again, and time passes between."""
+    """A list that is refused for its rate is requested again after a pause."""
 
     async def main():
         async with world() as (alibaba, clock, cloud):

@@ -94,7 +94,7 @@ def test_a_decrease_changes_nothing():
 
 
 def test_throttled_lists_of_machines_wait_as_reported():
-    """Machines that may not be listed stay as they were, and are not asked for before the time that the cloud says."""
+    """Machines whose list is refused stay as they were, and no list is requested before the time that the cloud says."""
 
     async def main():
         async with world() as (azure, clock, cloud):
@@ -246,7 +246,7 @@ def test_calls_at_rest():
 
 
 def test_sizes_from_the_api():
-    """The list of sizes is read from the API where that is asked for."""
+    """The list of sizes is read from the API where the configuration says so."""
 
     async def main():
         async with world() as (_, _, cloud):

@@ -84,7 +84,7 @@ def test_gce_passes_the_battery_of_faults(case):
 
 
 def test_throttled_reads_are_repeated_after_a_pause():
-    """A list that is refused for its rate is asked for again, and time passes between."""
+    """A list that is refused for its rate is requested again after a pause."""
 
     async def main():
         async with world() as (gce, clock, cloud):

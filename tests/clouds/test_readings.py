@@ -125,7 +125,7 @@ def test_bounds_of_discovered_sets():
 
 
 def test_sizes_that_are_shipped():
-    """The list of sizes has no double names in any case, and a promotional size may stand for the ordinary."""
+    """No size appears twice in the list, in any case, and a promotional size may replace the ordinary one."""
     assert len(shipped_types()) > 1300
     assert find_type("STANDARD_D4S_V3").memory_mib == 16384
     assert find_type("Standard_D4s_v3_Promo").vcpu == 4
@@ -230,6 +230,6 @@ def test_a_library_that_is_not_installed_is_named(monkeypatch):
     ],
 )
 def test_refused_discovery_of_gce(spec, text):
-    """Bounds and patterns that cannot be are named, the pattern before what stands behind it."""
+    """The error names impossible bounds and patterns, and the pattern first."""
     with pytest.raises(CloudError, match=text):
         parse_gce(spec)

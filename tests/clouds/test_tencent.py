@@ -93,7 +93,7 @@ def test_a_refused_increase_says_its_cause(code, cause):
 
 
 def test_throttled_reads_are_repeated_after_a_pause():
-    """A list that is refused for its rate is asked for again, and time passes between."""
+    """A list that is refused for its rate is requested again after a pause."""
 
     async def main():
         async with world() as (tencent, clock, cloud):
@@ -106,7 +106,7 @@ def test_throttled_reads_are_repeated_after_a_pause():
     asyncio.run(main())
 
 
-def test_one_group_that_is_gone_does_not_hide_the_others():
+def test_one_deleted_group_does_not_hide_the_others():
     """A group that vanished stays as it was and says why."""
 
     async def main():

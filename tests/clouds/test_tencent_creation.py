@@ -241,7 +241,7 @@ def test_a_group_that_a_person_names_is_no_longer_ours_to_delete():
 
 
 def test_orders_that_cannot_be_had_are_shown_and_withdrawn():
-    """A stock-out of a group that was created is on stand-ins, which have its name, and can be deleted."""
+    """A stock-out of a created group is reported on placeholders, which have its name and can be deleted."""
 
     async def main():
         async with world() as (tencent, clock, connect):
@@ -340,8 +340,8 @@ def test_what_cannot_be_copied_is_an_obstacle(parts, words):
     asyncio.run(main())
 
 
-def test_types_that_are_of_no_use_are_named_and_asked_for_seldom():
-    """A type that there is not, or that has GPUs, is a warning; the others hold, and at rest nothing more is asked."""
+def test_useless_types_are_named_and_seldom_requested():
+    """A type that does not exist or has GPUs is a warning; the others work, and nothing more is requested while idle."""
 
     async def main():
         async with world(types="S5.4XLARGE32 S9.HUGE GN7.2XLARGE32", page=100) as (tencent, clock, connect):

@@ -29,7 +29,7 @@ UNDER_WAY = 16 * MIB
 
 
 class Endless:
-    """A server that answers everything with bytes until its client has gone; counts them."""
+    """A server that answers everything with bytes until its client hangs up; counts them."""
 
     def __init__(self, begin=b"", *, code=200, watch=b"", piece=PIECE):
         self.begin, self.code, self.watch, self.piece = begin, code, watch, piece
@@ -138,7 +138,7 @@ def test_a_refusal_without_end():
 
 
 def test_the_metrics_of_pods_without_end():
-    """The loop hears a MetricsError with the request and the setting."""
+    """The loop receives a MetricsError that names the request and the setting."""
 
     async def main(clock):
         server = Endless(b'{"items":[')

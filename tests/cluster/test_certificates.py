@@ -182,7 +182,7 @@ def test_another_authority_is_trusted_once_it_is_in_its_file(tmp_path):
 
 
 def test_where_the_files_are(tmp_path):
-    """A kubeconfig's files are known by their paths; what stands in it is not."""
+    """The files that a kubeconfig names are known by their paths; data inside the kubeconfig has none."""
     pair = AUTHORITY_OF_USERS.client("admin")
     for name, data in (("ca", AUTHORITY_OF_USERS.certificate), ("crt", pair.certificate), ("key", pair.key)):
         (tmp_path / name).write_bytes(data)

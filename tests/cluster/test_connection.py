@@ -57,7 +57,7 @@ def test_kubeconfigs_that_cannot_be_used(tmp_path, text, said):
 
 
 def test_a_token_is_not_shown():
-    """A connection that is printed keeps its secrets."""
+    """A connection that is printed hides its secrets."""
     assert "hush" not in repr(Connection("https://x", token="hush", key="hush"))
 
 

@@ -48,7 +48,7 @@ def write(path, *, cluster=None, user=None, name="one", **top):
     return path
 
 
-def test_certificates_stand_as_data_or_as_files_beside_the_kubeconfig(tmp_path):
+def test_certificates_are_data_or_files_beside_the_kubeconfig(tmp_path):
     """Both forms give the same connection; data goes before a file."""
     for name, text in (
         ("ca.pem", PEM),

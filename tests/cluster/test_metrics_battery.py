@@ -1,4 +1,4 @@
-"""The metric sources over HTTP against the served embedded cluster keep every fact of the batteries."""
+"""The metric sources over HTTP against the served embedded cluster pass the batteries."""
 
 from __future__ import annotations
 

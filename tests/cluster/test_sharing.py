@@ -112,7 +112,7 @@ def timed(number):
 
 
 def test_views_of_one_template_share_their_containers():
-    """The views that the loop keeps of pods with the same requests hold them once."""
+    """Views of pods with the same requests share them as one object."""
     first, second = (view_of_pod(read(timed(number))) for number in (1, 2))
     assert first.containers[0].requests == {"cpu": 1000}
     assert first.containers is second.containers

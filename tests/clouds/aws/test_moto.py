@@ -112,7 +112,7 @@ def test_tags_types_and_discovery(server, world):
     }
 
 
-def test_spot_prices_are_asked_for_while_a_group_wants_spot_machines(server, world):
+def test_spot_prices_are_read_while_a_group_uses_spot_machines(server, world):
     """Prices are by type and zone, read every ten minutes; a role that may not ask knows none, and the group works."""
     aws, clock, api, names, _ = world
     number = names[0].removeprefix("a-")

@@ -158,7 +158,7 @@ def rewrites(change, where=reads):
 
 
 def loses_items(resource, every=2):
-    """Lists lack each so many-th object, as those of a server that was set back: no error, and nothing tells of it."""
+    """Lists lack every n-th object, as those of a server whose data was restored: without an error or another sign."""
 
     def lose(body):
         body["items"] = [one for number, one in enumerate(body.get("items") or ()) if (number + 1) % every]

@@ -145,15 +145,15 @@ class World:
         return (await self.cluster.get(DEPLOYMENTS, "web", namespace="default")).spec.replicas
 
     async def follow(self):
-        """Make pods be as many as the Deployment wants, ready at once."""
+        """Make as many pods as the Deployment desires, ready at once."""
         since = format_rfc3339(before(self.clock.now(), minutes(30)))
         ready = {"type": "Ready", "status": "True", "lastTransitionTime": since}
         status = {"phase": "Running", "startTime": since, "conditions": [ready]}
         while True:
-            wanted = await self.replicas()
-            while len(self.load.names) > wanted:
+            desired = await self.replicas()
+            while len(self.load.names) > desired:
                 await self.cluster.delete(PODS, self.load.names.pop(), namespace="default", grace_period_s=0)
-            while len(self.load.names) < wanted:
+            while len(self.load.names) < desired:
                 self.number += 1
                 name = f"web-{self.number}"
                 body = builders.pod(name, labels={"app": "web"}, cpu="100m")
@@ -165,7 +165,7 @@ class World:
             await self.cluster.patch(
                 DEPLOYMENTS,
                 "web",
-                {"status": {"replicas": wanted}},
+                {"status": {"replicas": desired}},
                 namespace="default",
                 subresource="status",
             )

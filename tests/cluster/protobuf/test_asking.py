@@ -1,4 +1,4 @@
-"""What a client that speaks protobuf asks for, and what it takes for an answer."""
+"""What a client that speaks protobuf requests, and which answers it accepts."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_list_and_its_changes(refuses_streams, keep):
     run_real(run)
 
 
-def test_what_is_asked_for_in_json():
+def test_what_is_requested_in_json():
     """Without the setting, and of kinds of which there are few, JSON alone is accepted."""
 
     async def run(clock):

@@ -149,7 +149,7 @@ def test_statuses_of_any_fields(seed):
 @settings(max_examples=200)
 @given(drawn_statuses, st.data())
 def test_bytes_that_were_changed(piece, data):
-    """What is no status any more is told so only where it is by itself, too."""
+    """Bytes that are no status any more are refused exactly where they are refused without the cache."""
     bytes_of = bytearray(piece)
     for _ in range(data.draw(st.integers(1, 3))):
         bytes_of[data.draw(st.integers(0, len(bytes_of) - 1))] = data.draw(st.integers(0, 255))
