@@ -103,9 +103,9 @@ def _required(world: Mapping[str, Any], group: Mapping[str, Any]) -> dict[str, s
     spec = group.get("LaunchTemplate")
     if not spec:
         return {}
-    wanted = (spec["LaunchTemplateName"], spec.get("Version", "$Default"))
+    template = (spec["LaunchTemplateName"], spec.get("Version", "$Default"))
     data = next(
-        (one["data"] for one in world["launch_templates"] if (one["name"], one["version"]) == wanted), {}
+        (one["data"] for one in world["launch_templates"] if (one["name"], one["version"]) == template), {}
     )
     requirements = data.get("InstanceRequirements") or {}
     if data.get("InstanceType") or not requirements:

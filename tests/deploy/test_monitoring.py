@@ -68,8 +68,8 @@ def test_panels_do_not_overlap(name):
     assert len({panel["id"] for panel in panels}) == len(panels)
 
 
-def test_only_documented_series_are_asked_for():
-    """Each name in a query or rule stands in docs/metrics.md."""
+def test_only_documented_series_are_queried():
+    """Each name in a query or rule is in docs/metrics.md."""
     reported = set(
         re.findall(r"^\| `(\w+)` \|", (DOCS / "metrics.md").read_text(encoding="utf-8"), re.MULTILINE)
     )

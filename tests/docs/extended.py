@@ -50,7 +50,7 @@ def drain() -> None:
 
 
 def demand() -> None:
-    """With the source on, a node is bought for a pod that does not exist; with room for it none is."""
+    """With the source on, a node is bought for a pod that does not exist; with enough capacity none is."""
     on = {"demand_sources": ("pending", "headroom")}
     assert World(groups=[group("g")], settings=on).increases() == {"g": 1}
     assert World(groups=[group("g")]).increases() == {}
@@ -74,7 +74,7 @@ def api_type() -> None:
 
 
 def metric() -> None:
-    """Of series of 30 and 12 the larger one counts; a failure keeps upstream's reason."""
+    """The larger of the series 30 and 12 counts; a failure has upstream's reason."""
     target = {"type": "AverageValue", "averageValue": "10"}
     external = {"metric": {"name": "queue"}, "target": target}
     spec = msgspec.convert({"type": "External", "external": external}, MetricSpec)

@@ -54,7 +54,7 @@ def section(page: str, heading: str) -> str:
 
 
 def vocabulary_table(vocabulary: Vocabulary) -> str:
-    """Return the table of a vocabulary: code, sentence, and whether it stands for something done."""
+    """Return the table of a vocabulary: code, sentence, and whether something was done."""
     lines = ["| Code | Done | Sentence |", "|---|---|---|"]
     for code in vocabulary.codes:
         bare = Reason(code, "<subject>")  # fields that are missing show as <name>

@@ -15,7 +15,7 @@ PAGE = CLUSTER_AUTOSCALER.read_text(encoding="utf-8")
 
 
 def test_the_table_is_not_stale():
-    """The table stands as the code has it; else run `python -m tests.docs.tables`."""
+    """The table is that of the code; else run `python -m tests.docs.tables`."""
     assert with_flags(PAGE) == PAGE
     assert len(rows(section(PAGE, "## Every flag"))) == len(cluster_autoscaler_flags())
 

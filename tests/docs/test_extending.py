@@ -1,4 +1,4 @@
-"""The examples of docs/extending.md work as they stand: put into a copy of the package, and used."""
+"""The examples of docs/extending.md work unchanged: put into a copy of the package, and used."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ELSEWHERE = {
 
 
 def changed(text, diff):
-    """Return a text with a diff worked in; a line that is kept or taken away must stand there once."""
+    """Return a text with a diff applied; a context or deleted line must be in it exactly once."""
     lines, at = text.splitlines(), 0
     for line in diff.splitlines():
         mark, content = line[:1], line[1:]

@@ -74,7 +74,7 @@ def kubetide(tmp_path_factory):
 
 @pytest.mark.slow
 def test_it_ticks_in_a_simulation(kubetide):
-    """Its records are kept by its own period, and the Deployment is raised in the first tick."""
+    """It writes a record in each of its own periods, and raises the Deployment in the first tick."""
     records = list(read_records(kubetide.home / "kubetide-out", "floors"))
     assert len(records) == 30
     assert [reason.code for one in records for reason in one.reasons] == ["Raised"]

@@ -105,7 +105,7 @@ def test_every_listed_flag_can_be_given():
 
 
 def test_flags_are_in_order():
-    """Within each table the flags stand in order of name."""
+    """Within each table the flags are in order of name."""
     for table in re.split(r"\n\n", PAGE):
         names = [row[0].strip("`") for row in rows(table) if row[0].startswith("`--")]
         assert names == sorted(names)

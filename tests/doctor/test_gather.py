@@ -114,7 +114,7 @@ def test_the_status_document_is_read():
 
 
 def test_the_text_has_each_fix_once_and_the_cost():
-    """Findings with the same reason stand together; a fix that they share is said once, prices are added up."""
+    """Findings with the same reason are together; a shared fix is printed once, and prices are added up."""
     found = [
         Finding(
             check="scale-down-blockers",

@@ -155,7 +155,7 @@ def test_any_value_that_does_not_say_false_pauses(value, paused):
 
 
 def test_of_two_objects_with_one_target_the_older_one_is_followed():
-    """The other is told which one scales it, and is followed as soon as that one is gone."""
+    """The younger gets a notice that names the older, and is followed as soon as the older is deleted."""
     core = ALGORITHM.core()
     state = core.state
     old, new = source(name="b"), source(name="a", created=Instant(START + seconds(9)))
@@ -219,7 +219,7 @@ FAILS = "triggers[0]: no answer"
     ],
 )
 def test_conditions_have_kedas_reasons(given, ready, active):
-    """Whether triggers fail altogether or in part, and whether the target rests, are told apart as KEDA does."""
+    """Conditions distinguish all triggers failing, some failing, and an idle target, as KEDA does."""
     found = msgspec.structs.replace(source(), last_active=JUST)
     core = ALGORITHM.core()
     core.state.apply(Delta(sources=(found,), answers=(given,)))
