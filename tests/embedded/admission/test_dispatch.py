@@ -72,7 +72,7 @@ REINVOCATION = [
 
 @pytest.mark.parametrize(("webhooks", "changing", "order"), REINVOCATION)
 def test_reinvocation(webhooks, changing, order):
-    """Who asks for it is asked once more when a later webhook has changed the object; nobody a third time."""
+    """A webhook with IfNeeded is called once more when a later one has changed the object; none a third time."""
     found, caller, _ = mutate(
         lambda name, _request: set_label(name[0]) if name[0] in changing else None, *webhooks
     )
@@ -96,12 +96,12 @@ def test_a_change_in_the_second_round_is_seen_by_those_after_it():
 
 def test_a_deletion_cannot_be_changed():
     """A patch for an object that goes is refused, whatever the failure policy."""
-    gone = attributes(target=target("DELETE"), object=None, old={"metadata": {"name": "p", "labels": {}}})
+    deletion = attributes(target=target("DELETE"), object=None, old={"metadata": {"name": "p", "labels": {}}})
     with pytest.raises(
         InternalError, match=r'"a.x.y" attempted to modify the object, which is not supported'
     ):
-        mutate(lambda *_: set_label("a"), webhook("a.x.y", failurePolicy="Ignore"), asked=gone)
-    found, caller, _ = mutate(lambda *_: None, webhook("a.x.y"), asked=gone)
+        mutate(lambda *_: set_label("a"), webhook("a.x.y", failurePolicy="Ignore"), asked=deletion)
+    found, caller, _ = mutate(lambda *_: None, webhook("a.x.y"), asked=deletion)
     assert (found, caller.names) == (None, ["a.x.y"])
 
 

@@ -166,11 +166,14 @@ def test_the_namespace_selector():
         view_for(hook, attributes(target=namespace, object={"metadata": {}}, namespace_labels={"team": "a"}))
         is None
     )
-    gone = target("DELETE", plural="namespaces")
-    assert view_for(hook, attributes(target=gone, object=None, old=new, namespace_labels={"team": "a"})) is V1
+    deletion = target("DELETE", plural="namespaces")
+    assert (
+        view_for(hook, attributes(target=deletion, object=None, old=new, namespace_labels={"team": "a"}))
+        is V1
+    )
 
 
 def test_configurations_are_in_the_order_of_their_names():
-    """Within one, webhooks keep their order."""
+    """Configurations are sorted by name; the webhooks of one configuration are in its own order."""
     found = [*hooks(webhook("z.a.b"), webhook("a.a.b"), called="b"), *hooks(webhook("m.a.b"), called="a")]
     assert [hook.identity for hook in found] == ["b/z.a.b", "b/a.a.b", "a/m.a.b"]

@@ -95,7 +95,7 @@ def test_going_back_takes_the_old_replica_set_as_a_new_revision():
     play(body, *PARTS)
 
 
-def test_recreate_waits_until_all_old_pods_are_gone():
+def test_recreate_waits_until_all_old_pods_are_deleted():
     """With Recreate, pods of two templates are never there together."""
 
     async def body(live):
@@ -113,7 +113,7 @@ def test_recreate_waits_until_all_old_pods_are_gone():
 
 
 def test_a_paused_deployment_is_scaled_but_not_rolled():
-    """While it is paused the old template stays, whatever is asked for, and replicas follow."""
+    """A paused Deployment keeps its old template through every change, and its replicas follow."""
 
     async def body(live):
         await begin(live, 2)
@@ -133,7 +133,7 @@ def test_a_paused_deployment_is_scaled_but_not_rolled():
 
 
 @pytest.mark.parametrize(("limit", "left"), [(0, [4]), (1, [3, 4]), (2, [2, 3, 4]), (None, [1, 2, 3, 4])])
-def test_how_many_old_replica_sets_are_kept(limit, left):
+def test_how_many_old_replica_sets_remain(limit, left):
     """Old ReplicaSets past revisionHistoryLimit (10 if it is not set) go, the oldest first."""
 
     async def body(live):

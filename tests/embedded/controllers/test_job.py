@@ -31,7 +31,7 @@ async def conditions(world, name="work"):
 
 
 def test_a_job_completes_when_enough_pods_have_succeeded():
-    """Five completions at two a time: three rounds of pods, each counted once, then Complete."""
+    """Five completions at two a time: three batches of pods, each counted once, then Complete."""
 
     async def body(world):
         await world.create(JOBS, "work", spec(completions=5, parallelism=2))
@@ -182,7 +182,7 @@ def test_without_completions_one_success_ends_the_work():
 
 @pytest.mark.parametrize("propagation", ["Background", "Foreground"])
 def test_a_deleted_job_leaves_no_pod_held_by_its_finalizer(propagation):
-    """The pods of a Job that is deleted while it runs are let go and removed."""
+    """The pods of a Job that is deleted while it runs lose their finalizer and are removed."""
 
     async def body(world):
         await world.create(JOBS, "work", spec(parallelism=3))

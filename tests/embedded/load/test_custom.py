@@ -97,7 +97,7 @@ def test_what_a_pod_cannot_serve_it_does_not_count():
     cores=st.sampled_from(["1", "4", "64"]),
 )
 def test_pods_serve_together_what_the_service_serves(rates, limits, queue, cores):
-    """Whatever the load, the limits and the room on the node, the pods' shares add up to the service's total."""
+    """Whatever the load, the limits and the capacity of the node, the pods' shares add up to the service's total."""
     trace = SeriesTrace(rates, step=seconds(15), start=START, name="t")
     world = World(make_service(trace=trace, max_queue_s=queue), cpu=cores)
     for number, limit in enumerate(limits):

@@ -105,7 +105,7 @@ def test_the_wait_behind_a_queue_counts_once():
 
 
 def test_a_pod_within_its_request_on_a_crowded_node_is_not_at_full_load():
-    """A neighbour that wants more than there is does not slow a pod whose request is guaranteed."""
+    """A neighbour that demands more than the node has does not slow a pod whose request is guaranteed."""
     services = (
         make_service(50.0),
         make_service(900.0, name="api", selector=make_service().selector.parse("app=api")),

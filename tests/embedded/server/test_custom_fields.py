@@ -1,4 +1,4 @@
-"""The fields of custom kinds: what clients are told of them, and what becomes of those that no schema knows.
+"""The fields of custom kinds: what clients see of them, and what becomes of those that no schema knows.
 
 The expected texts and documents are those of kube-apiserver v1.36.2 for the same definition and bodies.
 """
@@ -93,7 +93,7 @@ def tab(name, **spec):
     return {"apiVersion": "stable.example.com/v1", "kind": "CronTab", "metadata": meta, "spec": spec}
 
 
-# ── what clients are told ───────────────────────────────────────────────────────────────────────
+# ── what clients see ────────────────────────────────────────────────────────────────────────────
 
 
 def test_the_document_of_version_3(kinds):
@@ -177,7 +177,7 @@ REFUSED = 'CronTab in version "v1" cannot be handled as a CronTab: strict decodi
 
 
 def test_unknown_fields_in_their_order(kinds):
-    """Metadata is told of first, then the rest in order, then the metadata of embedded objects."""
+    """Unknown fields of metadata come first, then the rest in order, then the metadata of embedded objects."""
     kind = next(kind for kind in kinds if kind.kind == "CronTab")
     assert findings(kind, ODD).unknown == UNKNOWN
     assert findings(kind, []).unknown == []

@@ -48,7 +48,7 @@ def everything(name="a.x.y", **changes):
 
 
 def test_nobody_pays_without_a_configuration():
-    """Without webhooks requests go past the front; with the last configuration gone they do again."""
+    """Without webhooks requests go past the front; they do so again once the last configuration is deleted."""
 
     async def main(cluster, caller, _clock):
         await cluster.list(PODS)
@@ -237,7 +237,7 @@ def test_an_apply_creates_and_updates():
 
 
 def test_times_do_not_move_while_webhooks_think():
-    """However long a review lasts, what was validated is what is written, and it is asked for once."""
+    """However long a review lasts, the validated object is written, and the review is requested once."""
 
     async def main(cluster, caller, clock):
         await configure(cluster, VALIDATING_WEBHOOKS, everything())

@@ -77,7 +77,7 @@ def test_later_writes_do_not_show():
 
 
 def test_a_token_too_old_comes_with_another():
-    """When the history has gone, the refusal's own token goes on with what is there now."""
+    """When the history was dropped, the refusal's own token goes on with the current objects."""
     rest = world(history=3)
     first = page(rest, limit=2)
     rest.handle(Request("delete", CONFIG_MAPS, "default", "d"))
