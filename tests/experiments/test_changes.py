@@ -55,7 +55,7 @@ def test_fields_of_objects(tmp_path, kind, name):
     assert (spec["minReplicas"], spec["maxReplicas"]) == (2, 20)
 
 
-def test_entries_of_lists_go_by_name_or_number(tmp_path):
+def test_entries_of_lists_are_named_or_numbered(tmp_path):
     """A container is `containers[main]` or `containers[0]`; an empty value takes a field away."""
     path = "deploy/web.spec.template.spec.containers[{}].resources.requests.{}"
     found = objects(

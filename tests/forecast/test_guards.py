@@ -128,7 +128,7 @@ def test_a_restart_with_its_memory_goes_on_and_without_it_is_silent():
 
 
 def test_a_workload_that_is_forgotten_leaves_nothing_behind():
-    """A new workload in place of one that is gone begins with nothing."""
+    """A new workload in place of a deleted one begins without a memory."""
     player = Player()
     player.run(hourly(), LEARNED)
     player.forecasts.forget("web")

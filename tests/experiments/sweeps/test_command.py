@@ -38,7 +38,7 @@ def tables_in(folder):
 
 @pytest.mark.slow
 def test_the_same_tables_from_one_process_and_from_several(shop, tmp_path):
-    """Tables, page and output do not tell how many processes ran the cells."""
+    """Tables, page and output do not depend on how many processes ran the cells."""
     one = invoke(shop, *SETS, "--seeds", 2, "--jobs", 1, "--out", tmp_path / "one")
     assert one.exit_code == 0, one.output
     three = invoke(shop, *SETS, "--seeds", 2, "--jobs", 3, "--out", tmp_path / "three")
