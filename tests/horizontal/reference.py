@@ -21,14 +21,14 @@ class Failed(Exception):
 
 
 class Sampled(NamedTuple):
-    """What one pod used: thousandths by (resource, container); a resource without an entry was not told."""
+    """What one pod used: thousandths by (resource, container); a resource without an entry was not reported."""
 
     used: dict
     at: int
     window: int
 
 
-class Told(NamedTuple):
+class Answers(NamedTuple):
     """What the metrics APIs answer; a text is an error."""
 
     samples: dict  # (namespace, pod) -> Sampled
@@ -135,7 +135,7 @@ def of_pods(pods, sample_of, *, cpu, now, current, strays, target, percent, requ
         if percent:
             total += sum(asked[pod.name] for pod in missing)
         if ratio < 1:
-            # A pod without a sample is taken to use all that it asks for, or what is aimed at.
+            # A pod without a sample counts with its whole request, or with the target.
             used += sum(asked[pod.name] * max(100, target) // 100 if percent else target for pod in missing)
     if pessimist:
         count += len(unready)
@@ -267,8 +267,8 @@ def decide(view, pods, scale, reported, memory, now, *, ambiguous=False):
 
     Args:
         view: Its spec as the API has it.
-        pods: Those that its target's selector takes in.
-        ambiguous: Whether another HPA's selector takes in any of them.
+        pods: Those that its target's selector matches.
+        ambiguous: Whether another HPA's selector matches any of them.
     """
     spec, current = view.spec, scale.spec_replicas
     low, high = 1 if spec.min_replicas is None else spec.min_replicas, spec.max_replicas

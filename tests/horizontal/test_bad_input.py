@@ -55,7 +55,7 @@ def test_two_hpas_on_one_target():
 
 
 def test_selectors_overlap_only_by_pods_that_are_there():
-    """A wider selector is a conflict once it takes in a pod of the other; before that it is none."""
+    """A wider selector is a conflict once it matches a pod of the other HPA; before that it is none."""
     wide = _claiming(worlds.scale("wide", replicas=2), "app in (web, spare)")
     spare = worlds.pod("s", app="spare")
     scales = [worlds.scale(replicas=2), wide]

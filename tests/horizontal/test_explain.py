@@ -136,10 +136,10 @@ def test_without_a_proposal_the_reasons_speak():
 
 
 def test_pods_without_a_node_are_said_to_be_that():
-    """Of the pods that are not ready those are told apart that no node has taken yet."""
+    """Among pods that are not ready those without a node are counted separately."""
     waiting = [worlds.pod("x", **PENDING, started=None), worlds.pod("y", **PENDING)]
-    gone = worlds.pod("z", deleting=True)
-    lines = lines_of(state_of(milli=200, more=[*waiting, gone, worlds.pod("w")]))
+    deleted = worlds.pod("z", deleting=True)
+    lines = lines_of(state_of(milli=200, more=[*waiting, deleted, worlds.pod("w")]))
     assert (
         "pods: 2 of 6 count, 2 not ready (of these 1 without a node), 1 without a sample, 1 failing or being deleted"
         in lines
@@ -173,7 +173,7 @@ def test_pods_without_a_node_are_said_to_be_that():
     ],
 )  # fmt: skip
 def test_the_working_adds_up(tally, working):
-    """The ratio that counted stands before the pods it is multiplied with."""
+    """The ratio that counted comes before the pods that it is multiplied with."""
     metric = Metric("Resource", "cpu", utilization=60)
     assert sentence(metric, tally, current=8) == f"cpu utilization: {working}"
 

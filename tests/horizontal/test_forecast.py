@@ -55,7 +55,7 @@ def codes(state):
 
 
 def test_without_the_option_nothing_is_forecast(memory):
-    """The same memory changes nothing of an HPA that does not ask, and is not kept."""
+    """Without the option the same memory changes nothing, and is dropped."""
     plain = state_of(memory)
     assert evaluate(plain, KEY, NOW).desired == evaluate(state_of(), KEY, NOW).desired
     assert codes(state_of(memory)) == codes(state_of())
@@ -80,7 +80,7 @@ def test_bounds_and_policies_hold(memory):
 
 
 def test_it_never_lowers_the_number(memory):
-    """Where the HPA wants more than is forecast, it gets it."""
+    """Where the HPA desires more than the forecast, it gets that."""
     busy = state_of(memory, pods=60, milli=190, forecast="strict")
     assert evaluate(busy, KEY, NOW).desired == evaluate(state_of(pods=60, milli=190), KEY, NOW).desired > 60
 
@@ -133,7 +133,7 @@ def test_what_the_long_window_holds_is_still_remembered():
 
 @pytest.mark.parametrize("seconds_stated", [0, 60, 600])
 def test_a_window_that_the_hpa_states_is_the_only_one(seconds_stated):
-    """The long window stands in for nothing that a person has said."""
+    """The long window replaces no window that a person has stated."""
     stated = {"behavior": {"scaleDown": {"stabilizationWindowSeconds": seconds_stated}}}
     state = state_of(forecast="calendar", spec=stated)
     assert not holds_longer(state, state.specs[KEY])
@@ -157,7 +157,7 @@ def test_scale_downs_have_no_long_window_where_it_does_not_pay(memory):
 
 
 def test_nodes_are_reported_before_pods(memory):
-    """On the board stands what the onset needs, its time, and when nodes are no longer held for it."""
+    """The board shows the demand at the onset, its time, and until when nodes are held for it."""
     state = state_of(memory, forecast="calendar")
     [intent] = intents(state, NOW)
     assert (intent.workload.kind, intent.workload.name, intent.replicas) == ("Deployment", "web", 33)

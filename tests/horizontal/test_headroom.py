@@ -27,7 +27,7 @@ LEARNING = Settings(forecaster="headroom")
 
 @pytest.fixture(scope="module")
 def memory():
-    """What is remembered of a slow wave around 42 pods' worth of load, which stands at 42 now."""
+    """The memory of a slow wave around 42 pods' worth of load, which is at 42 now."""
     length = hours(26)
     player = Player(start=Instant(NOW - length), tick=minutes(1), headroom=True)
     player.run(lambda minute: 42 + 8 * sin(2 * pi * minute / 780), length)

@@ -22,7 +22,7 @@ LACKING = (
 
 
 async def lose(world, count):
-    """So many pods are missing from the next list; no watch tells of it."""
+    """Remove that many pods from the next list, without a watch event."""
     world.cluster.expire_watches()
     for index in range(count):
         await world.cluster.delete(PODS, f"web-{index}", namespace="default", grace_period_s=0)

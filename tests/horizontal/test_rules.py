@@ -246,7 +246,7 @@ def test_the_last_of_two_samples_of_a_pod_holds():
 
 
 def test_the_transition_time_moves_only_with_the_status():
-    """A new reason keeps the time; a flip, also one that is taken back within the tick, moves it."""
+    """A new reason leaves the time; a flip, also one that is undone within the tick, moves it."""
     first = with_notes(None, [GOT_SCALE], "t1")
     second = with_notes(first, [GOT_SCALE, READY_FOR_NEW_SCALE], "t2")
     third = with_notes(second, [scale_unreadable("gone")], "t3")

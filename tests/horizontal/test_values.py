@@ -110,7 +110,7 @@ def test_equal_questions_are_asked_once_and_few_at_a_time():
     play(story, concurrent_syncs=2)
 
 
-def test_metrics_that_play_no_part_are_not_asked_for():
+def test_metrics_that_do_not_matter_are_not_requested():
     """Above its maximum an HPA goes there at once, whatever its metrics say."""
 
     async def story(world):
@@ -193,7 +193,7 @@ def test_to_zero_and_back():
     ],
 )
 def test_the_reason_of_coming_back_from_zero(value, why):
-    """A metric that asks for replicas is the reason also where it asks for fewer than the minimum that is given."""
+    """A metric that recommends replicas is the reason also where it recommends fewer than the given minimum."""
 
     async def story(world):
         world.measured.answers = {QUEUE: [0]}

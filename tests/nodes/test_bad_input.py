@@ -184,7 +184,7 @@ def in_a_circle():
 
 @pytest.mark.parametrize("what", sorted(ODD_PODS))
 def test_other_pods_are_served(what):
-    """One node is bought for the good pod, none for the odd one, which is told why."""
+    """One node is bought for the good pod, and none for the odd one, which gets the reason."""
     world = World(
         pods=[pod("odd", of="odd", **ODD_PODS[what]), pod("good")],
         groups=[group("g")],
@@ -207,7 +207,7 @@ def test_a_circle_of_volumes_ends():
 
 
 def test_ten_thousand_classes():
-    """Ten thousand pods of which no two ask for the same are all placed in one decision."""
+    """Ten thousand pods whose requests all differ are placed in one decision."""
     asking = [
         pod(f"p{number}", kind="", cpu=f"{number % 1000 + 1}m", memory=f"{number + 1}Ki")
         for number in range(10_000)

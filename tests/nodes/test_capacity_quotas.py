@@ -47,7 +47,7 @@ def test_a_quota_holds_for_the_nodes_that_it_selects():
     }
 
 
-def test_the_cheapest_purchase_keeps_to_quotas():
+def test_the_cheapest_purchase_obeys_quotas():
     """The expander least-cost plans within the quotas as it does within the limits of the cluster."""
     groups = [group("g", nodes=("n1",), price_per_hour=1.0)]
     held = world(

@@ -27,12 +27,12 @@ def _small_pieces(monkeypatch):
 
 
 DELTAS = st.builds(
-    lambda step, nodes, pods, sets, gone, full: Delta(
+    lambda step, nodes, pods, sets, deleted, full: Delta(
         step=step,
         nodes=named(Node, nodes),
         pods=named(Pod, pods),
         replica_sets=named(ReplicaSet, sets),
-        gone=Gone(pods=(("a", "b"),)) if gone else Gone(),
+        gone=Gone(pods=(("a", "b"),)) if deleted else Gone(),
         settings=Settings() if full else None,
         memory=Memory(rotation=4) if full else None,
     ),

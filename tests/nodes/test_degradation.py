@@ -82,6 +82,6 @@ def test_every_fourth_loop_is_for_scale_down():
 
 
 def test_the_part_step_reads_back_from_a_record():
-    """How long the tick has taken stands in the record, so a replay leaves out the same pods."""
+    """The record has the time that the tick has taken, so a replay leaves out the same pods."""
     delta = Delta(step="place", elapsed=minutes(5))
     assert decode_delta(encode_delta(delta)) == delta

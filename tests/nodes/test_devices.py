@@ -101,7 +101,7 @@ def test_as_many_nodes_are_bought_as_have_the_devices(each, expected):
     ids=["no claim", "more than a node has", "no class"],
 )
 def test_nothing_is_bought_that_would_not_help(known):
-    """A claim or a class that is not there, or more devices than any new node has, is not mended by nodes."""
+    """New nodes do not help a missing claim or class, or a request for more devices than any new node has."""
     assert World(pods=[using("p")], groups=[with_devices("gpu", 4)], devices=known).increases() == {}
 
 
@@ -197,22 +197,22 @@ def test_a_driver_that_is_taken_away_makes_no_node_unready():
     known = devices(slices=[slice_of("n1", 2)], claims=[claim("p")])
     world = World(nodes=[node("n1")], pods=[using("p")], groups=[one], devices=known)
     world.tick()
-    gone = Gone(devices=(("resourceslices", "", "n1-gpu"),))
-    world.state.apply(Delta(gone=gone, devices=DeviceChanges()))
+    deleted = Gone(devices=(("resourceslices", "", "n1-gpu"),))
+    world.state.apply(Delta(gone=deleted, devices=DeviceChanges()))
     assert world.state.health("n1").unready == ""
     world.tick(at=minutes(1))
     assert world.state.memory.templates["gpu"].slices == ()
 
 
 def test_devices_are_expected_of_a_group_that_had_them_before():
-    """The last node is gone, and its driver with it: the next one is on its way until it has its slices."""
+    """After the last node and its driver are deleted the next node counts as on its way until it has its slices."""
     one = group("gpu", nodes=("n1",))
     known = devices(slices=[slice_of("n1", 1)], claims=[claim("p")])
     world = World(nodes=[node("n1")], groups=[one], devices=known)
     world.tick()
     world.change("gpu", instances=(), target_size=0)
-    gone = Gone(nodes=("n1",), devices=(("resourceslices", "", "n1-gpu"),))
-    world.state.apply(Delta(gone=gone, devices=DeviceChanges()))
+    deleted = Gone(nodes=("n1",), devices=(("resourceslices", "", "n1-gpu"),))
+    world.state.apply(Delta(gone=deleted, devices=DeviceChanges()))
     assert world.increases(at=minutes(1), pods=(using("p"),)) == {"gpu": 1}
     world.change("gpu", instances=(Instance(provider_id="cloud:///n2"),))
     assert world.increases(at=minutes(2), nodes=(node("n2", created=at(minutes(2))),)) == {}
@@ -251,7 +251,7 @@ POOL = "gpu.test/template-template-node-for-gpu"
     ids=["too many", "none", "an incomplete pool", "only together"],
 )
 def test_it_is_reported_what_devices_are_short(claims, slices, why):
-    """Beside upstream's words stands what each request wants, and what a new node has of it."""
+    """Beside upstream's words the message names what each request needs, and what a new node has of it."""
     names = [{"name": one.metadata.name, "resourceClaimName": one.metadata.name} for one in claims]
     waiting = pod("p", spec={"resourceClaims": names})
     made = replace(template(), slices=(slice_of("template", 2),) if slices is None else slices)
@@ -412,7 +412,7 @@ async def add_pod_with_claim(world):
 
 
 def test_devices_are_read_once_a_pod_may_have_some():
-    """Before that nothing asks for them; an extended resource is reason enough to look for them."""
+    """Until then no devices are read; an extended resource is reason enough to read them."""
 
     async def main(world, clock):
         caches = world.caches
@@ -431,7 +431,7 @@ def test_devices_are_read_once_a_pod_may_have_some():
 
 
 def test_the_flag_switches_them_off():
-    """Without dynamic resource allocation nothing asks for devices."""
+    """Without dynamic resource allocation no devices are read."""
 
     async def main(world, clock):
         await add_pod_with_claim(world)

@@ -33,7 +33,7 @@ def small_parts(monkeypatch):
 
 
 def apart(step_time, *, groups=("g",), **settings):
-    """Return a world whose pods want a node each, and steps that take so long."""
+    """Return a world whose pods need a node each, and whose steps take that long."""
     world = World(
         pods=pods("p", PODS, cpu="1", **ALONE),
         groups=[group(name, maximum=1000) for name in groups],

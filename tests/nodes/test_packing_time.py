@@ -1,4 +1,4 @@
-"""--max-binpacking-time: groups are asked for options until the time is over, and the choice is among what was found."""
+"""--max-binpacking-time: groups are evaluated until the time is over, and the choice is among the options so far."""
 
 from __future__ import annotations
 
@@ -82,6 +82,6 @@ def test_several_increases_a_tick_are_asked_in_parts_too():
 
 
 def test_the_step_reads_back_from_a_record():
-    """How long the tick has taken stands in the record, so a replay leaves out the same groups."""
+    """The record has the time that the tick has taken, so a replay leaves out the same groups."""
     delta = Delta(step="pack", elapsed=minutes(5))
     assert decode_delta(encode_delta(delta)) == delta

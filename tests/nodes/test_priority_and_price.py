@@ -155,7 +155,7 @@ def test_a_total_that_cannot_be_read_is_refused(text):
 
 
 @pytest.mark.parametrize(("limit", "delta"), [(5000, 3), (3, 1)])
-def test_pods_to_come_buy_nodes_when_asked_for(limit, delta):
+def test_missing_pods_buy_nodes_with_the_flag(limit, delta):
     """With proactive scale-up a ReplicaSet's missing pods count beside one that waits, up to the limit."""
     world = World(
         groups=[group("g")],

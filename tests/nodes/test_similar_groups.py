@@ -36,6 +36,6 @@ def made(*requests):
     ],
 )
 def test_free_amounts_are_compared_as_upstream_sums_them(here, there, similar):
-    """Pods are not counted; a device is compared only if pods ask for it, and then on both sides."""
+    """Pods are not counted; a device is compared only if pods request it, and then on both sides."""
     assert are_similar(made(*here), made(*there), Settings()) is similar
     assert are_similar(made(*there), made(*here), Settings()) is similar

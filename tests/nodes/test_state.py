@@ -1,4 +1,4 @@
-"""A state that is told what changed is the state that is told everything."""
+"""A state that receives changes equals the state that receives everything."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def seen(state: State) -> object:
 
 @given(st.lists(changes, max_size=12), st.booleans())
 def test_changes_add_up_to_the_state_made_of_the_whole(deltas, asks_early):
-    """Pods that are bound, nominated, no longer nominated, expendable, finished, gone: nothing of before is left."""
+    """Bound, nominated, no longer nominated, expendable, finished and deleted pods leave nothing of before."""
     state = State()
     if asks_early:
         assert seen(state)

@@ -84,7 +84,7 @@ def test_a_broken_document_is_said_once_and_written_anew(text):
     begun_with(text, story)
 
 
-def test_without_the_flag_nothing_is_kept():
+def test_without_the_flag_nothing_is_persisted():
     """With --templates-by-instance-type=false no object is written."""
 
     async def story(world):
@@ -96,7 +96,7 @@ def test_without_the_flag_nothing_is_kept():
     play(story, GROUPS, catalogue=CATALOGUE, templates_by_instance_type=False)
 
 
-def test_who_only_advises_keeps_nothing():
+def test_who_only_advises_persists_nothing():
     """A guard that withholds writes leaves no object, and the run goes on."""
 
     class Closed:

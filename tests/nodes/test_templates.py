@@ -68,7 +68,7 @@ def test_one_machine_of_a_type_corrects_all_groups_of_it():
 
 
 def test_groups_of_which_the_cloud_says_other_sizes_do_not_teach_each_other():
-    """Where one label stands for two sizes of machines, each group has the cloud's word for its own."""
+    """Where one label names two sizes of machines, each group has the cloud's word for its own."""
     smaller = template(cpu="2", memory="2Gi", labels=C5D, source="catalogue: half of it")
     world = World(
         nodes=[of_type("a-1")],
@@ -280,7 +280,7 @@ def test_each_join_is_compared_with_its_template():
 
 
 def test_taints_that_nodes_lose_are_left_out_of_the_clouds_template():
-    """A taint that the cloud lists and that every node loses does not keep pods off a group at zero."""
+    """A taint that the cloud lists and that every node loses does not repel pods from a group at zero."""
     tainted = template(
         cpu="2",
         memory="4Gi",
@@ -359,7 +359,7 @@ def test_what_is_odd_about_a_group_is_said_once():
 
 
 def test_no_node_of_a_group_with_an_old_view_goes():
-    """While the cloud does not tell of a group anew its empty nodes stay, and explain says why."""
+    """While the cloud's view of a group is stale its empty nodes stay, and explain says why."""
     nodes = [of_type("a-1"), of_type("a-2")]
     world = World(
         nodes=nodes,
@@ -397,7 +397,7 @@ def test_refusals_name_their_cause(cause, words):
 
 
 def test_machines_that_could_not_be_made_name_their_cause():
-    """A machine that the cloud could not make for want of capacity says so in words."""
+    """A machine that the cloud could not make for lack of capacity says so in words."""
     world = World(pods=[pod("p", cpu="1")], groups=[group("g")])
     world.tick()
     error = InstanceError(error_class="OutOfResource", error_code="STOCKOUT")
@@ -471,8 +471,8 @@ def test_nodes_that_share_their_amounts_teach_as_if_each_were_looked_at():
     assert world.state.memory.learned.types["c5d.large"][0].from_node == "n2"
 
 
-def test_series_tell_how_right_the_last_template_was():
-    """The error by resource, the time to ready and the number of joins are reported by group; a group that is gone has none."""
+def test_series_report_the_error_of_the_last_template():
+    """The error by resource, the time to ready and the number of joins are reported by group; a deleted group has none."""
     world = joined()
     registry = Registry()
     gauges = TemplateGauges(registry)

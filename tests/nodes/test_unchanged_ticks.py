@@ -71,8 +71,8 @@ def test_a_pod_without_a_place_is_no_rest():
     assert unchanged_until(world.state) is None
 
 
-def test_the_rest_ends_when_a_pod_counts_as_gone():
-    """A pod that is being deleted leaves room to be counted from 30 s after its grace on, without a change of anything."""
+def test_idle_ticks_end_when_a_pod_counts_as_deleted():
+    """The capacity of a pod that is being deleted counts as free from 30 s after its grace on, without any change."""
     going = pod("web-0", cpu="3", node="n0")
     deleted = format_rfc3339(before(START, seconds(10)))
     meta = replace(going.metadata, deletion_timestamp=deleted, deletion_grace_period_seconds=30)

@@ -77,7 +77,7 @@ _MINUTES = st.integers(0, 120)
 
 @given(st.lists(st.tuples(_MINUTES, st.none() | _MINUTES, st.none() | _MINUTES), min_size=1), _MINUTES)
 def test_a_time_out_of_reach_is_forgiven(loops, lasted):
-    """Whatever the loops did: while the server cannot be read, and ten minutes after, no restart is asked for."""
+    """Whatever the loops did: while the server cannot be read, and ten minutes after, no restart is requested."""
     activities = [loop(*one) for one in loops]
     for later in (Duration(0), minutes(10)):
         now = Instant(at(lasted) + later)

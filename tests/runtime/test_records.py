@@ -240,7 +240,7 @@ def test_records_of_something_else_are_not_mixed_in(tmp_path, before, after):
 
 
 def test_records_of_another_version_are_cleared(tmp_path):
-    """What this version cannot read must not stand in the way of what it writes."""
+    """Records that this version cannot read do not prevent it from writing."""
     process(tmp_path, 3)
     path = segments(tmp_path, "nodes")[0]
     path.write_bytes(path.read_bytes().replace(b"kubetide-record/", b"kubetide-record/old-"))
@@ -249,7 +249,7 @@ def test_records_of_another_version_are_cleared(tmp_path):
 
 
 def test_the_cap_holds_over_restarts_and_small_segments_stay(tmp_path):
-    """The oldest go by bytes, not by number: many short processes do not drive out a day's records."""
+    """The oldest go by bytes, not by number: many short processes do not evict a day's records."""
     process(tmp_path, 40, size=1000, max_bytes=80_000)
     for _ in range(20):
         process(tmp_path, 1, max_bytes=80_000)

@@ -143,7 +143,7 @@ def test_a_tick_that_hangs_is_held_against_a_loop_unless_nothing_can_be_read(unr
 
 
 def test_a_refusal_names_what_is_missing_and_who_grants_it():
-    """A cache that may not be read: not ready, nothing that a restart would mend, and one sentence with the role."""
+    """A cache that may not be read: not ready, no failure that a restart would fix, and one sentence with the role."""
     found, said = health_of(Refusing)
     assert found[:2] == [("", "", "")] * 2
     unwell = "Error: last activity more 40m0s ago, last success more than 40m0s ago"
@@ -189,7 +189,7 @@ def test_metrics_that_fail_for_a_while_are_reported_once_with_since_when(hangs):
     assert end == "resource metrics can be read again"
 
 
-def test_events_tell_which_program_wrote_them():
+def test_events_name_the_program_that_wrote_them():
     """Source and component are upstream's, for scripts that look for them; the instance says that it was ours."""
 
     async def main(clock):

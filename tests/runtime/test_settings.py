@@ -166,7 +166,7 @@ def test_every_field_has_a_flag_or_is_said_by_something_else():
 
 
 def test_feature_gates_are_read_as_upstream_writes_them():
-    """Every gate can be turned; those that are not named keep their default."""
+    """Every gate can be set; gates that are not named have their default."""
     gates = parse_flags({GATES: "HPAScaleToZero=true,PodLevelResources=false"}).of(HorizontalSettings).gates
     assert gates == FeatureGates(configurable_tolerance=True, scale_to_zero=True, pod_level_resources=False)
     gates = parse_flags({GATES: "HPAConfigurableTolerance=False"}).of(HorizontalSettings).gates

@@ -1,4 +1,4 @@
-"""Counts of pods that are asked for late, whatever has come, gone, been tried out and taken back before."""
+"""Counts that are first requested late, after any adding, removing, trying and reverting of pods."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_counts_are_those_of_a_recount(given_operations):
 
 
 def test_counts_hold_when_kinds_are_made_anew(monkeypatch):
-    """Many changes make it cheaper to look through all pods again; counts asked for after that are right."""
+    """After many changes it is cheaper to count all pods again; counts requested after that are right."""
     monkeypatch.setattr(rows, "POD_INDEX_CHANGES", 3)
     snapshot = Snapshot()
     for name in NODES:
@@ -143,7 +143,7 @@ def test_counts_hold_when_kinds_are_made_anew(monkeypatch):
 
 
 def test_pods_of_copies_are_forgotten_with_the_copies():
-    """Counts first asked for while copies of a template stand here hold after these, and then a node, are gone."""
+    """Counts first requested while copies of a template exist are right after these, and then a node, are removed."""
     snapshot = Snapshot()
     for name in NODES:
         snapshot.set_node(make_node(name))

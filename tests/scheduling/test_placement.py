@@ -40,8 +40,8 @@ def names(result):
     st.integers(0, 6),
     st.sets(st.sampled_from(plain.NAMES), max_size=2),
 )
-def test_placing_is_judging_each_pod_in_turn(nodes, incoming, start, exclude):
-    """Each pod goes where judging node by node in scan order puts it, given those placed before."""
+def test_placing_equals_evaluating_each_pod_in_turn(nodes, incoming, start, exclude):
+    """Each pod goes where evaluating node by node in scan order puts it, given those placed before."""
     snapshot, by_name = Snapshot(), {}
     for node in nodes:
         snapshot.set_node(node)

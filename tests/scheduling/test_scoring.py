@@ -171,7 +171,7 @@ def test_the_search_goes_on_where_the_last_one_ended():
 
 
 def test_what_pods_do_not_name_counts_until_they_go():
-    """A pod without requests counts 100m and 200Mi for scoring, and nothing once it is gone."""
+    """A pod without requests counts 100m and 200Mi for scoring, and nothing once it is deleted."""
     snapshot = cluster(node("a"), node("b"))
     bare = pod("bare", containers=[{"name": "c"}])
     snapshot.add_pod(bare, "a")
@@ -198,7 +198,7 @@ def test_preferred_affinity_of_pods_counts_while_they_are_there():
 
 
 def test_the_size_of_an_image_is_the_first_nodes():
-    """A name keeps the size that it was reported with first, until no node has it."""
+    """A name has the size that was reported first, until no node has it."""
     states = ImageStates()
     states.put(node("a", images=[{"names": ["app:1"], "sizeBytes": 100}]))
     states.put(node("b", images=[{"names": ["app:1"], "sizeBytes": 900}]))

@@ -30,7 +30,7 @@ def test_pods_outside_of_the_bounds_are_evicted_one_at_a_time():
 
 
 def test_a_resize_in_place_reaches_the_container():
-    """The pod keeps running, is marked, and its kubelet gives it what is recommended."""
+    """The pod goes on running, is marked, and its kubelet gives it the recommended resources."""
 
     async def story(world):
         await world.build(2, mode="InPlaceOrRecreate")
@@ -47,7 +47,7 @@ def test_a_resize_in_place_reaches_the_container():
     assert ("InPlaceResizedByVPA", "web-0") in events
 
 
-def test_a_resize_that_the_node_has_no_room_for_now_becomes_an_eviction_after_five_minutes():
+def test_a_resize_without_capacity_becomes_an_eviction_after_five_minutes():
     """A deferred resize is waited for, and then given up."""
 
     async def story(world):
@@ -81,7 +81,7 @@ def test_nothing_is_done_without_the_admission_controllers_lease():
 
 
 def test_a_run_that_only_advises_changes_nothing():
-    """Commands are decided and withheld: no pod goes, no event tells of one."""
+    """Commands are decided and withheld: no pod is evicted, and no event reports one."""
 
     async def story(world):
         await world.build(2)
@@ -97,12 +97,12 @@ def test_a_run_that_only_advises_changes_nothing():
 
 def test_a_start_up_boost_ends_when_its_time_is_up():
     """Between two loops, about when the pod has been ready for so long, and the annotation goes."""
-    kept = '{"requests":{"cpu":"100m","memory":"100Mi"},"limits":{}}'
+    original = '{"requests":{"cpu":"100m","memory":"100Mi"},"limits":{}}'
     boost = {"cpu": {"type": "Factor", "factor": 3, "durationSeconds": 130}}
 
     async def story(world):
         await world.build(1, mode="Off", startupBoost=boost)
-        note = {boost_annotation("main"): kept}
+        note = {boost_annotation("main"): original}
         await world.add_pod("web-9", annotations=note, cpu="300m")
         async with world.running():
             # The pods have been ready for somewhat less than a minute when the updater starts.

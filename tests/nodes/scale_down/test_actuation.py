@@ -42,8 +42,8 @@ def test_an_empty_node_goes_after_the_delay_that_its_taint_needs(world):
     assert made.state.memory.scale_down.deletions == {}
 
 
-def test_a_drained_node_goes_when_its_pods_are_gone(world):
-    """Pods are evicted with their grace cut to the maximum, looked for, and only then the machine goes."""
+def test_a_drained_node_goes_when_its_pods_have_ended(world):
+    """Pods are evicted with their grace cut to the maximum, and the machine is deleted only once they have ended."""
     long = {"spec": {"terminationGracePeriodSeconds": 900}}
     made = begun(world, ("x", {}), ("y", long))
     made.stuck_pods = (("default", "y"),)
@@ -90,7 +90,7 @@ def test_a_pod_that_never_may_go_gives_the_node_back(world):
 
 
 def test_a_pod_that_does_not_end_gives_the_node_back(world):
-    """Evicted pods have the maximum grace and 30 s to be gone."""
+    """Evicted pods have the maximum grace and 30 s to end."""
     made = begun(world, ("x", {}), max_graceful_termination_sec=10)
     made.stuck_pods = (("default", "x"),)
     made.settle(seconds(44))
@@ -255,7 +255,7 @@ def test_a_node_whose_pods_cannot_be_read_is_not_deleted(world):
 
 
 def test_a_node_that_vanishes_ends_its_deletion(world):
-    """When the Node object is gone there is nothing to give back and nothing to delete."""
+    """When the Node object is deleted there is nothing to give back and nothing to delete."""
     made = begun(world)
     del made.nodes["a-0"]
     made.settle(seconds(10))
@@ -263,7 +263,7 @@ def test_a_node_that_vanishes_ends_its_deletion(world):
 
 
 def test_evictions_are_capped_an_hour(world):
-    """At the cap no eviction is asked for, and the drain fails in time instead of passing it."""
+    """At the cap no eviction is sent, and the drain fails in time instead of passing it."""
     made = begun(world, ("x", {}), ("y", {}), max_evictions_per_hour=1)
     made.settle(minutes(10))
     assert made.log == [("evict", "x", 30)]

@@ -138,14 +138,14 @@ def owned(kind, version, name="ghost", **metadata):
         (owned("ReplicaSet", "apps/v1", "unsized"), "drain"),
     ],
 )
-def test_only_owners_that_upstream_reads_are_asked_for(fields, outcome, pod, pdb):
+def test_only_owners_that_upstream_reads_must_exist(fields, outcome, pod, pdb):
     """Foreign sets of the same kind need not exist, and a set without a number has no minimum."""
     asked = context(pdb, replicas=1_000)
     asked.owners["ReplicaSet"]["default", "unsized"] = ReplicaSet()
     assert evaluate(pod("x", "n", **fields), asked)[0].outcome == outcome
 
 
-def test_rules_stand_in_upstreams_order():
+def test_rules_are_in_upstreams_order():
     """The first answer wins, so the order of the rules is part of the contract."""
     assert [rule.name for rule in RULES] == [
         "Mirror", "LongTerminating", "ReplicaCount", "DaemonSet", "SafeToEvict", "Terminal", "OnCompletion",
@@ -153,7 +153,7 @@ def test_rules_stand_in_upstreams_order():
     ]  # fmt: skip
 
 
-def test_a_pod_that_should_be_gone_no_longer_counts(pod, pdb):
+def test_a_pod_whose_end_is_overdue_no_longer_counts(pod, pdb):
     """A deleted pod is skipped once its grace and 30 s more have passed, not at that very moment."""
     deleted = {
         "metadata": {"deletionTimestamp": "2026-01-01T00:30:00Z"},

@@ -132,7 +132,7 @@ def test_one_write_of_another_ends_ours_at_once_and_for_good():
 
 
 def test_a_write_in_the_second_of_the_hand_over_is_seen_by_its_order():
-    """Times are whole seconds; the watch tells which came later."""
+    """Times are whole seconds; the watch shows which write came later."""
 
     async def story(world, owners):
         await world.add()
@@ -231,7 +231,7 @@ def test_a_new_hpa_is_adopted_after_a_minute_but_not_beside_others():
 
 
 def test_what_is_given_to_others_is_left_alone_from_the_next_write_on():
-    """The annotation ``others`` lets go of an HPA, without anybody else having written."""
+    """The annotation ``others`` releases an HPA, without anybody else having written."""
 
     async def story(world, owners):
         await world.add()

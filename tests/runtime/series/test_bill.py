@@ -15,8 +15,8 @@ from kubetide.units.time import after, minutes
 COST, BOUND = ("kubetide_nodes_cost_total",), ("kubetide_nodes_cost_bound_total",)
 
 
-def test_the_cost_is_the_clouds_and_the_bound_is_what_pods_ask_for():
-    """An hour of six full nodes costs what the cloud has billed; after the pods have gone the bound stands still."""
+def test_the_cost_is_the_clouds_and_the_bound_is_that_of_the_requests():
+    """An hour of six full nodes costs what the cloud has billed; after the pods are deleted the bound does not grow."""
 
     async def story(world):
         await world.deploy(replicas=6, cpu="1500m")

@@ -67,7 +67,7 @@ def test_a_part_takes_as_long_as_what_it_waits_for():
             await self.clock.sleep(seconds(2))
             return await self.cloud.refresh()
 
-    class Told(Scraped):
+    class SlowWorld(Scraped):
         def __init__(self, *args, **options):
             super().__init__(*args, **options)
             self.controller._gatherer._cloud = Slow(self)
@@ -83,7 +83,7 @@ def test_a_part_takes_as_long_as_what_it_waits_for():
         assert found["function_duration_quantile_seconds_sum", "main"] == took["main"]
         assert found["function_duration_quantile_seconds_count", "main"] == often["main"]
 
-    reported(story, world_of=Told)
+    reported(story, world_of=SlowWorld)
 
 
 def test_a_tick_that_fails_leaves_no_time_to_the_next():

@@ -67,7 +67,7 @@ def test_a_group_is_reported_as_its_live_nodes_are():
 
 
 def test_scale_ups_have_the_drivers_of_their_group():
-    """Nodes that were asked for, and increases that the cloud refuses."""
+    """Requested nodes, and increases that the cloud refuses, have the drivers of their group."""
     groups = (
         GroupSpec(name="gpu", instance_type="m5.large", max_size=5, devices={"gpu.nvidia.com": 2, "my": 1}),
     )
@@ -179,7 +179,7 @@ def test_devices_that_a_nodes_own_pods_have_are_no_difference():
 
 
 def test_without_devices_there_is_nothing_to_compare():
-    """Where nobody asks for any, nothing is looked at and no series is shown."""
+    """Where no pod requests devices, nothing is compared and no series is shown."""
     world = World(groups=[group("g", nodes=["n"])], nodes=[node("n")])
     world.tick()
     registry = Registry()

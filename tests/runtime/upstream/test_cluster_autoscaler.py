@@ -1,4 +1,4 @@
-"""Cluster Autoscaler's command lines, as they stand in real Deployments, and what is wrong with others."""
+"""Cluster Autoscaler's command lines as real Deployments have them, and what is wrong with others."""
 
 from __future__ import annotations
 
@@ -296,7 +296,7 @@ def test_limits_of_requests_are_read_as_client_go_does(line, qps, burst):
 
 
 def test_advice_and_own_settings():
-    """Kubetide's own flags stand beside upstream's, and --advise takes the pen away."""
+    """Kubetide's own flags are beside upstream's, and --advise prevents all writes."""
     config = config_of(
         "--cloud-provider=labels --advise --max-evictions-per-hour=7 --out=/tmp/x --max-records-size=1Gi "
         "--node-group-label=a,b --logging-format=json --node-info-cache-expire-time=1h"
@@ -317,7 +317,7 @@ def test_a_kubeconfig_is_needed_outside_of_a_pod():
 
 
 def test_json_where_protobuf_is_not_installed(monkeypatch):
-    """Upstream's default content type is a preference: without the package JSON is asked for, and told if it was given."""
+    """Upstream's default content type is a preference: without the package JSON is requested, with a warning if the flag was given."""
     module = "kubetide.runtime.upstream.cluster_autoscaler.is_protobuf_installed"
     monkeypatch.setattr(module, lambda: False)
     assert config_of("--cloud-provider=aws").run.kube_api_content_type == "application/json"
