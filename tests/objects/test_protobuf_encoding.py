@@ -20,7 +20,7 @@ NOT_OF_EVERY_KIND = {"lastHeartbeatTime", "lastUpdateTime", "collisionCount", "t
 
 
 def lost(reported, back, where=""):
-    """Return where something that was told did not come back."""
+    """Return where a value that was encoded did not come back."""
     if isinstance(reported, dict):
         found = [
             lost(value, back.get(name), f"{where}.{name}")

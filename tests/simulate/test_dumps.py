@@ -82,7 +82,7 @@ def test_a_dump_of_a_cluster_runs_as_what_was_written(tmp_path):
     assert result.timeline.services == same.timeline.services
 
 
-def test_what_stands_on_its_own_is_named(tmp_path):
+def test_objects_without_their_owner_are_named(tmp_path):
     """An object whose owner is not in the dump begins without it, and a notice says so; a pod gets a node anew."""
     text = listed(
         dumped(DEPLOYMENT, "u-1"), dumped(HPA, "u-2"), dumped(POD, "u-4", owner=("Rollout", "canary"))

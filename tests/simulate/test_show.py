@@ -78,7 +78,7 @@ def test_the_command_line_wins_over_the_scenario():
 
 
 def test_a_later_start_leaves_faults_where_they_were():
-    """With show.start the run begins later; a fault keeps its time of day and the scenario its end."""
+    """With show.start the run begins later; a fault has its time of day and the scenario its end."""
     shown = shown_part(scenario(show={"start": "2026-03-02T11:00:00Z"}))
     assert format_rfc3339(start_of(shown)) == "2026-03-02T11:00:00Z"
     assert [(fault.start, fault.end) for fault in shown.faults] == [("1h0m0s", "2h0m0s"), ("-10h0m0s", None)]

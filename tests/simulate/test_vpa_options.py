@@ -127,7 +127,7 @@ def _bursty():
 
 
 def test_targets_that_fit_a_node_are_scheduled(run):
-    """Pods that use nearly a whole node: with the margin on top no node has room for them."""
+    """Pods that use nearly a whole node: with the margin on top they fit on no node."""
 
     def played(**flags):
         one = scenario(

@@ -63,7 +63,7 @@ def test_from_zero_the_catalogue_refuses_and_is_named(run):
 
 
 def test_after_a_live_node_the_pod_is_accepted(run):
-    """Once a node of the group was seen, the pod has its place, and the group tells both numbers."""
+    """Once a node of the group was seen, the pod has its place, and the group shows both numbers."""
     assert "It is on node wide-" in why(run, "pod", report_pod(run))
     group = why(run, "nodegroup", "wide")
     assert "template: live node wide-" in group
@@ -118,8 +118,8 @@ def test_what_is_done_to_its_nodes_is_decided_about_a_group(run, tmp_path):
     """A group lists its nodes' removals with its purchases, and says that earlier ones are left out."""
 
     def with_removals(record: Record) -> Record:
-        gone = NODES.reason("NodeDeleted", f"wide-{record.tick}", group="wide")
-        return replace(record, reasons=(gone,)) if record.tick <= 20 else replace(record, reasons=())
+        removal = NODES.reason("NodeDeleted", f"wide-{record.tick}", group="wide")
+        return replace(record, reasons=(removal,)) if record.tick <= 20 else replace(record, reasons=())
 
     text = why(rewritten(run, tmp_path, with_removals), "nodegroup", "wide", "00:10")
     assert "What was decided before:\n  ... and more, earlier; -o wide shows all\n" in text

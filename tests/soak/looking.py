@@ -89,8 +89,8 @@ class Looking:
         """Groups of the scenario stay, and no more are created than the flag allows."""
         there, scenario = self._world.cloud.counts(), self._world.scenario
         given = {one.name for one in scenario.node_groups}
-        if gone := sorted(given - there.keys()):
-            self._wrong(f"groups that a person made are gone: {', '.join(gone)}")
+        if missing := sorted(given - there.keys()):
+            self._wrong(f"groups that a person made are gone: {', '.join(missing)}")
         most = int(scenario.flags.get("max-autoprovisioned-node-group-count", 0))
         if len(there.keys() - given) > most:
             self._wrong(f"{len(there.keys() - given)} groups were created, the most are {most}")

@@ -35,7 +35,7 @@ def test_the_next_activation_is_the_first_minute_that_matches(text, at):
     """In UTC no minute between the question and the answer matches, and the answer does."""
     spec = parse_cron(text)
     due = spec.next(at)
-    if due is None:  # a day of the month that never is that weekday cannot be asked for here
+    if due is None:  # a day of the month that never is that weekday cannot be generated here
         raise AssertionError(text)
     assert due > at
     assert due % 60_000_000_000 == 0

@@ -42,14 +42,14 @@ def test_a_newer_value_takes_the_place_of_the_old():
     assert [table.get(key) for key in (1, 2, 3)] == ["e", "c", "d"]
 
 
-def test_keys_of_weight_are_kept_by_their_weight():
-    """What is kept weighs no more than twice what was asked for, or is one key that by itself does."""
+def test_keys_of_weight_are_cached_by_their_weight():
+    """The cache weighs no more than twice the limit, or holds one key that by itself weighs more."""
     table = Recent(100, len)
     for number in range(50):
         table.put(str(number) + "x" * (number * 7 % 40), number)
-        kept = {**table._old, **table.newest}
-        assert sum(map(len, kept)) <= 200
-        assert table.get(next(reversed(kept))) == number
+        cached = {**table._old, **table.newest}
+        assert sum(map(len, cached)) <= 200
+        assert table.get(next(reversed(cached))) == number
     table.put("y" * 1000, "huge")
     assert table.get("y" * 1000) == "huge"
     table.put("z", "small")

@@ -25,7 +25,7 @@ PATIENCE_S = 60
 
 
 def renamed(one, old, new):
-    """A copy with one word in the place of another, wherever it stands."""
+    """A copy with one word in the place of another, wherever it occurs."""
     return msgspec.json.decode(msgspec.json.encode(one).replace(old.encode(), new.encode()))
 
 

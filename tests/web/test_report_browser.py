@@ -71,7 +71,7 @@ def _fresh(browser, report):
     assert browser.get_log("browser") == []
 
 
-def test_pointing_at_a_mark_tells_why(browser):
+def test_pointing_at_a_mark_says_why(browser):
     """The reason of a decision appears when the pointer is on its mark, and goes with it."""
     mark = lane(browser, "Nodes ready by group")[-1]
     browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", mark)
@@ -103,7 +103,7 @@ def test_marks_are_reached_by_keyboard(browser):
 
 
 def test_the_page_shows_the_summary(browser, report):
-    """Each cell of the printed table stands on the page."""
+    """Each cell of the printed table is on the page."""
     _, summary = report
     shown = [cell.text for cell in elements(browser, ".outcome :is(th, td, dd, dt)")]
     table = summary_table(summary).split("\n\n")
