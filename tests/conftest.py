@@ -34,7 +34,7 @@ PACKAGES = ("distributed", "google.protobuf", "grpc", "grpc_tools", "moto", "opt
 
 
 def pytest_sessionstart():
-    """A run that would skip what KUBETIDE_REQUIRE_KUBECTL, _PLANE, _HELM, _PROMETHEUS or _PACKAGES asks for does not begin."""
+    """Refuse a run that would skip what KUBETIDE_REQUIRE_KUBECTL, _PLANE, _HELM, _PROMETHEUS or _PACKAGES requires."""
     absent = [
         name for name in PACKAGES if find_spec(name.partition(".")[0]) is None or find_spec(name) is None
     ]

@@ -55,7 +55,7 @@ PLANES_OF = {
         "tests/plane/test_webhooks.py",
     ),
 }
-"""By the fixture of a plane, the modules that use it; one that uses two stands with the dearer.
+"""By the fixture of a plane, the modules that use it; one that uses two is listed with the more expensive.
 
 What takes longest is parted into two groups: two workers then start a plane of that kind each.
 """

@@ -26,7 +26,7 @@ def test_a_module_stays_together_unless_its_tests_take_long():
 
 
 def item(nodeid, *, slow=True):
-    """What of a test the order goes by."""
+    """What the order reads of a test."""
     return SimpleNamespace(nodeid=nodeid, get_closest_marker=lambda name: (name == "slow" and slow) or None)
 
 

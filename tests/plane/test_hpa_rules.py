@@ -196,7 +196,7 @@ async def annotations(client):
 
 
 def test_the_older_version_shows_the_same_metrics(plane_with_zero):
-    """Spec and status of metrics that v1 has no field for stand in its annotations, shaped alike."""
+    """Spec and status of metrics that v1 has no field for are in its annotations, shaped alike."""
 
     async def run(clock):
         async with HttpCluster(plane_with_zero.connection, clock) as client:

@@ -184,7 +184,7 @@ def lines_of(scene):
 
 
 def check_requests(plane):
-    """With what ``deploy/manifests`` grants, nothing that it asked for was forbidden."""
+    """With what ``deploy/manifests`` grants, no request was forbidden."""
     asked = requests_of(plane, ACCOUNT)
     resources = {request.resource for request in asked}
     assert {"deployments/scale", "crontabs/scale", "horizontalpodautoscalers/status"} <= resources

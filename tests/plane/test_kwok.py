@@ -17,7 +17,7 @@ from kubetide.testing import builders
 pytestmark = pytest.mark.slow
 
 USER = "kubetide-on-kwok"
-ROOM = {"cpu": "4", "memory": "16Gi", "pods": "110"}
+CAPACITY = {"cpu": "4", "memory": "16Gi", "pods": "110"}
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +39,7 @@ def test_pods_and_nodes_by_kwok(audited, tmp_path):
             cluster, home = place.cluster, place.home
             # One that belongs to no group: ours to look at, not to remove. Tainted, so that nothing goes there.
             taint = {"key": "kubetide.test/apart", "effect": "NoSchedule"}
-            status = {"capacity": ROOM, "allocatable": ROOM}
+            status = {"capacity": CAPACITY, "allocatable": CAPACITY}
             bare = {"metadata": {"name": "bare"}, "spec": {"taints": [taint]}, "status": status}
             await cluster.create(NODES.untyped, bare)
             await place.until("kwok says that it is Ready", lambda: is_ready(place, "bare"))

@@ -14,7 +14,7 @@ from kubetide.runtime.timing.clock import run_real
 
 pytestmark = pytest.mark.slow
 
-# Times, identities, and who wrote what, which is tracked only once somebody asks for it.
+# Times, identities, and who wrote what, which is tracked only on demand.
 OF_THE_RUN = {"uid", "resourceVersion", "creationTimestamp", "managedFields"}
 DRAWN = ("controller-uid", "batch.kubernetes.io/controller-uid")
 

@@ -73,7 +73,7 @@ class Workload(NamedTuple):
 
 
 def draw_workload(rng: Random, number: int) -> Workload:
-    """Return a workload of one to three containers; some ask for nothing of a resource, some have limits."""
+    """Return a workload of one to three containers; some have no request of a resource, some have limits."""
     kind = rng.choice(_KINDS)
     count = rng.choice((1, 1, 2, 3))
     return Workload(
@@ -257,7 +257,7 @@ def _pod_spec(containers: tuple[tuple[str, Json], ...]) -> Json:
 
 
 def pod_of(rng: Random, workload: Workload) -> Json:
-    """Return a pod of it. No two ask for quite the same, so that there is one order in which they are to be changed."""
+    """Return a pod of it. No two request quite the same, so that there is one order in which they are to be changed."""
     spec = _pod_spec(tuple((name, _nearly(rng, one)) for name, one in workload.containers))
     if workload.kind in {JOBS, CRON_JOBS}:
         spec["restartPolicy"] = "Never"

@@ -31,8 +31,8 @@ class Stage:
 
     Attributes:
         cluster: The administrator's client.
-        pods, vpas, checkpoints: All of them, kept up to date.
-        written: What has stood in the statuses of VPA objects.
+        pods, vpas, checkpoints: Up-to-date caches of all of them.
+        written: The contents of the statuses of VPA objects.
         play: The usage.
     """
 
@@ -42,7 +42,7 @@ class Stage:
         self.vpas = Informer(cluster, VPAS, clock)
         self.checkpoints = Informer(cluster, VPA_CHECKPOINTS, clock)
         self.written = Histories()
-        self.vpas.on_change(self.written.heard)
+        self.vpas.on_change(self.written.observe)
         self.play: Play
 
     async def until(self, what: str, holds: Callable[[], bool]) -> None:
@@ -70,7 +70,7 @@ class Stage:
     async def kill(self, rng: Random, count: int, step: int) -> None:
         """Let containers of random pods be killed for their memory, in the last second of a step's minute.
 
-        Upstream hears of all of them in one pass: it waits for its usage meanwhile.
+        Upstream receives all of them in one pass: it waits for its usage meanwhile.
         """
         self.play.held.clear()
         await self.until("upstream asks", lambda: UPSTREAM in self.play.waiting)
