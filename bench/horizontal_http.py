@@ -83,7 +83,7 @@ class Turns:
 
 
 async def loop(clock: Clock, folder: Path) -> None:
-    """Run ticks one after another and tell what each cost."""
+    """Run ticks one after another and print what each cost."""
     tune_gc()
     trim_freed_memory()
     requests, turns = Requests(), Turns(clock)

@@ -212,7 +212,7 @@ class Groups:
 
 
 class Meter:
-    """Tells how much more memory is resident than when it was last asked."""
+    """Reports how much more memory is resident than at the last reading."""
 
     def __init__(self, nodes: int, of: str) -> None:
         self.nodes = nodes
@@ -245,7 +245,7 @@ def resident() -> int:
 
 
 def hpa_loop(cluster: Any, clock: Clock, caches: Caches, records: Path) -> HorizontalController:
-    """Return the loop as in production; without HPAs it asks for no metrics."""
+    """Return the loop as in production; without HPAs it requests no metrics."""
     recorder = RecordWriter(records, warn=print)
     recorder.start()
     metrics: Any = None

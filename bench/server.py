@@ -286,7 +286,7 @@ async def events(child: Child, session: aiohttp.ClientSession, url: str) -> dict
 
 
 async def idle(child: Child, session: aiohttp.ClientSession, url: str, clock: Clock) -> dict[str, float]:
-    """What the server holds for a watch of which nothing is heard."""
+    """What the server holds for a watch that receives nothing."""
     before = (await child.ask("usage"))["rss"]
     answers = []
     for _ in range(IDLE_WATCHES):
