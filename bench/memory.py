@@ -157,7 +157,7 @@ def watched_pods(nodes: int) -> Iterator[WatchEvent[Pod]]:
 
 
 class Streaming:
-    """A remote cluster at rest: it streams what there is, and then says nothing any more."""
+    """A remote cluster at rest: it streams its objects, and then sends nothing any more."""
 
     def __init__(self, nodes: int) -> None:
         self._nodes = nodes

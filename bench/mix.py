@@ -51,7 +51,7 @@ POD_MEMORIES = ("100Mi", "256Mi", "512Mi", "1Gi", "2Gi", "4Gi")
 
 
 def make_groups(most: int) -> tuple[NodeGroup, ...]:
-    """Return a group for each type: sizes by turns, more expensive for the same size as numbers go up; at most so many nodes in each."""
+    """Return a group for each type: sizes by turns, more expensive for the same size as numbers go up; ``most`` nodes in each."""
     groups = []
     for number in range(TYPES):
         cpu = CPUS[number % len(CPUS)]

@@ -79,7 +79,7 @@ class Type(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What an expander comes to."""
+    """The result of an expander."""
 
     first: float
     price: float

@@ -149,7 +149,7 @@ class Child:
         return await self.read()
 
     async def spent(self, work: Callable[[], Awaitable[Any]]) -> tuple[float, Any]:
-        """Return the CPU seconds that the server spent on some work, and what came of the work."""
+        """Return the CPU seconds that the server spent on some work, and the work's result."""
         before = (await self.ask("usage"))["cpu_s"]
         result = await work()
         return (await self.ask("usage"))["cpu_s"] - before, result

@@ -14,7 +14,7 @@ most) each rule sets its request and what follows counts:
 * ``KRR``: once a day 95th percentile of CPU and maximum of memory with 15 %, of all that was seen;
 * ``ours``: as upstream, with OOM kills as lower bounds, which add 30 % to what was used, and roll-backs within 12 h.
 
-An OOM-equivalent is a step in which memory rises above the request, as if it were the limit; the recommender is told of
+An OOM-equivalent is a step in which memory rises above the request, as if it were the limit; the recommender gets
 it. Percent and shares are of 4 cores and 16 GiB, 2,600 MHz are a core.
 """
 

@@ -154,7 +154,7 @@ def make_state(nodes: int, sizes: tuple[tuple[str, str], ...], waiting: tuple[Po
 
 
 def tick(state: State, now: Instant, delta: Delta | None = None) -> None:
-    """Run all steps of a tick; every action is said to have been done."""
+    """Run all steps of a tick; every action counts as done."""
     step = delta or Delta()
     while True:
         state.apply(step)

@@ -43,7 +43,7 @@ def problems_of(tag: str, texts: dict[str, str]) -> Iterator[str]:
     ):
         line = form.format(version_of_tag)
         if not re.search(rf"^{re.escape(line)}", texts[name], re.MULTILINE):
-            yield f"{name} has no line `{line}`, as the tag {tag} wants"
+            yield f"{name} has no line `{line}`, as the tag {tag} requires"
 
 
 def sbom(lock: str, of: str, wheel: bytes) -> dict[str, Any]:

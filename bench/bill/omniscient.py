@@ -1,4 +1,4 @@
-"""What those could do who know all arrivals and departures: whole nodes, with and without moving pods.
+"""The bill of a scheduler that knows all arrivals and departures: whole nodes, with and without moving pods.
 
 ``repacked``: the cheapest whole nodes for the pods of a moment, as if each could move at no price. ``unmoved``: each pod
 stays where it was put, nodes begin when their first pod comes and end with their last; a greedy choice, so more than

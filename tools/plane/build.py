@@ -104,7 +104,7 @@ def _compile(go: Go, programs: dict[str, Path]) -> None:
             check=False,
         )
         if run.returncode:
-            raise BuildError(f"{go.command} build failed: what it said stands above")
+            raise BuildError(f"{go.command} build failed: its output is above")
         if "kwok" in programs:
             _write_stages(go, programs["kwok"].with_name(STAGES))
         for name, path in programs.items():
