@@ -426,7 +426,7 @@ def test_the_command_reads_a_dump_and_writes_what_it_can_read():
 
 
 def test_the_command_says_what_it_cannot_convert(tmp_path):
-    """What can be converted is printed, the rest is named on standard error, and the exit status is 1."""
+    """Objects that can be converted are printed, the others are named on standard error, and the exit status is 1."""
     path = tmp_path / "all.yaml"
     path.write_text(yaml.safe_dump_all([hpa(), hpa("other", "db", finalizers=["x/y"])]))
     found = run(str(path))

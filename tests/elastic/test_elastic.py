@@ -64,7 +64,7 @@ class Records:
 
 
 class World:
-    """A Deployment of 200m pods with so much usage, and the loops that a release with ElasticWorkloads runs."""
+    """A Deployment of 200m pods with that much usage, and the loops that a release with ElasticWorkloads runs."""
 
     def __init__(self, clock, loops, guard=None):
         self.guard = guard
@@ -361,7 +361,7 @@ def test_of_two_for_one_target_the_older_is_followed():
 
 
 def test_a_section_that_is_no_hpa_is_refused_by_field_and_stops_no_other():
-    """What the definition lets through and an HPA may not be is named; the other object is followed."""
+    """A section that the definition accepts and an HPA refuses is named; the other object is followed."""
     pods = {
         "type": "Pods",
         "pods": {"metric": {"name": ""}, "target": {"type": "AverageValue", "averageValue": "1"}},
@@ -456,7 +456,7 @@ def test_defaults_and_columns_come_from_the_definition():
     ],
 )
 def test_what_goes_with_what_is_said_on_the_object(sections, words):
-    """What a server without rules in CEL lets through, or no rule can check, is a condition."""
+    """Input that a server without rules in CEL accepts, or no rule can check, is a condition."""
 
     async def story(world):
         await world.add(**sections)

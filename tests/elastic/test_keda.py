@@ -362,7 +362,7 @@ def test_a_queue_in_redis_scales_a_worker_from_none_to_many_and_back():
     ],
 )
 def test_a_prometheus_query_is_one_number(answers, more, active, milli):
-    """Above the activation threshold there is work; no series is none of it, unless that is an error."""
+    """A value above the activation threshold means work; no series means none, unless that is an error."""
 
     async def run(clock):
         async with Prometheus(vector(*answers)).serving() as url:

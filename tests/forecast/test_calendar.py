@@ -79,7 +79,7 @@ def test_a_period_that_fails_is_no_longer_believed():
 
 
 def test_each_forecast_onset_is_on_record_with_what_came():
-    """What was forecast for which time, what came, after which period, and what it cost."""
+    """The record has the forecast and its time, the observed load, the period, and the cost."""
     player = Player()
     player.run(hourly(), hours(8))
     assert len(player.came) >= 3

@@ -40,7 +40,7 @@ class Answers(NamedTuple):
 
 @dataclass
 class Outcome:
-    """What comes of one HPA in one tick."""
+    """The result for one HPA in one tick."""
 
     desired: int
     able: str = ""
@@ -53,7 +53,7 @@ class Outcome:
 
 @dataclass
 class Memory:
-    """What is remembered of one HPA: (time, replicas) of proposals, (time, change) of changes."""
+    """The memory of one HPA: (time, replicas) of proposals, (time, change) of changes."""
 
     proposals: list = field(default_factory=list)
     ups: list = field(default_factory=list)
@@ -211,7 +211,7 @@ def of_custom_pods(source, pods, key, selector, reported, now, current):
 
 
 def of_value(target, values, pods, current, there):
-    """The sum of some values: in all by the ready pods, or so much for each replica that there is."""
+    """The sum of some values: in all by the ready pods, or a share for each existing replica."""
     if isinstance(values, str):
         raise Failed
     value = sum(values)
@@ -263,7 +263,7 @@ def proposal(metric, pods, key, scale, reported, now):
 
 
 def decide(view, pods, scale, reported, memory, now, *, ambiguous=False):
-    """Return what comes of one HPA in one tick, and note it in its memory.
+    """Return the result for one HPA in one tick, and note it in its memory.
 
     Args:
         view: Its spec as the API has it.

@@ -27,7 +27,7 @@ START = parse_rfc3339("2026-03-02T08:00:00Z")
 
 
 class Usage:
-    """A metric source: every running pod uses so much CPU; ``cluster_wide`` says whether all may be listed."""
+    """A metric source: every running pod uses that much CPU; ``cluster_wide`` says whether all may be listed."""
 
     def __init__(self, cluster, clock, milli):
         self.cluster, self.clock, self.milli = cluster, clock, milli

@@ -205,7 +205,7 @@ def test_most_hpas_are_ordinary():
 @settings(max_examples=30, deadline=None)
 @given(states())
 def test_an_ordinary_hpa_is_judged_alike_by_itself(state):
-    """What the pass in columns says of an ordinary HPA is what deciding about it alone says."""
+    """An ordinary HPA has the same decision in the pass in columns and alone."""
     found = ordinary(state, worlds.NOW)
     for position, key in enumerate(state.hpas):
         if found.mask[position]:

@@ -1,4 +1,4 @@
-"""What would have been without a rule: decided again by the same functions, one rule taken out."""
+"""Decisions without a rule: decided again by the same functions, with one rule removed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BEHAVIOR = {
 
 
 def state_of(milli, *, pods=2, known=(), ups=(), tolerance=0.1, window=300, behavior=None):
-    """Pods that use so much of 200m each, with a target of 50 %."""
+    """Pods that each use that much of 200m, with a target of 50 %."""
     names = [f"p{index}" for index in range(pods)]
     memory = [
         MemoryEntry(

@@ -32,7 +32,7 @@ def remembered(*entries):
 
 
 def state_of(pods=("a", "b"), *, milli=100, spec=None, memory=(), more=()):
-    """Pods that use so much of 200m, with a target of 50 %."""
+    """Pods that each use that much of 200m, with a target of 50 %."""
     ready = [worlds.pod(name) for name in pods]
     return worlds.state_of(
         hpas=[worlds.hpa(**(spec or {}))],
@@ -58,7 +58,7 @@ def windows_of(state):
 
 
 def test_only_the_window_in_force_is_listed():
-    """What is older than the window is not there; its edge still counts without behaviour."""
+    """Recommendations older than the window are missing; its edge still counts without behaviour."""
     memory = remembered((3600, 9), (301, 8), (300, 7), (285, 7), (15, 2))
     assert windows_of(state_of(memory=memory)) == [[(2, 15, 15), (7, 285, 300)]]
 
@@ -81,7 +81,7 @@ def test_a_tick_left_out_parts_equal_recommendations():
 
 
 def test_the_replicas_found_at_the_start_are_named():
-    """In the first tick, and while they are remembered, they count as a recommendation and are said to be found."""
+    """In the first tick, and while they are remembered, they count as a recommendation and are listed as found."""
     state = state_of(("a", "b", "c", "d"), milli=25)
     lines = lines_of(state)
     assert "recommendations, newest first: 4 (2026-03-02T08:00:00Z, found at the start)" in lines
@@ -222,7 +222,7 @@ def test_metrics_have_short_names():
 
 
 def test_a_rescale_leaves_its_window_behind():
-    """What is explained is what the next tick decides: asking changes nothing."""
+    """The explanation is the next tick's decision: asking changes nothing."""
     state = state_of(milli=200)
     before = explain(state, KEY, NOW)
     commands = decide(state, NOW)

@@ -37,7 +37,7 @@ def memory():
 def state_of(
     memory, *, pods=60, milli=140, limit=400, settings=LEARNING, forecast="calendar", metrics=None, **changes
 ):
-    """Pods that use so much of 200m each with a target of 70 %."""
+    """Pods that each use that much of 200m, with a target of 70 %."""
     view = worlds.hpa(target=70, **({"metrics": metrics} if metrics else {}))
     names = [f"p{index:02}" for index in range(pods)]
     return worlds.state_of(

@@ -39,7 +39,7 @@ def replay(lines):
 
 
 def test_a_list_that_lost_many_pods_holds():
-    """8 replicas, of which a list shows 3: they stay 8, it is said why, and the hold ends by itself."""
+    """8 replicas, of which a list shows 3, stay 8 with a reason, and the hold ends by itself."""
 
     async def story(world):
         await world.add(replicas=8)

@@ -1,4 +1,4 @@
-"""What annotations turn on: each rule by itself, and nothing of it without its annotation."""
+"""The rules that annotations turn on: each by itself, and none without its annotation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OLD = [Recommendation(Instant(NOW - minutes(1)), 1)]
 
 
 def state_of(milli=100, *, usage=None, pods=2, memory=None, scale=None, spec=None, owners=None, **options):
-    """Pods p0, p1 ... that use so much of 200m each with a target of 50 %, and the options by name."""
+    """Pods p0, p1 ... that each use that much of 200m with a target of 50 %, and the options by name."""
     names = [f"p{index}" for index in range(pods)]
     annotations = {PREFIX + name.replace("_", "-"): text for name, text in options.items()}
     view = msgspec.structs.replace(worlds.hpa(**(spec or {})), annotations=annotations)
@@ -125,7 +125,7 @@ def test_a_sync_period_of_its_own():
 
 @pytest.mark.parametrize(("pause", "up", "down"), [("all", 2, 2), ("out", 2, 1), ("in", 4, 2), ("", 4, 1)])
 def test_a_pause_holds_its_direction(pause, up, down):
-    """Out, in or both; the recommendation is remembered all the same, and the condition says what is held."""
+    """A pause holds out, in or both; the recommendation is still remembered, and the condition names the held direction."""
     options = {"pause": pause} if pause else {}
     state = state_of(200, **options)
     verdict = evaluate(state, KEY, NOW)
@@ -168,7 +168,7 @@ def test_a_fallback_replaces_metrics_that_fail(fallback, memory, expected):
 
 
 def test_the_last_good_proposal_is_one_of_metrics():
-    """What a fallback proposes is not taken for a good proposal, and what metrics propose is."""
+    """The proposal of a fallback is no good proposal; that of metrics is one."""
     state = state_of(200, fallback="last-good")
     absorb(state, decide(state, NOW), [ScaleOutcome(*KEY, NOW)])
     assert state.options[KEY].last_good == 4
@@ -357,7 +357,7 @@ def test_records_with_options_are_decided_again_to_the_same_bytes():
     ids=["not ready", "ready", "too long ago", "never raised"],
 )
 def test_a_scale_down_waits_for_the_pods_of_the_last_scale_up(rose, ready, found):
-    """What was added is not taken away before it serves, for five minutes at most; without the option it is."""
+    """Added pods are not removed before they serve, for five minutes at most; without the option they are."""
     pods = [worlds.pod(f"p{index}", ready="True" if index < 2 else ready) for index in range(4)]
 
     def state(**annotations):

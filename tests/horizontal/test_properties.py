@@ -1,4 +1,4 @@
-"""What holds for any input, over any sequence of ticks: bounds, policies, windows, and that order plays no part."""
+"""Properties for any input, over any sequence of ticks: bounds, policies, windows, and independence of order."""
 
 from __future__ import annotations
 

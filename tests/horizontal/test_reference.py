@@ -30,7 +30,7 @@ ABOUT = {"api_version": "networking.k8s.io/v1", "kind": "Ingress", "name": "main
 
 @st.composite
 def measured(draw, everyone):
-    """What the metrics APIs answer in one tick: of most pods everything, at times errors."""
+    """The metrics APIs' answers in one tick: for most pods everything, at times errors."""
     samples = {}
     odd = draw(st.integers(0, 2)) == 0
     around = draw(st.sampled_from([20, 130, 250, 900]))
@@ -164,7 +164,7 @@ def shown_of(metric):
 
 
 def in_words(metric, shown, status):
-    """What the reference says of a metric, printed as the status prints it."""
+    """The reference's value of a metric, printed as the status prints it."""
     if shown is None:
         return None
     utilization, average = shown

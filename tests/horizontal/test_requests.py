@@ -82,7 +82,7 @@ async def fill(cluster, clock, count):
 
 
 def requests_of(count, ticks=3):
-    """Requests by method of each tick of a loop with so many HPAs, from the second on."""
+    """Requests by method of each tick of a loop with that many HPAs, from the second on."""
 
     async def main(clock):
         async with served(clock, metrics=Usage(clock, count)) as (embedded, _, connection):

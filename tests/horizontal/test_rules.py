@@ -73,7 +73,7 @@ def test_select_policy_chooses_between_changes():
 
 
 def test_changes_within_the_period_count():
-    """What was added within the period is taken off the start, what was removed is put on; older events are not seen."""
+    """Replicas added within the period are subtracted from the start, removed ones are added; older events are ignored."""
     recent, old = Instant(NOW - seconds(59)), Instant(NOW - seconds(60))
     ups, downs = [ScaleEvent(recent, 3), ScaleEvent(old, 100)], [ScaleEvent(recent, 1)]
     assert up_limit(10, rules((False, 4)), ups, downs, NOW) == 10 - 3 + 1 + 4
@@ -113,7 +113,7 @@ def test_an_old_low_recommendation_holds_a_scale_up_back():
 
 
 def test_the_last_outdated_slot_is_used_again():
-    """Of two outdated slots the later one is overwritten."""
+    """The later of two outdated slots is overwritten."""
     old = [Recommendation(NOW - minutes(m), 1) for m in (9, 8, 1)]
     assert stabilize(old, 1, window=minutes(5), now=NOW).slot == 1
     events = [ScaleEvent(NOW - minutes(m), 1) for m in (9, 8, 1)]

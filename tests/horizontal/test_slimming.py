@@ -1,4 +1,4 @@
-"""What the loop's caches leave out of objects is nothing that the loop reads."""
+"""The loop's caches leave out only fields that the loop does not read."""
 
 from __future__ import annotations
 

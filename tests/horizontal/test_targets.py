@@ -121,7 +121,7 @@ def test_a_kind_without_scale():
 
 
 def test_discovery_that_fails_is_the_error_of_its_hpa():
-    """The server's error is reported, others are scaled all the same, and the question is asked twice a minute."""
+    """The server's error is reported, others are still scaled, and discovery is read twice a minute."""
 
     async def story(world):
         asked = []

@@ -245,7 +245,7 @@ def test_a_run_that_only_advises_creates_nothing():
 
 
 def test_an_empty_group_of_an_earlier_process_goes():
-    """What an earlier process created is known by the cloud's word, and goes when it is empty."""
+    """Groups that an earlier process created are recognized by the cloud's mark, and deleted when they are empty."""
 
     async def story(world):
         await world.cloud.create_group(NewGroup(id="left", max_size=3, instance_type="m5.large"))

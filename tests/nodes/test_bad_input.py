@@ -104,7 +104,7 @@ def pod_of(number, body, *, placed):
     flags,
 )
 def test_whatever_the_objects_say_ticks_go_on(nodes, pods, objects, pdbs, sets, daemons, options):
-    """Scale-up and scale-down with any nonsense in any object; the state that comes of it reads back."""
+    """Scale-up and scale-down go on with any nonsense in any object; the resulting state reads back."""
     parts = {name: read(objects.get(name, ()), model) for name, model in {**DEVICES, **VOLUMES}.items()}
     known = read([node_of(number, body) for number, body in enumerate(nodes)], Node)
     world = World(
@@ -230,7 +230,7 @@ def played(main):
 
 
 def test_what_is_passed_over_is_reported_on_the_object():
-    """A node, a slice and a budget that cannot be read get an event each, and once; nodes are bought all the same."""
+    """A node, a slice and a budget that cannot be read get one event each; nodes are still bought."""
 
     async def main(world, clock):
         store = world.cluster._store

@@ -30,7 +30,7 @@ def test_a_quota_skips_the_group_in_upstream_s_words():
 
 
 def test_a_quota_cuts_an_increase():
-    """Of the nodes that the pods need no more are bought than the quota leaves, by every resource of it."""
+    """No more of the needed nodes are bought than the quota leaves, by every resource of it."""
     held = world(quotas=[quota("cores", {"cpu": "12", "memory": "1Ti"})], pods=pods("p", 9, cpu="3"))
     assert held.increases() == {"g": 2}
     held = world(quotas=[quota("memory", {"memory": "40Gi"})], pods=pods("p", 9, cpu="3"))

@@ -55,7 +55,7 @@ def test_pieces_add_up_to_the_whole(delta):
 
 
 def test_memory_is_that_of_the_moment_of_asking():
-    """What the loop remembers goes on changing while nobody has written the pieces yet."""
+    """The loop's memory goes on changing while the pieces are not written yet."""
     memory = Memory(rotation=4)
     delta = Delta(pods=named(Pod, 1), memory=memory)
     expected, found = encode_delta(delta), encode_in_pieces(delta)

@@ -30,7 +30,7 @@ SHORT = {"scale_down_unneeded_time": minutes(1)}
 
 
 def slice_of(name, count, **spec):
-    """What a driver publishes of a node with so many devices."""
+    """The slice that a driver publishes for a node with that many devices."""
     body = samples.resource_slice(
         f"{name}-gpu",
         nodeName=name,
@@ -42,7 +42,7 @@ def slice_of(name, count, **spec):
 
 
 def claim(name, *, count=1, device="", on="", user=""):
-    """A claim; with ``device`` the one that it was given, on a node."""
+    """A claim; with ``device`` the allocated one, on a node."""
     body = samples.resource_claim(
         name,
         {
@@ -152,7 +152,7 @@ def test_a_node_whose_driver_is_late_is_not_ready():
 
 
 def piece_of(name, number, *, of):
-    """One of so many slices of a pool, with a device of its own."""
+    """One of that many slices of a pool, with a device of its own."""
     body = samples.resource_slice(
         f"{name}-gpu-{number}",
         nodeName=name,
@@ -297,7 +297,7 @@ def asking(*alternatives):
     ids=["in use", "a taint", "alternatives"],
 )
 def test_it_is_reported_what_is_free_of_a_live_node(requested, tainted, why):
-    """What another pod has counts as there and not as free; so does a device that is tainted."""
+    """A device that another pod has counts as present and not as free; so does a tainted device."""
     offered = slice_of("n1", 2)
     if tainted:
         broken = DeviceTaint(key="broken", effect="NoSchedule")

@@ -60,7 +60,7 @@ def test_an_estimate_goes_on_in_the_next_step():
 
 
 def test_after_its_time_it_adds_no_node():
-    """What was found in time is bought, and the pods that are left wait for the next tick."""
+    """Nodes that were found in time are bought, and the remaining pods wait for the next tick."""
     world = apart(seconds(6))
     # In the second part one node is looked at by itself before the next are added like it, in the first two are.
     there = 2 * PART - 1
@@ -79,7 +79,7 @@ def test_the_flag_is_the_limit(limit):
 
 
 def test_each_group_has_its_own_time():
-    """What one estimate takes is not taken off the next one's time."""
+    """The time of one estimate does not reduce the next one's."""
     world = apart(seconds(3), groups=("g1", "g2", "g3"), expander="least-nodes")
     assert list(world.increases().values()) == [PODS]
     assert len(steps(world)) == 3 * 4

@@ -168,7 +168,7 @@ def test_backoff_names_its_end():
 
 
 def test_pod_that_waits_says_for_what():
-    """A pod for which a node is on its way is said to wait for it."""
+    """The explanation of a pod whose node is upcoming says that it waits for the node."""
     world = World(pods=[pod("a")], groups=[group("g")])
     world.tick()
     found = explain_pod(world.state, ("default", "a"), after(world.now, minutes(1)))
@@ -256,7 +256,7 @@ def test_of_equal_ways_out_the_cheaper_node_is_the_headline():
 
 
 def test_of_equal_waits_the_soonest_is_the_headline():
-    """Two groups in backoff: the one whose backoff ends first is offered, whatever its name."""
+    """The answer for two groups in backoff names the one whose backoff ends first, whatever its name."""
     world = World(pods=[pod("a")], groups=[group("a-later"), group("sooner")])
     world.refused.update({"a-later": "stock-out", "sooner": "stock-out"})
     world.tick()
@@ -331,7 +331,7 @@ def test_a_pod_of_another_size_needs_other_machines():
 
 
 def test_the_cheapest_help_comes_first():
-    """What one setting does is offered before a new group."""
+    """The change of one setting is offered before a new group."""
     big = group("large", maximum=0, made=template(cpu="96", memory="384Gi"))
     world = World(pods=[pod("a", cpu="64")], groups=[group("g"), big])
     assert world.increases() == {}

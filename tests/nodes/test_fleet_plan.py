@@ -181,7 +181,7 @@ def demand(draw):
     demand=demand(), zones=st.lists(st.sampled_from("xyz"), min_size=1, max_size=5), total=st.integers(1, 60)
 )
 def test_nothing_is_left_that_a_new_node_would_take(demand, zones, total):
-    """What a choice leaves over fits on no node bought and, while limits leave one more, on no new node of a group that takes it."""
+    """Pods that a choice leaves over fit on no bought node and, while limits leave one more, on no new node of a group that takes them."""
     groups = [
         group(
             f"g{at}",

@@ -1,4 +1,4 @@
-"""What the node loop holds of a cluster behind a network: each pod once, and no more of it than is read."""
+"""The node loop's cache of a cluster behind a network: each pod once, and only the fields that are read."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def fill(cluster):
         await cluster.create(PODS.untyped, pod, namespace="default")
 
 
-OTHERS = {"nobody": [], "the HPA loop": [view_of_pod], "somebody who wants whole pods": [None]}
+OTHERS = {"nobody": [], "the HPA loop": [view_of_pod], "a reader of whole pods": [None]}
 
 
 @pytest.mark.parametrize("others", OTHERS.values(), ids=OTHERS)

@@ -72,7 +72,7 @@ RULES = ({}, {}, apart(), spread(HOSTNAME), {"spec": {"nodeSelector": {ZONE: "a"
 @settings(max_examples=40, deadline=None)
 @given(groups=GROUPS, kinds=KINDS, total=st.integers(0, 8), cores=st.integers(0, 40))
 def test_nothing_passes_a_limit_and_helped_pods_are_helped(groups, kinds, total, cores):
-    """Whatever is demand: groups' maxima, nodes and cores hold; the pods that are said to be helped fit what is bought."""
+    """For any demand the groups' maxima, nodes and cores hold, and the helped pods fit on the bought nodes."""
     made = [
         sized(f"g{at}", cpu, 4 * cpu, price / 10, maximum=maximum, labels={ZONE: "ab"[at % 2]})
         for at, (cpu, price, maximum) in enumerate(groups)
@@ -225,7 +225,7 @@ def test_a_group_without_a_price_is_left_out_and_says_why():
 
 
 def test_the_explanation_of_a_pod_has_the_bound():
-    """What is bought together, its price and the price that no choice can be below."""
+    """The explanation has the nodes that are bought together, their price and the lower bound of any choice."""
     tried = world(sized("g", 4, 16, 0.25), demand=pods("x", 2, cpu="3"))
     found = explain_pod(tried.state, ("default", "x-0"), tried.now)
     assert found.status == "helped"
@@ -294,7 +294,7 @@ class Offloading(live.World):
 
 @pytest.mark.parametrize(("expander", "offloaded"), [("least-cost", True), ("least-waste", False)])
 def test_only_what_may_take_long_is_offloaded(expander, offloaded):
-    """With pods that wait and the solver at hand the decision is made in another thread, and its records replay all the same."""
+    """With waiting pods and the solver the decision is made in another thread, and its records still replay."""
 
     async def story(world):
         await world.deploy(replicas=6, cpu="1500m")

@@ -1,4 +1,4 @@
-"""What each node says to a pod, with its numbers, and the smallest change that would let the pod in."""
+"""Each node's verdict on a pod, with its numbers, and the smallest change that would make the pod fit."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ GROUPS = 2 * GROUPS_IN_A_STEP + MORE
 
 
 def many(step_time, **settings):
-    """Return a world with more groups than two steps ask, and steps that take so long."""
+    """Return a world with more groups than two steps evaluate, and steps that take that long."""
     groups = [group(f"g{at:03d}", maximum=10) for at in range(GROUPS)]
     world = World(nodes=[node("n0")], pods=pods("p", 6, cpu="3"), groups=groups, settings=settings)
     world.step_time = step_time
@@ -36,7 +36,7 @@ def said(world):
 
 
 def test_all_groups_are_asked_where_there_is_time():
-    """Within the default of five minutes every group is asked, in parts, and nothing is said of it."""
+    """Within the default of five minutes every group is evaluated, in parts, without a message."""
     world = many(seconds(30))
     assert sum(world.increases().values()) == 5
     assert steps(world) == ["pack", "pack", "scale_down"]
@@ -75,7 +75,7 @@ def test_parts_change_no_choice():
 
 
 def test_several_increases_a_tick_are_asked_in_parts_too():
-    """With --salvo-scale-up the pods that are left are looked at again, part by part."""
+    """With --salvo-scale-up the remaining pods are evaluated again, part by part."""
     world = many(seconds(1), salvo_scale_up=True, max_nodes_per_scaleup=2)
     assert sum(one.delta for one in world.tick() if isinstance(one, IncreaseSize)) == 5
     assert steps(world).count("pack") == 2 * 3

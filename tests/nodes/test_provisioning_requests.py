@@ -121,7 +121,7 @@ def test_a_purchase_that_fails_is_not_provisioned():
 
 
 def test_a_request_is_answered_at_the_limit_of_nodes():
-    """As upstream, a request is looked at although the cluster has its maximum of nodes; it buys none."""
+    """As in upstream, a request is evaluated although the cluster has its maximum of nodes; it buys none."""
     held = world(
         requests=[request("fits", ("small", 2)), request("gang", ("big", 9), kind=ATOMIC)],
         templates=TEMPLATES,

@@ -72,7 +72,7 @@ def test_a_machine_that_fails_otherwise_than_before_is_not_counted_again():
 
 
 def test_messages_of_machines_that_failed_alike_are_reported_whole():
-    """Each message once; of more than three the list ends in dots all the same. The backoff says the same as the event."""
+    """The event has each message once, and more than three end in dots; the backoff has the same text."""
     world = World(pods=pods("a", 4, cpu="3"), groups=[group("g")])
     world.tick()
     world.change("g", instances=tuple(failed(f"x{number}", message=f"m{number % 4}") for number in range(4)))

@@ -138,7 +138,7 @@ def test_daemon_set_pods_that_push_others_aside_count_where_a_live_node_lacks_th
 
 
 def test_the_providers_own_pods_take_their_share_of_a_new_node():
-    """What the provider itself runs on each new node (kube-proxy, agents) counts in the cloud's template."""
+    """Pods that the provider itself runs on each new node (kube-proxy, agents) count in the cloud's template."""
     made = replace(template(), pods=(kube_proxy("g"),))
     world = World(pods=pods("a", 4, cpu="1"), groups=[group("g", made=made)])
     assert world.increases() == {"g": 2}
@@ -413,7 +413,7 @@ def test_existing_pods_do_not_count_twice():
 
 @pytest.mark.parametrize("kind", ["StatefulSet", "CronTab"])
 def test_a_workload_that_controls_its_pods_itself(kind):
-    """Of a StatefulSet or a custom kind the replicas that are missing look like the pods that there are."""
+    """The missing replicas of a StatefulSet or a custom kind look like its existing pods."""
     workload = Workload("default", kind, "db")
     intent = Intent(workload=workload, replicas=5, due=START, source="horizontal")
     settings = {"demand_sources": ("pending", "intents")}
@@ -520,7 +520,7 @@ def test_the_deletion_taint_of_a_machine_that_is_going_stays():
 
 
 def test_learned_template_promises_the_least_seen():
-    """Of nodes of one type that differ, the template has the least of each resource."""
+    """When nodes of one type differ, the template has the least of each resource."""
     nodes = [node("n1", memory="16Gi"), node("n2", cpu="3", memory="18Gi")]
     full = [pod("x", cpu="3900m", node="n1"), pod("y", cpu="2900m", node="n2")]
     world = World(nodes=nodes, pods=[*full, pod("a", cpu="3500m")], groups=[group("g", nodes=["n1", "n2"])])

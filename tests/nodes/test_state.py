@@ -62,7 +62,7 @@ changes = st.one_of(
 
 
 def seen(state: State) -> object:
-    """What readers see of pods and nodes, but for the order in which they came."""
+    """The pods and nodes that readers see, but for their order of arrival."""
     snapshot, held = state.snapshot, state.held_pods
     owned = [
         (uid, namespace, held.controlled_by(uid), held.count_controlled_by(uid))

@@ -1,4 +1,4 @@
-"""What was learned of machines outlives the process, in a ConfigMap of its own."""
+"""Learned facts about machines outlive the process, in a ConfigMap of their own."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_new_process_knows_the_machines_of_the_last_one():
 
 @pytest.mark.parametrize("text", ["{", '{"types": []}'])
 def test_a_broken_document_is_said_once_and_written_anew(text):
-    """What cannot be read leads to one event that names the object, and what is learned anew is stored."""
+    """A document that cannot be read leads to one event that names the object, and newly learned facts are stored."""
 
     async def story(world):
         await world.deploy("little", replicas=1, cpu="1500m")

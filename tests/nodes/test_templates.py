@@ -116,7 +116,7 @@ def test_a_node_of_no_group_teaches_too():
 
 
 def test_the_least_that_was_seen_is_promised():
-    """Of two machines of a type the smaller one is what a new node is expected to be."""
+    """The smaller of two machines of a type is the expected new node."""
     world = World(nodes=[of_type("a-1"), of_type("x", memory="12Gi")], groups=two_groups())
     world.tick()
     assert memory_of(world, "b")[0] == "12Gi"
@@ -169,7 +169,7 @@ def test_what_the_groups_kubelet_reserves_stays_reserved():
 
 
 def test_what_a_group_decides_is_not_enlarged():
-    """Pods and extended resources are settings of a group: the less of what is said and what was seen holds."""
+    """Pods and extended resources are settings of a group: the smaller of the cloud's and the seen amount counts."""
     said = {"cpu": "2", "pods": "32", "nvidia.com/gpu": "1", "example.com/card": "4"}
     node_said = replace(CATALOGUE.node.status, capacity=said, allocatable=said)
     real = {"cpu": "4", "memory": "15Gi", "pods": "110", "nvidia.com/gpu": "2", "example.com/card": "3"}
@@ -387,7 +387,7 @@ def test_no_node_of_a_group_with_an_old_view_goes():
     ],
 )
 def test_refusals_name_their_cause(cause, words):
-    """Why the cloud refused is said in words, in the reason and while the group is left out."""
+    """The reason says in words why the cloud refused, and so does the skipped group."""
     world = World(pods=[pod("p", cpu="1")], groups=[group("g")])
     world._do = lambda action: Outcome("failed", "no", "Other", "code", cause)
     world.tick()
@@ -451,7 +451,7 @@ def test_the_document_is_bounded_and_the_newest_stays():
     ["{", "[]", '{"types": {"t": [{"instance_type": "t", "capacity": {"cpu": "much"}}]}}'],
 )
 def test_a_document_that_is_not_ours_is_refused(text):
-    """What cannot be read is an error that says where."""
+    """A document that cannot be read is an error that says where."""
     with pytest.raises(ValueError, match=r"."):
         read_learned(text)
 

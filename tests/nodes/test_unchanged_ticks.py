@@ -64,7 +64,7 @@ def test_a_hold_or_a_cooldown_is_no_rest():
 
 
 def test_a_pod_without_a_place_is_no_rest():
-    """Demand is looked at anew in each tick."""
+    """Demand is evaluated anew in each tick."""
     world = town()
     assert until(world) is not None
     world.tick(at=minutes(1), pods=tuple(pods("more", 1, cpu="100")))

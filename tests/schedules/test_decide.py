@@ -1,4 +1,4 @@
-"""What tables make of their targets, and that it is a function of time."""
+"""The changes that tables make to their targets, which are a function of time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_after_an_outage_the_size_is_the_one_without_an_outage(begin, length, zo
 
 
 def test_a_missed_change_is_made_once():
-    """Of three days missed only the latest change is made."""
+    """After three missed days only the latest change is made."""
     loop = Loop(hpc(*UP_AND_DOWN))
     loop.look(Instant(START + 3 * DAY + hours(21)))
     assert loop.writes == [("2026-03-05T21:00:00Z", 2)]
@@ -114,7 +114,7 @@ def test_two_rules_that_are_due_together_are_reported(other, together):
 
 
 def test_a_job_sees_the_changes_of_earlier_jobs_in_its_tick():
-    """Of an HPA of 2 to 6 a job for 9 makes 9 to 9, and one for 0 after it 0 to 9, as if each had read the HPA itself."""
+    """With an HPA of 2 to 6, a job for 9 makes it 9 to 9, and a later one for 0 makes it 0 to 9, as if each had read the HPA itself."""
     jobs = [
         {"name": name, "schedule": "0 0 8 * * *", "targetSize": size} for name, size in (("a", 9), ("b", 0))
     ]
@@ -135,7 +135,7 @@ def test_a_job_sees_the_changes_of_earlier_jobs_in_its_tick():
 
 @pytest.mark.parametrize("first", [{"minSize": 5, "maxSize": 9}, {"minSize": 5}])
 def test_a_rule_that_failed_does_not_undo_a_later_one(first):
-    """Of two that are due together the later listed holds, also where the earlier one could not be written at once."""
+    """When two rules are due together the later listed one counts, also where the earlier one could not be written at once."""
     assert retried(first, {"minSize": 2, "maxSize": 4}) is False
 
 

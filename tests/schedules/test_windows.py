@@ -89,7 +89,7 @@ def test_triggers_that_keda_refuses():
 
 
 def test_fields_that_need_an_hpa_are_named_and_the_windows_followed():
-    """What only an HPA would read is reported once, and the sizes are written."""
+    """Fields that only an HPA would read are reported once, and the sizes are written."""
     advanced = {"horizontalPodAutoscalerConfig": {"name": "x"}, "restoreToOriginalReplicaCount": True}
     loop = Loop(scaled_object(WINDOW, advanced=advanced, fallback={"replicas": 3}, minReplicaCount=0))
     loop.run(START, Instant(START + DAY - 1))

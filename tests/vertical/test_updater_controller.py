@@ -15,7 +15,7 @@ from kubetide.vertical.updater.core import UpdaterCore
 
 
 def test_pods_outside_of_the_bounds_are_evicted_one_at_a_time():
-    """Of two replicas one may be down: one pod goes, and both it and its VPA get an event."""
+    """Two replicas may have one down: one pod is evicted, and both it and its VPA get an event."""
 
     async def story(world):
         await world.build(2)
@@ -96,7 +96,7 @@ def test_a_run_that_only_advises_changes_nothing():
 
 
 def test_a_start_up_boost_ends_when_its_time_is_up():
-    """Between two loops, about when the pod has been ready for so long, and the annotation goes."""
+    """The annotation is removed between two loops, about when the pod has been ready for its boost's time."""
     original = '{"requests":{"cpu":"100m","memory":"100Mi"},"limits":{}}'
     boost = {"cpu": {"type": "Factor", "factor": 3, "durationSeconds": 130}}
 

@@ -217,14 +217,14 @@ def test_one_bad_object_never_stops_the_others():
     ],
 )
 def test_owners_that_lead_nowhere(views, code):
-    """A missing target is said of the VPA; a circle of owners ends the search, and the pods stay."""
+    """The VPA's reason names a missing target; a circle of owners ends the search, and the pods stay."""
     commands, result = decide(state([pod("web-0"), pod("web-1")], [vpa()], views=views), NOW)
     assert commands == []
     assert codes(result, "default/web") == ([code] if code else [])
 
 
 def test_nothing_is_changed_on_a_cache_that_may_not_be_believed():
-    """The hold is named, and no pod is looked at."""
+    """The hold is named, and no pod is evaluated."""
     found = state([pod("web-0"), pod("web-1")], [vpa()])
     found.apply(making.Delta(lease=found.lease, holds=["a new list of pods lacked many"]))
     commands, result = decide(found, NOW)

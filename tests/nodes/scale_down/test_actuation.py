@@ -104,7 +104,7 @@ def test_a_pod_that_does_not_end_gives_the_node_back(world):
 
 
 def test_a_pod_that_lands_on_an_empty_node_saves_it(world):
-    """What the API server says just before the deletion holds, not what the cache said."""
+    """The API server's answer just before the deletion counts, and not the cache's."""
     made = begun(world).add_pod("late", "a-0")
     made.settle(seconds(5))
     assert (made.log, made.tainted(DELETED)) == ([], [])

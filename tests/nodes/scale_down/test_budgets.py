@@ -1,4 +1,4 @@
-"""What disruption budgets allow while a plan is made."""
+"""Evictions that disruption budgets allow while a plan is made."""
 
 from __future__ import annotations
 

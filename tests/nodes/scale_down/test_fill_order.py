@@ -55,7 +55,7 @@ def test_a_taint_goes_when_the_node_is_clearly_fuller(world):
 
 
 def test_changes_share_the_bound_of_soft_taints(world):
-    """What is left of --max-bulk-soft-taint-count is for the order; with 0 there is none."""
+    """The order uses the rest of --max-bulk-soft-taint-count; with 0 there is none."""
     made = fleet(world, "2900m", "2900m", "2900m", max_bulk_soft_taint_count=2)
     made.loop()
     assert sum(levels(made)) == 2

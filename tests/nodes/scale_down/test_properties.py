@@ -1,4 +1,4 @@
-"""What holds for every plan, whatever the cluster looks like."""
+"""Properties of every plan, whatever the cluster looks like."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def test_pods_that_share_what_is_known_are_judged_alike(drawn, world):
 @settings(max_examples=40, deadline=None)
 @given(cluster=clusters)
 def test_deciding_leaves_the_snapshot_as_it_was(cluster, world):
-    """What was tried out is taken back to the last byte of every column."""
+    """Trial changes are reverted to the last byte of every column."""
     made = build(world, cluster)
     made.loop()
     snapshot = made.state.snapshot

@@ -86,7 +86,7 @@ def test_floats_print_as_in_go(number, text):
 
 
 def test_ignored_pods_are_taken_off_both_sides_of_gpus_too(pod, node):
-    """What a DaemonSet's or the kubelet's own pod holds of the GPUs is neither used nor offered when it is ignored."""
+    """GPUs of a DaemonSet's or the kubelet's own pod are neither used nor offered when it is ignored."""
     one = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"nvidia.com/gpu": "1"}}}]}}
     mirror = {"annotations": {"kubernetes.io/config.mirror": "y"}}
     pods = [

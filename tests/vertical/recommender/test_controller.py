@@ -303,7 +303,7 @@ def test_a_target_that_cannot_be_read_is_a_condition(body, message):
 
 
 def test_history_comes_from_prometheus():
-    """What Prometheus knows of a pod counts from the first pass on; no checkpoint is written then."""
+    """Prometheus's history of a pod counts from the first pass on; no checkpoint is written then."""
 
     async def main(world):
         await world.begin()

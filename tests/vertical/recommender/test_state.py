@@ -55,7 +55,7 @@ def test_quantities_spelled_otherwise_are_the_same():
 
 
 def test_a_refused_status_is_written_again():
-    """What was not written is not taken for written."""
+    """A status that was not written does not count as written."""
     run = Run()
     run.state.apply(Delta(at=START, vpas=[vpa()], pods=[pod()]))
     commands = decide(run.state, START)
