@@ -131,7 +131,7 @@ def test_a_group_is_like_its_pattern():
             assert replace(made, template=None) == replace(expected, template=None)
             [asg] = alibaba.groups.keys() - {PATTERN}
             await cloud.increase_size(made.id, 1)
-            assert alibaba.fleet.groups[asg].target == 1, "it goes by its name, and Alibaba by its id"
+            assert alibaba.fleet.groups[asg].target == 1, "ours has the group's name, and Alibaba its id"
             assert alibaba.groups[asg]["LifecycleState"] == "Active"
             own = alibaba.groups[asg]["ActiveScalingConfigurationId"]
             return made, alibaba.created[asg], alibaba.created[own], asg
@@ -248,8 +248,8 @@ def test_a_group_that_was_left_half_made_is_found_and_goes():
     asyncio.run(main())
 
 
-def test_disks_of_several_categories_keep_them_all():
-    """Alibaba takes the first category that is to be had; one beside them would be refused."""
+def test_disks_of_several_categories_retain_them_all():
+    """Alibaba takes the first available category; another one beside them would be refused."""
     disk = {"Size": 200, "Category": "cloud_essd", "Categories": {"Category": ["cloud_auto", "cloud_essd"]}}
 
     async def main():
@@ -273,7 +273,7 @@ def test_disks_of_several_categories_keep_them_all():
 
 
 def test_a_group_that_is_listed_late_is_there_at_once():
-    """What was just created is known and grows, also while the cloud's list does not have it yet."""
+    """A group that was just created is known and grows, also while the cloud's list does not have it yet."""
 
     async def main():
         async with world() as (alibaba, clock, connect):

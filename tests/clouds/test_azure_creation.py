@@ -233,7 +233,7 @@ def test_a_set_that_a_person_names_is_no_longer_ours_to_delete():
 
 
 def test_a_group_that_is_listed_late_is_there_at_once():
-    """What was just created is known and grows, also while the cloud's list does not have it yet."""
+    """A group that was just created is known and grows, also while the cloud's list does not have it yet."""
 
     async def main():
         async with world() as (azure, clock, connect):

@@ -1,4 +1,4 @@
-"""What the clouds share of creating groups: names, marks, and what is refused."""
+"""The rules that clouds share when they create groups: names, marks, and refusals."""
 
 from __future__ import annotations
 

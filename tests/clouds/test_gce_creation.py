@@ -300,7 +300,7 @@ def test_a_pattern_says_what_is_wrong_with_it():
                 f"{mark}: instance type g2-standard-16 is left out: it has GPUs, which kube-env does not say",
                 f"{mark}: instance type t2a-standard-16 is left out: it is ARM64, and the pattern's machines are X86_64",
             )
-            assert gce.calls.count("GET e9-huge") == 1, "what there is not is asked for once"
+            assert gce.calls.count("GET e9-huge") == 1, "a missing type is requested once"
         async with world(pattern(minCpuPlatform="Intel Ice Lake")) as (_, _, connect):
             cloud = connect()
             assert await cloud.group_candidates() == ()

@@ -1,4 +1,4 @@
-"""What the providers read of tags, configurations and templates, beyond the recorded cases."""
+"""The providers' reading of tags, configurations and templates, beyond the recorded cases."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_negative_memory_is_shown_as_upstream_shows_it():
     ],
 )
 def test_eviction_thresholds(text, memory, ratio):
-    """What cannot be read is the default; whole bytes are, fractions of binary units are not."""
+    """An unreadable threshold is the default; whole bytes are read, and fractions of binary units are not."""
     found = kube_env.eviction({"AUTOSCALER_ENV_VARS": f"evictionHard={text}"})
     assert found == (memory, pytest.approx(ratio))
 
@@ -147,7 +147,7 @@ def test_sizes_that_are_shipped():
     ],
 )
 def test_refused_configurations_of_azure(file, environment, text):
-    """What is missing or contradicts itself is named."""
+    """The error names a missing or contradictory field."""
     with pytest.raises(CloudError, match=text):
         read_config(file, environment)
 

@@ -129,7 +129,7 @@ def test_a_group_is_like_its_pattern():
             assert replace(made.template, source="") == replace(expected.template, source="")
             assert replace(made, template=None) == replace(expected, template=None)
             await cloud.increase_size(made.id, 1)
-            assert tencent.fleet.groups[asg].target == 1, "it goes by its name, and Tencent by its id"
+            assert tencent.fleet.groups[asg].target == 1, "ours has the group's name, and Tencent its id"
             return made, group, tencent.configurations[group["LaunchConfigurationId"]]
 
     made, group, configuration = asyncio.run(main())
@@ -261,7 +261,7 @@ def test_orders_that_cannot_be_had_are_shown_and_withdrawn():
 
 
 def test_a_group_that_is_listed_late_is_there_at_once():
-    """What was just created is known and grows, also while the cloud's list does not have it yet."""
+    """A group that was just created is known and grows, also while the cloud's list does not have it yet."""
 
     async def main():
         async with world() as (tencent, clock, connect):
@@ -366,7 +366,7 @@ def test_useless_types_are_named_and_seldom_requested():
 
 
 def test_requests_fit_the_vendors_models():
-    """What a group is created with are parts of the vendor's own models, all the way down."""
+    """The bodies that create a group are parts of the vendor's own models, all the way down."""
     reason = "the SDK serves as an oracle only"
     models = pytest.importorskip("tencentcloud.autoscaling.v20180419.models", reason=reason)
 

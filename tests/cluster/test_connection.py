@@ -19,7 +19,7 @@ from kubetide.testing import builders
 
 
 def test_a_kubeconfig_goes_round(tmp_path):
-    """What the server writes is what the client reads, for its owner only."""
+    """The client reads the file that the server writes, for its owner only."""
     path = tmp_path / "deep" / "kubeconfig"
     authority = Authority()
     for token in ("old", "new"):

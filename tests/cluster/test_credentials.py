@@ -1,4 +1,4 @@
-"""What a client shows of itself: tokens that change, plug-ins, whom it acts as, and the way it takes."""
+"""The credentials of a client: tokens that change, plug-ins, whom it acts as, and its proxies."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def run_with_controller(folder):
 
 
 async def kubectl(config, *words):
-    """What kubectl says, None where there is none."""
+    """The output of kubectl, None where there is none."""
     program = shutil.which("kubectl")
     if program is None:
         return None

@@ -1,4 +1,4 @@
-"""What the metric sources ask over HTTP, and what they make of answers that recordings do not have."""
+"""The metric sources' requests over HTTP, and their reading of answers that recordings do not have."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_the_version_is_the_servers_choice(offered, chosen):
     ],
 )
 def test_without_a_known_version_nothing_is_asked(answer, text):
-    """What discovery says instead of a version is the error."""
+    """An answer of discovery that is no version is the error."""
     server = Server().add("/apis/custom.metrics.k8s.io", answer)
     asked = with_client(
         server, lambda client, clock: refusal(custom_of(client, clock).pod_values("m", namespace="default"))
@@ -397,7 +397,7 @@ UNEXPLAINED = [
 
 @pytest.mark.parametrize(("code", "body", "text"), UNEXPLAINED)
 def test_answers_without_a_status_are_reported_in_client_gos_words(code, body, text):
-    """The code decides what is said, the body where the code says nothing."""
+    """The code decides the message, and the body where the code has none."""
     assert str(error_of_body(code, body.encode())) == text
 
 

@@ -138,7 +138,7 @@ def test_a_list_that_expires_in_the_middle_is_read_at_once():
     run_real(main)
 
 
-def test_an_expired_answer_keeps_its_token():
+def test_an_expired_answer_has_its_token():
     """The error of the port holds the token with which a list could go on."""
 
     async def main(clock):

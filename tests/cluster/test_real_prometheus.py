@@ -84,7 +84,7 @@ async def source(clock, server, **settings):
 
 
 async def known_for(client, clock, series, steps):
-    """Wait until a series has values at so many of the last seconds."""
+    """Wait until a series has values at that many of the last seconds."""
 
     async def is_known():
         now = clock.now()
@@ -191,7 +191,7 @@ def test_a_series_that_ends_is_no_series(prometheus, scraped):
             scraped.series["ending"] = 1
             await eventually(clock, "it is there", comes)
             del scraped.series["ending"]
-            await eventually(clock, "it is gone", goes)
+            await eventually(clock, "it disappears", goes)
 
     run_real(run)
 

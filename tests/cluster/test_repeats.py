@@ -1,4 +1,4 @@
-"""What is asked, how fast, and what is asked again: the pure rules, and the rules at work against a server."""
+"""Requests, their rate and their repeats: the pure rules, and the rules at work against a server."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_flow_control_is_honoured(act):
 
 
 def test_a_pause_past_the_deadline_is_not_waited_for():
-    """Who is to come back after the deadline is reported at once."""
+    """An answer that asks to come back after the deadline is reported at once."""
 
     async def main(clock):
         script = Script(status(429, "TooManyRequests", retry_after=3600))

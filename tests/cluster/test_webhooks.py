@@ -125,7 +125,7 @@ def test_pods_of_a_deployment_are_mutated():
 
 @pytest.mark.parametrize("way", ["https", "in process"])
 def test_a_validating_webhook_denies(way):
-    """What a webhook denies is not written, over either way in."""
+    """An object that a webhook denies is not written, over either way in."""
 
     async def main(b):
         client = b.client if way == "https" else b.cluster

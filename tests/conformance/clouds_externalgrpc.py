@@ -1,6 +1,6 @@
 """The clouds suite, provider ``externalgrpc``: messages, Kubernetes' protobuf, and what the client makes of answers.
 
-Where ours differs on purpose: a duration that is absent keeps the flag (upstream reads 0 s), an unknown state counts
+Where ours differs on purpose: a duration that is absent means the flag (upstream reads 0 s), an unknown state counts
 as running and an unknown class as ``Other``, and an order that no group can take is refused without a call.
 """
 
@@ -37,7 +37,7 @@ class Rule(NamedTuple):
     reason: str
 
 
-ABSENT_IS_DEFAULT = Rule("an absent duration keeps the flag", "upstream reads 0 s, and deletes nodes at once")
+ABSENT_IS_DEFAULT = Rule("an absent duration means the flag", "upstream reads 0 s, and deletes nodes at once")
 UNKNOWN_STATE = Rule("an unknown state runs", "a number that the protocol does not have says nothing")
 UNKNOWN_CLASS = Rule("an unknown class is Other", "only class 1 says that another group may help")
 NO_SUCH_ORDER = Rule("orders that no group can take", "sign and maximum are checked before a call is made")

@@ -1,4 +1,4 @@
-"""What the players of the clouds suite have in common: answers in the form of the cases, and how they are compared.
+"""The parts that players of the clouds suite share: answers in the form of the cases, and how they are compared.
 
 Errors: where a case has a text, ours must have it in it. Quantities are compared by value, prices
 within 1e-9. Changing calls must be the recorded ones of their step; others may be fewer, never more

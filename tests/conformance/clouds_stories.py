@@ -49,7 +49,7 @@ class Script:
 
 
 class PlayedCloud(Protocol):
-    """What a story asks of a provider, beyond the port."""
+    """The methods that a story needs of a provider, beyond the port."""
 
     async def renew(self) -> None: ...
 

@@ -1,4 +1,4 @@
-"""What the modules of the clouds suite share: groups as SCHEMA.md shows them, and how they are compared."""
+"""The parts that modules of the clouds suite share: groups as SCHEMA.md shows them, and how they are compared."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def _flag(kind: Any, text: str) -> Any:
 
 
 class World:
-    """What an API server, a metrics server and Prometheus know."""
+    """The content of an API server, a metrics server and Prometheus."""
 
     def __init__(self, case: Case) -> None:
         self.case = case

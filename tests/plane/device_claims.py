@@ -55,7 +55,7 @@ SELECTORS = (
 
 @dataclass
 class Found:
-    """What a comparison has come to; ``disagreements`` is one text each."""
+    """The result of a comparison; ``disagreements`` is one text each."""
 
     bound: int = 0
     refused: int = 0
@@ -68,7 +68,7 @@ class Found:
 
 
 def a_slice(rng, node, driver):
-    """What a driver publishes of a node: up to four devices, some with a taint."""
+    """The slice that a driver publishes for a node: up to four devices, some with a taint."""
     devices = []
     for number in range(rng.randint(1, 4)):
         device = {
@@ -287,7 +287,9 @@ class Comparison:
                 continue
             given = claims[place].status.allocation
             theirs = [(one.request, one.driver, one.pool, one.device) for one in given.devices.results]
-            chosen = [(one.request, one.driver, one.pool, one.device) for one in planned.devices.results or ()]
+            chosen = [
+                (one.request, one.driver, one.pool, one.device) for one in planned.devices.results or ()
+            ]
             self.found.devices += len(theirs)
             if theirs != chosen or given.node_selector != planned.node_selector:
                 self.found.disagreements.append(
@@ -301,7 +303,7 @@ class Comparison:
             return
         await self.cluster.delete(PODS, key[1], namespace=key[0], grace_period_s=0)
         claims = self.cache.of(RESOURCE_CLAIMS).objects
-        await self.until("the pod is gone", lambda: key not in self.pods.objects)
+        await self.until("the pod is deleted", lambda: key not in self.pods.objects)
         await self.until(
             "its claims are free",
             lambda: (

@@ -45,7 +45,7 @@ def promised(groups: Sequence[NodeGroup]) -> tuple[NodeGroup, ...]:
 
 
 class Driver:
-    """What a test sees of it.
+    """The part that a test sees.
 
     Attributes:
         may_begin, may_end: Without the first it publishes nothing, without the second all but the last slice.

@@ -34,7 +34,7 @@ _OF_EVENTS = ("type", "reason", "message", "source", "reportingComponent", "acti
 
 
 class Scene(NamedTuple):
-    """What is to be seen, without times and with ``HOME`` for the namespace.
+    """The visible state, without times and with ``HOME`` for the namespace.
 
     Attributes:
         shown: The columns of ``kubectl get hpa`` but the age.
@@ -110,7 +110,7 @@ class Walk:
     async def _look(
         self, hpa: str, expected_row: list[str], reasons: list[str], says: str, reported: str
     ) -> Scene | object:
-        """Return the scene where it is as expected, what there is where it is not."""
+        """Return the scene if it is as expected, else the differing part."""
         status = await self._status(hpa)
         conditions = status.get("conditions", [])
         found = [one["reason"] for one in conditions]

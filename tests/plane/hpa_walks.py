@@ -132,7 +132,7 @@ async def custom_kind(walk: Walk) -> None:
 
 
 async def missing_inputs(walk: Walk) -> None:
-    """What goes wrong most: no metrics, no requests, no target."""
+    """The most frequent mistakes: no metrics, no requests, no target."""
     place, row = walk.place, "Deployment/{}  cpu: {}/50%  1  3  1"
     place.load.set("hungry", 100)
     place.load.set("leaving", 50)

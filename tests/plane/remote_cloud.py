@@ -34,7 +34,7 @@ class Call(NamedTuple):
 
 @dataclass
 class Ledger:
-    """What was asked of a cloud, and what to do once a command has been carried out and not yet answered.
+    """The requests to a cloud, and an action to run once a command has been carried out and not yet answered.
 
     Attributes:
         calls: Commands that were carried out, in order.

@@ -61,7 +61,7 @@ _NO_HELP = "Preemption is not helpful for scheduling"
 
 @dataclass
 class Found:
-    """What a comparison has come to.
+    """The result of a comparison.
 
     Attributes:
         bound, refused: How many pods.
@@ -89,7 +89,7 @@ class Found:
 
 
 class Judged(NamedTuple):
-    """What we say of a pod: the nodes that take it and the best of them, or the words and reasons of its refusal."""
+    """Our verdict on a pod: the nodes that take it and the best of them, or the words and reasons of its refusal."""
 
     nodes: frozenset[str]
     best: frozenset[str]
@@ -193,7 +193,7 @@ class Comparison:
     async def remove(self, key: Key) -> None:
         """Take a pod away at once, also from the snapshot."""
         await self.cluster.delete(PODS, key[1], namespace=key[0], grace_period_s=0)
-        await self.until("the pod is gone", lambda: key not in self.pods.objects)
+        await self.until("the pod is deleted", lambda: key not in self.pods.objects)
         self.snapshot.remove_pod(key)
 
     async def play(self, index: int) -> None:
@@ -310,7 +310,7 @@ class Comparison:
 
 
 def _verdict(pod: Pod | None) -> str:
-    """What became of a pod: its node, or why it has none; empty as long as nobody has tried."""
+    """A pod's node, or why it has none; empty as long as nobody has tried."""
     if pod is None:
         return ""
     condition = pod_condition(pod, "PodScheduled")
@@ -365,7 +365,7 @@ def compare(
     judged: Callable[[Pod], PodClass] = classify,
     reports: Callable[[Found, int], None] = lambda found, index: None,
 ) -> Found:
-    """Play so many pods on so many nodes of a plane that has none.
+    """Play that many pods on that many nodes of a plane that has none.
 
     Args:
         plane: Must not miss nodes that nobody reports for: ``PATIENCE`` for its controllers.

@@ -1,4 +1,4 @@
-"""What is built once is found again, with any Go that will do; a shell script plays Go here."""
+"""Programs that were built once are found again, with any Go that will do; a shell script plays Go here."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ async def a_burst(clock, audited, folder, reported):
             for pods in range(FEWEST + 1, MOST + 1):
                 place.load.set("web", pods * POD_MILLI)
                 await clock.sleep(seconds(1))
-            await place.until("all that are asked for run", lambda: len(place.running("web")) == MOST)
+            await place.until("all desired pods run", lambda: len(place.running("web")) == MOST)
             await clock.sleep(seconds(HELD_S))
             for pods in range(MOST - 1, FEWEST - 1, -1):
                 place.load.set("web", pods * POD_MILLI)

@@ -62,7 +62,7 @@ REQUESTS = [
 
 
 async def replies(url, connection):
-    """What a server says to each request, and its documents of the kind."""
+    """A server's answers to each request, and its documents of the kind."""
     headers = {"Authorization": f"Bearer {connection.token}"}
     connector = make_connector(ssl=connection.tls())
     async with aiohttp.ClientSession(connector=connector, headers=headers) as session:

@@ -46,14 +46,14 @@ FLAGS = ("--act", "--controllers=nodes", *SOON)
 
 
 def wanting(count):
-    """The spec of a claim for so many devices."""
+    """The spec of a claim for that many devices."""
     return {
         "devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": DRIVER, "count": count}}]}
     }
 
 
 def using(**source):
-    """What of a pod says that it uses a claim."""
+    """The part of a pod's spec by which it uses a claim."""
     return {"spec": {"resourceClaims": [{"name": "gpu", **source}]}}
 
 
@@ -103,13 +103,13 @@ class Site:
         )
 
     def settled(self, *, own, pair, nodes):
-        """Whether so many pods run, on so many nodes with devices, and no machine comes or goes."""
+        """Whether that many pods run, on that many nodes with devices, and no machine comes or goes."""
         counts = self.place.cloud.counts()[GROUP]
         there = len(self.place.running("own")), len(self.place.running("pair")), len(self.nodes())
         return there == (own, pair, nodes) and (counts.creating, counts.deleting) == (0, 0)
 
     async def looks(self, more):
-        """Wait until the loop has looked at the cloud so many times more."""
+        """Wait until the loop has read the cloud that many times more."""
         ledger = self.place.ledger
         enough = ledger.looks + more
         await self.place.until("the loop has gone on", lambda: ledger.looks >= enough)

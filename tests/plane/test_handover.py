@@ -95,7 +95,7 @@ class Shop:
             await self.client.patch(HPAS, name, {"spec": {"minReplicas": least}}, namespace=self.home)
 
     async def scaled_by(self, least):
-        """Wait until all have so many replicas; return who has written each scale last."""
+        """Wait until all have that many replicas; return who has written each scale last."""
         await self.until(f"{least} replicas of each", lambda: self._scaled(least))
         return {await self._scaler(name) for name in NAMES}
 

@@ -1,4 +1,4 @@
-"""What a real API server says of an HPA, the embedded one says too: of its spec, and in autoscaling/v1."""
+"""A real API server and the embedded one answer alike about an HPA: its spec, and in autoscaling/v1."""
 
 from __future__ import annotations
 

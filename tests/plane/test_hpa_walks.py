@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 
 class Seen(NamedTuple):
-    """What came of all walks with one controller.
+    """The results of all walks with one controller.
 
     Attributes:
         walks: The scenes of each.

@@ -68,7 +68,7 @@ def test_pods_and_nodes_by_kwok(audited, tmp_path):
                 await place.until(
                     "the machines are given back", lambda: place.cloud.counts()["medium"].running == 1
                 )
-                await place.until("their nodes are gone", lambda: len(place.nodes.objects) == 2)
+                await place.until("their nodes are deleted", lambda: len(place.nodes.objects) == 2)
             assert bought >= 3
             assert is_ready(place, "bare")
             assert place.ledger.refused == []

@@ -45,7 +45,7 @@ def _built(monkeypatch):
 
 @pytest.fixture
 def roles_of_kwok(audited, tmp_path):
-    """What docs/cloud-kwok.md says that the provider needs, for the account of the chart."""
+    """The rights that docs/cloud-kwok.md names for the provider, for the account of the chart."""
     page = (ROOT / "docs" / "cloud-kwok.md").read_text(encoding="utf-8")
     (text,) = [one for one in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "ClusterRole" in one]
     roles = list(yaml.safe_load_all(text))

@@ -1,4 +1,4 @@
-"""What a real API server sends in protobuf is what it sends in JSON."""
+"""A real API server sends the same objects in protobuf and in JSON."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def patient(tmp_path_factory):
 
 
 def test_verdicts_are_those_of_kube_scheduler(patient):
-    """Of 160 random pods, some with claims, on 100 nodes that change no verdict and no word of a refusal differs.
+    """No verdict and no word of a refusal differs for 160 random pods, some with claims, on 100 nodes that change.
 
     Each node that a pod is bound to is among those with the highest score.
     """

@@ -103,7 +103,7 @@ def requests(place, name):
 
 
 def has(place, name):
-    """What each running pod of an app has, as its kubelet says."""
+    """The resources of each running pod of an app, as its kubelet says."""
     return [
         status.resources and status.resources.requests
         for pod in place.running(name)
@@ -112,7 +112,7 @@ def has(place, name):
 
 
 async def targets(place):
-    """What is recommended, by VPA."""
+    """The recommendations, by VPA."""
     found = {}
     for one in (await place.cluster.list(VPAS, namespace=place.home)).items:
         if one.status.recommendation is not None:

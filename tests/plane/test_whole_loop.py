@@ -76,7 +76,7 @@ async def shop(audited, clock, folder):
 
 
 def settled(place, *, web, tabs, nodes=None):
-    """Whether so many pods run, nothing else does, and every machine is a node."""
+    """Whether that many pods run, nothing else does, and every machine is a node."""
     counts = place.cloud.counts()["medium"]
     there = len(place.nodes.objects)
     return (
@@ -235,7 +235,7 @@ def test_advice_writes_nothing(audited, tmp_path):
         async with shop(audited, clock, tmp_path) as place:
             place.load.set("web", 1700)
             await place.cluster.replace_scale(CRON_TABS, TAB, 6, namespace=place.home)
-            await place.until("pods have no room", lambda: bool(pending(place)))
+            await place.until("pods fit nowhere", lambda: bool(pending(place)))
             async with kubetide_run(place, "adviser", *BOTH) as adviser:
                 for advice in ("would be scaled from 3 to 12", "would be"):
                     await place.until(advice, lambda advice=advice: adviser.said(advice))

@@ -133,7 +133,7 @@ def app_of(pod: Pod) -> str:
 
 
 class Town:
-    """What a test sees of it.
+    """The part of a town that a test sees.
 
     Attributes:
         cluster: The administrator's client.
@@ -164,7 +164,7 @@ class Town:
             await self.pause()
 
     def deadline(self) -> Duration:
-        """When a wait that begins now is in vain."""
+        """The time at which a wait that begins now fails."""
         return Duration(self.clock.monotonic() + _PATIENCE)
 
     async def pause(self) -> None:

@@ -59,7 +59,7 @@ def amounts_of(recommendation) -> Amounts:
 
 
 class Histories:
-    """What was recommended of each VPA, one thing after another; what is said again counts once.
+    """The recommendations for each VPA in order; a repeated one counts once.
 
     Args:
         said: What was recommended before.

@@ -57,7 +57,7 @@ _NODE_INFO = dict.fromkeys(_TEXTS, "") | {
 
 
 class Workload(NamedTuple):
-    """What a VPA is about.
+    """The subject of a VPA.
 
     Attributes:
         kind, name, home: Of the target.
@@ -162,7 +162,7 @@ def _double(vpa: Json, first: Json) -> Json:
 
 
 async def put_all(cluster: HttpCluster, rng: Random, count: int, now: Instant) -> None:
-    """Create so many workloads, their pods, and a VPA object of each; one in ten has a second one."""
+    """Create that many workloads, their pods, and a VPA object of each; one in ten has a second one."""
     for home in HOMES:
         await cluster.create(NAMESPACES, builders.namespace(home))
     # All pods are on it; the API server looks whether a resize fits.

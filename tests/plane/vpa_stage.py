@@ -27,7 +27,7 @@ _POLL = milliseconds(20)
 
 
 class Stage:
-    """What a test sees of it.
+    """The part of a stage that a test sees.
 
     Attributes:
         cluster: The administrator's client.
@@ -62,7 +62,7 @@ class Stage:
         await self.passes(last + 1 - self.play.asked[UPSTREAM] + 1)
 
     async def passes(self, count: int) -> None:
-        """Wait until upstream has ended so many passes that begin from now on."""
+        """Wait until upstream has ended that many passes that begin from now on."""
         # The first question may be on its way, and the one after the last says that the last pass is over.
         asked = self.play.asked[UPSTREAM] + count
         await self.until("upstream makes its passes", lambda: self.play.asked[UPSTREAM] > asked)
@@ -96,7 +96,7 @@ class Stage:
 
 @asynccontextmanager
 async def stage_on(plane: Plane, clock: Clock, *, seed: int, count: int, steps: int):
-    """Put so many VPA objects, drawn from the seed, on a plane on which nobody works, and let usage be played."""
+    """Put that many VPA objects, drawn from the seed, on a plane on which nobody works, and let usage be played."""
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(HttpCluster(plane.connection, clock))
         stage = Stage(plane, clock, cluster)

@@ -32,7 +32,7 @@ CREDENTIALS = {
 
 
 class MotoServer:
-    """A server, the provider's own client of it, and clients that make what there is."""
+    """A server, the provider's own client of it, and clients that create its objects."""
 
     def __init__(self, url):
         names = ("autoscaling", "ec2", "eks")

@@ -153,7 +153,7 @@ def test_a_group_that_a_person_names_is_no_longer_ours_to_delete(server):
 
 
 def test_a_group_that_is_found_late_is_there_at_once(server):
-    """What was just created is known and grows, also while AWS does not find it by its tags yet."""
+    """A group that was just created is known and grows, also while AWS does not find it by its tags yet."""
     name, _ = make_pattern(server, types="m5.large")
     cloud, aws, clock = provider(server, name)
 

@@ -183,7 +183,7 @@ def test_a_machine_that_came_meanwhile_is_not_withdrawn():
 
 
 def test_only_the_named_placeholder_is_withdrawn():
-    """only the named placeholders: the others stay asked for."""
+    """only the named placeholders: the others stay requested."""
 
     async def story(cloud, aws, _clock):
         await cloud.delete_nodes("a", [provider_id("i-placeholder-a-1")])

@@ -106,7 +106,7 @@ def test_prices_are_by_type_zone_and_market():
         ("m5.large", "", "reserved"): 0.02,
         ("r5.large", "zone-a", "on-demand"): 0.5,
     }
-    assert found.price_per_hour == 0.5, "the dearest way that the next node may come"
+    assert found.price_per_hour == 0.5, "the most expensive way that the next node may come"
 
 
 def test_a_row_of_the_provider_counts_before_one_of_another():
@@ -131,7 +131,7 @@ def test_a_commitment_is_used_up_by_the_machines_that_there_are():
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=5), st.integers(0, 9), st.integers(0, 9))
 def test_no_commitment_is_counted_on_twice(sizes, of_zone, of_any):
-    """What is left of all commitments is what they cover less the machines, and never below nothing."""
+    """The remaining commitments are what they cover less the existing machines, and at least 0."""
     text = f"type,zone,market,price_per_hour,count\nm5.large,zone-a,reserved,0,{of_zone}\nm5.large,,reserved,0,{of_any}\n"
     found = applied(*(group(f"g{at}", size=size, ways=[way()]) for at, size in enumerate(sizes)), text=text)
     left = sum(one.count for one in found[0].offerings if one.market == "reserved")

@@ -80,7 +80,7 @@ def test_our_chain_answers_as_an_expander(chain, best):
 
 
 def test_pods_and_nodes_come_through_whole():
-    """What the other side reads is what was sent."""
+    """The other side reads the objects as they were sent."""
     seen = []
 
     def choose(offers, nodes):

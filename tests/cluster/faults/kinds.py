@@ -122,7 +122,7 @@ def says(body: bytes, *, code=200, where=reads):
 
 
 def no_streams(page=500):
-    """A server before streaming lists; its pages have so many objects at most."""
+    """A server before streaming lists; its pages have that many objects at most."""
 
     async def fault(exchange):
         if "sendInitialEvents" in exchange.query:
@@ -172,7 +172,7 @@ def loses_items(resource, every=2):
 
 
 def cuts_lines(every=3, where=watches):
-    """A watch ends in the middle of each so many-th line."""
+    """A watch ends in the middle of every n-th line."""
 
     def make():
         number = count(1)
@@ -210,7 +210,7 @@ def is_live(line: bytes) -> bool:
 
 
 def spoils(data: bytes, every=2, where=watches):
-    """Each so many-th change of a watch is another line."""
+    """Every n-th change of a watch is another line."""
 
     def make():
         number = count(1)
@@ -247,7 +247,7 @@ def repeats(where=watches):
 
 
 def swaps(where=watches):
-    """Of each two changes the later one comes first."""
+    """The later one of each two changes comes first."""
 
     def make():
         held = []

@@ -1,8 +1,8 @@
-"""A proxy on loopback before an API server, whose faults a test switches on and off.
+"""A proxy on loopback before an API server, with faults that a test switches on and off.
 
 TLS ends at the proxy, by an authority of its own. Each request is an ``Exchange``; the first fault that
 takes it decides what becomes of it, and without one it is passed on. The proxy notes every write that
-reached the server, so that a test can tell whether one was doubled.
+reached the server, so that a test can see whether one was doubled.
 """
 
 from __future__ import annotations

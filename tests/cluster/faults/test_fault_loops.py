@@ -93,7 +93,7 @@ class World:
         self.loops = {one.entry.name: one.loop for one in self.service._loops}
 
     def parts(self):
-        """What makes the cluster live, at the server itself."""
+        """The parts that make the cluster live, at the server itself."""
         informers = {
             kind.plural: Informer(self.cluster, kind, self.clock)
             for kind in (PODS, NODES, DEPLOYMENTS, REPLICA_SETS, PDBS)

@@ -94,7 +94,7 @@ def deep(levels=200_000):
 
 
 def with_nulls(item):
-    """What a server may send for every list and map that is empty."""
+    """Return an object with the nulls that a server may send for every list and map that is empty."""
     item["metadata"].update(labels=None, annotations=None, ownerReferences=None, finalizers=None)
     item.setdefault("spec", {}).update(tolerations=None, volumes=None, nodeSelector=None, affinity=None)
     item.setdefault("status", {}).update(conditions=None, containerStatuses=None)
@@ -179,7 +179,7 @@ READ_FAULTS = {
     "out-of-order": [faults.swaps()],
     "nulls": [faults.rewrites(with_nulls)],
     "nulls-in-pages": [faults.no_streams(page=3), faults.rewrites(with_nulls)],
-    "news": [faults.rewrites(with_unknown_fields)],
+    "unknown fields": [faults.rewrites(with_unknown_fields)],
     "huge": [faults.rewrites(huge)],
 }
 

@@ -47,7 +47,7 @@ FLAGS = {
 
 
 class Load:
-    """metrics.k8s.io: so many milli-CPU over all pods of the Deployment, each with its share."""
+    """metrics.k8s.io: a total of milli-CPU over all pods of the Deployment, each with its share."""
 
     def __init__(self, clock):
         self.clock, self.names, self.milli = clock, [], 400
@@ -130,7 +130,7 @@ class World:
         if replicas >= current:
             return
         pods, began = self.caches["pods"], before(self.clock.now(), self.took())
-        seen = f"from {current} to {replicas} at {began}, pods heard at {pods.last_received}, holds {self.loop.holds}"
+        seen = f"from {current} to {replicas} at {began}, pods received at {pods.last_received}, holds {self.loop.holds}"
         if between(pods.last_received, began) > MAX_AGE:
             self.wrong.append(f"pods are scaled down on a cache that is too old: {seen}")
         # A list that came while the tick was under way was not known when it decided.

@@ -92,7 +92,7 @@ def test_every_field_of_the_structs_is_read():
 
 
 def test_equal_pieces_are_one_object():
-    """What two pods have in common is held once."""
+    """Parts that two pods have in common are held once."""
     spec = {
         "containers": [{"name": "app", "resources": {"requests": {"cpu": "1"}}}],
         "tolerations": [{"key": "a", "operator": "Exists"}],

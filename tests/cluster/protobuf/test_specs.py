@@ -264,7 +264,7 @@ def test_an_owner_in_use_stays_cached():
 
 
 def test_what_is_held_is_bounded():
-    """Of owners that go there is nothing left in the end."""
+    """Nothing is left of owners that go."""
     read = Counted()
     piece = packed(spec_of())
     for number in range(2_500):

@@ -176,7 +176,7 @@ def test_the_third_of_a_kind_is_not_read_again():
 
 
 def test_what_is_held_is_bounded():
-    """Of phases and conditions that come no more there is nothing left in the end; what comes often stays."""
+    """Phases and conditions that no longer come are evicted; frequent ones stay."""
     read = Counted()
     usual = message(status_of(), STATUS)
     for number in range(100):

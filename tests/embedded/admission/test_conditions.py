@@ -44,7 +44,7 @@ def test_verdicts(expressions, asked):
 
 
 def test_a_deletion_has_no_object():
-    """Of a deletion there is the old object alone."""
+    """A deletion has the old object alone."""
     request = attributes(target=target("DELETE"), object=None, old={"metadata": {"name": "p"}})
     assert meets_conditions(first("object == null && oldObject.metadata.name == 'p'"), request, V1)
 

@@ -25,7 +25,7 @@ START = parse_rfc3339("2026-03-02T00:00:00Z")
 
 
 def mutate(say, *webhooks, asked=None, caller=None):
-    """Return the object that comes of it, who was asked, and the warnings."""
+    """Return the resulting object, the webhooks that were called, and the warnings."""
     caller = caller or Answering(say)
     warnings = []
 
@@ -188,7 +188,7 @@ def test_uids_are_drawn_from_the_seed():
 
 
 def test_the_older_review_is_spoken():
-    """A webhook that takes v1beta1 only is asked in it, and its uid is not looked at, as upstream does not."""
+    """A webhook that takes v1beta1 only is called in it, and its uid is not checked, as upstream does not."""
     seen = []
 
     class Old:

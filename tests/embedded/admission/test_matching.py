@@ -59,7 +59,7 @@ SCOPES = [
 
 @pytest.mark.parametrize(("scope", "group", "plural", "namespace", "covered"), SCOPES)
 def test_scopes(scope, group, plural, namespace, covered):
-    """A Namespace is reported with its own name, and is at the cluster's scope all the same."""
+    """A Namespace is sent with its own name, and is still at the cluster's scope."""
     found = one_rule(scope=scope, resources=["*"], apiGroups=["*"])
     assert covers(found, target(group=group, plural=plural, namespace=namespace), "v1") is covered
 
@@ -130,7 +130,7 @@ def test_what_is_passed_over_early_concerns_nobody(rules, what, views, policy, s
 
 
 def test_the_version_of_the_request_comes_first():
-    """A webhook with a rule for both versions sees the one that was asked in; else earlier rules decide."""
+    """A webhook with a rule for both versions sees that of the request; else earlier rules decide."""
     both = first(rules=[rule(apiVersions=["v2"]), rule(apiVersions=["v1"])])
     assert view_for(both, attributes(views=(V1, V2))) is V1
     other = first(rules=[rule(apiVersions=["v2"])])

@@ -139,7 +139,7 @@ def test_deletion_takes_the_node_away_when_the_machine_ends():
 
 
 def test_a_machine_deleted_while_it_boots_never_joins():
-    """Deleting an order removes it at once and no node comes of it."""
+    """Deleting an order removes it at once, and no node joins."""
 
     async def body(cloud, cluster, clock):
         await cloud.increase_size("web", 1)

@@ -70,7 +70,7 @@ def test_concurrency_policies():
 
 
 def test_a_suspended_cron_job_makes_up_for_one_missed_start_only():
-    """Of the starts missed in a suspension the newest is made, if its deadline allows."""
+    """The newest of the starts missed in a suspension is made, if its deadline allows."""
 
     async def body(world):
         await world.create(CRON_JOBS, "tick", spec(suspend=True, **more))

@@ -96,7 +96,7 @@ def test_which_taints_remove_a_running_pod(key, effect, stays):
         ("node.kubernetes.io/network-unavailable", True, True),
     ],
 )
-def test_which_taints_keep_a_new_pod_away(key, host_network, runs):
+def test_which_taints_repel_a_new_pod(key, host_network, runs):
     """Daemon pods tolerate some taints of themselves; a network that is not there only with the host's."""
 
     async def body(live):

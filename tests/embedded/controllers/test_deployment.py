@@ -165,7 +165,7 @@ def test_scaling_in_the_midst_of_a_rollout_is_shared():
 
 
 def test_min_ready_seconds_slow_a_rollout():
-    """A new pod counts only when it was ready for so long."""
+    """A new pod counts only after it was ready for minReadySeconds."""
 
     async def body(live):
         await begin(live, 2, minReadySeconds=100, **strategy(1, 0))

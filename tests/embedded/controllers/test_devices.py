@@ -30,7 +30,7 @@ async def add_node(live, name, devices):
 
 
 async def begin(live, *, devices=(2,), **spec):
-    """Nodes with so many devices each, a class, and a template of claims for one device."""
+    """Nodes with that many devices each, a class, and a template of claims for one device."""
     for number, count in enumerate(devices):
         await add_node(live, f"n{number}", count)
     await live.add(DEVICE_CLASSES, samples.device_class(**spec))

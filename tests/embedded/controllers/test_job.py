@@ -135,7 +135,7 @@ def test_a_suspended_job_stops_and_starts_again():
 
 
 def test_a_finished_job_goes_after_its_time_to_live():
-    """The Job and its pods are removed so many seconds after its end."""
+    """The Job and its pods are removed that many seconds after its end."""
 
     async def body(world):
         await world.create(JOBS, "work", spec(ttlSecondsAfterFinished=20))

@@ -40,7 +40,7 @@ def bindings(live):
 
 
 def test_pods_are_bound_by_priority_and_then_arrival():
-    """Of pods that wait together the highest priority is first, and of equals the one that came first."""
+    """Pods that wait together are bound by priority, and equal ones in the order of their arrival."""
 
     async def body(live):
         bound = bindings(live)

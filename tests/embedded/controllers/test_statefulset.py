@@ -150,7 +150,7 @@ def test_parallel_makes_and_removes_all_at_once():
     play(body)
 
 
-def test_an_update_goes_down_to_the_partition_and_a_new_pod_below_it_keeps_the_old_template():
+def test_an_update_goes_down_to_the_partition_and_a_new_pod_below_it_has_the_old_template():
     """Pods below the partition stay at the revision they had, even when they are made anew."""
 
     async def body(world):

@@ -167,7 +167,7 @@ def test_a_wish_that_is_taken_back_leaves_nothing():
 
 
 def test_a_node_that_has_shrunk_makes_a_resize_infeasible():
-    """What the node can never hold is Infeasible, although the request was taken."""
+    """A request that the node can never hold is Infeasible, although it was accepted."""
 
     async def body(world):
         await begin(world, q="2")
@@ -224,7 +224,7 @@ def test_a_crash_leaves_granted_resources():
 
 
 def test_a_failing_node_resizes_when_it_is_well_again():
-    """What is asked of a node whose kubelet is silent is done after its recovery."""
+    """A resize on a node whose kubelet is silent is done after its recovery."""
 
     async def body(world):
         await begin(world)

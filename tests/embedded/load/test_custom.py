@@ -122,7 +122,7 @@ def test_durations_and_requests_in_flight_are_those_of_the_model():
 
 
 def test_a_deployment_without_pods_has_its_demand_and_its_queue():
-    """What arrives and waits is known also where nobody serves, as scaling from zero needs it."""
+    """Arriving and waiting requests are known also where no pod serves, as scaling from zero needs it."""
     world = World(make_service(10.0, max_queue_s=60.0))
     source = EmbeddedCustomMetrics(world.model, world.clock)
     world.to(30)
@@ -186,7 +186,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("changed", "text"), REFUSED)
 def test_refusals_of_an_object_are_in_the_servers_words(changed, text):
-    """What is not there is refused as a metrics server and its client refuse it."""
+    """A missing object is refused as a metrics server and its client refuse it."""
     world, source = shop()
     world.to(15)
     asked = {

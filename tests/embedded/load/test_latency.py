@@ -18,7 +18,7 @@ BOUNDS = st.sampled_from([0.0, 0.5, 5.0, 60.0])
 
 
 def after_a_step(rate, *, work=0.02, cores=1.0, pods=1, queue=0.0, step_s=15.0, **fields):
-    """What a step of ``rate`` leads to, with all the CPU that the pods may use."""
+    """The result of a step of ``rate``, with all the CPU that the pods may use."""
     facts = ServiceFacts.of([make_service(rate, cpu_seconds_per_request=work, **fields)])
     capacity = np.array([pods * cores / work])
     offered = np.array([float(rate)])

@@ -91,7 +91,7 @@ def test_a_queue_is_worked_off_with_spare_capacity():
     bound=st.sampled_from([0.0, 1.0, 30.0]),
 )
 def test_no_request_is_lost(rates, pods, bound):
-    """What was offered was served, dropped or waits."""
+    """Each offered request was served, dropped or waits."""
     trace = SeriesTrace(rates, step=seconds(15), start=START, name="t")
     world = World(make_service(trace=trace, max_queue_s=bound))
     for number in range(pods):

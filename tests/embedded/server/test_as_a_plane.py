@@ -1,4 +1,4 @@
-"""What a session with kubectl found to be different from a real control plane."""
+"""Differences from a real control plane that a session with kubectl found."""
 
 from __future__ import annotations
 

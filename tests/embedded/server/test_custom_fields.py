@@ -117,7 +117,7 @@ def test_the_document_of_version_3(kinds):
 
 
 def test_the_document_of_version_2(kinds):
-    """What version 2 has no word for is left open."""
+    """Fields that version 2 cannot express are left open."""
     found = document_v2(kinds)
     spec = yaml.safe_load(SPEC)
     preserved = {"x-kubernetes-preserve-unknown-fields": True}
@@ -198,7 +198,7 @@ def test_strict_creation_is_refused():
 
 
 def test_duplicates_come_first():
-    """What is said twice is reported before what is unknown."""
+    """Duplicate fields are reported before unknown ones."""
     body = json.dumps(tab("a", image="i", bogus=1)).replace('"image": "i"', '"image":"i","image":"j"')
     strict = ask(DEFINED, ("POST", f"{TABS}?fieldValidation=Strict", body))
     assert strict.json["message"] == f'{REFUSED}duplicate field "spec.image", unknown field "spec.bogus"'

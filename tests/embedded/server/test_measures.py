@@ -235,7 +235,7 @@ def test_what_is_refused(path, code, text):
     ],
 )
 def test_paths_that_name_no_metric(path):
-    """What is not a path of these APIs is no page."""
+    """A path that these APIs do not have is not found."""
     assert ask(path) == (404, NOT_FOUND)
 
 

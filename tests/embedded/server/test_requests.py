@@ -1,4 +1,4 @@
-"""What the server answers to single requests, spoken without a Kubernetes client."""
+"""The server's answers to single requests, without a Kubernetes client."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_who_asks_must_be_known():
 
 
 def test_an_allow_list_holds():
-    """Who may only read one namespace's ConfigMaps is refused all else in the words of RBAC."""
+    """A user who may only read one namespace's ConfigMaps is refused all else in the words of RBAC."""
     rule = Rule(verbs=("get", "list"), groups=("",), resources=("configmaps",), namespaces=("default",))
     who = Identities({"t": User("viewer", (), (rule,))})
     assert ask(("GET", CONFIG), token="t", identities=who).code == 200

@@ -204,7 +204,7 @@ class Watch:
         assert int(event.resource_version) >= int(version), "versions go back"
         if event.type == "BOOKMARK":
             return event.resource_version
-        assert int(event.resource_version) > int(version), "an event is told twice"
+        assert int(event.resource_version) > int(version), "an event is sent twice"
         if event.type == "DELETED":
             assert event.name in self.state
             del self.state[event.name]

@@ -124,7 +124,7 @@ def test_a_torn_line_is_named_and_removed(tmp_path):
 
 
 def test_no_version_is_given_twice(tmp_path):
-    """Who has listed at a version that came of no write misses nothing after a start."""
+    """A client that listed at a version without a write misses nothing after a start."""
     journal, store = opened(tmp_path)
     act(store, CONFIG_MAPS, "a", 1)
     store.close_watches(expire=True)

@@ -1,4 +1,4 @@
-"""What the embedded API server does beyond the facts that every cluster shares."""
+"""Behavior of the embedded API server beyond the facts that every cluster shares."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ MEMORY = resource("memory", type="AverageValue", averageValue="1Gi")
 
 
 def test_a_v1_autoscaler_is_stored_as_v2(rest):
-    """What is created in v1 is read in either version, with the target as a cpu metric in v2."""
+    """An HPA created in v1 is read in either version, with the target as a cpu metric in v2."""
     made = send(rest, "create", HPAS_V1, body=v1(targetCPUUtilizationPercentage=60))
     assert made["apiVersion"] == "autoscaling/v1"
     assert made["spec"]["targetCPUUtilizationPercentage"] == 60
