@@ -65,7 +65,7 @@ def test_a_flood_is_cut_off_and_fills_up_again():
 
 
 def test_similar_events_become_one():
-    """From the tenth message on, one event stands for all further ones and has the newest message."""
+    """From the tenth message on, one event counts for all further ones and has the newest message."""
 
     async def main(cluster, clock):
         writer = EventWriter(cluster, clock, "tester")
@@ -214,7 +214,7 @@ def test_a_refusing_server_costs_the_event_only():
     assert run(main) == 1
 
 
-def test_work_in_parallel_keeps_order_and_bound():
+def test_work_in_parallel_has_order_and_bound():
     """No more than the limit is under way at once, and the answers come in the items' order."""
 
     async def main(_cluster, clock):

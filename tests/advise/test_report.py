@@ -88,7 +88,7 @@ def made(history, pods, hpas=(), namespace=""):
     )
 
 
-def test_a_container_that_asks_for_too_much_could_ask_for_less():
+def test_a_container_that_requests_too_much_could_request_less():
     """Amounts, the recommender's target, money of all pods, and no risk after eight days."""
     found = made(
         [usage("web-2-a", [100, 200], 1000 * MIB), usage("web-2-b", [100, 200], 1000 * MIB)],
@@ -132,7 +132,7 @@ def test_a_pod_of_its_own_is_a_workload():
 
 
 def test_what_an_hpa_scales_on_is_left_as_it_is():
-    """CPU keeps its request, so it saves nothing; memory gets its recommendation."""
+    """CPU retains its request, so it saves nothing; memory gets its recommendation."""
     body = {
         "metadata": {"name": "web", "namespace": "shop"},
         "spec": {

@@ -22,7 +22,7 @@ UNSCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulab
 
 
 def put(live, kind, body):
-    """Store an object as it is: requests are not what is looked at here."""
+    """Store an object unchecked: requests are not tested here."""
     name, namespace = body["metadata"]["name"], "shop" if kind.namespaced else ""
     identity = {"uid": f"{kind.plural}-{name}", "creationTimestamp": "2026-03-02T05:00:00Z"}
     meta = {**body["metadata"], **identity, **({"namespace": namespace} if namespace else {})}
@@ -88,7 +88,7 @@ def test_the_scheduler_s_work_grows_as_the_pods_do(kind, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(crowds.KINDS))
 def test_the_node_loop_s_work_grows_as_the_pods_do(kind):
-    """Four times as many pods are four times the work of a tick, and the logarithm that comes of sorting them."""
+    """Four times as many pods are four times the work of a tick, and the logarithm of sorting them."""
     few, many = (in_the_loop([kind], count) for count in (100, 400))
     assert calls_of(many.tick) < 6 * calls_of(few.tick)
 

@@ -39,7 +39,7 @@ def odd_node(extra):
 
 
 def scheduled(pod, node):
-    """Play the scheduler; return what is said of the odd pod's scheduling, and the events about it."""
+    """Play the scheduler; return the messages about the odd pod's scheduling, and the events about it."""
     bugs = []
 
     class Bugs(logging.Handler):
@@ -66,7 +66,7 @@ def scheduled(pod, node):
         logging.getLogger(BUGS).removeHandler(handler)
     assert bugs == []
     node_name, condition, events = found
-    assert bool(node_name) == (condition.status == "True"), "a pod has a node, or is told why it has none"
+    assert bool(node_name) == (condition.status == "True"), "a pod has a node, or a reason why it has none"
     assert all(len(one.message.encode()) <= 1024 for one in events)
     return found
 
@@ -129,7 +129,7 @@ def test_a_node_with_too_much_of_something(what):
 
 
 @pytest.mark.parametrize("what", sorted(huge.MANY))
-def test_the_work_grows_as_what_one_pod_asks_for(what):
+def test_the_work_grows_as_the_content_of_one_pod(what):
     """Four times as much in a pod takes four times the calls to place it, report on it and estimate new nodes."""
 
     def work(count):
@@ -152,7 +152,7 @@ def test_the_work_grows_as_what_one_pod_asks_for(what):
 
 
 def test_classes_are_cached_by_their_size(monkeypatch):
-    """Of pods with megabytes in the fields that distinguish them only the last few are cached."""
+    """Only the last few pods with megabytes in the fields that distinguish them are cached."""
     monkeypatch.setattr(classes._classes, "_size", 1 << 20)
     for number in range(40):
         labels = {"a": f"{number}" + "v" * (1 << 18)}

@@ -81,7 +81,7 @@ def test_a_slip_of_the_pen_gets_a_hint(out, words, hint):
     ],
 )
 def test_json_and_yaml_say_the_same(out, words, key):
-    """What prints facts prints them for programs too."""
+    """Commands that print facts print them for programs too."""
     more = ["--out", str(out)] if words[0] in {"explain", "status"} else []
     as_json = json.loads(said(*words, *more, "-o", "json"))
     assert as_json == yaml.safe_load(said(*words, *more, "-o", "yaml"))
@@ -117,7 +117,7 @@ def test_exit_statuses_are_one_table():
     [(["examples"], 0), (["status", "--out", "/nowhere"], exits.FAILED), (["simulte"], exits.USAGE)],
 )
 def test_statuses_of_the_process(words, status):
-    """What a script sees."""
+    """The exit statuses that a script sees."""
     command = [sys.executable, "-m", "kubetide", *words]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == status, run.stderr

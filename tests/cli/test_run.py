@@ -248,7 +248,7 @@ def test_another_takes_over_when_the_leader_is_killed(tmp_path):
 
 
 def test_config_check_shows_each_setting_and_its_source(tmp_path, monkeypatch):
-    """What is right is listed with its source; what is wrong is one line with the place and the fix."""
+    """A valid setting is listed with its source; an invalid one is one line with the place and the fix."""
     file = tmp_path / "kubetide.yaml"
     file.write_text("act: true\nscan-interval: 20s\n")
     monkeypatch.setenv("KUBETIDE_KUBE_API_QPS", "5")

@@ -35,7 +35,7 @@ ENTERED, LEFT = "\x1b[?1049h", "\x1b[?1049l"
 
 
 class Terminal:
-    """What a program has written on a terminal of 110 by 40."""
+    """The output of a program on a terminal of 110 by 40."""
 
     def __init__(self, command):
         self._master, slave = pty.openpty()
@@ -138,7 +138,7 @@ def test_it_takes_the_terminal_and_gives_it_back(folder):
 
 
 def test_it_follows_a_run(folder, tmp_path):
-    """What is recorded while it is shown appears."""
+    """Records that are written while it runs appear."""
     writer = RecordWriter(tmp_path, warn=pytest.fail)
     writer.start()
     first, *rest = list(read_records(folder, "horizontal"))

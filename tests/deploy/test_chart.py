@@ -131,7 +131,7 @@ def test_a_change_of_settings_restarts_the_pods(rendered):
     ],
 )
 def test_wrong_values_are_refused(helm, flags, problem):
-    """What the schema of the values knows to be wrong is reported with its place."""
+    """Values that violate the schema are reported with their place."""
     with pytest.raises(RenderError) as found:
         render(helm, *flags)
     assert problem in str(found.value)

@@ -124,7 +124,7 @@ def files(root):
 
 @pytest.mark.slow
 def test_the_image_runs_kubetide(image):
-    """What is left in the last stage answers, from its own libraries, and writes nothing to its root."""
+    """The last stage answers with its own libraries alone, and writes nothing to its root."""
     before = files(image.root)
     assert image.run([*image.entrypoint, "--version"]).split()[-1] == kubetide.__version__
     helped = image.run([*image.entrypoint, *image.command, "--help"])

@@ -41,10 +41,10 @@ EMPTY = {
     "rest_client_request_retries_total": "no request was sent again",
     "rest_client_rate_limiter_duration_seconds_count": "no request had to wait",
     'kubetide_decisions_total{loop="updater"}': "advice updates no pod",
-    "kubetide_recommender_recommendation": "advice writes no status, and the series tells what statuses recommend",
+    "kubetide_recommender_recommendation": "advice writes no status, and the series has what statuses recommend",
     "kubetide_objects_not_understood": "everything is understood",
 }
-"""Series that such a run need not tell, with the reason."""
+"""Series that such a run need not report, with the reason."""
 
 
 @pytest.mark.parametrize("name", DASHBOARDS)
@@ -135,7 +135,7 @@ async def a_town(cluster, clock):
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory):
-    """What Prometheus answers to each query, once two processes have run for some ticks: one advises on all, one acts on pods."""
+    """Prometheus's answers to each query, once two processes have run for some ticks: one advises on all, one acts on pods."""
     if find_prometheus() is None:
         pytest.skip("not there: prometheus (KUBETIDE_PROMETHEUS)")
     folder = tmp_path_factory.mktemp("monitoring")

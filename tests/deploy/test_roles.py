@@ -336,7 +336,7 @@ def test_a_role_holds_for_the_objects_that_are_named(rendered):
     }
 
 
-def test_pods_are_patched_only_where_a_value_asks_for_it(rendered):
+def test_pods_are_patched_only_where_a_value_enables_it(rendered):
     """The option idlest-first needs one verb more; the roles grant it by a value, and by nothing else."""
 
     async def main(clock):

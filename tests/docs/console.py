@@ -68,7 +68,7 @@ def pattern(shown):
 
 
 class Played:
-    """What first commands of pages printed and left: many pages begin with the same run."""
+    """The output and files of the first commands of pages: many pages begin with the same run."""
 
     def __init__(self, folder):
         self.folder = folder

@@ -59,7 +59,7 @@ def demand() -> None:
 
 
 def api_type() -> None:
-    """The store keeps the new kind, reads it as its type, and scales it."""
+    """The store accepts the new kind, reads it as its type, and scales it."""
     rollouts = KINDS["argoproj.io/v1alpha1", "Rollout"]
     selector = {"matchLabels": {"app": "arena"}}
     body = {"metadata": {"name": "arena"}, "spec": {"replicas": 2, "selector": selector}}

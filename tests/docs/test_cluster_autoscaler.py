@@ -21,7 +21,7 @@ def test_the_table_is_not_stale():
 
 
 def test_each_kind_of_answer_is_explained():
-    """What the table says of flags is said above it too."""
+    """The text above the table explains what the table says of flags."""
     text = section(PAGE, "## Every flag").replace("\n", " ")
     for words in ("works", "accepted without effect, as upstream", "accepted", "not offered"):
         assert f"**{words}**" in text

@@ -41,7 +41,7 @@ def changed(text, diff):
             lines.insert(at, content)
             at += 1
             continue
-        assert lines.count(content) == 1, f"{content!r} stands {lines.count(content)} times"
+        assert lines.count(content) == 1, f"{content!r} occurs {lines.count(content)} times"
         at = lines.index(content)
         if mark == "-":
             del lines[at]

@@ -133,7 +133,7 @@ def documented():
         if len(row) == 4:
             name, kind, labels, meaning = row
             assert meaning, name
-            assert name.strip("`") not in found, f"{name} stands twice"
+            assert name.strip("`") not in found, f"{name} is listed twice"
             found[name.strip("`")] = kind, tuple(re.findall(r"`(\w+)`", labels))
     return found
 

@@ -88,7 +88,7 @@ def test_it_is_replayed(kubetide):
 
 @pytest.mark.slow
 def test_it_is_explained(kubetide):
-    """What it can be asked about comes from its entry."""
+    """Its entry names the objects that can be explained."""
     said = kubetide("explain", "floor", "web")
     assert "3 replicas, floor 3" in said
     assert "default/web: raised from 1 to its floor 3" in said

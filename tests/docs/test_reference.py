@@ -67,7 +67,7 @@ def test_flags_that_a_leading_page_names_exist(name):
     assert {flag for flag in unknown if f"{flag} " not in commands and f"{flag}`" not in commands} == set()
 
 
-def test_reasons_that_keep_a_node_are_those_of_the_loop():
+def test_reasons_that_protect_a_node_are_those_of_the_loop():
     """The question's table names codes that the loop says."""
     page = (DOCS / "questions" / "node-still-here.md").read_text(encoding="utf-8")
     code = "\n".join(path.read_text(encoding="utf-8") for path in sorted((SRC / "nodes").rglob("*.py")))

@@ -34,7 +34,7 @@ def documented():
     for row in rows(PAGE):
         if row[0].startswith("`--") and len(row) == 4:
             name = row[0].strip("`").removeprefix("--")
-            assert name not in found, f"--{name} stands twice"
+            assert name not in found, f"--{name} is listed twice"
             found[name] = row[1], row[2].strip("`"), row[3]
     return found
 

@@ -109,7 +109,7 @@ def test_what_is_wrong_ends_the_build(built, tmp_path):
 @pytest.mark.slow
 @pytest.mark.browser
 def test_the_search_works_on_pages_of_a_folder(built, tmp_path):
-    """Without a server there are no workers; a query finds its page all the same, and nothing is complained of."""
+    """Without a server there are no workers; a query still finds its page, and no error is reported."""
     for browser in chromium(tmp_path):
         browser.get((built / "questions" / "cost.html").as_uri())
         browser.execute_script("document.querySelector('.md-search__input').focus()")

@@ -67,7 +67,7 @@ def test_every_check_has_a_name_of_its_own():
 
 
 def test_an_hpa_without_its_target():
-    """A target that does not exist is critical, and the fix names what there is."""
+    """A target that does not exist is critical, and the fix names those that do."""
     (one,) = found("hpa-target", hpas=(hpa("shop", "shpo"),), deployments=(deployment("shop", 1),))
     assert (one.severity, one.object) == ("critical", "HorizontalPodAutoscaler default/shop")
     assert "there are shop" in one.fix
@@ -407,7 +407,7 @@ def test_two_node_autoscalers():
 
 
 def test_one_bad_object_leaves_the_others():
-    """A budget whose selector no rule understands is reported by name, and the other budgets are looked at."""
+    """A budget whose selector no rule understands is reported by name, and the other budgets are checked."""
     bad = msgspec.convert(
         {
             "metadata": {"name": "bad", "namespace": "default"},

@@ -89,7 +89,7 @@ def test_an_embedded_cluster_is_read_and_diagnosed():
 
 
 def test_what_may_not_be_read_is_reported():
-    """A kind that is refused is a finding with the server's words; the rest is looked at."""
+    """A kind that is refused is a finding with the server's words; the others are checked."""
 
     async def main(clock):
         cluster = Refusing(await prepared(clock))
@@ -163,7 +163,7 @@ def test_a_scenario_file_is_played_and_examined(tmp_path):
 
 @pytest.mark.slow
 def test_a_healthy_scenario_has_exit_status_0(tmp_path):
-    """Nothing found is said, as text and as YAML, with 0."""
+    """A healthy cluster is reported as such, as text and as YAML, with exit status 0."""
     well = builders.deployment("well", namespace="default", replicas=1)
     path = tmp_path / "well.yaml"
     path.write_text(yaml.safe_dump({**SCENARIO, "name": "well", "manifests": [yaml.safe_dump(well)]}))

@@ -1,4 +1,4 @@
-"""What `--set` and `--patch` change, and what they answer to a name that nothing has."""
+"""The changes of `--set` and `--patch`, and their errors for unknown names."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_patches_merge_add_and_delete(tmp_path):
     ],
 )
 def test_wrong_changes_name_the_right_ones(tmp_path, text, reported):
-    """The error says what was meant, or what there is."""
+    """The error suggests the intended name, or lists the existing ones."""
     with pytest.raises(ScenarioError) as failed:
         changed(tmp_path, text)
     assert reported in str(failed.value)

@@ -1,4 +1,4 @@
-"""What an expectation means, and where one that cannot be read goes wrong."""
+"""The meaning of an expectation, and the place of the error in one that cannot be read."""
 
 from __future__ import annotations
 

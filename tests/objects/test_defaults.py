@@ -63,7 +63,7 @@ def assert_unchanged(given_value, result):
 
 @pytest.mark.parametrize("obj", samples.ALL, ids=lambda obj: obj["kind"])
 def test_ordinary_objects_are_fine_after_defaulting(obj):
-    """What a person writes is accepted once defaults are filled in."""
+    """A manifest as people write it is accepted once defaults are filled in."""
     assert validate(kind_of(obj), filled(obj)) == []
 
 

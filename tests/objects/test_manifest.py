@@ -159,7 +159,7 @@ def test_a_mistake_is_named_with_its_place_and_its_remedy(find, replace, expecte
 
 
 def test_all_problems_of_a_file_are_reported_at_once():
-    """Every document is looked at, and lines count through the whole file."""
+    """Every document is checked, and lines count through the whole file."""
     bad = (
         WEB.replace("replicas: 3", "replicas: -1")
         + "---\n7\n---\n"

@@ -1,4 +1,4 @@
-"""What is written in Kubernetes' protobuf form reads back as it was."""
+"""Objects in Kubernetes' protobuf form read back unchanged."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def test_cancellation_runs_clean_up_in_virtual_time():
 
 
 def test_virtual_time_refuses_threads_and_sockets():
-    """What answers from outside the loop is an error, not a run that differs each time."""
+    """An answer from outside the loop is an error, not a run that differs each time."""
 
     async def main(clock):
         with pytest.raises(RuntimeError, match="no threads"):

@@ -1,4 +1,4 @@
-"""What is said of a wrong clock, and how often."""
+"""The messages about a wrong clock, and how often they come."""
 
 from __future__ import annotations
 

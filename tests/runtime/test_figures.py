@@ -103,7 +103,7 @@ def test_what_is_read_is_what_was_given(tmp_path_factory, ticks, cut):
 
 @pytest.mark.parametrize("new", [[5, 5, 9], [8] * 4 + [2, 3] * 40], ids=["shorter", "longer"])
 def test_a_new_run_is_read_from_its_beginning(tmp_path, new):
-    """Of a file that another run writes anew nothing is left of what was read before."""
+    """When another run rewrites a file, nothing of the old content is left."""
     written(tmp_path, [(table(a=value),) for value in [1, 2] * 20]).close()
     follower = read(tmp_path)
     written(tmp_path, [(table(a=value),) for value in new]).close()
@@ -181,7 +181,7 @@ def test_the_oldest_go_with_their_segments(tmp_path):
 
 
 def test_without_records_there_is_nothing_to_follow(tmp_path):
-    """A folder without records is said to be one."""
+    """A folder without records is reported as one."""
     with pytest.raises(RecordError, match="no records"):
         FigureHistory(tmp_path).follow()
 
@@ -214,7 +214,7 @@ def test_thinning_keeps_the_extremes(values, since, length, limit):
 
 
 def test_many_series_are_read_as_few(tmp_path, monkeypatch):
-    """What is put in order once has the same points as what is looked for each by itself, also of a file that grows."""
+    """Many series read together have the same points as each series read alone, also in a file that grows."""
     names = [f"n{number}" for number in range(reading._MANY + 50)]
     ticks = [(table(**{name: (at * index) % 7 for index, name in enumerate(names)}),) for at in range(6)]
     written(tmp_path, ticks[:3]).close()

@@ -1,4 +1,4 @@
-"""Who is well: for the kubelet, and in Cluster Autoscaler's words."""
+"""The health of the process: for the kubelet, and in Cluster Autoscaler's words."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TEN_SECONDS = seconds(10)
 
 
 def loop(began, well=None, excused=None, *, period=TEN_SECONDS, failure=""):
-    """What a loop did, in minutes after the start."""
+    """The activity of a loop, in minutes after the start."""
     given_at = [None if one is None else at(one) for one in (well, excused)]
     return Activity("nodes", period, at(began), *given_at, failure)
 

@@ -67,7 +67,7 @@ def test_without_an_index_that_fits_the_records_speak(tmp_path_factory, length, 
 
 
 def test_records_behind_the_index_count(folder):
-    """What was written since the last line of the index is read from the records."""
+    """Records after the last line of the index are read from the records themselves."""
     whole = plain(entries(folder, LOOP))
     index = index_of(segments(folder, LOOP)[0])
     lines = index.read_bytes().splitlines(keepends=True)

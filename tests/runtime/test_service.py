@@ -1,4 +1,4 @@
-"""What a service says of its own health, and of what it may not do."""
+"""The messages of a service about its own health, and about missing rights."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def service_of(clock, cluster, said, usage=None, guard=FREE):
 
 
 def health_of(cluster_class):
-    """Return what is said of health: at first, after ten minutes of waiting, and after forty of running."""
+    """Return the health answers: at first, after ten minutes of waiting, and after forty of running."""
 
     async def main(clock):
         said = []

@@ -101,7 +101,7 @@ def test_claims_and_volumes_that_name_each_other_in_a_circle(mode):
 
 
 def test_labels_of_a_megabyte():
-    """A selector on a value that no label may have matches nothing; the same as a node's label is equal all the same."""
+    """A selector on a value that no label may have matches nothing; an equal value of a node's label still matches."""
     snapshot = Snapshot()
     text = "v" * (1 << 20)
     snapshot.set_node(make_node("n0", labels={"k": text}))

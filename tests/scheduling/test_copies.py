@@ -167,7 +167,7 @@ def test_judges_are_cached_while_copies_come_and_go():
 
 
 def test_copies_of_another_template_take_the_place_of_those_taken_back():
-    """What was found of the copies before is not held against the next, though they have the same rows."""
+    """Verdicts about earlier copies do not apply to the next ones, though they have the same rows."""
     snapshot = Snapshot()
     for node in NODES:
         snapshot.set_node(node)

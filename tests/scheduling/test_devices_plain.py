@@ -109,7 +109,7 @@ def make_snapshot(offered, claims):
 
 
 class Book:
-    """Who uses which claim, and which devices each claim has."""
+    """The users and the devices of each claim."""
 
     def __init__(self, offered, claims):
         self.claims = claims

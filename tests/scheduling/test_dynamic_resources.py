@@ -38,7 +38,7 @@ def plain(reason):
 
 
 def verdicts(snapshot, pod):
-    """What the plugin says of each node: None, or code and reasons."""
+    """The plugin's verdict on each node: None, or code and reasons."""
     said = snapshot.refusals_by_plugin(classify(pod)).get(PLUGIN, {})
     found = {}
     for name in snapshot.node_names:

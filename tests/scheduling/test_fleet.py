@@ -187,7 +187,7 @@ def test_columns_prove_more_than_the_relaxation():
 
 
 def test_one_node_that_is_needed_in_any_case_is_the_best_choice():
-    """What fits on the cheapest node that takes the largest pod needs no column generation to be proved best."""
+    """A demand that fits on the cheapest node for the largest pod needs no column generation to be proved best."""
     fleet = solve(problem([1, 2], [[1, 3], [1, 1]], [[110, 2], [110, 5], [110, 50]], [0.5, 1.0, 5.0]))
     assert [(one.pattern.offer, one.nodes) for one in fleet.purchases] == [(1, 1)]
     assert (fleet.price, fleet.bound, fleet.bound_by, fleet.rounds) == (1.0, 1.0, "one whole node", 0)

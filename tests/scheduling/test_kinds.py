@@ -216,7 +216,7 @@ def test_many_pods_at_once_are_as_one_by_one(before, many, keys):
 
 
 def test_many_pods_at_once_are_not_for_forks():
-    """What is tried out must be taken back pod by pod."""
+    """Changes that are tried out must be reverted pod by pod."""
     snapshot = Snapshot()
     snapshot.fork()
     with pytest.raises(RuntimeError, match="add_pods on a fork"):

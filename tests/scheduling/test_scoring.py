@@ -1,4 +1,4 @@
-"""Scores of nodes, the order in which they are looked at, and which of the best is taken."""
+"""Scores of nodes, the order in which they are visited, and the choice among the best."""
 
 from __future__ import annotations
 
@@ -135,14 +135,14 @@ def heap_root(scores: list[int]) -> int:
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=70))
 def test_ties_are_broken_as_a_heap_does(scores):
-    """Of the highest scores the first in pre-order comes to the root of a heap."""
+    """The first of the highest scores in pre-order is at the root of the heap."""
     found = NodeChooser(PROFILES[DEFAULT])._best(np.array(scores, np.int64))
     assert found == heap_root(scores)
     assert len(set(_pre_order(len(scores)).tolist())) == len(scores)
 
 
 def test_zones_take_turns():
-    """Nodes are looked at one of each zone in turn; a zone whose last node goes comes back at the end."""
+    """Nodes are visited one of each zone in turn; a zone whose last node goes comes back at the end."""
     tree = NodeTree()
     for name, zone in (("a1", "a"), ("a2", "a"), ("b1", "b"), ("a3", "a"), ("c1", "c")):
         tree.put(node(name, zone=zone))

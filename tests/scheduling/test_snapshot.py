@@ -270,7 +270,7 @@ def test_version_changes_with_every_change():
 
 
 def test_views_cannot_be_written():
-    """What a snapshot hands out is read-only."""
+    """Arrays that a snapshot returns are read-only."""
     snapshot = Snapshot()
     snapshot.set_node(make_node("n0"))
     vectors = [snapshot.feasible(classify(make_pod())), snapshot.unschedulable]
@@ -321,7 +321,7 @@ def test_what_is_known_of_a_class_follows_removed_nodes():
 
 
 def test_inner_commit_is_undone_by_the_outer_revert():
-    """What an inner fork commits belongs to the outer one."""
+    """Changes that an inner fork commits belong to the outer one."""
     snapshot = Snapshot()
     snapshot.set_node(make_node("n0"))
     snapshot.fork()
@@ -394,7 +394,7 @@ def test_a_pod_with_an_unreadable_amount_fits_nowhere():
 
 
 def test_an_unreadable_allocatable_counts_as_none():
-    """A node whose memory cannot be read takes no pod that asks for memory."""
+    """A node whose memory cannot be read takes no pod that requests memory."""
     snapshot = Snapshot()
     snapshot.set_node(make_node("n0", memory="much"))
     assert not snapshot.feasible(classify(make_pod(requests={"memory": "1"}))).any()

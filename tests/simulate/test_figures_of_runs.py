@@ -1,4 +1,4 @@
-"""What a run records as figures is what its timeline holds, which looks at the run from outside."""
+"""The recorded figures of a run are those of its timeline, which observes the run from outside."""
 
 from __future__ import annotations
 

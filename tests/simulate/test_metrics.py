@@ -17,7 +17,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "queue-workers.yaml"
 
 
 def at_the_end(name, length):
-    """Return the world after so long, and the HPA of that name."""
+    """Return the world after that time, and the HPA of that name."""
     scenario = load_scenario(EXAMPLE)
 
     async def run(clock):

@@ -73,7 +73,7 @@ def test_answers_do_not_depend_on_what_was_asked_before(run, seed):
 
 
 def test_one_hpa_is_followed_alone(tmp_path):
-    """What a core comes to that follows one HPA is what all of them come to; with a forecast it is left to the whole core."""
+    """A core that follows one HPA decides as the whole core; an HPA with a forecast is left to the whole core."""
     api, jobs = (MANIFEST.replace("web", name) for name in ("api", "jobs"))
     hpas = [
         MANIFEST.partition("---\n")[2].replace("name: web}\nspec", "name: second}\nspec"),

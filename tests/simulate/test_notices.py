@@ -1,4 +1,4 @@
-"""What a run leaves out of its manifests is said before it, in its summary and in its figures."""
+"""A notice before the run, in its summary and in its figures says what of the manifests it leaves out."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_stateful_sets_and_cron_jobs_are_looked_into(tmp_path):
 
 
 def test_custom_objects_are_left_to_their_controller(tmp_path):
-    """Of a custom kind it is said that the run does not act on it; its scale makes it a target all the same."""
+    """A notice says that the run does not act on a custom kind; its scale still makes it a target."""
     definition = """
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

@@ -34,7 +34,7 @@ class Lesson:
         self.refused: list[str] = []
 
     async def at(self, minute: float) -> None:
-        """Wait until so many minutes after the start."""
+        """Wait until that many minutes after the start."""
         due = after(self.world.start, minutes(minute))
         await self.world.clock.sleep(Duration(max(due - self.world.clock.now(), 0)))
 
@@ -116,7 +116,7 @@ def test_replicas_follow_a_load_that_was_set(tmp_path):
 
 
 def test_a_stock_out_stops_a_group_until_it_is_cleared(tmp_path):
-    """Pods wait while no machine is to be had, the group backs off, and is bought when the fault is over."""
+    """Pods wait while no machine is available, the group backs off, and grows when the fault is over."""
     seen = []
 
     async def story(lesson):

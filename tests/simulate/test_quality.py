@@ -53,6 +53,6 @@ def test_the_rest_of_the_page_stays():
 
 
 def test_a_benchmark_that_fails(files):
-    """What it said is passed on."""
+    """Its error output is passed on."""
     with pytest.raises(quality.QualityError, match="give a number of hours above 0"):
         quality.figures("bill", [*files[1:], "--hours", "-1"])

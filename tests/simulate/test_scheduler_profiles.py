@@ -1,4 +1,4 @@
-"""What a scenario's flags and scheduler profile change about where pods and nodes are."""
+"""A scenario's flags and scheduler profile change where pods and nodes are."""
 
 from __future__ import annotations
 

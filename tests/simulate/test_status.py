@@ -116,7 +116,7 @@ def test_only_the_newest_segments_are_read(waiting):
 
 
 def test_a_folder_without_records_is_named(tmp_path):
-    """A wrong folder is said to be one."""
+    """A folder without records is reported as one."""
     with pytest.raises(RecordError, match="--out"):
         status_of(tmp_path)
 

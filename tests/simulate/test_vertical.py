@@ -121,7 +121,7 @@ def test_a_vpa_of_a_run_without_its_loops_is_stored(tmp_path):
 
 @pytest.mark.slow
 def test_a_run_is_replayed_byte_by_byte(tmp_path):
-    """What recommender and updater decided in a run is decided again from its records."""
+    """The records of a run replay to the decisions of recommender and updater."""
     one = scenario(VPA % "Recreate", HPA)
     run_simulation(one, base=tmp_path, out=tmp_path / "out", seed=1, warn=str)
     found = replay(tmp_path / "out")

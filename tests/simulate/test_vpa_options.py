@@ -146,7 +146,7 @@ def test_targets_that_fit_a_node_are_scheduled(run):
 
 
 def test_labelled_workloads_get_advice_without_a_vpa_object(run, tmp_path):
-    """What is recommended is reported and written nowhere; a workload with a VPA of its own has that one only."""
+    """The recommendation is reported and written nowhere; a workload with a VPA of its own has only that one."""
     web = (
         deployment("web", "{cpu: 50m, memory: 100Mi}")
         .partition("---")[0]

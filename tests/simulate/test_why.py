@@ -86,7 +86,7 @@ def test_a_name_that_is_not_there_gets_the_nearest(run):
 
 
 def test_a_folder_without_records_is_named(tmp_path):
-    """A wrong folder is said to be one."""
+    """A folder without records is reported as one."""
     with pytest.raises(RecordError, match="--out"):
         why(tmp_path, "node", "x")
 

@@ -10,7 +10,7 @@ from kubetide.units.recent import Recent
 
 @given(st.integers(1, 6), st.lists(st.integers(0, 20), max_size=80))
 def test_the_last_keys_are_there_and_few_others(size, keys):
-    """Of the keys used last, as many as the size are always there; never more than twice as many."""
+    """As many of the most recent keys as the size are always there; never more than twice as many."""
     table = Recent(size)
     for number, key in enumerate(keys):
         if table.get(key) is None:

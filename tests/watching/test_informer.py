@@ -63,7 +63,7 @@ async def put(cluster, name, value="1"):
 
 
 def values(changed):
-    """What a drained feed says, by name."""
+    """The values of a drained feed, by name."""
     return {key[1]: None if item is None else item.data["k"] for key, item in changed.items()}
 
 
@@ -233,7 +233,7 @@ def test_an_expired_watch_lists_again_and_says_what_was_lost():
                 await cluster.delete(CONFIG_MAPS, f"n{index}", namespace="default")
             await put(cluster, "new")
             await clock.sleep(seconds(10))
-            assert len(informer.objects) == 5, "what was known is kept through an outage"
+            assert len(informer.objects) == 5, "known objects stay cached through an outage"
             outage.error = None
             await clock.sleep(minutes(1))
             assert sorted(name for _, name in informer.objects) == ["n2", "n3", "n4", "new"]
@@ -359,7 +359,7 @@ def test_the_cache_converges(ops):
         async with informing(cluster.client(faults=outage), clock) as informer:
 
             def record(key, old, new):
-                assert reported.get(key) is old, "handlers hear every change in turn"
+                assert reported.get(key) is old, "handlers receive every change in turn"
                 assert new is None or old != new
                 reported[key] = new
 
@@ -560,7 +560,7 @@ def test_the_projection_of_each_reader_converges(ops):
             reported = [{}, {}]
 
             def record(at, key, old, new):
-                assert reported[at].get(key) is old, "handlers hear every change in turn"
+                assert reported[at].get(key) is old, "handlers receive every change in turn"
                 assert old != new
                 reported[at][key] = new
 

@@ -125,7 +125,7 @@ def test_the_past_in_figures(folder):
 
 
 def test_records_without_figures_say_so(folder, tmp_path):
-    """What an older version wrote has none: the answer is empty, and no error."""
+    """Records of an older version have no figures: the answer is empty, and no error."""
     shutil.copytree(folder / "records", tmp_path / "records")
     for figures in (tmp_path / "records").glob("*.figures"):
         figures.unlink()
@@ -153,7 +153,7 @@ def test_decisions_are_filtered(folder):
 
 
 def test_decisions_are_reported_in_parts(folder):
-    """What a part before has shown is skipped, also where many decisions share one second."""
+    """Decisions of an earlier part are skipped, also where many share one second."""
     whole, *parts = answers(
         folder, "decisions?limit=500", *(f"decisions?limit=2&skip={skip}" for skip in (0, 2, 4, 500))
     )
@@ -210,7 +210,7 @@ def _written(out, records):
     ],
 )
 def test_a_new_run_takes_the_place_of_the_old_one(folder, tmp_path, new):
-    """Of a folder that another run writes to anew, nothing of the run before is reported; runs are counted."""
+    """When another run writes anew to a folder, nothing of the earlier run is reported; runs are counted."""
     of_both = (read_records(folder, loop) for loop in ("horizontal", "nodes"))
     run = sorted((one for loop in of_both for one in loop), key=lambda one: (one.now, one.loop, one.tick))
     _written(tmp_path, run[:400])
@@ -417,7 +417,7 @@ def test_a_tail_reads_each_record_once(folder, tmp_path):
     ],
 )
 def test_wrong_flags(folder, tmp_path, arguments, reported):
-    """What cannot be served is one line and exit status 1."""
+    """A wrong flag is one line and exit status 1."""
     command = [sys.executable, "-m", "kubetide", "ui", "--out", str(folder)]
     result = subprocess.run(
         [*command, *(one.format(tmp=tmp_path) for one in arguments)],

@@ -193,7 +193,7 @@ def test_an_object_is_found_and_what_a_file_cannot_answer_is_said(browser):
 
 
 def test_older_decisions_follow_also_within_a_second(browser, report, tmp_path):
-    """Of 450 decisions of one second each part leads to the next, until all were seen once."""
+    """Among 450 decisions of one second each part leads to the next, until all were seen once."""
     data = json.loads(report[0].read_text().partition('id="kubetide-data">')[2].partition("</script>")[0])
     one = data["decisions"]["decisions"][0]
     many = [{**one, "text": f"number {number}"} for number in range(450)]
@@ -228,7 +228,7 @@ def test_it_fits_a_small_screen(browser):
 
 
 def test_a_run_without_decisions(browser, tmp_path):
-    """The file of a run that ended before its first decision shows what there is."""
+    """The file of a run that ended before its first decision shows the data that exist."""
     page = tmp_path / "none.html"
     page.write_text(as_file("none", json.loads(json.dumps(report_data(tmp_path), default=lambda _: {}))))
     browser.get(page.as_uri())

@@ -1,4 +1,4 @@
-"""Who may look at a dashboard, as the API server says: the embedded one, and answers in virtual time."""
+"""Access to a dashboard, as the API server decides: the embedded one, and answers in virtual time."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_embedded_server_says_who_may_look(tmp_path):
 
 
 def test_a_token_of_the_address_becomes_a_cookie(tmp_path):
-    """A browser is let in once by the address, and by its cookie from then on."""
+    """A browser is authorized once by the address, and by its cookie from then on."""
 
     async def main(clock):
         async with (
@@ -158,7 +158,7 @@ def test_an_answer_holds_for_a_while():
 
 
 def test_a_thousand_requests_with_one_token_are_one_review():
-    """Who come together wait for the same review; different tokens are looked up a few at a time, and not without end."""
+    """Simultaneous requests wait for the same review; different tokens are reviewed a few at a time, and up to a maximum."""
 
     async def story(server, access, clock):
         found = await asyncio.gather(*(access.refusal("ann") for _ in range(1000)))

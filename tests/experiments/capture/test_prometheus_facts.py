@@ -195,7 +195,7 @@ def test_the_grid():
 
 
 def test_the_page_names_all_series():
-    """Who reads docs/capture.md knows which series must be scraped."""
+    """docs/capture.md names all series that must be scraped."""
     page = (
         (Path(__file__).parents[3] / "docs/capture.md")
         .read_text()

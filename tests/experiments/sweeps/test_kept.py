@@ -1,4 +1,4 @@
-"""What a sweep leaves behind beside its tables: Parquet, and records of its cells."""
+"""The output of a sweep beside its tables: Parquet, and records of its cells."""
 
 from __future__ import annotations
 

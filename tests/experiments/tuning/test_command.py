@@ -69,7 +69,7 @@ def test_nothing_better(shop, tmp_path):
     ],
 )
 def test_searches_that_cannot_be_made(shop, tmp_path, arguments, reported):
-    """What is wrong is reported before anything runs."""
+    """Wrong arguments are reported before anything runs."""
     result = invoke("tune", shop, *arguments, "--out", tmp_path / "out")
     assert result.exit_code != 0
     assert reported in result.output + str(result.exception)

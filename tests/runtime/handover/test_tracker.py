@@ -152,7 +152,7 @@ def test_a_write_in_the_second_of_the_hand_over_is_seen_by_its_order():
 
 
 def test_a_write_to_the_scale_within_a_tick_stops_our_own():
-    """Between reading and writing the other was faster: the scale write is withheld, and nothing is said of it."""
+    """When the other controller writes between our read and our write, the scale write is withheld without a message."""
 
     async def story(world, owners):
         await world.add()
@@ -250,7 +250,7 @@ def test_what_is_given_to_others_is_left_alone_from_the_next_write_on():
 
 @pytest.mark.parametrize("ahead", [minutes(-90), minutes(90)])
 def test_a_wrong_clock_of_ours_changes_nothing(ahead):
-    """What the API server has stamped is compared with what it has stamped."""
+    """Only times of the API server are compared with each other."""
 
     async def story(clock):
         world, owners = World(clock), Late()

@@ -1,4 +1,4 @@
-"""What nodes cost and what their pods cost at least, on a living cluster in virtual time."""
+"""The cost of nodes and the lower bound of their pods' cost, on a living cluster in virtual time."""
 
 from __future__ import annotations
 

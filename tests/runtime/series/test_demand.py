@@ -1,4 +1,4 @@
-"""What is reported of the demand, and of what limits over the whole cluster prevent."""
+"""The series of the demand, and of scaling that limits over the whole cluster prevent."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_each_node_that_a_limit_protects_is_counted_by_resource():
 
 
 def test_one_node_may_go_and_the_next_stays():
-    """What the first takes off counts for the second."""
+    """The capacity that the first removal takes counts for the second."""
     world = observed(
         groups=[group("a", nodes=["n1", "n2"])],
         nodes=[node("n1"), node("n2")],

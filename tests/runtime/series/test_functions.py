@@ -87,7 +87,7 @@ def test_a_part_takes_as_long_as_what_it_waits_for():
 
 
 def test_a_tick_that_fails_leaves_no_time_to_the_next():
-    """What had begun is forgotten; what had ended is not counted with the next tick."""
+    """Parts that had begun are forgotten; parts that had ended are not counted with the next tick."""
 
     async def main(clock):
         watch = Stopwatch(clock)

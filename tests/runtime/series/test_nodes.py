@@ -355,7 +355,7 @@ def test_the_most_nodes_are_bounded_by_groups_and_flag():
 
 
 def test_pods_that_a_bypassed_scheduler_has_not_seen_are_counted_apart():
-    """Only of schedulers that are bypassed does a pod count that nobody has looked at."""
+    """A pod that no scheduler has seen counts only for schedulers that are bypassed."""
     unseen = {"status": {"conditions": None}, "spec": {"schedulerName": "mine"}}
     pods = [pod("a"), pod("b", **unseen), pod("c", status={"conditions": None})]
     world = Frozen(groups=[group("g")], pods=pods, settings={"bypassed_scheduler_names": ("mine",)})

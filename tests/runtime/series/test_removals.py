@@ -1,4 +1,4 @@
-"""How long nodes wait to go, and to be looked at."""
+"""How long nodes wait for their removal and for their evaluation."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_node_that_goes_has_waited_since_it_might():
 
 
 def test_an_unready_node_waits_for_its_own_time():
-    """What it had to wait for is the time for nodes in its state."""
+    """A node waits for the time of its state."""
     sick = node("n2", ready=False)
     world = Observed(
         listen,

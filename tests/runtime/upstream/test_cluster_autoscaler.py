@@ -234,7 +234,7 @@ def test_every_flag_can_be_given_with_what_holds_anyway(name):
     ],
 )
 def test_checks_at_the_start(line, text):
-    """What upstream refuses at its start is refused with the flag, its value and the fix."""
+    """Flags that upstream refuses at its start are refused with the flag, its value and the fix."""
     assert any(text in problem for problem in problems_of(f"--cloud-provider=aws {line}"))
 
 
