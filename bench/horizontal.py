@@ -182,7 +182,7 @@ class Loop:
         self.delta = Delta(answers=[answer(made, self._usage, same_pods=True)])
 
     def evaluate(self) -> None:
-        """Come to a decision, a status and reasons for every HPA."""
+        """Decide, and make a status and reasons, for every HPA."""
         self.state.apply(self.delta)
         commands = decide(self.state, self._now)
         outcomes = [ScaleOutcome(w.namespace, w.name, self._now) for w in commands.writes]

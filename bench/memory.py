@@ -79,7 +79,7 @@ def main() -> None:
 
 
 def pod_text() -> bytes:
-    """A pod of a Deployment as a watch sends it, with marks in the place of what is its own."""
+    """A pod of a Deployment as a watch sends it, with marks in the place of its own values."""
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "app-APP", "uid": "uid-of-app-APP"}
     mounts = [
         {"name": "config", "mountPath": "/etc/app"},

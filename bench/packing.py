@@ -1,4 +1,4 @@
-"""What pods of a public trace cost on 43 types of AWS, by expander: least-waste, most-pods, least-cost.
+"""The cost of a public trace's pods on 43 types of AWS, by expander: least-waste, most-pods, least-cost.
 
 Pods of the Alibaba GPU trace of 2023 (``openb``, ``default``) wait all at once, or those that are
 alive at the trace's peak. Each type is a node group without a limit, at its price on demand; nodes

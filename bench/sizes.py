@@ -170,7 +170,7 @@ class Requests:
 
 
 class Stays:
-    """Nothing is ever changed."""
+    """A rule that never changes a request."""
 
     name = "none"
 
