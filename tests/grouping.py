@@ -116,7 +116,7 @@ def put_in_order(items: list[pytest.Item]) -> None:
 
 
 def _rank(group: str, item: pytest.Item) -> int:
-    """Return the place in ``_WAITING``; of the others those that are dealt out one by one come first, then slow ones."""
+    """Return the place in ``_WAITING``; the other groups follow: long single tests first, then slow ones."""
     for rank, name in enumerate(_WAITING):
         if group == name or (name.endswith("/") and group.startswith(name)):
             return rank

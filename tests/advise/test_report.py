@@ -149,7 +149,7 @@ def test_what_an_hpa_scales_on_is_left_as_it_is():
 
 
 def test_a_container_without_requests_costs_nothing_now():
-    """Following the recommendation then costs more, and that is said."""
+    """Following the recommendation then costs more, and the row says so."""
     bare = pod("web-2-a")
     bare.spec.containers[0].resources.requests.clear()
     found = made([usage("web-2-a", 100, 1000 * MIB)], [bare])

@@ -87,7 +87,7 @@ def compared(code: int, text: str, warnings: list[str]) -> dict[str, Any]:
 
 
 def _resized(pod: dict[str, Any]) -> dict[str, Any]:
-    """Return of a pod what a resize may change, and some of what it may not."""
+    """Return the part of a pod that a resize may change, and some of what it may not."""
     meta, spec = pod["metadata"], pod["spec"]
     containers = (*spec["containers"], *spec.get("initContainers", ()))
     compared = ("name", "image", "resources", "resizePolicy", "env", "ports")

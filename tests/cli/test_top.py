@@ -121,7 +121,7 @@ def test_one_screen_for_scripts(folder):
 
 
 def test_a_folder_without_records_is_reported(tmp_path):
-    """Nothing is drawn where there is nothing."""
+    """Nothing is drawn for a folder without records."""
     result = CliRunner().invoke(cli, ["top", "--once", "--out", str(tmp_path)])
     assert result.exit_code == 1
     assert "no records under" in str(result.exception)

@@ -56,7 +56,7 @@ async def world(*, boot_s=5, nodes=NODES, page=1, flexible=False, spot=False, **
     "case", [case for case in CASES if case not in WITHOUT_OPEN_ORDERS], ids=lambda case: case.__name__
 )
 def test_azure_passes_the_battery(case, boot_s, flexible):
-    """Scale sets do what the Cloud port promises, but for open orders, of which they have none."""
+    """Scale sets do what the Cloud port promises, except for open orders, which they do not have."""
 
     async def main():
         async with world(boot_s=boot_s, flexible=flexible) as (_, clock, cloud):

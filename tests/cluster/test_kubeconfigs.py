@@ -1,4 +1,4 @@
-"""Where the server is and who asks: files, the pod's own account, the environment, and their order."""
+"""The address of the server and the user: files, the pod's own account, the environment, and their order."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def test_only_selectors_that_say_so_ask_prometheus():
 
 
 def test_a_selector_without_a_form_is_said_to_have_none():
-    """Comparing labels as numbers, and a period that is none."""
+    """Comparing labels as numbers and an invalid period are errors."""
     assert "has no form in PromQL" in refusal(Prometheus(), selector=f"{OURS},size>3")
     assert "write a duration up to 24h" in refusal(Prometheus(), selector=f"{OURS},{AVERAGE_OVER}=soon")
 

@@ -134,7 +134,7 @@ def test_the_first_recommendation_counts_it(server):
 
 
 def test_another_namespace_has_none(server):
-    """The matcher of the namespace holds; labels come of all namespaces, as upstream's."""
+    """The matcher of the namespace applies; labels come from all namespaces, as upstream's."""
     pods, _ = history(server, namespace="other")
     assert not any(one.containers for one in pods)
 

@@ -363,7 +363,7 @@ def test_an_object_that_changes_meanwhile_is_reviewed_again():
 
 
 def test_webhooks_are_asked_before_a_name_is_found_taken():
-    """A creation of what is there already is reviewed, and then answered AlreadyExists."""
+    """A creation of an existing object is reviewed, and then answered with AlreadyExists."""
 
     async def main(b):
         await b.client.create(CONFIG_MAPS, config_map("a"), **WHERE)

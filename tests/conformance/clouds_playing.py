@@ -197,7 +197,7 @@ class Calls:
         return difference_
 
     def rest_difference(self, allowed: int = 0) -> str | None:
-        """Return a text where more reads, but for those allowed, were made over the whole story than recorded."""
+        """Return a text where more reads than recorded, except allowed ones, were made over the whole story."""
         more = sum(self._extra.values()) - allowed
         return f"{more} calls more than upstream makes: {self._extra}" if more > 0 else None
 

@@ -69,7 +69,7 @@ def test_by_default_it_advises(rendered, tmp_path):
 
 
 def test_a_release_that_acts_has_a_standby(rendered, tmp_path):
-    """Two replicas, of which a Lease lets one act."""
+    """A Lease lets one of two replicas act."""
     objects = rendered(ACT)
     config = config_of(objects, tmp_path)
     assert config.run.act

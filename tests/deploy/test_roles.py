@@ -65,7 +65,7 @@ GROUPS = ("system:serviceaccounts", "system:serviceaccounts:kube-system", "syste
 
 
 def of_table(*, acting, values=()):
-    """Return what the program's own table says, in the form of what is rendered with these values."""
+    """Return the roles of the program's own table, in the form that the chart renders with these values."""
     return {
         Granted(
             f"{role.kind} {role.name}",

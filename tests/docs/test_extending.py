@@ -89,7 +89,7 @@ def test_the_forecaster_is_one():
 
 
 def test_paths_exist():
-    """Every path that the page names is there, but for the new files."""
+    """Every path that the page names exists, except the new files."""
     new = {path for path, _ in NEW_FILES}
     for path in dict.fromkeys(re.findall(r"\b(?:src|tests)/[\w/.]*\w", PAGE)):
         assert path in new or (ROOT / path).exists(), path

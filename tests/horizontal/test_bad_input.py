@@ -80,7 +80,7 @@ def test_an_unknown_type_of_metric():
 
 @pytest.mark.parametrize("value", ["0", "-5", "1e30", "-1e30", "1e400", "1E", "9223372036854775808"])
 def test_targets_that_make_no_sense(value):
-    """Zero, negative and absurd targets come to a number within the bounds, as upstream's do."""
+    """Zero, negative and absurd targets give a number within the bounds, as upstream's do."""
     [*_, bad] = _bad(metrics=[worlds.average(value)])
     assert 1 <= bad.desired <= 100
     [*_, bad] = _bad(target=0)

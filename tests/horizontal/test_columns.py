@@ -174,7 +174,7 @@ def is_reported(commands):
 @settings(max_examples=60, deadline=None)
 @given(states())
 def test_columns_give_what_the_walk_gives(state):
-    """Whatever the pods, both ways come to the same verdicts, texts included."""
+    """Whatever the pods, both ways give the same verdicts, texts included."""
     assert seen(state, 0) == seen(state, 1_000_000)
 
 

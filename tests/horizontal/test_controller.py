@@ -155,7 +155,7 @@ def test_the_intent_of_a_deleted_hpa_is_withdrawn():
 
 @pytest.mark.parametrize("first", [0, 3, 6])
 def test_records_are_decided_again_to_the_same_bytes(first):
-    """From any full record on, a fresh core comes to the recorded commands and results."""
+    """From any full record on, a fresh core decides the recorded commands and results."""
 
     async def story(world):
         await world.add()

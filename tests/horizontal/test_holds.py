@@ -1,4 +1,4 @@
-"""Nothing is scaled down on a cache of pods that may lack what is there."""
+"""Nothing is scaled down on a cache of pods that may be incomplete."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_list_that_lost_a_few_does_not_hold():
     ("used", "desired", "held_back"), [(50, 10, 5), (200, 20, None), (400, 20, None), (100, 10, None)]
 )
 def test_a_hold_stops_the_way_down_only(columns_from, used, desired, held_back):
-    """Scale-ups go on; decided in columns or one by one alike."""
+    """Scale-ups go on, both in the decision in columns and in that one by one."""
     pods = [worlds.pod(f"web-{index}", cpu=200) for index in range(10)]
     state = worlds.state_of(
         hpas=[worlds.hpa(target=50)],

@@ -142,7 +142,7 @@ def test_the_order_of_pods_plays_no_part(state, story, random):
 @settings(max_examples=30, deadline=None)
 @given(states(), STORIES, st.permutations([0, 1, 2]))
 def test_the_order_of_metrics_plays_no_part(state, story, order):
-    """Metrics in another order come to the same number."""
+    """Metrics in another order give the same number."""
     full = state.dump()
     values = tuple(state.values.values())
 

@@ -1,4 +1,4 @@
-"""Statuses of which only measured values have changed are written once in a while, if so asked."""
+"""With the setting a status is written once a period if only measured values have changed."""
 
 from __future__ import annotations
 

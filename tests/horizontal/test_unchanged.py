@@ -1,4 +1,4 @@
-"""Verdicts that come out again are those that would be made anew, over ticks in which little or nothing changes."""
+"""Repeated verdicts equal new ones, over ticks in which little or nothing changes."""
 
 from __future__ import annotations
 

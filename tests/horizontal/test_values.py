@@ -71,7 +71,7 @@ def with_metrics(*metrics, **spec):
     ids=["pods", "object-value", "object-average", "namespace", "external-value", "external-average"],
 )  # fmt: skip
 def test_every_type_scales_and_is_explained(metric, question, answer, reported, working):
-    """Each type asks its question once, comes to four replicas, reports its value and says how."""
+    """Each type asks its question once, gives four replicas, reports its value and says how."""
 
     async def story(world):
         world.measured.answers = {question: answer}
@@ -234,7 +234,7 @@ def test_without_the_gate_nobody_comes_back_from_zero():
 
 @pytest.mark.parametrize("first", [0, 3, 6])
 def test_records_hold_the_answers(first):
-    """From any full record on, a fresh core comes to the recorded commands and results, with no source to ask."""
+    """From any full record on, a fresh core decides the recorded commands and results, with no source to ask."""
     metrics = [worlds.utilization(50), worlds.of_pods("5"), worlds.external({"averageValue": "10"})]
 
     async def story(world):

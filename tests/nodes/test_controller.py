@@ -14,7 +14,7 @@ WEB = Workload("default", "Deployment", "web")
 
 
 def test_pending_pods_get_nodes():
-    """Pods that fit nowhere lead to new nodes, on which they come to run."""
+    """Pods that fit nowhere lead to new nodes, and run on them."""
 
     async def story(world):
         await world.deploy(replicas=6, cpu="1500m")

@@ -1,4 +1,4 @@
-"""The bytes of what was gathered are the same at one go and in pieces."""
+"""A gathered delta has the same bytes in one part and in several."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def test_after_its_time_it_adds_no_node():
 
 @pytest.mark.parametrize("limit", [seconds(60), minutes(10)])
 def test_the_flag_is_the_limit(limit):
-    """With more time the same steps come to all nodes."""
+    """With more time the same steps reach all nodes."""
     world = apart(seconds(6), max_nodegroup_binpacking_duration=limit)
     assert world.increases() == {"g": PODS}
     assert cut(world) == []

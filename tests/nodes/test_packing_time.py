@@ -55,7 +55,7 @@ def test_groups_that_were_not_reached_are_left_out():
 
 @pytest.mark.parametrize("limit", [minutes(7), minutes(60)])
 def test_the_flag_is_the_limit(limit):
-    """With more time the same steps come to all groups."""
+    """With more time the same steps reach all groups."""
     world = many(minutes(3), max_binpacking_time=limit)
     assert world.increases()
     assert (options(world), said(world)) == (GROUPS, [])

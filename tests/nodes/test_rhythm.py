@@ -16,7 +16,7 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 def in_pools():
-    """Pods of two kinds, each of which only one group takes."""
+    """Return pods of two kinds; only one group takes each kind."""
     kinds = {"a": "x", "b": "y"}
     groups = [group(name, made=template(labels={"pool": name})) for name in kinds]
     demand = [

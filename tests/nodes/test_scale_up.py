@@ -439,7 +439,7 @@ def test_announced_replicas_that_never_appear_are_given_up():
 
 
 def test_nodes_are_requested_ahead_of_a_due_time():
-    """Nothing is bought before boot and start of a pod lie between now and the due time; 4 minutes before anything was seen."""
+    """Nothing is bought until the due time is as near as boot and start of a pod take; 4 minutes before anything was seen."""
     world = World(
         groups=[group("g")],
         deployments=(deployment("web", 0, cpu="3"),),
@@ -461,7 +461,7 @@ def test_the_lead_is_learned_from_boots_and_pod_starts():
 
 
 def test_an_intent_that_has_ended_buys_nothing():
-    """Placeholders for what did not come are given up at the end of their time."""
+    """Placeholders for pods that did not come are given up at the end of their time."""
     world = World(
         groups=[group("g")],
         deployments=(deployment("web", 0, cpu="3"),),

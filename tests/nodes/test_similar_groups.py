@@ -1,4 +1,4 @@
-"""Which groups are similar by what is free on their templates."""
+"""Groups are similar by the free amounts of their templates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Templates: what machines have shown, for their group and their type, and who is trusted."""
+"""Templates: the amounts that machines have shown, for their group and their type, and which source is trusted."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def memory_of(world, name):
 
 
 def test_one_machine_of_a_type_corrects_all_groups_of_it():
-    """A group at zero answers by what a machine of its type has shown in another group, and says whose word it is."""
+    """A group at zero has the template of a machine of its type in another group, and names that source."""
     world = World(nodes=[of_type("a-1")], pods=[pod("p", **BIG)], groups=two_groups())
     world.change("a", max_size=1)
     assert world.increases() == {"b": 1}
@@ -146,7 +146,7 @@ def test_a_young_node_teaches_by_the_passing_of_time():
 
 
 def test_another_image_teaches_nothing():
-    """A Windows machine of the type says nothing of what is left on a Linux machine."""
+    """A Windows machine of the type changes nothing about a Linux machine."""
     linux = template(cpu="2", memory="4Gi", labels={**C5D, "kubernetes.io/os": "linux"})
     world = World(
         nodes=[of_type("x", labels={"kubernetes.io/os": "windows"})], groups=[group("b", made=linux)]

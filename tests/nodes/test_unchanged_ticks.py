@@ -1,4 +1,4 @@
-"""When a tick of the node loop may be taken to come to what the last one came to."""
+"""Ticks of the node loop that may be skipped, as they would have the last one's result."""
 
 from __future__ import annotations
 

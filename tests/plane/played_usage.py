@@ -98,7 +98,7 @@ class Play:
 
 @asynccontextmanager
 async def playing(cluster: HttpCluster, clock: Clock, tls, play: Play):
-    """Serve a play through the API server, which says who asks."""
+    """Serve a play through the API server, which passes on the user of each request."""
 
     async def listed(request):
         return web.Response(

@@ -157,7 +157,7 @@ class Comparison:
             await self._seen(name)
 
     def _is_settled(self, name: str) -> bool:
-        """Whether the node's taints are those that Kubernetes gives it by what it is."""
+        """Whether the node's taints are those that Kubernetes derives from its state."""
         node = self.nodes.objects["", name]
         keys = {taint.key for taint in node.spec.taints or ()}
         return _NOT_READY not in keys and (_CORDON in keys) == node.spec.unschedulable
@@ -387,7 +387,7 @@ def compare(
 
 
 def main() -> int:
-    """Print what a comparison has come to; 1 when it found a disagreement."""
+    """Print the result of a comparison; 1 when it found a disagreement."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--nodes", type=int, default=100)
     parser.add_argument("--pods", type=int, default=2000)

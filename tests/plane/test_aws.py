@@ -41,7 +41,7 @@ def aws(monkeypatch):
 
 
 class Instances:
-    """The group's instances, each of which joins as a node of its name, and leaves when it ends.
+    """The group's instances: each joins as a node of its name, and leaves when it ends.
 
     Attributes:
         sizes: The desired and the present numbers of instances.

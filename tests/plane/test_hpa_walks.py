@@ -179,7 +179,7 @@ def steps_of(seen):
 
 
 def lines_of(scene):
-    """As text, of which a difference can be read."""
+    """Return text whose differences can be read."""
     return json.dumps(scene._asdict(), indent=1).replace("\\n", "\n").splitlines()
 
 

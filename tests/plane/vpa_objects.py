@@ -300,7 +300,7 @@ def _container(container: Container, started: str) -> Json:
 
 
 def killed(pod: Pod, container: str, at: Instant) -> Json:
-    """Return the status of a pod of which one container was just killed for its memory, and runs again."""
+    """Return the status of a pod with one container that was just killed for its memory, and runs again."""
     last = {
         "exitCode": 137,
         "reason": "OOMKilled",

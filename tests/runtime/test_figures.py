@@ -1,4 +1,4 @@
-"""The history of figures: what a writer was given is what a reader plots, also of a file that grows, is cut or broken."""
+"""The history of figures: readers plot the written values, also of a file that grows, is cut or broken."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def test_what_no_source_of_usage_can_do_is_named(flag, text, words):
 
 
 def test_every_field_has_a_flag_or_is_said_by_something_else():
-    """Each field of both settings is set by some flag, but for those listed as without one."""
+    """Some flag sets each field of both settings, except the fields that are listed as without one."""
     flags = [flag for flag in flag_names(PODS_AND_NODES) if flag != GATES]
     reached = {changed(flag, other(flag, *kind_of(flag)))[0][0] for flag in flags}
     reached.add(changed(GATES, "HPAScaleToZero=true")[0][0])

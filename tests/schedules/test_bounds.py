@@ -79,7 +79,7 @@ def test_zones_and_calendars():
 
 @given(st.integers(0, 14 * 24 * 60), st.integers(1, 600))
 def test_what_holds_is_a_function_of_time(offset, pause):
-    """A loop that looks all the time and one that looks once after an outage come to the same bounds."""
+    """A loop that looks all the time and one that looks once after an outage reach the same bounds."""
     found = workload(OFFICE, NIGHT, MORNING, zone="Europe/Berlin", horizontal={"maxReplicas": 9})
     early, late = Instant(START + minutes(offset)), Instant(START + minutes(offset + pause))
     steady, fresh = Loop(found), Loop(found)

@@ -73,7 +73,7 @@ def without_admin(case, claim, results):
 
 @pytest.mark.slow
 def test_recorded_clusters():
-    """Each node's verdict is upstream's, in its words, and so is each device that a claim would get there."""
+    """Each node's verdict is upstream's, word by word, and so are the devices that a claim would get there."""
     cases = recorded()
     given = 0
     for case in cases:

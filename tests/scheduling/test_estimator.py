@@ -143,7 +143,7 @@ daemons = st.one_of(*[st.just([])] * 5, st.lists(inter_pod.pods(("agent",)), max
 def test_every_way_of_estimating_is_one_pod_at_a_time(
     nodes, there, asked, groups, threshold, start, few, looks, data
 ):
-    """Whether pods are counted by kind or taken one by one, and whatever was estimated before."""
+    """It does not matter whether pods are counted by kind or taken one by one, and what was estimated before."""
     snapshot = Snapshot()
     snapshot.set_facts(ClusterFacts(namespaces=inter_pod.NAMESPACES))
     for node in nodes:
@@ -206,7 +206,7 @@ def test_names_that_are_taken_are_not_those_of_new_nodes():
 
 
 def test_a_fork_that_grew_leaves_the_next_estimates_right():
-    """Between two estimates by one estimator, others may add so many nodes on a fork that columns are made anew."""
+    """Between two estimates by one estimator, others may add enough nodes on a fork that columns are made anew."""
     snapshot = Snapshot()
     plain_pod, spread = (neighbour("p", "a", "a", rules, 100, 1, 2) for rules in ((), ("spread zone",)))
     groups = numbered([(plain_pod, 3), (spread, 1)])

@@ -169,7 +169,7 @@ BORNE = st.dictionaries(st.sampled_from(KEYS_OF_LABELS), st.sampled_from("xyz"))
 
 @given(st.lists(CHOICES, max_size=12), BORNE, st.integers(0, 12))
 def test_all_that_a_bearer_may_be_meant_by_is_found(asked, borne, since):
-    """Found are, in order, at least the items of whose choices each is borne, and none of which none is."""
+    """The result has, in order, each item whose choices are all borne, and no item without a borne choice."""
     items = ByMark()
     for number, choices in enumerate(asked):
         items.add([tuple((key, value) for value in values) for key, values in choices.items()], number)

@@ -118,7 +118,7 @@ def test_what_cannot_be_scored_fails_the_pod_where_nodes_are_compared():
 
 
 def heap_root(scores: list[int]) -> int:
-    """The place whose score comes to the root when a heap is made bottom up, step by step."""
+    """Return the position whose score is at the root of a heap made bottom up, step by step."""
     heap = list(range(len(scores)))
     for begin in range(len(heap) // 2 - 1, -1, -1):
         at = begin

@@ -95,7 +95,7 @@ def lists_of(*operations, least):
 
 
 def check(snapshot, model, pod):
-    """Everything that can be read of the snapshot is as the model has it."""
+    """Compare everything that can be read of the snapshot with the model."""
     assert list(snapshot.node_names) == list(model.nodes)
     pod_class = classify(pod)
     fits = snapshot.feasible(pod_class)

@@ -37,13 +37,13 @@ def with_pod_fields(**fields: object):
     ],
 )
 def test_a_claim_that_nobody_makes_is_named(tmp_path, fields, word):
-    """Pods that would wait for a claim for good are a notice; a rule that is judged is none."""
+    """Pods that would wait for a claim for ever are a notice; a rule that is evaluated is none."""
     expected = f"Deployment default/web: its pods wait for the claim {word}, which is not among the objects"
     assert notices_of(manifests_of(with_pod_fields(**fields), tmp_path)) == ((expected,) if word else ())
 
 
 def test_what_claims_for_devices_need_is_named(tmp_path):
-    """A claim, a template or a class that is not among the objects: pods would wait for it for good."""
+    """A claim, a template or a class is not among the objects: pods would wait for it for ever."""
     claims = [
         {"name": "a", "resourceClaimTemplateName": "gpu"},
         {"name": "b", "resourceClaimTemplateName": "tpu"},

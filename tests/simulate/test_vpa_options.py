@@ -83,7 +83,7 @@ def evictions(result):
 
 @pytest.mark.slow
 def test_an_oom_kill_as_a_lower_bound_ends_the_kills_sooner(run):
-    """A deploy beyond the limit, after a while in which the histogram has come to weigh more than one kill."""
+    """A deploy exceeds the limit after a time in which the histogram weighs more than one kill."""
 
     def played(**flags):
         web = service(rollouts=(RolloutSpec(at="170m", image="web:2", base_memory="650Mi"),))

@@ -103,7 +103,7 @@ def test_a_time_of_a_log_in_whole_seconds_includes_what_was_decided_in_that_seco
 
 
 def test_a_time_outside_of_the_run_is_said_to_be_one(run):
-    """Before the run there is nothing to say but when it begins; after it the answer is that of its end."""
+    """Before the run the answer says only when it begins; after it the answer is that of its end."""
     with pytest.raises(WhyError, match="the run begins at 2026-03-02T00:00:00Z; choose"):
         why(run, "nodegroup", "wide", "2026-03-01T23:00:00Z")
     with pytest.raises(WhyError, match="and the horizontal loop decides from 2026-03-02T00:00:15Z on"):

@@ -1,4 +1,4 @@
-"""A table of what was in use lately goes on to serve what comes again, and stays small."""
+"""A table of recent keys goes on to serve those that come again, and stays small."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_the_last_keys_are_there_and_few_others(size, keys):
 
 
 def test_as_many_keys_as_fit_may_come_in_turns():
-    """Going round over all of them finds each, where a table that is emptied when full would find none."""
+    """Cycling over all keys finds each, where a table that is emptied when full would find none."""
     table = Recent(5)
     misses = 0
     for _ in range(10):

@@ -119,7 +119,7 @@ def test_a_start_up_boost_ends_when_its_time_is_up():
 
 
 def test_records_are_decided_again_to_the_same_bytes():
-    """Each recorded command and event comes out of a replay as it went in, and so does the memory."""
+    """A replay gives each recorded command and event, and the same memory."""
 
     async def story(world):
         await world.build(3, mode="InPlaceOrRecreate")

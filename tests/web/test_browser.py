@@ -39,7 +39,7 @@ class Site(NamedTuple):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """A dashboard over a run's records, of which the last is held back."""
+    """A dashboard over a run's records, without the last one at first."""
     full, out = tmp_path_factory.mktemp("full"), tmp_path_factory.mktemp("run")
     run_simulation(small(), base=full, out=full, seed=3, warn=lambda _: None)
     records = sorted(

@@ -205,7 +205,7 @@ def dribbles(size=7, where=watches):
 
 
 def is_live(line: bytes) -> bool:
-    """Whether an event is a change, and not part of what a streaming list begins with."""
+    """Whether an event is a change, and not part of the beginning of a streaming list."""
     return b'"type":"ADDED"' not in line.replace(b" ", b"") and b"initial-events-end" not in line
 
 

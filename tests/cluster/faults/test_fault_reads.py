@@ -58,7 +58,7 @@ class Cached:
         return {key[1]: item.metadata.resource_version for key, item in self.informer.objects.items()}
 
     async def settle(self):
-        """The fault is over: the cache comes to equal the server, and says that all is well."""
+        """End the fault and wait until the cache equals the server, and says that all is well."""
         self.proxy.set()
         await self.churn(2)
         expected = await self.versions()

@@ -88,7 +88,7 @@ def test_a_list_and_its_changes(refuses_streams, keep):
 
 
 def test_what_is_requested_in_json():
-    """Without the setting, and of kinds of which there are few, JSON alone is accepted."""
+    """Without the setting, and for kinds with few objects, only JSON is accepted."""
 
     async def run(clock):
         seen = []

@@ -44,7 +44,7 @@ def labels(obj):
 
 
 def test_each_sees_what_those_before_it_have_made():
-    """Mutating webhooks are asked one after the other, in order, by what the object is by then."""
+    """Mutating webhooks are called one after the other, each with the object as it is by then."""
     only_after_a = {"objectSelector": {"matchLabels": {"a": "yes"}}}
     found, caller, _ = mutate(
         lambda name, _request: set_label(name[0]),

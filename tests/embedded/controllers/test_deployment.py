@@ -214,7 +214,7 @@ def test_scaling_is_reported_in_events():
 @pytest.mark.parametrize("verb", ["create", "patch", "get", "delete"])
 @pytest.mark.parametrize("error", [Conflict("changed"), Unavailable("not now")])
 def test_failing_requests_are_tried_again(verb, error):
-    """A rollout comes to its end whatever seven requests of a kind answer."""
+    """A rollout ends whatever seven requests of a kind answer."""
     failing = Failing(lambda request: request.verb == verb and failing.hits < 7, error)
 
     async def body(live):

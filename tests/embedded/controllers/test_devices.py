@@ -109,7 +109,7 @@ def test_a_claim_is_made_from_its_template_and_given_a_device():
 
 
 def test_no_device_is_given_twice():
-    """Pods that come at once get devices of their own; who is left over says so in upstream's words."""
+    """Pods that come at once get different devices; a pod without a device has upstream's reason."""
 
     async def body(live):
         await begin(live, devices=(2, 1))

@@ -173,7 +173,7 @@ def test_a_pod_that_is_picked_no_longer_is_released():
     ],
 )
 def test_failing_requests_are_tried_again(verb, error):
-    """Whatever five requests of a kind answer, the ReplicaSet comes to its size in the end."""
+    """Whatever five requests of a kind answer, the ReplicaSet reaches its size in the end."""
     failing = Failing(lambda request: request.verb == verb and failing.hits < 5, error)
 
     async def body(live):

@@ -159,7 +159,7 @@ def test_the_second_version_says_the_same():
 
 
 def test_old_clients_learn_what_can_be_tried_out():
-    """In OpenAPI v2 the patch of each kind names its kind and has the parameter dryRun, by which kubectl 1.20 goes."""
+    """In OpenAPI v2 the patch of each kind names its kind and has the parameter dryRun, which kubectl 1.20 reads."""
     second = document_v2((CONFIG_MAPS,))
     path = "/api/v1/namespaces/{namespace}/configmaps/{name}"
     patch = second["paths"][path]["patch"]

@@ -156,7 +156,7 @@ def test_without_cadvisor(run, tmp_path):
 
 
 def test_without_the_capacity_of_nodes(run, tmp_path):
-    """Machines of which nothing is known are no node groups."""
+    """Machines without known capacity are no node groups."""
     reported = open_metrics(run, kube_node_status_capacity=(0, 1e9))
     (tmp_path / "prometheus").mkdir()
     with serving(tmp_path / "prometheus", reported) as prometheus:

@@ -16,7 +16,7 @@ SMALL = ("small", 4, 0.2)
 
 
 def with_a_burst(*, pods, **settings):
-    """Two nodes, of which one would do, and pods that came and went within the last ten minutes."""
+    """Two nodes where one would do, and pods that came and went within the last ten minutes."""
     made = Fleet(
         [priced(*SMALL)], {"small": [[2500], [900]]}, scale_down_utilization_threshold=0.1, **settings
     )

@@ -1,4 +1,4 @@
-"""Nodes that are replaced by cheaper ones or merged: what is decided, and that it comes to an end."""
+"""Nodes that are replaced by cheaper ones or merged: the decisions, and their end."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ SMALL = ("small", 4, 0.2)
 
 
 def large(empty, *, used=60, groups=(SMALL,), **settings):
-    """Return a fleet of which a fiftieth is more than a node, and empty nodes in each group."""
+    """Return a fleet whose fiftieth is more than a node, and empty nodes in each group."""
     places = {name: [[]] * empty for name, *_ in groups}
     places[groups[0][0]] = [*([[3500]] * used), *([[]] * empty)]
     return Fleet([priced(*one, maximum=100) for one in groups], places, **settings)

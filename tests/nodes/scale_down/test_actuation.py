@@ -272,7 +272,7 @@ def test_evictions_are_capped_an_hour(world):
 
 
 def test_memory_survives_a_record_in_the_middle_of_a_drain(world):
-    """A deletion in flight goes on from what a record holds."""
+    """A record holds enough to go on with a deletion in flight."""
     made = begun(world, ("x", {}))
     made.refused_evictions = {("default", "x"): 1}
     made.settle(seconds(6))

@@ -377,7 +377,7 @@ def test_taints_of_an_earlier_process_are_cleaned(world):
     ("value", "ttl", "goes"), [("1767225600", 0, True), ("?", 60, True), ("1767225600", 60, False)]
 )
 def test_stale_soft_taints_are_cleaned_where_they_are_switched_off(value, ttl, goes, world):
-    """Those older than their time to live, or all of them without one, and those of which nobody can say how old they are."""
+    """Taints older than their time to live are removed, or all without one, and those of unknown age."""
     taint = {"key": "DeletionCandidateOfClusterAutoscaler", "value": value, "effect": "PreferNoSchedule"}
     made = world(max_bulk_soft_taint_count=0, node_deletion_candidate_ttl=seconds(ttl))
     made.add_group("a").add_node("a-0", spec={"taints": [taint]})

@@ -34,7 +34,7 @@ class Slow:
 
 
 class NoCloud(Cloud):
-    """Nothing is asked of it."""
+    """A cloud that is never called."""
 
 
 def test_what_is_not_begun_in_time_is_skipped():

@@ -285,7 +285,7 @@ async def add_stateful_set(world):
 )
 @pytest.mark.parametrize("late", [False, True])
 def test_a_write_to_the_scale_of_any_kind_ends_ours_at_once(kind, reference, add, late):
-    """Not of Deployments alone: of what is built in and of custom kinds, also where the HPA comes later."""
+    """It ends not for Deployments alone, but for built-in and custom kinds, also where the HPA comes later."""
 
     async def story(world, owners):
         async def scene():

@@ -43,7 +43,7 @@ def test_the_cost_is_the_clouds_and_the_bound_is_that_of_the_requests():
 
 
 def test_nothing_is_counted_of_groups_without_a_price():
-    """Groups of which nobody knows what they cost are in neither sum."""
+    """Groups without a known price are in neither sum."""
     registry = Registry()
     series, world = BillSeries(registry), World(pods=[pod("p")], groups=[group("g")])
     world.increases()

@@ -40,7 +40,7 @@ def skipped(world):
     ],
 )
 def test_each_group_that_a_limit_bounds_is_counted_by_resource(limits, named):
-    """Once a tick and group, for each resource of which a node would be too much."""
+    """Each tick counts a group once for each resource that one more node would exceed."""
     world = observed(
         groups=[group("a", nodes=["n"]), group("b")],
         nodes=[node("n")],

@@ -1,4 +1,4 @@
-"""How long the parts of a tick take: each is reported as often as it ran, and by what it waited for."""
+"""The time of a tick's parts: each is reported as often as it ran, with the time that it waited."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_an_unready_node_waits_for_its_own_time():
 
 
 def test_a_node_that_is_needed_again_names_what_held_it():
-    """The last reason but for time; a node that was never eligible is not counted."""
+    """The last reason other than time counts; a node that was never eligible is not counted."""
     world = two_nodes(cores_total="8:100")
     world.tick()
     world.tick(at=minutes(4))

@@ -175,7 +175,7 @@ def test_every_flag_of_upstream_is_there_once():
 
 @pytest.mark.parametrize("name", list(FLAGS))
 def test_every_flag_can_be_given_with_what_holds_anyway(name):
-    """Each flag with the value that describes what happens is accepted, without a warning of what is lacking."""
+    """Each flag with the value of the actual behavior is accepted, with a warning only if it has no effect."""
     flag = FLAGS[name]
     if flag.is_list or name in {"cloud-provider", "drain-priority-config"}:
         return

@@ -371,7 +371,7 @@ def test_a_checkpoint_without_a_vpa_is_deleted():
 
 
 def test_records_decide_again():
-    """From any full record on, the core comes to the same commands and results, byte by byte."""
+    """From any full record on, the core decides the same commands and results, byte by byte."""
 
     async def main(world):
         await world.begin()

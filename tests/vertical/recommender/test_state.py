@@ -155,7 +155,7 @@ def test_checkpoints_carry_history_over_a_restart():
 
 
 def test_the_running_window_is_not_in_a_checkpoint():
-    """The peak of a window that is not over is left out of what is written, and stays in what is remembered."""
+    """The peak of the running window is not in the checkpoint, and stays in memory."""
     run = Run()
     run.tick(("web-1", "app", 100, 300 * MIB), vpas=[vpa()], pods=[pod()])
     [stored] = checkpoints(run.state, [WEB], run.now)
