@@ -69,7 +69,7 @@ def packages(tmp_path, monkeypatch):
 
 
 def test_an_option_decides_and_replay_decides_it_again(packages, tmp_path):
-    """With ``multiples: "3"`` the four pods in demand become six; records name the annotation as the reason."""
+    """With ``multiples: "3"`` the four proposed pods become six; records name the option and the plug-ins' versions."""
     manifest = MANIFEST.replace(
         "HorizontalPodAutoscaler\nmetadata: {name: web}",
         'HorizontalPodAutoscaler\nmetadata: {name: web, annotations: {horizontal.kubetide.io/multiples: "3"}}',

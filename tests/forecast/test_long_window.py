@@ -25,7 +25,7 @@ LOADS = {
 
 @pytest.mark.parametrize(("load", "pays"), LOADS.values(), ids=list(LOADS))
 def test_it_pays_where_what_it_holds_is_needed_again(load, pays):
-    """Pods held beyond five minutes served the next spike, or nothing; where none are held it cannot matter."""
+    """It pays if pods held beyond five minutes served the next spike; where none are held it cannot matter."""
     player = Player()
     player.run(load, hours(12))
     assert player.forecasts.holds_longer("web") == player.forecasts.long_window_pays("web") == pays

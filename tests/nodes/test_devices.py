@@ -372,7 +372,7 @@ def test_two_pods_do_not_move_to_one_device():
 
 
 def test_a_full_delta_says_as_much_as_the_state():
-    """A state made of the bytes of another one judges claims alike, and knows what cannot be read."""
+    """A state made of the bytes of another one evaluates claims alike, and knows what cannot be read."""
     known = devices(slices=[slice_of("n1", 2)], claims=[claim("p", device="gpu-0", on="n1", user="p")])
     world = World(
         pods=[using("q")],
@@ -388,7 +388,7 @@ def test_a_full_delta_says_as_much_as_the_state():
 
 
 def test_claims_that_cannot_be_read_are_passed_over():
-    """Without the right to read claims pods are judged as if they had none."""
+    """Without the right to read claims pods are evaluated as if they had none."""
     world = World(pods=[using("p")], groups=[group("plain")], devices=devices())
     world.tick(unread=(RESOURCE_CLAIMS.plural,))
     assert world.groups["plain"].target_size == 1

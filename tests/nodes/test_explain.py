@@ -136,7 +136,7 @@ def test_machine_is_believed_over_the_catalogue():
 
 
 def test_template_is_remembered_after_the_last_node():
-    """A group at zero is judged by the node it once had."""
+    """A group at zero is evaluated by the node it once had."""
     world = World(
         nodes=[node("c5d-1", cpu="2", memory="16Gi")], groups=[group("c5d", made=C5D, nodes=["c5d-1"])]
     )

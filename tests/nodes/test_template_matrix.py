@@ -1,4 +1,4 @@
-"""Groups judged together: the same verdicts, with the same reasons, as each template asked by itself."""
+"""Groups evaluated together have the same verdicts and reasons as each template evaluated by itself."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def test_nothing_is_bought_that_would_not_help(volumes):
 
 
 def test_claims_that_cannot_be_read_are_passed_over():
-    """Without the right to read claims pods are judged as if they had none; with it at once as they are."""
+    """Without the right to read claims pods are evaluated as if they had none; with it at once as they are."""
     world = World(pods=pods("db", 1, **DATA), groups=GROUPS, volumes=VolumeChanges())
     world.tick(unread=(CLAIMS.plural,))
     assert sum(one.target_size for one in world.groups.values()) == 1
@@ -102,7 +102,7 @@ def test_a_node_goes_only_if_its_volumes_are_reached_from_others(zone, goes):
 
 
 def test_a_full_delta_says_as_much_as_the_state():
-    """A state made of the bytes of another one judges claims alike, and knows what cannot be read."""
+    """A state made of the bytes of another one evaluates claims alike, and knows what cannot be read."""
     world = World(pods=pods("db", 1, **DATA), groups=GROUPS, volumes=bound_in("a"), unread=("csinodes",))
     delta = decode_delta(encode_delta(export_state(world.state)))
     assert delta.volumes == bound_in("a")

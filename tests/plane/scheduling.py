@@ -239,7 +239,7 @@ class Comparison:
         return frozenset(self.snapshot.node_names[row] for row in rows[scores == scores.max()].tolist())
 
     async def _verdict_on(self, key: Key, ours: Judged) -> None:
-        """Wait until kube-scheduler has judged a pod.
+        """Wait until kube-scheduler has evaluated a pod.
 
         It receives claims apart from pods: a pod with claims that it evaluates otherwise than we
         do gets some time, as it is tried again when a claim comes.

@@ -36,7 +36,7 @@ def test_verdicts_are_those_of_kube_scheduler(patient):
 
 
 def test_a_wrong_verdict_is_seen(patient):
-    """A judge that passes over tolerations disagrees."""
+    """A classifier that ignores tolerations disagrees."""
 
     def careless(pod):
         return classify(structs.replace(pod, spec=structs.replace(pod.spec, tolerations=None)))

@@ -1,4 +1,4 @@
-"""A filter plug-in of another package judges where a run names it, and nowhere else."""
+"""A filter plug-in of another package decides where a run names it, and nowhere else."""
 
 from __future__ import annotations
 

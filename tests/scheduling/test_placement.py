@@ -87,7 +87,7 @@ def test_placing_equals_evaluating_each_pod_in_turn(nodes, incoming, start, excl
 
 
 def test_the_first_scan_begins_at_the_second_node():
-    """Without an earlier position the scan starts at index 1 and goes round."""
+    """Without an earlier position the scan starts at index 1 and wraps."""
     result = place(cluster(), [make_pod(f"p{index}") for index in range(4)])
     assert names(result) == [("p0", "n1"), ("p1", "n2"), ("p2", "n0"), ("p3", "n1")]
     assert result.start == 2

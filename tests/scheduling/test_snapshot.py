@@ -302,7 +302,7 @@ def test_revert_restores_the_order_of_pods():
 
 
 def test_what_is_known_of_a_class_follows_removed_nodes():
-    """A class is judged rightly before, inside and after a fork in which a node was removed and filled."""
+    """A class is evaluated rightly before, inside and after a fork in which a node was removed and filled."""
     snapshot = Snapshot()
     for name in ("n0", "n1", "n2"):
         snapshot.set_node(make_node(name))

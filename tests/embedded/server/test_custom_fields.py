@@ -217,7 +217,7 @@ def test_duplicates_come_first():
         ),
     ],
 )
-def test_a_patch_is_judged_by_what_it_comes_to(media_type, patch):
+def test_a_patch_is_validated_by_its_result(media_type, patch):
     """A strict patch is refused with the object that it would make; else it warns."""
     made = ("POST", TABS, tab("a", image="i"))
     headers = {"Content-Type": f"application/{media_type}"}

@@ -16,7 +16,7 @@ def invoke(command, *arguments):
 
 
 @pytest.mark.slow
-def test_a_search_and_its_judgement(shop, tmp_path):
+def test_a_search_and_its_evaluation(shop, tmp_path):
     """The cheapest setting within the bound is evaluated on other seeds; its patch sets the tried values; nothing is stale."""
     out = tmp_path / "out"
     arguments = [

@@ -187,7 +187,7 @@ def test_no_fleet_is_moved_for_ever(some, data):
 
 
 def test_an_expensive_machine_is_filled_last():
-    """The scheduler puts pods on the cheap machine first, however full the expensive one is."""
+    """At the same use an expensive machine gets the most soft taints, and a cheap one none."""
     groups = [priced("dear", 4, 2.0), priced("plain", 4, 0.2)]
     made = Fleet(
         groups,
