@@ -14,7 +14,7 @@ WITH_ARGUMENTS = ("bill", "capture", "plan", "quality")
 """What follows the name of one of these is for it."""
 
 LONG = WITH_ARGUMENTS
-"""Take hours and tell of decisions, or write gigabytes: they run only where they are named."""
+"""Take hours and print decisions, or write gigabytes: they run only where they are named."""
 
 
 def main() -> int:

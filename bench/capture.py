@@ -1,8 +1,8 @@
 """A week's records of 1,000 nodes with 30,000 pods, captured. Prints one JSON line.
 
 Some quiet hours are simulated, and their records written again and again with later times, until they are a week or as
-much of it as a loop keeps. CPU is that of reading them; ``ratio_to_lines`` compares it with reading their lines as records
-and nothing of what these say. ``python -m bench.capture 3h FOLDER`` keeps the records in a folder.
+much of it as a loop retains. CPU is that of reading them; ``ratio_to_lines`` compares it with reading their lines as records
+and nothing of what these say. ``python -m bench.capture 3h FOLDER`` leaves the records in a folder.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def scenario(duration: str) -> Scenario:
 
 
 def write_week(hours: Path, week: Path, length: Duration) -> None:
-    """Write the records of some hours again and again; of each loop the newest stay, as much as a run keeps."""
+    """Write the records of some hours again and again; of each loop the newest stay, as much as a run retains."""
     (week / "records").mkdir(parents=True, exist_ok=True)
     times = -(-WEEK // length)
     for loop in LOOPS:

@@ -36,7 +36,7 @@ _ASKED = (
     ("vpa", "service-07"),
     ("vpa", "service-07", "--at", "1h"),
 )
-"""NODE and POD stand for one that is there all the time."""
+"""NODE and POD are replaced by one that exists all the time."""
 _VPA = """
 ---
 apiVersion: autoscaling.k8s.io/v1

@@ -1,6 +1,6 @@
 """What a pass of the horizontal loop costs, as JSON lines.
 
-``python -m bench horizontal``. Times are CPU time of the process, the least of several rounds; each line
+``python -m bench horizontal``. Times are CPU time of the process, the least of several runs; each line
 has ratios to a floor that is measured in the same run: a plain Python loop over pods, or plain JSON.
 ``evaluate`` is everything from the samples in columns to a decision, a status and reasons for every HPA.
 """
@@ -142,10 +142,10 @@ def plain_loop(made: Fleet, usage: dict[str, int]) -> int:
 
 
 def cpu_ms(
-    work: Callable[[], object], rounds: int = 7, *, before: Callable[[], object] = lambda: None
+    work: Callable[[], object], repeats: int = 7, *, before: Callable[[], object] = lambda: None
 ) -> float:
     times = []
-    for _ in range(rounds):
+    for _ in range(repeats):
         before()
         start = time.process_time()
         work()
@@ -182,7 +182,7 @@ class Loop:
         self.delta = Delta(answers=[answer(made, self._usage, same_pods=True)])
 
     def evaluate(self) -> None:
-        """Come to a decision, a status and reasons for every HPA."""
+        """Decide, and make a status and reasons, for every HPA."""
         self.state.apply(self.delta)
         commands = decide(self.state, self._now)
         outcomes = [ScaleOutcome(w.namespace, w.name, self._now) for w in commands.writes]
@@ -194,21 +194,21 @@ class Loop:
         encode_result(self.result)
 
 
-def measure(name: str, hpas: int, pods_each: int, rounds: int, *, namespaces: int = NAMESPACES) -> None:
+def measure(name: str, hpas: int, pods_each: int, repeats: int, *, namespaces: int = NAMESPACES) -> None:
     made = fleet(hpas, pods_each, namespaces)
     usage = dict.fromkeys(made.names, 300)
     line: dict[str, object] = {"name": name, "hpas": hpas, "pods": hpas * pods_each}
-    floor = cpu_ms(lambda: plain_loop(made, usage), rounds)
+    floor = cpu_ms(lambda: plain_loop(made, usage), repeats)
     for share, word in ((1.0, "all"), (0.01, "1_percent")):
         loop = Loop(made, share)
         for _ in range(25):  # fill the windows
             loop.gather()
             loop.evaluate()
-        times = cpu_ms(loop.evaluate, rounds, before=loop.gather)
+        times = cpu_ms(loop.evaluate, repeats, before=loop.gather)
         line[f"evaluate_{word}_ms"] = round(times, 2)
         line[f"evaluate_{word}_to_plain_loop"] = round(times / floor, 2)
         if share == 1.0:
-            line["record_ms"] = round(cpu_ms(loop.record, rounds), 2)
+            line["record_ms"] = round(cpu_ms(loop.record, repeats), 2)
     line["plain_loop_ms"] = round(floor, 2)
     print(json.dumps(line), flush=True)
 
@@ -287,11 +287,11 @@ async def measure_ingest(clock: Clock) -> None:
 
 def main() -> None:
     tune_gc()
-    measure("horizontal/day", 50, 60, rounds=40)
-    measure("horizontal/large", 10_000, 10, rounds=7)
-    measure("horizontal/one_namespace", 10_000, 10, rounds=7, namespaces=1)
-    measure("horizontal/one", 1, 10_000, rounds=20)
-    measure("horizontal/small", 1, 10, rounds=100)
+    measure("horizontal/day", 50, 60, repeats=40)
+    measure("horizontal/large", 10_000, 10, repeats=7)
+    measure("horizontal/one_namespace", 10_000, 10, repeats=7, namespaces=1)
+    measure("horizontal/one", 1, 10_000, repeats=20)
+    measure("horizontal/small", 1, 10, repeats=100)
     run_real(measure_ingest)
 
 

@@ -83,7 +83,7 @@ class Turns:
 
 
 async def loop(clock: Clock, folder: Path) -> None:
-    """Run ticks one after another and tell what each cost."""
+    """Run ticks one after another and print what each cost."""
     tune_gc()
     trim_freed_memory()
     requests, turns = Requests(), Turns(clock)
@@ -127,7 +127,7 @@ async def loop(clock: Clock, folder: Path) -> None:
 
 
 async def bare_requests(cluster: HttpCluster, count: int) -> float:
-    """CPU time of so many small questions."""
+    """CPU time of that many small requests."""
     start = process_time()
     for _ in range(1000):
         await cluster.get_raw("/version")

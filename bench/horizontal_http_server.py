@@ -34,7 +34,7 @@ def main() -> None:
 
 
 class Busy:
-    """metrics.k8s.io: around what the HPAs want, other numbers each time."""
+    """metrics.k8s.io: around the HPAs' targets, other numbers each time."""
 
     def __init__(self, clock: Clock, hpas: int, each: int) -> None:
         self._clock = clock

@@ -38,7 +38,7 @@ from kubetide.watching import Informer
 NODES_COUNT = 1_000
 PODS_COUNT = 20_000
 APPS = 50
-ROUNDS = 3
+REPEATS = 3
 _AT_ONCE = 32
 _FLAGS = (
     "--enable-priority-and-fairness=false",
@@ -210,9 +210,9 @@ def measure(pods: int) -> dict[str, Any]:
     ):
         size = run_real(lambda clock: fill(clock, plane.connection, pods))
         server = pid_of("kube-apiserver")
-        rounds: dict[str, list[dict[str, float]]] = {reader: [] for reader in READERS}
-        for _ in range(ROUNDS):
-            for reader, found in rounds.items():
+        runs: dict[str, list[dict[str, float]]] = {reader: [] for reader in READERS}
+        for _ in range(REPEATS):
+            for reader, found in runs.items():
                 before = usage_of(server)["cpu_s"]
                 run = subprocess.run(command_of(reader, plane.kubeconfig), check=True, stdout=subprocess.PIPE)
                 one: dict[str, float] = json.loads(run.stdout)
@@ -221,7 +221,7 @@ def measure(pods: int) -> dict[str, Any]:
                 found.append(one)
         load = os.getloadavg()[0]
     result: dict[str, Any] = {"bench": "informer", "pods": pods, "pod_bytes": size, "load": round(load, 1)}
-    for reader, found in rounds.items():
+    for reader, found in runs.items():
         for figure in found[0]:
             middle = statistics.median(one[figure] for one in found)
             result[f"{reader}_{figure}"] = round(middle, 2 if figure.endswith("kib") else 1)

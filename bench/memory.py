@@ -79,7 +79,7 @@ def main() -> None:
 
 
 def pod_text() -> bytes:
-    """A pod of a Deployment as a watch sends it, with marks in the place of what is its own."""
+    """A pod of a Deployment as a watch sends it, with marks in the place of its own values."""
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "app-APP", "uid": "uid-of-app-APP"}
     mounts = [
         {"name": "config", "mountPath": "/etc/app"},
@@ -157,7 +157,7 @@ def watched_pods(nodes: int) -> Iterator[WatchEvent[Pod]]:
 
 
 class Streaming:
-    """A remote cluster at rest: it streams what there is, and then says nothing any more."""
+    """A remote cluster at rest: it streams its objects, and then sends nothing any more."""
 
     def __init__(self, nodes: int) -> None:
         self._nodes = nodes
@@ -212,7 +212,7 @@ class Groups:
 
 
 class Meter:
-    """Tells how much more memory is resident than when it was last asked."""
+    """Reports how much more memory is resident than at the last reading."""
 
     def __init__(self, nodes: int, of: str) -> None:
         self.nodes = nodes
@@ -245,7 +245,7 @@ def resident() -> int:
 
 
 def hpa_loop(cluster: Any, clock: Clock, caches: Caches, records: Path) -> HorizontalController:
-    """Return the loop as in production; without HPAs it asks for no metrics."""
+    """Return the loop as in production; without HPAs it requests no metrics."""
     recorder = RecordWriter(records, warn=print)
     recorder.start()
     metrics: Any = None

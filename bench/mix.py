@@ -3,8 +3,8 @@
 Five equal kinds of pods, each of one of seven applications and thirty sizes: plain, spread by zone,
 spread by hostname, near each other by zone, apart by hostname. Every instance type is a node group
 without a limit, with a price, in one of three zones; the cluster is empty. The loop is not at its start: ten
-seconds before, a tick has looked at the same groups for one pod, which is gone. Then the pods come, and ``cpu_s``
-is the whole tick that takes them in and chooses what to buy, ``net_s`` that less the same tick for a single pod. Karpenter's own solver
+seconds before, a tick has looked at the same groups for one pod, which is deleted. Then the pods come, and ``cpu_s``
+is the whole tick that reads them and chooses what to buy, ``net_s`` that less the same tick for a single pod. Karpenter's own solver
 (checkout of August 2026) places 100 to 160 such pods a CPU second on this kind of machine, the process less its
 set-up with one pod; its types, sizes and draws are its own, so only the order of magnitude compares.
 ``solver_s`` is the choice alone, made once more on the same tick: the plan, playing it by the filters, and the
@@ -51,7 +51,7 @@ POD_MEMORIES = ("100Mi", "256Mi", "512Mi", "1Gi", "2Gi", "4Gi")
 
 
 def make_groups(most: int) -> tuple[NodeGroup, ...]:
-    """Return a group for each type: sizes by turns, dearer for the same size as numbers go up; at most so many nodes in each."""
+    """Return a group for each type: sizes by turns, more expensive for the same size as numbers go up; ``most`` nodes in each."""
     groups = []
     for number in range(TYPES):
         cpu = CPUS[number % len(CPUS)]
@@ -98,7 +98,7 @@ def make_pods(count: int, *, own_sizes: bool = False, name: str = "d") -> tuple[
 
 
 def near_its_own(pod: Pod) -> Pod:
-    """Return the pod with the wish to stand in the zone of its own kind."""
+    """Return the pod with affinity to its own app by zone."""
     term = PodAffinityTerm(label_selector=LabelSelector(match_labels=pod.metadata.labels), topology_key=ZONE)
     near = PodAffinity(required_during_scheduling_ignored_during_execution=(term,))
     return replace(pod, spec=replace(pod.spec, affinity=Affinity(pod_affinity=near)))

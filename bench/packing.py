@@ -1,4 +1,4 @@
-"""What pods of a public trace cost on 43 types of AWS, by expander: least-waste, most-pods, least-cost.
+"""The cost of a public trace's pods on 43 types of AWS, by expander: least-waste, most-pods, least-cost.
 
 Pods of the Alibaba GPU trace of 2023 (``openb``, ``default``) wait all at once, or those that are
 alive at the trace's peak. Each type is a node group without a limit, at its price on demand; nodes
@@ -62,7 +62,7 @@ EXPANDERS = (
 
 
 class Kind(NamedTuple):
-    """What one pod asks for, or one node has: milli-CPU, MiB, whole GPUs."""
+    """What one pod requests, or one node has: milli-CPU, MiB, whole GPUs."""
 
     cpu: int
     memory: int
@@ -79,7 +79,7 @@ class Type(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What an expander comes to."""
+    """The result of an expander."""
 
     first: float
     price: float
@@ -106,7 +106,7 @@ def read_types(folder: Path) -> list[Type]:
 
 
 def read_pods(folder: Path, at_s: int | None) -> Counter[Kind]:
-    """Return the pods by what they ask for: all of the trace, or those alive at a time."""
+    """Return the pods by their requests: all of the trace, or those alive at a time."""
     found: Counter[Kind] = Counter()
     with gzip.open(folder / PODS, "rt", encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
@@ -151,8 +151,8 @@ def make_group(one: Type) -> NodeGroup:
 
 
 def make_pods(pods: Counter[Kind]) -> list[Pod]:
-    """Return waiting pods; those that ask for the same have one controller."""
-    gone = (Condition(type="PodScheduled", status="False", reason="Unschedulable"),)
+    """Return waiting pods; those with the same requests have one controller."""
+    unschedulable = (Condition(type="PodScheduled", status="False", reason="Unschedulable"),)
     found = []
     for at, kind in enumerate(sorted(pods, reverse=True)):
         owner = OwnerReference(
@@ -172,7 +172,7 @@ def make_pods(pods: Counter[Kind]) -> list[Pod]:
                         creation_timestamp="2026-03-02T06:00:00Z",
                     ),
                     spec=PodSpec(containers=(container,)),
-                    status=PodStatus(phase="Pending", conditions=gone),
+                    status=PodStatus(phase="Pending", conditions=unschedulable),
                 )
             )
     return found
@@ -181,7 +181,7 @@ def make_pods(pods: Counter[Kind]) -> list[Pod]:
 def run(types: list[Type], pods: Counter[Kind], expander: str, rounds: int, *, by_plan: bool = True) -> Found:
     """Tick until no pod is without a place, or nothing is bought any more.
 
-    Without ``by_plan`` the loop forgets for which pods each node was bought, and goes by the first fit.
+    Without ``by_plan`` the loop forgets for which pods each node was bought, and uses the first fit.
     """
     settings = Settings(
         expander=expander,

@@ -119,7 +119,7 @@ METRICS = {
 
 
 def scenario(series: Series, policy: Policy, metric: str, *, nodes: bool, target: int = TARGET) -> Scenario:
-    """Return the run of a series; its load stands in the file ``load.txt``."""
+    """Return the run of a series; its load is in the file ``load.txt``."""
     metric = policy.metric or metric
     share = target if metric == "cpu" else f"{round(target * series.capacity * 10)}m"
     steps_a_tick = max(1, TICK // series.step)

@@ -1,4 +1,4 @@
-"""Figures of runs that have ended, kept in a file of JSON lines: a long table can be made over several sittings."""
+"""Figures of runs that have ended, persisted as JSON lines: a long table can be made over several sittings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def key_of(series: Series, settings: Mapping[str, Any]) -> str:
 
 
 class Results:
-    """Figures by key of their run. Without a file they are kept in memory only.
+    """Figures by key of their run. Without a file they are in memory only.
 
     The file knows nothing of the program's own version: after a change of it begin a new one.
     """
@@ -42,7 +42,7 @@ class Results:
         return self._found.get(key)
 
     def add(self, key: str, series: str, policy: str, figures: dict[str, Any]) -> None:
-        """Keep the figures of a run, at once on disk as well."""
+        """Store the figures of a run, at once on disk as well."""
         self._found[key] = figures
         if self.path is not None:
             line = json.dumps({"key": key, "series": series, "policy": policy, "figures": figures})

@@ -93,7 +93,7 @@ def pod_json(index: int, since: str) -> Json:
 
 
 class AtRest:
-    """metrics.k8s.io: every pod uses just what its HPA wants."""
+    """metrics.k8s.io: the usage of every pod is exactly its HPA's target."""
 
     def __init__(self, since: str) -> None:
         usage: Quantities = {"cpu": "100m", "memory": "64Mi"}

@@ -149,7 +149,7 @@ class Child:
         return await self.read()
 
     async def spent(self, work: Callable[[], Awaitable[Any]]) -> tuple[float, Any]:
-        """Return the CPU seconds that the server spent on some work, and what came of the work."""
+        """Return the CPU seconds that the server spent on some work, and the work's result."""
         before = (await self.ask("usage"))["cpu_s"]
         result = await work()
         return (await self.ask("usage"))["cpu_s"] - before, result
@@ -286,7 +286,7 @@ async def events(child: Child, session: aiohttp.ClientSession, url: str) -> dict
 
 
 async def idle(child: Child, session: aiohttp.ClientSession, url: str, clock: Clock) -> dict[str, float]:
-    """What the server holds for a watch of which nothing is heard."""
+    """What the server holds for a watch that receives nothing."""
     before = (await child.ask("usage"))["rss"]
     answers = []
     for _ in range(IDLE_WATCHES):

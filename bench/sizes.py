@@ -12,9 +12,9 @@ most) each rule sets its request and what follows counts:
 * ``upstream``: the recommender, asked every hour, with upstream's rules of when a pod is updated: at once where the
   request is outside of the bounds, else after 12 h where it differs by a tenth;
 * ``KRR``: once a day 95th percentile of CPU and maximum of memory with 15 %, of all that was seen;
-* ``ours``: as upstream, with OOM kills as lower bounds, which ask for 30 % more than was used, and roll-backs within 12 h.
+* ``ours``: as upstream, with OOM kills as lower bounds, which add 30 % to what was used, and roll-backs within 12 h.
 
-An OOM-equivalent is a step in which memory rises above the request, as if it were the limit; the recommender is told of
+An OOM-equivalent is a step in which memory rises above the request, as if it were the limit; the recommender gets
 it. Percent and shares are of 4 cores and 16 GiB, 2,600 MHz are a core.
 """
 
@@ -162,7 +162,7 @@ TRACES: dict[str, Callable[[Path, int], Trace]] = {
 
 @dataclass
 class Requests:
-    """What the containers ask for now, and how often that was changed."""
+    """The current requests of the containers, and how often they were changed."""
 
     cpu: Floats
     memory: Floats
@@ -170,7 +170,7 @@ class Requests:
 
 
 class Stays:
-    """Nothing is ever changed."""
+    """A rule that never changes a request."""
 
     name = "none"
 
@@ -195,7 +195,7 @@ class Krr:
         self._next = number + self._every
         seen = slice(0, number)
         with warnings.catch_warnings():
-            # Containers of which nothing was seen yet keep what they have.
+            # Containers that were not seen yet retain their requests.
             warnings.simplefilter("ignore", RuntimeWarning)
             if self._trace.cpu is not None:
                 self._set(requests.cpu, np.nanpercentile(self._trace.cpu[:, seen], 95, axis=1), 10.0)

@@ -85,7 +85,7 @@ def make_node(number: int) -> Node:
 
 
 def bound_pod(slimmer: PodSlimmer, encoded: bytes, node: int, at: int, nodes: int) -> Pod:
-    """Return a pod that is read from JSON of its own and kept as a cache that only the node loop reads keeps it."""
+    """Return a pod that is read from JSON of its own and slimmed as in a cache that only the node loop reads."""
     app = (PODS_A_NODE * node + at) % (nodes // 2 + GROUPS)
     text = encoded.replace(b"APP", b"%d" % app).replace(b"NODE", b"n%05d" % node)
     return slimmer.keep(_pods.decode(text.replace(b"POD", b"p-%05d-%02d" % (node, at))))
@@ -154,7 +154,7 @@ def make_state(nodes: int, sizes: tuple[tuple[str, str], ...], waiting: tuple[Po
 
 
 def tick(state: State, now: Instant, delta: Delta | None = None) -> None:
-    """Run all steps of a tick; every action is said to have been done."""
+    """Run all steps of a tick; every action counts as done."""
     step = delta or Delta()
     while True:
         state.apply(step)
@@ -223,13 +223,13 @@ def measure_rest(nodes: int) -> None:
     cases.append(("diverse", waiting_pods(1_000, 200, inter_pod=True)))
     for case, waiting in cases:
         report(case, nodes, "scales up", cpu_ms(state, after(now, seconds(200)), Delta(pods=waiting)))
-        gone = tuple((one.metadata.namespace, one.metadata.name) for one in waiting)
-        state.apply(Delta(gone=Gone(pods=gone)))
+        deleted = tuple((one.metadata.namespace, one.metadata.name) for one in waiting)
+        state.apply(Delta(gone=Gone(pods=deleted)))
         forget_purchases(state)
 
 
 def forget_purchases(state: State) -> None:
-    """Take back what a tick has asked for."""
+    """Take back the requested nodes of a tick."""
     for group, names in state.nodes_by_group().items():
         state.set_target(group, len(names))
     state.memory = Memory()

@@ -1,4 +1,4 @@
-"""What a process of a benchmark takes."""
+"""The resource usage of a benchmark's process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class Usage(TypedDict):
-    """What a process has used so far."""
+    """The resources that a process has used so far."""
 
     cpu_s: float
     rss_mib: float

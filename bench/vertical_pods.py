@@ -1,7 +1,7 @@
 """What the VPA's updater and admission controller cost, as JSON lines.
 
 ``python -m bench vertical_pods``. Times are CPU time of the process, the least of several. ``loop`` is one loop of the
-updater over 50,000 pods of 5,000 VPA objects that all keep within their bounds, so that each is looked at and none
+updater over 50,000 pods of 5,000 VPA objects that all stay within their bounds, so that each is looked at and none
 is changed; ``reviews`` is reviews answered a second, from bytes to bytes, without HTTPS.
 """
 

@@ -1,4 +1,4 @@
-"""A headless Chromium for tests, with its console kept."""
+"""A headless Chromium for tests, which records its console."""
 
 from __future__ import annotations
 

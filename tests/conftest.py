@@ -34,7 +34,7 @@ PACKAGES = ("distributed", "google.protobuf", "grpc", "grpc_tools", "moto", "opt
 
 
 def pytest_sessionstart():
-    """A run that would skip what KUBETIDE_REQUIRE_KUBECTL, _PLANE, _HELM, _PROMETHEUS or _PACKAGES asks for does not begin."""
+    """Refuse a run that would skip what KUBETIDE_REQUIRE_KUBECTL, _PLANE, _HELM, _PROMETHEUS or _PACKAGES requires."""
     absent = [
         name for name in PACKAGES if find_spec(name.partition(".")[0]) is None or find_spec(name) is None
     ]
@@ -72,7 +72,7 @@ def pytest_sessionstart():
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(items):
-    """What takes long even on a quick machine is played where KUBETIDE_LONG is set; tests are grouped and put in order."""
+    """Skip long tests where KUBETIDE_LONG is not set; group and order the others."""
     for item in items:
         if item.get_closest_marker("long") and not os.environ.get("KUBETIDE_LONG"):
             item.add_marker(pytest.mark.skip(reason="takes long; set KUBETIDE_LONG=1 to play it"))
@@ -81,7 +81,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    """What has been collected stays: the garbage collector need not walk over it again and again."""
+    """Freeze what has been collected, so that the garbage collector need not walk over it again and again."""
     gc.collect()
     gc.freeze()
 

@@ -55,7 +55,7 @@ PLANES_OF = {
         "tests/plane/test_webhooks.py",
     ),
 }
-"""By the fixture of a plane, the modules that use it; one that uses two stands with the dearer.
+"""By the fixture of a plane, the modules that use it; one that uses two is listed with the more expensive.
 
 What takes longest is parted into two groups: two workers then start a plane of that kind each.
 """
@@ -116,7 +116,7 @@ def put_in_order(items: list[pytest.Item]) -> None:
 
 
 def _rank(group: str, item: pytest.Item) -> int:
-    """Return the place in ``_WAITING``; of the others those that are dealt out one by one come first, then slow ones."""
+    """Return the place in ``_WAITING``; the other groups follow: long single tests first, then slow ones."""
     for rank, name in enumerate(_WAITING):
         if group == name or (name.endswith("/") and group.startswith(name)):
             return rank

@@ -8,7 +8,7 @@ from kubetide.loop.runner import Runner
 
 
 async def run_alone(loop, caches, clock):
-    """Keep the caches and tick the loop, until cancelled."""
+    """Run the caches and tick the loop, until cancelled."""
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(caches.run())
         tasks.create_task(Runner(loop, clock).run())

@@ -9,7 +9,7 @@ from tests.grouping import PLANES_OF, group_of, put_in_order
 
 
 def test_tests_that_use_a_plane_are_in_a_group_of_one(request):
-    """Of all tests of this run, those with a plane's fixture are played by the worker that has the plane."""
+    """All tests of this run with a plane's fixture run on the worker that has the plane."""
     astray = {
         item.nodeid.partition("::")[0]
         for item in request.session.items
@@ -26,7 +26,7 @@ def test_a_module_stays_together_unless_its_tests_take_long():
 
 
 def item(nodeid, *, slow=True):
-    """What of a test the order goes by."""
+    """What the order reads of a test."""
     return SimpleNamespace(nodeid=nodeid, get_closest_marker=lambda name: (name == "slow" and slow) or None)
 
 

@@ -260,7 +260,7 @@ def test_there_is_a_sample_of_every_kind():
 
 
 def test_a_misspelt_name_would_show():
-    """A field that is decoded under a wrong name stays at its default, which is what the test above looks for."""
+    """A field that is decoded under a wrong name stays at its default; the test above finds that."""
     right, wrong = ({"spec": {name: "aws:///i-0abc"}} for name in ("providerID", "providerId"))
     assert msgspec.convert(right, Node).spec.provider_id == "aws:///i-0abc"
     assert msgspec.convert(wrong, Node).spec.provider_id == ""

@@ -142,10 +142,10 @@ def main() -> None:
             _, go, name, options, number, _ = match.groups()
             kind = resolved(go, package)
             inline = not name and "inline" in options
-            keep = go.startswith(("*", "map[")) or (
+            keeps_zero = go.startswith(("*", "map[")) or (
                 not inline and "omitempty" not in options and name != "status"
             )
-            fields.append([int(number), "" if inline else name, kind, int(keep)])
+            fields.append([int(number), "" if inline else name, kind, int(keeps_zero)])
             base = re.sub(r"^(\[\]|\{\})+", "", kind)
             if base.startswith("io."):
                 todo.append(base)

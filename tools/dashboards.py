@@ -50,7 +50,7 @@ DASHBOARDS = {
         (
             Panel("HPAs", "HPAs that the loop takes care of.", ((f"sum({_HPA}num_horizontal_pod_autoscalers)", "HPAs"),), stat=True),
             Panel(
-                "Desired replicas, all HPAs", "What all chosen HPAs want together.",
+                "Desired replicas, all HPAs", "What all chosen HPAs desire together.",
                 ((f"sum({_HPA}desired_replicas{_OF_HPA})", "replicas"),), stat=True,
             ),
             Panel(
@@ -62,7 +62,7 @@ DASHBOARDS = {
                 ((f'sum(rate({_HPA}reconciliations_total{{error!="none"}}[$__rate_interval]))', "errors"),), "ops", stat=True,
             ),
             Panel(
-                "Desired replicas", "What each HPA wants.",
+                "Desired replicas", "What each HPA desires.",
                 ((f"sum by (namespace, hpa_name) ({_HPA}desired_replicas{_OF_HPA})", "{{namespace}}/{{hpa_name}}"),),
             ),
             Panel(
@@ -134,8 +134,8 @@ DASHBOARDS = {
                 "Groups left out after failures", "1 while a group is in back-off; with --emit-per-nodegroup-metrics.",
                 ((f"max by (node_group, reason) ({_CA}node_group_backoff_status)", "{{node_group}} {{reason}}"),),
             ),
-            Panel("Nodes asked for and removed", "In an hour.", (
-                (f"sum(increase({_CA}scaled_up_nodes_total[1h]))", "asked for"),
+            Panel("Nodes requested and removed", "In an hour.", (
+                (f"sum(increase({_CA}scaled_up_nodes_total[1h]))", "requested"),
                 (f"sum by (reason) (increase({_CA}scaled_down_nodes_total[1h]))", "removed: {{reason}}"),
             )),
             Panel("Failures", "In an hour.", (
@@ -144,7 +144,7 @@ DASHBOARDS = {
                 (f"sum by (type) (increase({_CA}errors_total[1h]))", "tick: {{type}}"),
             )),
             Panel(
-                "Nodes that stay, and why", "Candidates for removal that stay, by what stands in the way.",
+                "Nodes that stay, and why", "Candidates for removal that stay, by what blocks it.",
                 ((f"sum by (reason) ({_CA}unremovable_nodes_count)", "{{reason}}"),),
             ),
             Panel("Evictions", "Pods evicted from nodes that go, in an hour.", (

@@ -29,7 +29,7 @@ CRDS = CHART / "crds" / "elasticworkloads.yaml"
 
 
 class RenderError(Exception):
-    """Helm refused the chart or its values; the text is what it said."""
+    """Helm refused the chart or its values; the text is Helm's message."""
 
 
 def render(helm: Path, *flags: str) -> str:

@@ -34,16 +34,16 @@ def version() -> str:
 
 def problems_of(tag: str, texts: dict[str, str]) -> Iterator[str]:
     """Yield what does not fit a tag: texts are those of pyproject.toml, Chart.yaml and CHANGELOG.md, by name."""
-    wanted = tag.removeprefix("v")
+    version_of_tag = tag.removeprefix("v")
     for name, form in (
         ("pyproject.toml", 'version = "{}"'),
         ("Chart.yaml", "version: {}"),
         ("Chart.yaml", "appVersion: {}"),
         ("CHANGELOG.md", "## [{}]"),
     ):
-        line = form.format(wanted)
+        line = form.format(version_of_tag)
         if not re.search(rf"^{re.escape(line)}", texts[name], re.MULTILINE):
-            yield f"{name} has no line `{line}`, as the tag {tag} wants"
+            yield f"{name} has no line `{line}`, as the tag {tag} requires"
 
 
 def sbom(lock: str, of: str, wheel: bytes) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The bill of a stretch of time against a bound: `python -m bench bill [SETS...] [--policy P]... [--hours H]`.
 
-A set is azure, surf, gpu or dlrm, made from the traces in the folder `--data`; none stands for all four. `--pods FILE
+A set is azure, surf, gpu or dlrm, made from the traces in the folder `--data`; none means all four. `--pods FILE
 --types FILE` play other ones. Real arrivals and departures go through the production node loop and an embedded
 cluster in virtual time. The table is for people; the last line is one JSON object.
 """

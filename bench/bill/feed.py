@@ -45,7 +45,7 @@ class Feed:
         """Per class the rows that have no pod, in the order of their arrival."""
         self._row_of: dict[str, int] = {}
         self._pod_of: dict[int, str] = {}
-        self._gone: set[int] = set()
+        self._departed: set[int] = set()
         self._created: dict[Key, Instant] = {}
         self._finished: deque[str] = deque()
         self.waits: list[float] = []
@@ -80,7 +80,7 @@ class Feed:
         if row is None:
             return
         del self._pod_of[row]
-        if row not in self._gone:
+        if row not in self._departed:
             self._without[self._names[_copy(self._rows[row])]].appendleft(row)
 
     async def run(self) -> None:
@@ -118,7 +118,7 @@ class Feed:
                 await self._delete(self._finished.popleft())
 
     def _leave(self, name: str, row: int) -> None:
-        self._gone.add(row)
+        self._departed.add(row)
         if row not in self._pod_of and row in self._without[name]:
             self._without[name].remove(row)
 

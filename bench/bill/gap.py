@@ -1,4 +1,4 @@
-"""Where the money above the bound goes: the price of nodes by what they are doing, while a set is played.
+"""The money above the bound: the price of nodes by their activity, while a set is played.
 
 ``booting``: not ready yet. ``idle``: ready and without pods. ``oversized``: what a node costs above the cheapest type that
 holds its pods. The rest is ``fitting``: the cheapest whole machine for what is on each node.

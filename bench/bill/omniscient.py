@@ -1,4 +1,4 @@
-"""What those could do who know all arrivals and departures: whole nodes, with and without moving pods.
+"""The bill of a scheduler that knows all arrivals and departures: whole nodes, with and without moving pods.
 
 ``repacked``: the cheapest whole nodes for the pods of a moment, as if each could move at no price. ``unmoved``: each pod
 stays where it was put, nodes begin when their first pod comes and end with their last; a greedy choice, so more than
@@ -75,9 +75,9 @@ def unmoved(pods: Sequence[PodRow], types: Sequence[TypeRow], horizon_s: float, 
         if pod.arrival_s >= horizon_s:
             continue
         end = min(pod.departure_s, horizon_s)
-        for node, gone in enumerate(leaving):
-            while gone and gone[0][0] <= pod.arrival_s:
-                free[node] += gone.pop(0)[1]
+        for node, departures in enumerate(leaving):
+            while departures and departures[0][0] <= pod.arrival_s:
+                free[node] += departures.pop(0)[1]
         load = np.array([pod.cpu_m, pod.memory_mib, pod.gpus, 1.0])
         takes = np.array([pod.selector in ("", one.gpu_model) for one in types])
         fits = (stock >= load).all(axis=1) & takes

@@ -178,10 +178,10 @@ def bought_back(timeline: Timeline, marks: Sequence[Mark]) -> tuple[int, int]:
         if life.deleted is not None:
             removals.setdefault(life.group, []).append(life.deleted)
     followed = brought = 0
-    for group, gone in removals.items():
+    for group, removed in removals.items():
         bought = [at for at, number in increases.get(group, ()) for _ in range(number)]
         taken = 0
-        for at in sorted(gone):
+        for at in sorted(removed):
             first = bisect_left(bought, at)
             followed += first < len(bought) and bought[first] <= _soon(at)
             taken = max(taken, first)

@@ -90,7 +90,7 @@ def read_types(path: Path) -> list[TypeRow]:
     ]
     names = [one.name for one in found]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"{path}: type {twice[0]} stands there twice; give each type once")
+        raise ValueError(f"{path}: type {twice[0]} is listed twice; give each type once")
     return sorted(found)
 
 

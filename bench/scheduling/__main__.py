@@ -18,7 +18,7 @@ from bench.scheduling.estimates import measure_empty, measure_existing, measure_
 from bench.scheduling.measuring import Reporter, compares_us
 from bench.scheduling.objects import make_cluster
 from bench.scheduling.placing import measure_placing
-from bench.scheduling.verdicts import measure_forks, measure_kept_off, measure_verdicts
+from bench.scheduling.verdicts import measure_excluded, measure_forks, measure_verdicts
 from kubetide.runtime.process import tune_gc
 
 _PARTS = ("empty", "forks", "verdicts", "estimates", "full", "placing", "building")
@@ -54,7 +54,7 @@ def _measure(nodes: int, parts: list[str]) -> None:
         if "placing" in parts:
             measure_placing(snapshot, report)
         if "verdicts" in parts:
-            measure_kept_off(snapshot, report)
+            measure_excluded(snapshot, report)
         del snapshot
     if "full" in parts:
         measure_full(nodes, report)

@@ -25,7 +25,7 @@ _UPSTREAM_US = {5_000: 1.0e6, 15_000: 2.6e6}
 
 
 def measure_building(nodes: int, report: Reporter) -> None:
-    """Each is run once: what is built is kept, as in a process that starts."""
+    """Each is run once: what is built stays in memory, as in a process that starts."""
     pods = nodes * PODS_A_NODE
     each = 0.6e6 / 150_000 * pods / max(1, nodes / 5_000)
     decoder = msgspec.json.Decoder(Pod)

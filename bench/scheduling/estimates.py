@@ -43,7 +43,7 @@ def of_classes(pods: int, *, spread: str = "") -> list[Pod]:
 
 
 def diverse(pods: int) -> list[Pod]:
-    """Return pods of 200 classes; a quarter are kept apart by hostname, a quarter spread by it."""
+    """Return pods of 200 classes; a quarter have anti-affinity by hostname, a quarter are spread by it."""
     return [
         make_pod(
             f"diverse-{shape}-{index}",
@@ -81,7 +81,7 @@ def measure_empty(report: Reporter) -> None:
 
 
 def measure_existing(snapshot: Snapshot, report: Reporter) -> None:
-    """Estimates beside nodes that are there and have room."""
+    """Estimates beside existing nodes with free capacity."""
     for words, pods, target_us, upstream_us in (
         ("50,000 identical", copies(50_000), 2_000, None),
         ("50,000 of 200 classes", of_classes(50_000), 50_000, None),

@@ -33,7 +33,7 @@ def cpu_us(
 
 
 def compares_us(nodes: int) -> float:
-    """Six compares over as many nodes into one mask: what judging a class cannot go below."""
+    """Six compares over as many nodes into one mask: the least that evaluating a class can take."""
     column = np.arange(max(nodes, 1), dtype=np.int64)
     mask = np.ones(max(nodes, 1), np.bool_)
 
@@ -76,7 +76,7 @@ class Reporter:
             target_us: At 5,000 nodes at the most; more nodes may take more in proportion.
             upstream_us: CPU time of the same in upstream's code, on a machine of this kind; by nodes where
                 it depends on them.
-            floor_us: What cannot be gone below, measured in the same run.
+            floor_us: The least that it can take, measured in the same run.
             grows: Whether more nodes are a reason to take longer.
             pods: How many it was about.
         """

@@ -37,7 +37,7 @@ def node_name(number: int) -> str:
 
 
 def make_node(number: int) -> Node:
-    """Return a node; every tenth is kept for those who tolerate its taint."""
+    """Return a node; every tenth has a taint, for pods that tolerate it."""
     name = node_name(number)
     labels = {HOSTNAME: name, ZONE: f"zone-{number % 3}", "pool": f"pool-{number % 5}"}
     taints = (Taint(key="dedicated", value="batch", effect="NoSchedule"),) if number % 10 == 0 else None
@@ -62,7 +62,7 @@ def make_pod(
     apart: str = "",
     tolerates: bool = True,
 ) -> Pod:
-    """Return a pod; ``spread`` and ``apart`` are the labels by which copies are spread or kept apart."""
+    """Return a pod; ``spread`` and ``apart`` are the labels by which copies spread or exclude each other."""
     own = LabelSelector(match_labels={"app": f"app-{shape}"})
     term = PodAffinityTerm(label_selector=own, topology_key=apart)
     anti = PodAffinity(required_during_scheduling_ignored_during_execution=(term,))

@@ -18,7 +18,7 @@ _PLAIN = {1_000: 1_200.0, 5_000: 5_500.0}
 _AFFINITY = {1_000: 1_400.0, 5_000: 14_400.0}
 _SPREAD = {1_000: 8_700.0, 5_000: 45_500.0}
 _APART = {1_000: 9_900.0, 5_000: 46_800.0}
-_KEPT_OFF = {1_000: 12_900.0, 5_000: 49_700.0}
+_EXCLUDED = {1_000: 12_900.0, 5_000: 49_700.0}
 
 
 def measure_forks(snapshot: Snapshot, report: Reporter) -> None:
@@ -77,14 +77,14 @@ def measure_verdicts(snapshot: Snapshot, report: Reporter) -> None:
     report.line("reasons counted over all nodes", cpu_us(lambda: snapshot.refusals(known)))
 
 
-def measure_kept_off(snapshot: Snapshot, report: Reporter) -> None:
-    """With pods that keep all others off their node: what is counted for them stays when they are gone."""
+def measure_excluded(snapshot: Snapshot, report: Reporter) -> None:
+    """With pods that exclude all others from their node: counts for them stay after they are deleted."""
     for guards in (1, 10, 100):
         snapshot.fork()
         _add_guards(snapshot, guards)
         measured = _asked(snapshot, make_pod("incoming"))
         words = f"class against all nodes, kept off by {guards} terms of others"
-        report.line(words, measured, target_us=100, upstream_us=_KEPT_OFF)
+        report.line(words, measured, target_us=100, upstream_us=_EXCLUDED)
         snapshot.revert()
 
 
@@ -105,7 +105,7 @@ def _asked(snapshot: Snapshot, pod: Pod) -> float:
 
 
 def _add_guards(snapshot: Snapshot, number: int) -> None:
-    """Put pods on the first node that keep all applications off, each by a term of its own."""
+    """Put pods on the first node that exclude all applications, each by a term of its own."""
     everyone = LabelSelector(match_expressions=(LabelSelectorRequirement(key="app", operator="Exists"),))
     for index in range(number):
         guard = make_pod(f"guard-{index}", shape=1000 + index, apart=HOSTNAME)

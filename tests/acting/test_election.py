@@ -122,7 +122,7 @@ def test_a_claim_is_written_as_upstream_writes_it():
 
 
 def test_only_a_lease_that_changes_is_alive():
-    """The wait counts from when the Lease was first seen to say what it says, whatever times stand in it."""
+    """The wait counts from when the Lease was first seen with its content, whatever times its fields hold."""
     old = LeaseSpec(holder_identity="a", lease_duration_seconds=15, renew_time="2030-01-01T00:00:00.000000Z")
     seen = seen_again(None, old, "1", seconds(100))
     seen = seen_again(seen, old, "2", seconds(110))
@@ -156,7 +156,7 @@ def test_times_that_cannot_work_are_refused(times, said):
 
 
 def test_the_first_leads_and_says_so():
-    """A Lease that is not there is made; it is renewed every two seconds, and an event tells who leads."""
+    """A missing Lease is created; it is renewed every two seconds, and an event names the leader."""
 
     async def main(cluster, clock):
         one = elector(cluster, clock, "one")
@@ -176,8 +176,8 @@ def test_the_first_leads_and_says_so():
     run(main)
 
 
-def test_a_lease_that_was_let_go_is_taken_at_once():
-    """Who is cancelled lets go; the next one leads within a few tries, not after the whole duration."""
+def test_a_released_lease_is_taken_at_once():
+    """A cancelled elector releases the Lease; the next one leads within a few tries, not after the whole duration."""
 
     async def main(cluster, clock):
         one, two = elector(cluster, clock, "one"), elector(cluster, clock, "two")
@@ -199,7 +199,7 @@ def test_a_lease_that_was_let_go_is_taken_at_once():
 
 
 class Deaf:
-    """A cluster whose answers to patches are lost while ``deaf``: what was asked for is done all the same."""
+    """A cluster whose answers to patches are lost while ``deaf``; the patches are applied all the same."""
 
     def __init__(self, cluster):
         self._cluster = cluster
@@ -216,8 +216,8 @@ class Deaf:
         return answer
 
 
-def test_who_is_cancelled_in_a_renewal_lets_go_all_the_same():
-    """The renewal has been written, so that the Lease is not as it was last seen."""
+def test_an_elector_cancelled_in_a_renewal_still_releases():
+    """The Lease is released although the renewal was written after the Lease was last seen."""
 
     async def main(cluster, clock):
         deaf = Deaf(cluster)
@@ -232,19 +232,19 @@ def test_who_is_cancelled_in_a_renewal_lets_go_all_the_same():
     run(main)
 
 
-def test_who_dies_is_followed_after_the_lease_has_run_out():
-    """A leader that is gone without a word is waited for as long as the Lease says, and no longer than a try more."""
+def test_a_dead_leader_is_followed_after_the_lease_has_run_out():
+    """The next elector leads once the Lease of a leader that died has run out, at most one try later."""
 
     async def main(cluster, clock):
-        gone, two = Outage(), None
-        one = elector(cluster.client(faults=gone), clock, "one")
+        outage, two = Outage(), None
+        one = elector(cluster.client(faults=outage), clock, "one")
         async with running(one):
             await one.leading()
             two = elector(cluster, clock, "two")
             async with running(two):
                 await clock.sleep(seconds(30))
                 assert not two.fence.still_leading()
-                gone.mode = "hangs"
+                outage.mode = "hangs"
                 died = clock.now()
                 await two.leading()
                 assert seconds(13) <= clock.now() - died <= seconds(15 + 4.4)
@@ -311,7 +311,7 @@ def test_there_is_never_more_than_one_leader(steps):
         ]
         most = 0
 
-        async def keep(one, outage):
+        async def run_again(one, outage):
             nonlocal most
             while True:  # a process that has lost its lease ends, and is started again
                 with suppress(LeaseLost):
@@ -326,7 +326,8 @@ def test_there_is_never_more_than_one_leader(steps):
                 await clock.sleep(seconds(0.1))
 
         tasks = [
-            asyncio.ensure_future(keep(one, outage)) for one, outage in zip(ours[:], outages, strict=True)
+            asyncio.ensure_future(run_again(one, outage))
+            for one, outage in zip(ours[:], outages, strict=True)
         ]
         tasks.append(asyncio.ensure_future(look()))
         for who, mode, pause in steps:
@@ -370,8 +371,8 @@ def test_a_leader_of_client_go_is_waited_for_whatever_its_clock_says(skew):
 
 
 @pytest.mark.parametrize("holder", ["", None])
-def test_a_lease_that_client_go_let_go_is_free(holder):
-    """An empty holder, or none, is nobody."""
+def test_a_lease_that_client_go_released_is_free(holder):
+    """An empty or missing holder means that nobody holds the Lease."""
 
     async def main(cluster, clock):
         await write(cluster, {**go_spec(clock, holder, transitions=2, duration=1), "holderIdentity": holder})
@@ -409,15 +410,15 @@ def test_a_wrong_wall_clock_costs_no_time(skew):
     """One whose clock is wrong leads, and another follows after its death, as if it were right."""
 
     async def main(cluster, clock):
-        gone = Outage()
-        one = elector(cluster.client(faults=gone), Skewed(clock, skew), "one")
+        outage = Outage()
+        one = elector(cluster.client(faults=outage), Skewed(clock, skew), "one")
         async with running(one):
             await one.leading()
             two = elector(cluster, clock, "two")
             async with running(two):
                 await clock.sleep(minutes(5))
                 assert (one.fence.still_leading(), two.fence.still_leading()) == (True, False)
-                gone.mode = "hangs"
+                outage.mode = "hangs"
                 died = clock.now()
                 await two.leading()
                 assert seconds(13) <= clock.now() - died <= seconds(15 + 4.4)
@@ -425,8 +426,8 @@ def test_a_wrong_wall_clock_costs_no_time(skew):
     run(main)
 
 
-def test_what_others_keep_in_the_lease_stays():
-    """Labels and fields that are not ours outlive a renewal."""
+def test_fields_of_others_in_the_lease_stay():
+    """A renewal leaves labels and fields that others wrote."""
 
     async def main(cluster, clock):
         ours = elector(cluster, clock, "ours")

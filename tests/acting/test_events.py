@@ -65,7 +65,7 @@ def test_a_flood_is_cut_off_and_fills_up_again():
 
 
 def test_similar_events_become_one():
-    """From the tenth message on, one event tells of all further ones, with the newest message."""
+    """From the tenth message on, one event counts for all further ones and has the newest message."""
 
     async def main(cluster, clock):
         writer = EventWriter(cluster, clock, "tester")
@@ -105,8 +105,8 @@ def test_what_is_similar_is_forgotten():
     assert "(combined from similar events): attempt 9" in messages
 
 
-def test_an_event_that_is_gone_is_written_anew():
-    """When the event to be counted up was deleted, it is made again, and its count goes on, as upstream's."""
+def test_a_deleted_event_is_written_anew():
+    """When the event to be counted up was deleted, it is made again and its count goes on, as upstream's does."""
 
     async def main(cluster, clock):
         writer = EventWriter(cluster, clock, "tester")
@@ -123,7 +123,7 @@ def test_an_event_that_is_gone_is_written_anew():
 
 
 def test_what_is_dropped_is_counted():
-    """The count of the next event that is written tells of those that were cut off."""
+    """The next event that is written counts those that were dropped."""
 
     async def main(cluster, clock):
         writer = EventWriter(cluster, clock, "tester")
@@ -214,7 +214,7 @@ def test_a_refusing_server_costs_the_event_only():
     assert run(main) == 1
 
 
-def test_work_in_parallel_keeps_order_and_bound():
+def test_work_in_parallel_has_order_and_bound():
     """No more than the limit is under way at once, and the answers come in the items' order."""
 
     async def main(_cluster, clock):

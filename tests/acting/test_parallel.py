@@ -13,7 +13,7 @@ START = parse_rfc3339("2026-03-02T08:00:00Z")
 
 @pytest.mark.parametrize("limit", [1, 3, 30])
 def test_all_items_are_done_before_the_first_failure_is_raised(limit):
-    """Of thirty items of which some fail at once all others are done, and then the first failure comes."""
+    """When some of thirty items fail at once all others are done, and then the first failure is raised."""
 
     async def main(clock):
         done = []

@@ -88,7 +88,7 @@ def made(history, pods, hpas=(), namespace=""):
     )
 
 
-def test_a_container_that_asks_for_too_much_could_ask_for_less():
+def test_a_container_that_requests_too_much_could_request_less():
     """Amounts, the recommender's target, money of all pods, and no risk after eight days."""
     found = made(
         [usage("web-2-a", [100, 200], 1000 * MIB), usage("web-2-b", [100, 200], 1000 * MIB)],
@@ -106,8 +106,8 @@ def test_a_container_that_asks_for_too_much_could_ask_for_less():
     assert (found.saving, row.risk, row.because) == (pytest.approx(2 * MONTH * 5 - then), "low", ())
 
 
-def test_pods_that_are_gone_count_by_their_names():
-    """Usage of an earlier ReplicaSet's pods belongs to the Deployment; they are no pods to pay for twice."""
+def test_deleted_pods_count_by_their_names():
+    """Usage of an earlier ReplicaSet's pods belongs to the Deployment; they are not paid for twice."""
     old, new = usage("web-1-x", 900, 100 * MIB), usage("web-2-a", 100, 100 * MIB, count=12)
     old.containers["app"] = Usage(old.containers["app"].cpu[:, :180], old.containers["app"].memory[:, :180])
     [row] = made([old, new], [pod("web-2-a")]).rows
@@ -115,13 +115,13 @@ def test_pods_that_are_gone_count_by_their_names():
 
 
 def test_what_has_no_pods_is_left_out():
-    """A workload that is gone, or scaled to nothing, costs nothing."""
+    """A workload that was deleted or scaled to 0 costs nothing."""
     assert made([usage("web-2-a", 100, MIB)], []).rows == ()
     assert made([usage("other-1", 100, MIB)], [pod("web-2-a")]).rows == ()
 
 
 def test_a_pod_of_its_own_is_a_workload():
-    """One without a controller, and one of a StatefulSet; a namespace that is not asked for is left out."""
+    """A pod without a controller and one of a StatefulSet are workloads; other namespaces are left out."""
     pods = [pod("alone", owner=None), pod("db-0", owner=("StatefulSet", "db"))]
     history = [usage("alone", 100, MIB), usage("db-0", 100, MIB)]
     assert [(row.kind, row.workload) for row in made(history, pods).rows] == [
@@ -132,7 +132,7 @@ def test_a_pod_of_its_own_is_a_workload():
 
 
 def test_what_an_hpa_scales_on_is_left_as_it_is():
-    """CPU keeps its request, so it saves nothing; memory gets its recommendation."""
+    """CPU retains its request, so it saves nothing; memory gets its recommendation."""
     body = {
         "metadata": {"name": "web", "namespace": "shop"},
         "spec": {
@@ -149,7 +149,7 @@ def test_what_an_hpa_scales_on_is_left_as_it_is():
 
 
 def test_a_container_without_requests_costs_nothing_now():
-    """Following the recommendation then costs more, and that is said."""
+    """Following the recommendation then costs more, and the row says so."""
     bare = pod("web-2-a")
     bare.spec.containers[0].resources.requests.clear()
     found = made([usage("web-2-a", 100, 1000 * MIB)], [bare])

@@ -20,17 +20,17 @@ SHOP = re.search(r'"""\n(.*?)"""', BLOCKS[0], re.DOTALL).group(1)
 
 
 @pytest.mark.slow
-def test_the_page_runs_as_it_stands(tmp_path):
+def test_the_page_runs_unchanged(tmp_path):
     """Every block of the page runs, with its assertions, and prints what the notebook beside the page shows."""
     made = tmp_path / "made.ipynb"
     done = subprocess.run(
         [sys.executable, "-m", "tools.notebook", made], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    kept = PAGE.with_suffix(".ipynb").read_text(encoding="utf-8")
-    assert made.read_text(encoding="utf-8") == kept, "run `python -m tools.notebook`"
-    assert "90% of 60%: ratio 1.5 x 3 pods = 4.5, so 5 replicas" in kept
-    cells = json.loads(kept)["cells"]
+    notebook = PAGE.with_suffix(".ipynb").read_text(encoding="utf-8")
+    assert made.read_text(encoding="utf-8") == notebook, "run `python -m tools.notebook`"
+    assert "90% of 60%: ratio 1.5 x 3 pods = 4.5, so 5 replicas" in notebook
+    cells = json.loads(notebook)["cells"]
     assert ["".join(one["source"]) + "\n" for one in cells if one["cell_type"] == "code"] == BLOCKS
 
 

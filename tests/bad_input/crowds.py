@@ -1,4 +1,4 @@
-"""Crowds: pods of which no two are of one class, each kind of crowd in its own way."""
+"""Crowds: pods that are all of different classes, each kind of crowd in its own way."""
 
 from __future__ import annotations
 

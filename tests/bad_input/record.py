@@ -1,6 +1,6 @@
 """Sends the bad requests to a server and records its answers: ``python -m tests.bad_input.record URL TOKEN``.
 
-The server is fresh: nothing but what every cluster has. Only what can be compared is kept: the code, and
+The server is fresh: nothing but what every cluster has. Only what can be compared is recorded: the code, and
 of a refusal its reason, message and details, with what differs from one run to the next put out.
 """
 
@@ -87,13 +87,13 @@ def compared(code: int, text: str, warnings: list[str]) -> dict[str, Any]:
 
 
 def _resized(pod: dict[str, Any]) -> dict[str, Any]:
-    """Return of a pod what a resize may change, and some of what it may not."""
+    """Return the part of a pod that a resize may change, and some of what it may not."""
     meta, spec = pod["metadata"], pod["spec"]
     containers = (*spec["containers"], *spec.get("initContainers", ()))
-    kept = ("name", "image", "resources", "resizePolicy", "env", "ports")
+    compared = ("name", "image", "resources", "resizePolicy", "env", "ports")
     return {
         "metadata": {name: meta.get(name) for name in ("generation", "labels", "finalizers")},
-        "containers": [{name: each[name] for name in kept if name in each} for each in containers],
+        "containers": [{name: each[name] for name in compared if name in each} for each in containers],
         "phase": pod["status"]["phase"],
         "qosClass": pod["status"]["qosClass"],
     }

@@ -43,7 +43,7 @@ def test_answers_of_a_real_server(case):
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.but], ids=lambda case: case.name)
 def test_answers_that_differ(case):
-    """What is answered otherwise on purpose still is, or the exception is to be dropped."""
+    """Answers that differ on purpose still differ; else the exception is to be dropped."""
     assert said(ours()[case.name], case.same) != said(RECORDED[case.name], case.same)
 
 

@@ -124,7 +124,7 @@ CIRCLES = {
 
 
 def scheduled(claims, volumes, classes, spec):
-    """Play the scheduler and the volume controller; return the odd pod's node and what is said of it."""
+    """Play the scheduler and the volume controller; return the odd pod's node and the messages about it."""
 
     async def body(live):
         put(live, NODES, node(0))

@@ -1,4 +1,4 @@
-"""Thousands of pods of which no two are alike: the work grows as they do, and little is held of what is gone."""
+"""Thousands of pods of which no two are alike: the work grows linearly, and little memory is held for deleted pods."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNSCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulab
 
 
 def put(live, kind, body):
-    """Store an object as it is: requests are not what is looked at here."""
+    """Store an object unchecked: requests are not tested here."""
     name, namespace = body["metadata"]["name"], "shop" if kind.namespaced else ""
     identity = {"uid": f"{kind.plural}-{name}", "creationTimestamp": "2026-03-02T05:00:00Z"}
     meta = {**body["metadata"], **identity, **({"namespace": namespace} if namespace else {})}
@@ -79,7 +79,7 @@ def in_the_loop(kinds, count, groups=2):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(crowds.KINDS))
 def test_the_scheduler_s_work_grows_as_the_pods_do(kind, monkeypatch):
-    """Four times as many pods are four times the work, also when there are more counts than are kept unused."""
+    """Four times as many pods are four times the work, also with more counts than are cached while unused."""
     monkeypatch.setattr(snapshot_store, "COUNT_COLUMNS_BEFORE_FORGETTING", 64)
     few, many = (calls_of(lambda count=count: scheduled([kind], count)) for count in (150, 600))
     assert many < 5.5 * few
@@ -88,14 +88,14 @@ def test_the_scheduler_s_work_grows_as_the_pods_do(kind, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(crowds.KINDS))
 def test_the_node_loop_s_work_grows_as_the_pods_do(kind):
-    """Four times as many pods are four times the work of a tick, and the logarithm that comes of sorting them."""
+    """Four times as many pods are four times the work of a tick, and the logarithm of sorting them."""
     few, many = (in_the_loop([kind], count) for count in (100, 400))
     assert calls_of(many.tick) < 6 * calls_of(few.tick)
 
 
 @pytest.mark.slow
 def test_ten_thousand_classes_are_scheduled():
-    """Of ten thousand pods, none like another, those that a node takes are bound; of the rest every one is told why."""
+    """Of ten thousand different pods those that fit are bound, and each other pod gets the reason why not."""
     kinds = [*crowds.PLACED, "half for no node"]
     asked = [kinds[number % len(kinds)] for number in range(10_000)]
     in_vain = sum(kind == "half for no node" and number % 2 for number, kind in enumerate(asked))
@@ -104,14 +104,14 @@ def test_ten_thousand_classes_are_scheduled():
 
 @pytest.mark.slow
 def test_ten_thousand_classes_get_their_nodes():
-    """One tick buys for ten thousand pods of which none is like another."""
+    """One tick buys nodes for ten thousand pods of which no two are alike."""
     world = in_the_loop(["sizes", "tolerations", "node affinity", "apart from their own"], 10_000, groups=1)
     (bought,) = world.increases().values()
     assert bought >= 32  # 255 CPUs, eight a node
 
 
 def apart(count):
-    """Pods of one size, each apart from its own kind."""
+    """Pods of one size, each with anti-affinity to the pods of its own app."""
     return [
         msgspec.convert({**one, "metadata": {**one["metadata"], "namespace": "default"}}, Pod)
         for one in (crowds.pod("apart from their own", number) for number in range(count))
@@ -136,8 +136,8 @@ def test_counts_of_few_pods_take_little():
     assert all(table.few is not None for column in columns for table in column.tables.values())
 
 
-def test_counts_of_pods_that_are_gone_are_forgotten(monkeypatch):
-    """What was kept of classes that no pod is of any more goes, and what is left is right."""
+def test_counts_of_deleted_pods_are_dropped(monkeypatch):
+    """The counts of classes without pods are dropped, and the remaining counts are right."""
     monkeypatch.setattr(snapshot_store, "COUNT_COLUMNS_BEFORE_FORGETTING", 40)
     monkeypatch.setattr(rows, "POD_INDEX_CHANGES", 40)
     snapshot = Snapshot()

@@ -39,7 +39,7 @@ def odd_node(extra):
 
 
 def scheduled(pod, node):
-    """Play the scheduler; return what is said of the odd pod's scheduling, and the events about it."""
+    """Play the scheduler; return the messages about the odd pod's scheduling, and the events about it."""
     bugs = []
 
     class Bugs(logging.Handler):
@@ -66,7 +66,7 @@ def scheduled(pod, node):
         logging.getLogger(BUGS).removeHandler(handler)
     assert bugs == []
     node_name, condition, events = found
-    assert bool(node_name) == (condition.status == "True"), "a pod has a node, or is told why it has none"
+    assert bool(node_name) == (condition.status == "True"), "a pod has a node, or a reason why it has none"
     assert all(len(one.message.encode()) <= 1024 for one in events)
     return found
 
@@ -106,7 +106,7 @@ PLAIN_NODE = {}
 
 @pytest.mark.parametrize("what", sorted(huge.MANY))
 def test_thousands_of_something_in_a_pod(what):
-    """The pod gets a node or is told why not, and the good one gets its node, in the cluster and from the node loop."""
+    """The pod gets a node or a reason why not, and the good pod gets its node, in the cluster and from the node loop."""
     pod = many_of(what, THOUSANDS)
     scheduled(pod, odd_node(PLAIN_NODE))
     bought_for(pod, odd_node(PLAIN_NODE))
@@ -129,8 +129,8 @@ def test_a_node_with_too_much_of_something(what):
 
 
 @pytest.mark.parametrize("what", sorted(huge.MANY))
-def test_the_work_grows_as_what_one_pod_asks_for(what):
-    """Four times as much in a pod takes four times the calls, to place it, to tell of it and to estimate new nodes."""
+def test_the_work_grows_as_the_content_of_one_pod(what):
+    """Four times as much in a pod takes four times the calls to place it, report on it and estimate new nodes."""
 
     def work(count):
         snapshot = Snapshot()
@@ -151,11 +151,11 @@ def test_the_work_grows_as_what_one_pod_asks_for(what):
     assert calls_of(lambda: work(400)) < 5 * calls_of(lambda: work(100))
 
 
-def test_classes_are_kept_by_their_size(monkeypatch):
-    """Of pods with megabytes in what tells them apart only the last few are remembered."""
+def test_classes_are_cached_by_their_size(monkeypatch):
+    """Only the last few pods with megabytes in the fields that distinguish them are cached."""
     monkeypatch.setattr(classes._classes, "_size", 1 << 20)
     for number in range(40):
         labels = {"a": f"{number}" + "v" * (1 << 18)}
         classify_unbound(msgspec.convert({"metadata": {"name": "p", "labels": labels}, "spec": {}}, Pod))
-    kept = {**classes._classes.newest, **classes._classes._old}
-    assert sum(len(key) > 1 << 18 for key in kept) <= 8
+    cached = {**classes._classes.newest, **classes._classes._old}
+    assert sum(len(key) > 1 << 18 for key in cached) <= 8

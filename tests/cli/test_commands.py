@@ -153,7 +153,7 @@ def test_up_with_the_dashboard_ends_by_itself(tmp_path):
 
 @pytest.mark.slow
 def test_no_speed_is_ahead_of_the_work(tmp_path):
-    """A speed that nothing keeps up with gives the figures of `simulate`, and says how fast the run was."""
+    """At a speed that no machine reaches, `up` gives the figures of `simulate` and says how fast the run was."""
     call("simulate", EXAMPLE, "--out", tmp_path / "virtual")
     run = call("up", EXAMPLE, "--speed", 100_000, "--until", "1h", "--out", tmp_path / "live")
     assert (run.returncode, run.stderr) == (0, "")
@@ -219,7 +219,7 @@ def test_records_that_are_not_there_are_not_pointed_to(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_up_ends_when_nobody_reads(tmp_path):
-    """With its reader gone, `up` stops as it does on Ctrl-C: no traceback, and the records are complete."""
+    """When its reader closes the pipe, `up` stops as on Ctrl-C: no traceback, and the records are complete."""
     with subprocess.Popen(
         [*KUBETIDE, "up", "--speed", "600", "--out", tmp_path],
         stdout=subprocess.PIPE,
@@ -337,7 +337,7 @@ def test_no_text_installs_what_no_index_has():
 
 
 def test_a_scenario_may_start_now(tmp_path):
-    """`start: now` is the time when the file is read; kept state needs a time that stays."""
+    """`start: now` is the time when the file is read; a run with persisted state requires a fixed time."""
     path = tmp_path / "s.yaml"
     path.write_text(yaml.safe_dump(msgspec.to_builtins(msgspec.structs.replace(small(), start="now"))))
     before = machine_time()
@@ -360,7 +360,7 @@ def test_every_field_of_a_scenario_is_documented():
 
 
 @pytest.mark.parametrize("address", ["my-shop.yaml", "127.0.0.1", "127.0.0.1:123456", ":80"])
-def test_serving_wants_an_address(address, tmp_path):
+def test_serving_requires_an_address(address, tmp_path):
     """`up --serve` says how an address is written, before anything is run."""
     result = CliRunner().invoke(cli, ["up", "--serve", address, "--out", str(tmp_path)])
     assert "write HOST:PORT" in str(result.exception)

@@ -81,7 +81,7 @@ def test_a_slip_of_the_pen_gets_a_hint(out, words, hint):
     ],
 )
 def test_json_and_yaml_say_the_same(out, words, key):
-    """What prints facts prints them for programs too."""
+    """Commands that print facts print them for programs too."""
     more = ["--out", str(out)] if words[0] in {"explain", "status"} else []
     as_json = json.loads(said(*words, *more, "-o", "json"))
     assert as_json == yaml.safe_load(said(*words, *more, "-o", "yaml"))
@@ -89,16 +89,16 @@ def test_json_and_yaml_say_the_same(out, words, key):
 
 
 def test_an_explanation_as_data_is_that_of_the_text(out):
-    """Every line of the text stands in the fields, and wide text has all decisions with their reasons."""
+    """The fields hold every line of the text, and wide text has all decisions with their reasons."""
     data = json.loads(said("explain", "hpa", "web", "--out", out, "-o", "json"))
     text = said("explain", "hpa", "web", "--out", out, "-o", "wide")
     assert text.startswith(f"{data['kind']} {data['name']} at {data['at']}\n")
-    wanted = [*data["lines"], *(f"{one['at']} {one['text']}" for one in (*data["now"], *data["before"]))]
-    assert [line for line in wanted if f"  {line}\n" not in f"{text}\n"] == []
+    expected = [*data["lines"], *(f"{one['at']} {one['text']}" for one in (*data["now"], *data["before"]))]
+    assert [line for line in expected if f"  {line}\n" not in f"{text}\n"] == []
 
 
 def test_wide_has_more_columns():
-    """Length, loops and file of each example stand beside its name."""
+    """The length, the loops and the file of each example are in its row."""
     head, first, *_ = said("examples", "-o", "wide").splitlines()
     assert head.split() == ["NAME", "DURATION", "LOOPS", "FILE", "ABOUT"]
     assert re.search(r"\.yaml  ", first)
@@ -117,7 +117,7 @@ def test_exit_statuses_are_one_table():
     [(["examples"], 0), (["status", "--out", "/nowhere"], exits.FAILED), (["simulte"], exits.USAGE)],
 )
 def test_statuses_of_the_process(words, status):
-    """What a script sees."""
+    """The exit statuses that a script sees."""
     command = [sys.executable, "-m", "kubetide", *words]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == status, run.stderr

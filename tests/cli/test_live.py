@@ -36,7 +36,7 @@ def drawn(view: LiveView, console: Console) -> str:
 
 
 def test_the_screen_shows_services_nodes_and_reasons():
-    """What the run looks like, its last decision first, with why."""
+    """The screen shows the run, with its last decision and the reason first."""
     view, console = view_of(120, 40)
     timeline = made.timeline(steps=90)
     view.sample(timeline)

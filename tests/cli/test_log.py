@@ -1,4 +1,4 @@
-"""What a run says of its decisions, and how often."""
+"""The log lines of a run's decisions, and how often they come."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECOND = seconds(1)
 
 
 def lines(capsys, *said, log=ConsoleLog):
-    """What is printed of these reasons: ``(time, code, fields)``."""
+    """The printed lines of these reasons: ``(time, code, fields)``."""
     recorder = log().recording(NullRecorder())
     for at, code, fields in said:
         reason = VOCABULARY.reason(code, "default/web", **fields)
@@ -45,7 +45,7 @@ def test_everything_that_was_done_is_said(capsys):
 
 @pytest.mark.parametrize(("code", "more"), [("RescaleAdvised", {}), ("RescaleRefused", {"error": "no"})])
 def test_what_nothing_came_of_is_said_every_ten_minutes(capsys, code, more):
-    """Advice and refusals come anew in each tick; another one is said at once."""
+    """Advice and refusals repeat in each tick; a different one is printed at once."""
     same = steps(code, (1, 4), (1, 4), (1, 4), **more)
     later = [(minutes(10), code, {"current": 1, "desired": 4, **more})]
     other = steps(code, (4, 7), **more)

@@ -178,8 +178,8 @@ def test_records_outlive_a_restart(tmp_path):
         async with running(config, out, QUICK) as first:
             await line_with(first, "would be scaled from 2 to 4")
             async with asyncio.timeout(PATIENCE_S):
-                # It is said before it is kept.
-                while not has_records(out):  # noqa: ASYNC110  a file tells nobody
+                # It is printed before it is recorded.
+                while not has_records(out):  # noqa: ASYNC110  a file announces nothing
                     await asyncio.sleep(0.05)
             first.kill()
             await first.wait()
@@ -247,8 +247,8 @@ def test_another_takes_over_when_the_leader_is_killed(tmp_path):
     story(main, tmp_path)
 
 
-def test_config_check_shows_each_setting_and_where_it_stands(tmp_path, monkeypatch):
-    """What is right is listed with its source; what is wrong is one line with the place and the fix."""
+def test_config_check_shows_each_setting_and_its_source(tmp_path, monkeypatch):
+    """A valid setting is listed with its source; an invalid one is one line with the place and the fix."""
     file = tmp_path / "kubetide.yaml"
     file.write_text("act: true\nscan-interval: 20s\n")
     monkeypatch.setenv("KUBETIDE_KUBE_API_QPS", "5")

@@ -35,7 +35,7 @@ ENTERED, LEFT = "\x1b[?1049h", "\x1b[?1049l"
 
 
 class Terminal:
-    """What a program has written on a terminal of 110 by 40."""
+    """The output of a program on a terminal of 110 by 40."""
 
     def __init__(self, command):
         self._master, slave = pty.openpty()
@@ -57,7 +57,7 @@ class Terminal:
         self.text = ""
 
     def read_until(self, *words):
-        """Read on until all words stand there; returns what was written since the last call."""
+        """Read on until all words are printed; return what was written since the last call."""
         since, looks = len(self.text), 0
         while not all(word in plain(self.text[since:]) for word in words):
             looks += 1
@@ -65,7 +65,7 @@ class Terminal:
             assert select.select([self._master], [], [], PATIENCE_S)[0], (words, plain(self.text[since:]))
             try:
                 data = os.read(self._master, 1 << 16)
-            except OSError:  # the other end is gone
+            except OSError:  # the other end is closed
                 data = b""
             assert data, (words, plain(self.text[since:]))
             self.text += data.decode(errors="replace")
@@ -121,7 +121,7 @@ def test_one_screen_for_scripts(folder):
 
 
 def test_a_folder_without_records_is_reported(tmp_path):
-    """Nothing is drawn where there is nothing."""
+    """Nothing is drawn for a folder without records."""
     result = CliRunner().invoke(cli, ["top", "--once", "--out", str(tmp_path)])
     assert result.exit_code == 1
     assert "no records under" in str(result.exception)
@@ -138,7 +138,7 @@ def test_it_takes_the_terminal_and_gives_it_back(folder):
 
 
 def test_it_follows_a_run(folder, tmp_path):
-    """What is recorded while it is shown appears."""
+    """Records that are written while it runs appear."""
     writer = RecordWriter(tmp_path, warn=pytest.fail)
     writer.start()
     first, *rest = list(read_records(folder, "horizontal"))
@@ -218,7 +218,7 @@ def test_what_needs_attention_comes_first():
 
 
 def test_names_cannot_speak_to_the_terminal():
-    """Control characters are shown, not sent, wherever they stand."""
+    """Control characters are shown as text anywhere and never sent."""
     wild = "x\x1b[2J\nevil"
     table = Table("hpas", ("hpa",), ((wild,),))
     text = screen_text(

@@ -1,4 +1,4 @@
-"""The two servers that a client must not tell apart: the embedded one, and Kubernetes' own."""
+"""The two servers that must look alike to clients: the embedded one and Kubernetes' own."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def _configured(kubeconfig_path):
 
 @pytest.fixture
 def namespace():
-    """A namespace of its own, gone at the end (at a server without controllers: marked)."""
+    """A new namespace, deleted at the end (a server without controllers only marks it)."""
     core = client.CoreV1Api()
     made = core.create_namespace(client.V1Namespace(metadata={"generateName": "python-"}))
     yield made.metadata.name
@@ -111,8 +111,8 @@ def test_create_replace_delete(namespace):
     assert message.startswith('Operation cannot be fulfilled on configmaps "a": the object has been modified')
     assert core.read_namespaced_config_map("a", namespace) == written
     core.delete_namespaced_config_map("a", namespace)
-    gone = refusal(core.read_namespaced_config_map, "a", namespace)
-    assert gone == (404, "NotFound", 'configmaps "a" not found')
+    missing = refusal(core.read_namespaced_config_map, "a", namespace)
+    assert missing == (404, "NotFound", 'configmaps "a" not found')
 
 
 def test_lists(namespace):
@@ -140,7 +140,7 @@ def test_lists(namespace):
 
 
 def test_watch(namespace):
-    """A watch goes on after a list, tells each change once, and ends at its time."""
+    """A watch goes on after a list, reports each change once, and ends at its time."""
     core = client.CoreV1Api()
     core.create_namespaced_config_map(namespace, config_map("old"))
     start = core.list_namespaced_config_map(namespace).metadata.resource_version
@@ -254,7 +254,7 @@ def test_scale(namespace):
 
 
 def test_eviction(namespace):
-    """An eviction is refused while the budget has no room, and then takes the pod."""
+    """An eviction is refused while the budget allows none, and deletes the pod once it does."""
     core, policy = client.CoreV1Api(), client.PolicyV1Api()
     core.create_namespaced_pod(namespace, pod("web-1", {"app": "web"}))
     core.create_namespaced_binding(

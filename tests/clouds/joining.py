@@ -42,7 +42,7 @@ class JoiningWorld(World):
         return "2"
 
     async def join_and_leave(self):
-        """Keep the nodes those that the groups' machines make, as kubelets and the cloud's controller do."""
+        """Create and delete nodes to match the groups' machines, as kubelets and the cloud's controller do."""
         here = set()
         while True:
             seen = await self.machines()

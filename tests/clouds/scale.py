@@ -67,7 +67,7 @@ class Counted:
 
 
 class Minute:
-    """What one refresh at rest came to.
+    """The result of one refresh at rest.
 
     Attributes:
         cpu_s: CPU time of this process.
@@ -82,7 +82,7 @@ class Minute:
 
 
 async def refreshed(make, groups):
-    """Refresh so many groups three times, a minute apart, and return the last Minute.
+    """Refresh that many groups three times, a minute apart, and return the last Minute.
 
     ``make(fleet, clock)`` returns Answers and Cloud.
     """

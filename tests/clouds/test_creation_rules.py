@@ -1,4 +1,4 @@
-"""What the clouds share of creating groups: names, marks, and what is refused."""
+"""The rules that clouds share when they create groups: names, marks, and refusals."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_names_fit_and_differ(pattern, kind, zone, longest):
     assert name != candidate_name(pattern, kind, f"{zone}2", longest=longest)
 
 
-def test_what_a_candidate_asks_for():
+def test_what_a_candidate_offers():
     """A candidate begins at zero, is spot where all its machines would be, and is none without a template."""
     one = candidate("workers", "m5.large", "a", "spot", "spot").offered
     assert (one.new.id, one.new.zones, one.new.market) == ("auto-workers-m5-large-a", ("a",), "spot")

@@ -25,7 +25,7 @@ def rights(page):
 
 
 def test_rights_of_tencent():
-    """Each action that the API's server knows, which are those that the provider asks for, is on the page."""
+    """The page lists each action that the API's server knows; these are the ones that the provider requests."""
     actions = [re.fullmatch(r"_(as|cvm|vpc)_(\w+)", name) for name in vars(FakeTencent)]
     assert rights("cloud-tencent.md") == sorted(f"{one[1]}:{one[2]}" for one in actions if one)
     asked = re.findall(
@@ -35,7 +35,7 @@ def test_rights_of_tencent():
 
 
 def test_rights_of_alibaba():
-    """Each action that the API's server knows, which are those that the provider asks for, is on the page."""
+    """The page lists each action that the API's server knows; these are the ones that the provider requests."""
     actions = [name[1:] for name in vars(FakeAlibaba) if re.fullmatch(r"_[A-Z]\w+", name)]
     named = rights("cloud-alibaba.md")
     assert sorted(one.partition(":")[2] for one in named) == sorted(actions)

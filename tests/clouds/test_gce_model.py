@@ -78,7 +78,7 @@ def check_all(api, seen):
 
 
 def test_creation_and_deletion_fit_the_api(api):
-    """What a group is created with are parts of the API's objects, all the way down."""
+    """The bodies that create a group are parts of the API's objects, all the way down."""
 
     async def story(here):
         seen, cloud = spied(here.fake), here.connect()

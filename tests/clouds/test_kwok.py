@@ -150,7 +150,7 @@ def test_a_new_node_is_its_template_with_what_kwok_and_the_loop_know_it_by():
 
 
 def test_nodes_of_the_cluster_are_templates_and_those_of_kwok_only_where_there_is_no_other():
-    """With readNodesFrom: cluster a live node is the template; a group keeps its nodes when its real ones have gone."""
+    """With readNodesFrom: cluster a live node is the template; a group keeps its nodes when its real ones are deleted."""
     config = {**CONFIG, "readNodesFrom": "cluster", "nodes": {"skipTaint": True}}
 
     async def story(cluster, clock):
@@ -182,13 +182,13 @@ def test_a_node_that_somebody_else_deletes_leaves_its_group():
         async with opened(cluster, clock) as cloud:
             await grown(cloud, clock, "workers", 3)
             (group,) = await cloud.refresh()
-            gone = group.instances[0].provider_id
-            await cluster.delete(NODES, gone.removeprefix("kwok:"))
+            deleted = group.instances[0].provider_id
+            await cluster.delete(NODES, deleted.removeprefix("kwok:"))
             await clock.sleep(seconds(1))
             (group,) = await cloud.refresh()
-            assert (group.target_size, gone in {one.provider_id for one in group.instances}) == (2, False)
+            assert (group.target_size, deleted in {one.provider_id for one in group.instances}) == (2, False)
             with pytest.raises(CloudError, match="no node that kwok plays in node group workers"):
-                await cloud.delete_nodes("workers", [gone])
+                await cloud.delete_nodes("workers", [deleted])
 
     play(story, [template("workers")])
 
@@ -281,7 +281,7 @@ def test_templates_are_a_list_or_documents():
 
 
 def test_a_missing_config_map_is_named():
-    """Who has not made the ConfigMap is told its name, and how to name another one."""
+    """The error for a missing ConfigMap gives its name, and says how to name another one."""
 
     async def main(clock):
         async with opened(EmbeddedCluster(Store(), clock), clock):

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 from tests.horizontal.running import START
 from tests.loops import run_alone
-from tests.nodes.live import Kept
+from tests.nodes.live import MemoryRecorder
 
 from kubetide.clouds.catalog import parse_catalog, with_catalog
 from kubetide.clouds.common.template import INSTANCE_TYPE, ZONE
@@ -107,7 +107,7 @@ def test_advice_and_explain_work_on_a_cluster_without_a_cloud():
     """A pod that fits nowhere leads to the advice to grow its pool, one that fits in no pool to the reason."""
 
     async def story(cluster, clock):
-        recorder = Kept(100)
+        recorder = MemoryRecorder(100)
         cloud = LabelsCloud(cluster, clock, read_groups("", (), ["1:3:a", "0:1:shared"]))
         for name, cpu in (
             ("large", "1900m"),

@@ -1,4 +1,4 @@
-"""What the providers read of tags, configurations and templates, beyond the recorded cases."""
+"""The providers' reading of tags, configurations and templates, beyond the recorded cases."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_negative_memory_is_shown_as_upstream_shows_it():
     ],
 )
 def test_eviction_thresholds(text, memory, ratio):
-    """What cannot be read is the default; whole bytes are, fractions of binary units are not."""
+    """An unreadable threshold is the default; whole bytes are read, and fractions of binary units are not."""
     found = kube_env.eviction({"AUTOSCALER_ENV_VARS": f"evictionHard={text}"})
     assert found == (memory, pytest.approx(ratio))
 
@@ -125,7 +125,7 @@ def test_bounds_of_discovered_sets():
 
 
 def test_sizes_that_are_shipped():
-    """The list of sizes has no double names in any case, and a promotional size may stand for the ordinary."""
+    """No size appears twice in the list, in any case, and a promotional size may replace the ordinary one."""
     assert len(shipped_types()) > 1300
     assert find_type("STANDARD_D4S_V3").memory_mib == 16384
     assert find_type("Standard_D4s_v3_Promo").vcpu == 4
@@ -147,7 +147,7 @@ def test_sizes_that_are_shipped():
     ],
 )
 def test_refused_configurations_of_azure(file, environment, text):
-    """What is missing or contradicts itself is named."""
+    """The error names a missing or contradictory field."""
     with pytest.raises(CloudError, match=text):
         read_config(file, environment)
 
@@ -230,6 +230,6 @@ def test_a_library_that_is_not_installed_is_named(monkeypatch):
     ],
 )
 def test_refused_discovery_of_gce(spec, text):
-    """Bounds and patterns that cannot be are named, the pattern before what stands behind it."""
+    """The error names impossible bounds and patterns, and the pattern first."""
     with pytest.raises(CloudError, match=text):
         parse_gce(spec)

@@ -57,7 +57,7 @@ class Later:
 
 
 class Skewed:
-    """A clock whose wall time is wrong by so much; what elapses is right."""
+    """A clock whose wall time is wrong by that much; elapsed time is right."""
 
     def __init__(self, clock, by):
         self.clock, self.by = clock, by

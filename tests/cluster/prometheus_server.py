@@ -70,7 +70,7 @@ def exporter(**series: float):
 
 @dataclass(frozen=True)
 class Prometheus:
-    """Where it listens; with what it wants to be shown and its authority, where it is guarded.
+    """The address of the server; with the credentials it requires and its authority, where it is guarded.
 
     Attributes:
         url: Up to before ``/api/v1``.

@@ -29,7 +29,7 @@ UNDER_WAY = 16 * MIB
 
 
 class Endless:
-    """A server that answers everything with bytes until its client has gone; counts them."""
+    """A server that answers everything with bytes until its client hangs up; counts them."""
 
     def __init__(self, begin=b"", *, code=200, watch=b"", piece=PIECE):
         self.begin, self.code, self.watch, self.piece = begin, code, watch, piece
@@ -58,7 +58,7 @@ async def ends(server, most):
     """The client has hung up, and was sent no more than that."""
     async with asyncio.timeout(300):
         await server.left.wait()
-    assert server.requests == 1, "what is too much is not asked for again"
+    assert server.requests == 1, "an answer that is too large is not requested again"
     assert server.sent <= most + UNDER_WAY
 
 
@@ -76,7 +76,7 @@ async def write(client):
 
 @pytest.mark.parametrize("ask", [read, read_all, write])
 def test_an_answer_without_end(ask):
-    """Of an object, of a page of a list, of a write: two MiB are read and the error says what was asked."""
+    """Two MiB are read of an endless object, page of a list or answer to a write, and the error names the request."""
 
     async def main(clock):
         server = Endless(b'{"items":[')
@@ -90,7 +90,7 @@ def test_an_answer_without_end(ask):
 
 
 def test_a_length_on_the_wire_is_no_length_in_memory():
-    """What grows when it is unpacked is counted unpacked."""
+    """Compressed answers are counted by their unpacked length."""
 
     async def main(clock):
         packed = gzip.compress(b" " * (64 * MIB))
@@ -138,7 +138,7 @@ def test_a_refusal_without_end():
 
 
 def test_the_metrics_of_pods_without_end():
-    """The loop hears a MetricsError with the request and the setting."""
+    """The loop receives a MetricsError that names the request and the setting."""
 
     async def main(clock):
         server = Endless(b'{"items":[')
@@ -151,7 +151,7 @@ def test_the_metrics_of_pods_without_end():
 
 
 def test_pages_without_end():
-    """A server that always has one page more is left after so many objects."""
+    """A server that always has one page more is left after a maximum of objects."""
 
     async def main(clock):
         pages = []
@@ -191,7 +191,7 @@ def test_a_server_that_ignores_the_limit():
 
 
 def test_a_streamed_list_without_end():
-    """Objects that go on for ever are left after so many."""
+    """An endless stream of objects is left after a maximum of objects."""
 
     async def main(clock):
         server = Endless(piece=b"".join(event(f"c-{number}") for number in range(100)))

@@ -116,7 +116,7 @@ def test_a_refused_certificate_is_looked_for_at_once(tmp_path):
 @pytest.mark.parametrize("spoilt", ["certificate", "key", "authority"])
 @pytest.mark.parametrize("content", [b"", b"no PEM", None])
 def test_what_cannot_be_used_is_passed_over(tmp_path, caplog, spoilt, content):
-    """An empty file, another text, no file: the earlier ones go on being used, and it is said once."""
+    """An empty file, another text or no file: the earlier certificates stay in use, and one message says so."""
     files = Files(tmp_path)
     files.put(ADMIN, AUTHORITY_OF_USERS)
 
@@ -182,7 +182,7 @@ def test_another_authority_is_trusted_once_it_is_in_its_file(tmp_path):
 
 
 def test_where_the_files_are(tmp_path):
-    """A kubeconfig's files are known by their paths; what stands in it is not."""
+    """The files that a kubeconfig names are known by their paths; data inside the kubeconfig has none."""
     pair = AUTHORITY_OF_USERS.client("admin")
     for name, data in (("ca", AUTHORITY_OF_USERS.certificate), ("crt", pair.certificate), ("key", pair.key)):
         (tmp_path / name).write_bytes(data)

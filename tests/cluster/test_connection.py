@@ -19,7 +19,7 @@ from kubetide.testing import builders
 
 
 def test_a_kubeconfig_goes_round(tmp_path):
-    """What the server writes is what the client reads, for its owner only."""
+    """The client reads the file that the server writes, for its owner only."""
     path = tmp_path / "deep" / "kubeconfig"
     authority = Authority()
     for token in ("old", "new"):
@@ -57,7 +57,7 @@ def test_kubeconfigs_that_cannot_be_used(tmp_path, text, said):
 
 
 def test_a_token_is_not_shown():
-    """A connection that is printed keeps its secrets."""
+    """A connection that is printed hides its secrets."""
     assert "hush" not in repr(Connection("https://x", token="hush", key="hush"))
 
 

@@ -1,4 +1,4 @@
-"""What a client shows of itself: tokens that change, plug-ins, whom it acts as, and the way it takes."""
+"""The credentials of a client: tokens that change, plug-ins, whom it acts as, and its proxies."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ sys.exit(int((folder / "code").read_text()) if (folder / "code").exists() else 0
 
 
 class Plugin:
-    """A command in a folder, that prints what stands in a file and notes how it was run."""
+    """A command in a folder that prints the content of a file and notes how it was run."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -88,8 +88,8 @@ async def read(client):
     return await client.get(CONFIG_MAPS, "a", namespace="default")
 
 
-def test_a_plug_in_s_token_is_kept_until_it_expires(plugin):
-    """Without a time it is kept for ever; after its time the command is run again."""
+def test_a_plug_in_s_token_is_cached_until_it_expires(plugin):
+    """Without a time it is cached for ever; after its time the command is run again."""
 
     async def main(real):
         clock = Later(real)
@@ -112,7 +112,7 @@ def test_a_plug_in_s_token_is_kept_until_it_expires(plugin):
     run_real(main)
 
 
-def test_a_refused_token_is_asked_for_again_once(plugin):
+def test_a_refused_token_is_requested_again_once(plugin):
     """After 401 the command is run again and the request repeated; one that is refused again is an error."""
 
     async def main(clock):
@@ -354,7 +354,7 @@ async def proxying(passed):
         server.close()
 
 
-def test_a_proxy_is_gone_through():
+def test_https_goes_through_a_proxy():
     """HTTPS goes through a tunnel of the proxy, which is shown its own password and sees nothing else."""
 
     async def main(clock):

@@ -91,7 +91,7 @@ def run_with_controller(folder):
 
 
 async def kubectl(config, *words):
-    """What kubectl says, None where there is none."""
+    """The output of kubectl, None where there is none."""
     program = shutil.which("kubectl")
     if program is None:
         return None
@@ -196,8 +196,8 @@ PODS_OF_A_TAB = st.lists(
 
 
 @given(st.integers(0, 5), PODS_OF_A_TAB)
-def test_a_plan_comes_to_what_is_wanted(replicas, pods):
-    """Carried out, a plan leaves wanted pods alone, takes no name twice, and in the end nothing is left to do."""
+def test_a_plan_reaches_the_desired_pods(replicas, pods):
+    """A plan, once carried out, leaves desired pods alone, uses no name twice, and leaves nothing to do."""
     tab = msgspec.convert(
         {"metadata": {"name": "tab", "namespace": "default", "uid": "u"}, "spec": {"replicas": replicas}},
         CONTROLLER.CronTab,
@@ -205,7 +205,7 @@ def test_a_plan_comes_to_what_is_wanted(replicas, pods):
     todo = CONTROLLER.plan(tab, pods)
     made = [body["metadata"]["name"] for body in todo.create]
     assert not {*made} & {one.metadata.name for one in pods}
-    # What is being deleted or was told to go goes in time; what was made comes up.
+    # Pods whose deletion was requested disappear in time; created pods come up.
     left = [one for one in pods if not one.metadata.deletion_timestamp and one not in todo.delete]
     assert len(left) <= todo.status.replicas
     after = [*left, *(pod(name.removeprefix("tab-")) for name in made)]

@@ -1,4 +1,4 @@
-"""Discovery as servers of all ages tell it."""
+"""Discovery as servers of all ages report it."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ NEW = {
 
 
 def kinds_of(documents):
-    """Discover over what stands in a table; what does not is unavailable."""
+    """Discover over the documents of a table; every other path is unavailable."""
 
     async def fetch(path):
         if path not in documents:

@@ -1,4 +1,4 @@
-"""The HTTP client against the served embedded cluster keeps every fact of the Cluster port's battery."""
+"""The HTTP client against the served embedded cluster passes the Cluster port's battery."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the server is and who asks: files, the pod's own account, the environment, and their order."""
+"""The address of the server and the user: files, the pod's own account, the environment, and their order."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def write(path, *, cluster=None, user=None, name="one", **top):
     return path
 
 
-def test_certificates_stand_as_data_or_as_files_beside_the_kubeconfig(tmp_path):
+def test_certificates_are_data_or_files_beside_the_kubeconfig(tmp_path):
     """Both forms give the same connection; data goes before a file."""
     for name, text in (
         ("ca.pem", PEM),
@@ -202,7 +202,7 @@ def test_a_broken_file_is_named_without_its_text(tmp_path, text, said):
 
 
 def test_no_secret_is_shown(tmp_path):
-    """What is printed of a configuration holds neither tokens, keys, passwords nor what plug-ins are given."""
+    """The printed configuration holds no tokens, keys, passwords or input of plug-ins."""
     path = write(
         tmp_path / "config",
         cluster={"proxy-url": "http://me:hush@proxy"},
@@ -321,7 +321,7 @@ def test_the_environment_s_proxy_gives_way_to_the_kubeconfig_s(tmp_path):
     "kubectl", kubectls() or [pytest.param("", marks=pytest.mark.skip("no kubectl on the PATH"))]
 )
 def test_files_are_merged_as_kubectl_merges_them(kubectl, tmp_path):
-    """Of three files that share names, kubectl shows the entries and the context that are read here."""
+    """kubectl shows the same entries and context of three files that share names."""
     paths = [
         write(
             tmp_path / "a", user={"token": "a"}, cluster={"tls-server-name": "a"}, **{"current-context": ""}

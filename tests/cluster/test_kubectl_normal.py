@@ -1,4 +1,4 @@
-"""What differs from run to run is left out of kubectl's outputs, whatever was drawn."""
+"""Parts that differ from run to run are left out of kubectl's outputs, whatever was drawn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recorded requests, values and errors of upstream's metrics clients, asked for through ours.
+"""Recorded requests, values and errors of upstream's metrics clients, compared with those of ours.
 
 A plain HTTP server answers as the recording's transport did (tests/conformance/data/horizontal).
 """

@@ -1,4 +1,4 @@
-"""What the metric sources ask over HTTP, and what they make of answers that recordings do not have."""
+"""The metric sources' requests over HTTP, and their reading of answers that recordings do not have."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_the_version_is_the_servers_choice(offered, chosen):
     ],
 )
 def test_without_a_known_version_nothing_is_asked(answer, text):
-    """What discovery says instead of a version is the error."""
+    """An answer of discovery that is no version is the error."""
     server = Server().add("/apis/custom.metrics.k8s.io", answer)
     asked = with_client(
         server, lambda client, clock: refusal(custom_of(client, clock).pod_values("m", namespace="default"))
@@ -138,7 +138,7 @@ def test_without_a_known_version_nothing_is_asked(answer, text):
     ],
 )
 def test_an_adapter_that_cannot_be_reached_serves_no_version(discovery, text):
-    """As discovery tells upstream; where discovery answers, the values' own refusal is the error."""
+    """Upstream reports it so from discovery; where discovery answers, the values' own refusal is the error."""
     server = pods_served("v1beta2").add("/apis/custom.metrics.k8s.io/v1beta2", discovery)
     path = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/default/pods/*/m"
     server.add(path, lambda: status(503, "ServiceUnavailable"))
@@ -185,7 +185,7 @@ def test_times_of_values():
 
 
 def test_of_a_pod_that_comes_twice_the_last_value_counts():
-    """As upstream's client keeps them by name."""
+    """As in upstream's client, which stores them by name."""
     server = pods_served("v1beta2")
     answer = {"items": [*values(1, 2)["items"], *values(3)["items"]]}
     server.add("/apis/custom.metrics.k8s.io/v1beta2/namespaces/default/pods/*/m", answer)
@@ -265,7 +265,7 @@ def test_values_are_read_as_upstream_reads_them(values):
 @pytest.mark.parametrize("value", ["5n,6n", " 5n", "5 n", "5\tn", "nn", "", "5e1n", "1.5.n", "5nn", "truen"])
 @pytest.mark.parametrize("others", [0, 1, 3])
 def test_no_column_takes_what_is_no_quantity(value, others):
-    """What spoils an answer by itself spoils it among usual values too, wherever it stands."""
+    """A value that spoils an answer by itself spoils it among usual values too, at every position."""
     for at in range(others + 1):
         values = ["7n"] * others
         values.insert(at, value)
@@ -397,12 +397,12 @@ UNEXPLAINED = [
 
 @pytest.mark.parametrize(("code", "body", "text"), UNEXPLAINED)
 def test_answers_without_a_status_are_reported_in_client_gos_words(code, body, text):
-    """The code decides what is said, the body where the code says nothing."""
+    """The code decides the message, and the body where the code has none."""
     assert str(error_of_body(code, body.encode())) == text
 
 
 def test_kinds_are_known_by_group_whatever_their_version():
-    """Metrics are asked for by group and kind; a kind that is not known has no plural."""
+    """Metrics are requested by group and kind; a kind that is not known has no plural."""
     plural_of = plurals_of([PODS, HPAS, HPAS_V1])
     assert plural_of("v1", "Pod") == "pods"
     assert plural_of("autoscaling/v2beta2", "HorizontalPodAutoscaler") == "horizontalpodautoscalers"

@@ -1,4 +1,4 @@
-"""The metric sources over HTTP against the served embedded cluster keep every fact of the batteries."""
+"""The metric sources over HTTP against the served embedded cluster pass the batteries."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_metrics_are_no_kinds():
 
 
 async def outcome(asking):
-    """What a question ends with, as plain values."""
+    """The outcome of a question, as plain values."""
     try:
         found = await asking
     except Exception as error:  # noqa: BLE001  the kind of error is compared too

@@ -84,7 +84,7 @@ class Elsewhere:
 
 
 class Fixed:
-    """A clock that stands still."""
+    """A clock whose time does not advance."""
 
     def now(self):
         return NOW
@@ -141,13 +141,13 @@ def test_only_selectors_that_say_so_ask_prometheus():
 
 
 def test_a_selector_without_a_form_is_said_to_have_none():
-    """Comparing labels as numbers, and a period that is none."""
+    """Comparing labels as numbers and an invalid period are errors."""
     assert "has no form in PromQL" in refusal(Prometheus(), selector=f"{OURS},size>3")
     assert "write a duration up to 24h" in refusal(Prometheus(), selector=f"{OURS},{AVERAGE_OVER}=soon")
 
 
 @given(name=st.text(max_size=20))
-def test_no_name_ends_the_literal_it_stands_in(name):
+def test_no_name_ends_its_literal(name):
     """Whatever the name, what PromQL reads back is the name."""
     text = quoted(name)
     assert text[0] == text[-1] == '"'
@@ -174,7 +174,7 @@ def test_no_name_ends_the_literal_it_stands_in(name):
     ],
 )
 def test_values_are_rounded_up_to_thousandths(data, milli):
-    """Of a vector each series, of a scalar its value; measured is when the oldest was scraped, not asked for."""
+    """A vector gives each series, a scalar its value; the time is that of the oldest sample, not of the request."""
     server = Prometheus(data)
     assert values(server)[:2] == (milli, SCRAPED * 10**9)
     assert {path for path, _ in server.asked} == {"/prom/api/v1/query"}
@@ -237,7 +237,7 @@ def test_a_token_and_a_password_are_shown(tmp_path):
     assert "cannot be read" in refusal(server, basic=BasicAuth("ann", tmp_path / "none"))
 
 
-def test_tls_wants_an_authority_that_is_known():
+def test_tls_requires_a_known_authority():
     """With the authority the answer comes, without it the connection is refused."""
     authority = trustme.CA()
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

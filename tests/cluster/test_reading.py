@@ -50,7 +50,7 @@ def list_of(*items, version="7", more=""):
 
 
 class Recorded:
-    """Answers lists and watches as a test wants them; notes every query.
+    """Answers lists and watches as a test specifies; notes every query.
 
     ``streams`` holds, for each watch in turn, the pieces that are sent and, last, whether it then goes on
     in silence; ``lists`` the answers to lists in turn.
@@ -119,12 +119,12 @@ def test_a_long_list_comes_in_pages():
 
 
 def test_a_list_that_expires_in_the_middle_is_read_at_once():
-    """The token that comes with 410 would mix versions, so the whole list is asked for again, without pages."""
+    """The token that comes with 410 would mix versions, so the whole list is requested again, without pages."""
 
     async def main(clock):
-        gone = status(410, "Expired", metadata={"continue": "fresh"})
+        expired = status(410, "Expired", metadata={"continue": "fresh"})
         server = Recorded(
-            lists=[list_of(config_map("a"), version="5", more="next"), gone, list_of(config_map("b"))]
+            lists=[list_of(config_map("a"), version="5", more="next"), expired, list_of(config_map("b"))]
         )
         async with asking(server, clock) as client:
             listing = await client.list(CONFIG_MAPS, labels="x=y")
@@ -138,7 +138,7 @@ def test_a_list_that_expires_in_the_middle_is_read_at_once():
     run_real(main)
 
 
-def test_an_expired_answer_keeps_its_token():
+def test_an_expired_answer_has_its_token():
     """The error of the port holds the token with which a list could go on."""
 
     async def main(clock):
@@ -152,7 +152,7 @@ def test_an_expired_answer_keeps_its_token():
 
 
 def test_a_compressed_list():
-    """A list may come in gzip; what a load balancer wants to be remembered is not sent back."""
+    """A list may come in gzip; a load balancer's cookies are not sent back."""
 
     async def main(clock):
         cookies = []
@@ -168,7 +168,7 @@ def test_a_compressed_list():
             response.set_cookie("place", "1")
             return response
 
-        # A name, as cookies of bare addresses are never kept.
+        # A name, as cookies of bare addresses are never stored.
         async with asking(handler, clock, connection=named) as client:
             for _ in range(2):
                 assert len((await client.list(CONFIG_MAPS)).items) == 100
@@ -197,8 +197,8 @@ def test_a_streaming_list():
     run_real(main)
 
 
-def test_what_is_kept_comes_in_the_place_of_objects():
-    """In a streamed list, a list in pages and in every event, of whatever sort, stands what ``keep`` makes of an object."""
+def test_projections_take_the_place_of_objects():
+    """Streamed lists, lists in pages and events of every type hold the result of ``keep`` in place of the object."""
 
     def upper(item):
         return item.metadata.name.upper()
@@ -273,7 +273,7 @@ def test_changes_right_behind_the_list():
     ],
 )
 def test_servers_without_streaming_lists(refuses, stream):
-    """What cannot stream a list is asked for pages and a watch, and is not asked to stream that kind again."""
+    """A server that cannot stream a list is asked for pages and a watch, and not for a stream of that kind again."""
 
     async def main(clock):
         streams = [] if stream is None else [stream]
@@ -332,15 +332,15 @@ def test_a_silent_watch_is_given_up():
         server = Recorded(streams=[[event("ADDED", "a", "8"), event("BOOKMARK", version="9"), True]])
         async with asking(server, clock, limits=Limits(stall=seconds(2))) as client:
             begun = clock.monotonic()
-            heard = await drained(client.watch(CONFIG_MAPS, resource_version="7"))
+            received = await drained(client.watch(CONFIG_MAPS, resource_version="7"))
             assert seconds(1) < clock.monotonic() - begun < seconds(30)
-        assert [(one.type, one.resource_version) for one in heard] == [("ADDED", "8"), ("BOOKMARK", "9")]
+        assert [(one.type, one.resource_version) for one in received] == [("ADDED", "8"), ("BOOKMARK", "9")]
 
     run_real(main)
 
 
 def test_watches_end_apart():
-    """Each watch asks for a length of its own, drawn from the seed."""
+    """Each watch requests a length of its own, drawn from the seed."""
 
     async def lengths(clock, seed):
         server = Recorded(streams=[[False]] * 20)
@@ -362,9 +362,11 @@ def test_errors_in_a_watch():
     """An ERROR event raises what its Status says, after the events before it; garbage is an error too."""
 
     async def main(clock):
-        gone = json.dumps({"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}})
+        expired = json.dumps(
+            {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}}
+        )
         for line, error in (
-            (gone, Expired),
+            (expired, Expired),
             ('{"type": "ODD", "object": {}}', InternalError),
             ("{", InternalError),
         ):
@@ -493,8 +495,8 @@ def test_many_clients_do_not_come_back_at_once():
         return [then - first for first, then in pairwise(at)][:3]
 
     async def main(clock):
-        gone = status(410, "Expired")
-        first, second = await pauses(clock, 1, gone), await pauses(clock, 2, gone)
+        expired = status(410, "Expired")
+        first, second = await pauses(clock, 1, expired), await pauses(clock, 2, expired)
         assert all(seconds(1) <= pause < seconds(3) for pause in first + second)
         assert len({round(pause / seconds(0.05)) for pause in first + second}) > 2
         failing = await pauses(clock, 1, status(500, "InternalError"))

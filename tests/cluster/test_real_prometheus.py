@@ -1,4 +1,4 @@
-"""External metrics from a Prometheus as it is installed: what the stand-in of ``test_prometheus`` says, it says too."""
+"""External metrics from an installed Prometheus: it answers as the fake of ``test_prometheus`` does."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def prometheus(servers):
 
 @pytest.fixture
 def guarded(servers):
-    """One that speaks TLS and wants a password."""
+    """A server that speaks TLS and requires a password."""
     return servers[1]
 
 
@@ -84,7 +84,7 @@ async def source(clock, server, **settings):
 
 
 async def known_for(client, clock, series, steps):
-    """Wait until a series has values at so many of the last seconds."""
+    """Wait until a series has values at that many of the last seconds."""
 
     async def is_known():
         now = clock.now()
@@ -121,7 +121,7 @@ def asked(server, metric, selector=OURS, **settings):
     ],
 )
 def test_selectors_find_what_they_say(prometheus, metric, selector, milli):
-    """Every operator, names with dots as they stand, and averages of series that do not change."""
+    """Every operator, names with dots, and averages of series that do not change."""
     assert sorted(asked(prometheus, metric, selector)) == milli
 
 
@@ -144,7 +144,7 @@ def test_what_is_no_value_is_an_error_in_words(prometheus, metric, selector, tex
     assert text in str(caught.value)
 
 
-def test_an_average_covers_values_that_are_gone(prometheus, scraped):
+def test_an_average_covers_earlier_values(prometheus, scraped):
     """After a jump the newest value is the new one, and the average lies between the two."""
 
     async def run(clock):
@@ -191,7 +191,7 @@ def test_a_series_that_ends_is_no_series(prometheus, scraped):
             scraped.series["ending"] = 1
             await eventually(clock, "it is there", comes)
             del scraped.series["ending"]
-            await eventually(clock, "it is gone", goes)
+            await eventually(clock, "it disappears", goes)
 
     run_real(run)
 

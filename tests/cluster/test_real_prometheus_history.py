@@ -109,7 +109,7 @@ def history(server, *, namespace="", user=USER, **flags):
 
 
 def test_history_is_what_prometheus_was_given(server):
-    """CPU as a rate an hour, memory, and labels, of pods that run and of those that are gone."""
+    """CPU as a rate an hour, memory and labels, of pods that run and of deleted ones."""
     pods, _ = history(server, namespace="shop")
     assert [(one.pod, one.labels) for one in pods] == [("web-0", {"app": "web"}), ("web-1", {"app": "web"})]
     for one, expected in zip(pods, (48, 72), strict=True):
@@ -134,7 +134,7 @@ def test_the_first_recommendation_counts_it(server):
 
 
 def test_another_namespace_has_none(server):
-    """The matcher of the namespace holds; labels come of all namespaces, as upstream's."""
+    """The matcher of the namespace applies; labels come from all namespaces, as upstream's."""
     pods, _ = history(server, namespace="other")
     assert not any(one.containers for one in pods)
 

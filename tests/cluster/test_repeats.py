@@ -1,4 +1,4 @@
-"""What is asked, how fast, and what is asked again: the pure rules, and the rules at work against a server."""
+"""Requests, their rate and their repeats: the pure rules, and the rules at work against a server."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def answered(code, retry_after=None, error=InternalError, **more):
     st.integers(1, 50),
     st.lists(st.integers(0, 2_000_000_000), min_size=1, max_size=80),
 )
-def test_a_bucket_keeps_its_promise(qps, burst, gaps):
-    """In no stretch of time do more than burst + qps x time requests go; nobody waits without need."""
+def test_a_bucket_limits_the_rate(qps, burst, gaps):
+    """In no period do more than burst + qps x time requests go, and no request waits without need."""
     bucket, now, went = TokenBucket(qps, burst), 0, []
     step = round(1e9 / qps)
     for gap in gaps:
@@ -116,7 +116,7 @@ def test_answers_are_not_argued_with(failure):
 
 
 class Counted:
-    """Notes what an observer hears."""
+    """Notes the calls that an observer receives."""
 
     def __init__(self):
         self.answers, self.waits, self.repeats = [], [], []
@@ -133,7 +133,7 @@ class Counted:
 
 
 class Script:
-    """Answers with what stands next in a list; the last answer goes on."""
+    """Answers with the next item of a list; the last answer repeats."""
 
     def __init__(self, *answers):
         self.answers = list(answers)
@@ -170,24 +170,24 @@ def test_flow_control_is_honoured(act):
     method = "GET" if act is read else "POST"
 
     async def main(clock):
-        heard = Counted()
+        observer = Counted()
         script = Script(
             status(429, "TooManyRequests", retry_after=1),
             web.Response(status=429, headers={"Retry-After": "2"}),
             found,
         )
-        async with asking(script, clock, observer=heard) as client:
+        async with asking(script, clock, observer=observer) as client:
             begun = clock.monotonic()
             assert (await act(client)).metadata.name == "a"
             assert clock.monotonic() - begun >= seconds(3)
-        assert heard.answers == [(method, "429"), (method, "429"), (method, "200")]
-        assert heard.repeats == [(method, "429")] * 2
+        assert observer.answers == [(method, "429"), (method, "429"), (method, "200")]
+        assert observer.repeats == [(method, "429")] * 2
 
     run_paced(main, start=machine_time(), pace=Pace(20))
 
 
 def test_a_pause_past_the_deadline_is_not_waited_for():
-    """Who is to come back after the deadline is reported at once."""
+    """An answer that asks to come back after the deadline is reported at once."""
 
     async def main(clock):
         script = Script(status(429, "TooManyRequests", retry_after=3600))
@@ -202,7 +202,7 @@ def test_a_pause_past_the_deadline_is_not_waited_for():
 
 
 def test_only_reads_are_repeated_after_a_fault():
-    """A read outlives hang-ups and 503s; a write is told of the first one."""
+    """A read survives hang-ups and 503s; a write fails with the first one."""
 
     async def main(clock):
         script = Script("hang up", status(503, "ServiceUnavailable"), found)
@@ -245,13 +245,13 @@ def test_nobody_listening():
     """A write that never left is tried four times in all; the error names the request."""
 
     async def main(clock):
-        heard = Counted()
-        async with HttpCluster(Connection("http://127.0.0.1:9"), clock, observer=heard) as client:
+        observer = Counted()
+        async with HttpCluster(Connection("http://127.0.0.1:9"), clock, observer=observer) as client:
             with pytest.raises(
                 Unavailable, match=r"POST http://127\.0\.0\.1:9/api/v1/namespaces/default/configmaps"
             ):
                 await write(client)
-        assert heard.answers == [("POST", "<error>")] * 4
+        assert observer.answers == [("POST", "<error>")] * 4
 
     run_paced(main, start=machine_time(), pace=Pace(10))
 
@@ -277,8 +277,8 @@ def test_a_request_has_a_deadline(stage):
     run_real(main)
 
 
-def test_the_client_keeps_its_pace():
-    """Requests beyond the burst go qps a second at most."""
+def test_the_client_limits_its_rate():
+    """Beyond the burst at most qps requests go per second."""
 
     async def main(clock):
         async with asking(finding, clock, limits=Limits(qps=20, burst=5)) as client:
@@ -294,16 +294,16 @@ def test_watches_and_the_burst_do_not_wait():
     """As many requests as the burst allows go at once, whatever watches were opened before them."""
 
     async def main(clock):
-        heard = Counted()
+        observer = Counted()
         # A token takes longer than the test may: a busy machine cannot hide a wait, nor make one.
-        async with asking(finding, clock, limits=Limits(qps=0.01, burst=5), observer=heard) as client:
+        async with asking(finding, clock, limits=Limits(qps=0.01, burst=5), observer=observer) as client:
             for _ in range(5):
                 async for _batch in client.watch(CONFIG_MAPS, resource_version="1"):
                     pass
             async with asyncio.timeout(60):
                 for _ in range(5):
                     await read(client)
-            assert heard.waits == []
+            assert observer.waits == []
 
     run_real(main)
 

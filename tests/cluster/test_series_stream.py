@@ -74,7 +74,7 @@ def test_a_series_without_end_is_not_read():
 
 @pytest.mark.parametrize("size", [1, 7, 1 << 20])
 def test_warnings_come_after_the_series(size):
-    """What the server warns of behind the series, such as that they are not all, is there at the end."""
+    """Warnings of the server behind the series, such as that they are incomplete, are there at the end."""
     body = (
         b'{"status":"success","data":{"resultType":"vector","result":[]},"warnings":["no answer of store 2"]}'
     )

@@ -103,7 +103,7 @@ def test_times_types_and_what_a_template_says_are_held_once():
 
 
 def timed(number):
-    """A pod of which everything happened in one second."""
+    """A pod with all its times in one second."""
     pod, when = body((number, "uid-of-timed", "a", "1", "x", "i:1", "True")), "2026-01-02T03:04:05Z"
     pod["metadata"]["creationTimestamp"] = pod["status"]["startTime"] = when
     pod["status"]["conditions"][0]["lastTransitionTime"] = when
@@ -112,7 +112,7 @@ def timed(number):
 
 
 def test_views_of_one_template_share_their_containers():
-    """The views that the loop keeps of pods with the same requests hold them once."""
+    """Views of pods with the same requests share them as one object."""
     first, second = (view_of_pod(read(timed(number))) for number in (1, 2))
     assert first.containers[0].requests == {"cpu": 1000}
     assert first.containers is second.containers

@@ -31,7 +31,7 @@ def test_what_is_called_skew_is_skew(ahead, offset, there, back):
 
 
 @given(st.text() | st.sampled_from(["Mon, 02 Mar 2026 12:00:00 GMT", "Mon, 02 Mar 99999 12:00:00 GMT", "0"]))
-def test_any_text_may_stand_in_the_header(text):
+def test_the_header_may_hold_any_text(text):
     """A date is read or not; nothing is raised."""
     found = read_date(text)
     assert found is None or text
@@ -64,7 +64,7 @@ def test_a_client_knows_its_skew(ahead):
     run_real(main)
 
 
-def test_answers_that_tell_nothing_change_nothing():
+def test_answers_without_a_date_change_nothing():
     """Without a date, with one that cannot be read, or after too long a time."""
 
     async def main(clock):

@@ -1,4 +1,4 @@
-"""The body of a watch: bytes that gather before they are read come all the same, and nothing is left behind."""
+"""The body of a watch: bytes that gather before they are read still arrive, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_long_list_and_small_changes():
 
 
 def test_the_last_bytes_of_a_list_may_be_few():
-    """What is less than is waited for comes after a moment, and then the system waits for as much again."""
+    """Fewer bytes than are waited for come after a moment, and then the system waits for as many again."""
 
     async def run(clock):
         answers = Streams(b"a" * 10)

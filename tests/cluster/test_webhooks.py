@@ -125,7 +125,7 @@ def test_pods_of_a_deployment_are_mutated():
 
 @pytest.mark.parametrize("way", ["https", "in process"])
 def test_a_validating_webhook_denies(way):
-    """What a webhook denies is not written, over either way in."""
+    """An object that a webhook denies is not written, over either way in."""
 
     async def main(b):
         client = b.client if way == "https" else b.cluster
@@ -175,7 +175,7 @@ def test_what_a_validating_webhook_sees():
 
 
 def test_operations_and_subresources():
-    """Each write is reported as upstream tells it; an eviction is no DELETE, a collection names no object."""
+    """Each write is reported as upstream reports it; an eviction is no DELETE, a collection names no object."""
 
     async def main(b):
         await b.client.create(NAMESPACES, {"metadata": {"name": "shop"}})
@@ -363,7 +363,7 @@ def test_an_object_that_changes_meanwhile_is_reviewed_again():
 
 
 def test_webhooks_are_asked_before_a_name_is_found_taken():
-    """A creation of what is there already is reviewed, and then answered AlreadyExists."""
+    """A creation of an existing object is reviewed, and then answered with AlreadyExists."""
 
     async def main(b):
         await b.client.create(CONFIG_MAPS, config_map("a"), **WHERE)
@@ -394,7 +394,7 @@ def test_a_stale_version_is_a_conflict():
 
 
 def test_equivalent_versions():
-    """A webhook for autoscaling/v2 sees writes in v1 as v2, and is told what was asked; Exact does not."""
+    """A webhook for autoscaling/v2 sees writes in v1 as v2, with the original request; Exact does not."""
 
     async def main(b):
         for name, policy in (("a", "Equivalent"), ("b", "Exact")):
@@ -425,8 +425,8 @@ def test_equivalent_versions():
         assert (request["kind"]["version"], request["resource"]["version"]) == ("v2", "v2")
         assert (request["requestKind"]["version"], request["requestResource"]["version"]) == ("v1", "v1")
         assert b.hooks.requests("label/Exact") == []
-        kept = await b.client.get(HPAS, "web", **WHERE)
-        assert kept.spec.metrics[0].resource.target.average_utilization == 60
+        stored = await b.client.get(HPAS, "web", **WHERE)
+        assert stored.spec.metrics[0].resource.target.average_utilization == 60
 
     bench(main)
 

@@ -1,4 +1,4 @@
-"""What kube-apiserver answers to a creation that one webhook is asked about.
+"""kube-apiserver's answers to a creation that one webhook is asked about.
 
 ``webhook_answers.json`` holds the answers of v1.36.2 to a ConfigMap while a webhook answers as
 ``hook_server`` does; uids and the webhook's name are made equal.

@@ -1,4 +1,4 @@
-"""What the suites have in common: finding case files, choosing cases, comparing answers."""
+"""The parts that the suites share: finding case files, choosing cases, comparing answers."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ PREFIX = "clouds_"
 
 
 class ProviderSuite(Protocol):
-    """What a provider's module offers."""
+    """The functions that a provider's module offers."""
 
     def first_difference(self, case: Case) -> str | None:
         """Play a case: ``kind``, ``input``, ``expect``. None when every answer is the recorded one."""

@@ -92,15 +92,15 @@ def _numbered(parameters: Answer, name: str) -> list[str]:
 
 
 def _groups(world: World, given: Answer) -> Answer:
-    wanted = _numbered(given, "ScalingGroupId")
-    found = [one for one in world.world.get("scaling_groups") or () if one["ScalingGroupId"] in wanted]
+    requested = _numbered(given, "ScalingGroupId")
+    found = [one for one in world.world.get("scaling_groups") or () if one["ScalingGroupId"] in requested]
     return {"TotalCount": len(found), "ScalingGroups": {"ScalingGroup": found}}
 
 
 def _configurations(world: World, given: Answer) -> Answer:
-    wanted = _numbered(given, "ScalingConfigurationId")
+    requested = _numbered(given, "ScalingConfigurationId")
     listed = world.world.get("scaling_configurations") or ()
-    found = [one for one in listed if one["ScalingConfigurationId"] in wanted]
+    found = [one for one in listed if one["ScalingConfigurationId"] in requested]
     return {"TotalCount": len(found), "ScalingConfigurations": {"ScalingConfiguration": found}}
 
 
@@ -124,8 +124,8 @@ def _scale(world: World, given: Answer) -> Answer:
 
 
 def _remove(world: World, given: Answer) -> Answer:
-    gone: Any = given["InstanceId.1"]
-    left = [one for one in world.world["scaling_instances"] if one["InstanceId"] != gone]
+    removed: Any = given["InstanceId.1"]
+    left = [one for one in world.world["scaling_instances"] if one["InstanceId"] != removed]
     world.world["scaling_instances"] = left
     return {"ScalingActivityId": "asa-2"}
 

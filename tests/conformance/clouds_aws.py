@@ -52,8 +52,8 @@ def first_difference(case: Case) -> str | None:
         return None  # upstream crashes, ours has an answer or a refusal
     if "error" in answer:
         # What a discovery flag lacks is said in our own words.
-        wanted = {"error": True} if kind == "discovery" and "error" in expected else expected
-        return error_difference(kind, wanted, answer["error"])
+        required = {"error": True} if kind == "discovery" and "error" in expected else expected
+        return error_difference(kind, required, answer["error"])
     if kind == "tags":
         expected = expected | {"resources": quantities(expected["resources"])}
     return difference(kind, expected, answer)
@@ -209,21 +209,21 @@ class _Story:
             return f"groups: expected {sorted(recorded)}, found {sorted(ours)}"
         views = self.cloud.views()
         for name, group in sorted(recorded.items()):
-            found = group_difference(name, self._wanted(group), views[name])
+            found = group_difference(name, self._expected(group), views[name])
             if found:
                 return found
         return None
 
-    def _wanted(self, group: dict[str, Any]) -> dict[str, Any]:
-        wanted = dict(group)
+    def _expected(self, group: dict[str, Any]) -> dict[str, Any]:
+        adjusted = dict(group)
         raw = self.aws.group(group["id"])
         if raw is not None and "template" in group:
-            wanted["template"] = expected_template(self.aws.world, raw, group["template"])
-        wanted["instances"] = [
+            adjusted["template"] = expected_template(self.aws.world, raw, group["template"])
+        adjusted["instances"] = [
             one | {"status": one["status"] or {"state": "Creating"}} if is_placeholder(one["id"]) else one
             for one in group["instances"]
         ]
-        return wanted
+        return adjusted
 
     def _has(self, step: dict[str, Any], expected: dict[str, Any]) -> str | None:
         """A machine is there when a group lists it; what upstream says of other nodes is not asked by the port."""
@@ -249,8 +249,8 @@ class _Story:
         owed = sum(is_placeholder(one.provider_id) for one in known.instances or ())
         if owed and delta > 0 and known.target_size - delta >= len(known.instances or ()) - owed:
             await self.cloud.decrease_target_size(step["group"], delta)
-            wanted = _resize(step["group"], known.target_size - delta)
-            return difference("calls", [wanted], self.aws.changes()) or _ENDED
+            resized = _resize(step["group"], known.target_size - delta)
+            return difference("calls", [resized], self.aws.changes()) or _ENDED
         # The number of machines in the text is without those that AWS owes.
         anything = expected | ({"error": True} if expected.get("error") else {})
         return await self._done(anything, self.cloud.decrease_target_size(step["group"], delta))

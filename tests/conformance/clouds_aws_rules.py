@@ -40,7 +40,7 @@ OPEN_ORDERS = Rule(
     "withdrawal of open orders", "what AWS owes can be withdrawn; upstream counts it as existing"
 )
 ONLY_THESE = Rule(
-    "only the named placeholders", "other machines that AWS owes stay asked for; upstream drops all"
+    "only the named placeholders", "other machines that AWS owes stay requested; upstream drops all"
 )
 NEVER_BELOW = Rule("never below the minimum", "a batch may not pass the minimum; upstream checks it once")
 ENDED_ONCE = Rule("ended once", "an instance that we ended is not ended again before the next refresh")
@@ -103,9 +103,9 @@ def _required(world: Mapping[str, Any], group: Mapping[str, Any]) -> dict[str, s
     spec = group.get("LaunchTemplate")
     if not spec:
         return {}
-    wanted = (spec["LaunchTemplateName"], spec.get("Version", "$Default"))
+    template = (spec["LaunchTemplateName"], spec.get("Version", "$Default"))
     data = next(
-        (one["data"] for one in world["launch_templates"] if (one["name"], one["version"]) == wanted), {}
+        (one["data"] for one in world["launch_templates"] if (one["name"], one["version"]) == template), {}
     )
     requirements = data.get("InstanceRequirements") or {}
     if data.get("InstanceType") or not requirements:

@@ -62,13 +62,13 @@ class _AzureStory(Story):
         return found
 
     async def has_instance(self, step: Answer) -> Answer:
-        wanted = step["nodes"][0]["provider_id"].lower()
+        provider_id = step["nodes"][0]["provider_id"].lower()
         machines = {
             one.provider_id.lower(): one
             for group in await self.cloud.readings()
             for one in group.instances or ()
         }
-        return {"has": wanted in machines and machines[wanted].state != "Deleting"}
+        return {"has": provider_id in machines and machines[provider_id].state != "Deleting"}
 
 
 def _zones(scale_set: Answer) -> tuple[str, ...]:
@@ -119,10 +119,10 @@ class World:
         if op == "VirtualMachineScaleSets.CreateOrUpdate":
             scale_set["sku"] = params["body"]["sku"]
         elif op.startswith("VirtualMachineScaleSets.DeleteInstances"):
-            gone = params["instanceIds"]
-            left = [one for one in self.machines(params["name"]) if _instance_id(one) not in gone]
+            removed = params["instanceIds"]
+            left = [one for one in self.machines(params["name"]) if _instance_id(one) not in removed]
             self.world["scale_set_vms"][params["name"]] = left
-            scale_set["sku"]["capacity"] -= len(gone)
+            scale_set["sku"]["capacity"] -= len(removed)
         return _good(scale_set)
 
     def machines(self, name: str) -> list[Answer]:

@@ -1,6 +1,6 @@
 """The clouds suite, provider ``externalgrpc``: messages, Kubernetes' protobuf, and what the client makes of answers.
 
-Where ours differs on purpose: a duration that is absent keeps the flag (upstream reads 0 s), an unknown state counts
+Where ours differs on purpose: a duration that is absent means the flag (upstream reads 0 s), an unknown state counts
 as running and an unknown class as ``Other``, and an order that no group can take is refused without a call.
 """
 
@@ -37,7 +37,7 @@ class Rule(NamedTuple):
     reason: str
 
 
-ABSENT_KEEPS = Rule("an absent duration keeps the flag", "upstream reads 0 s, and deletes nodes at once")
+ABSENT_IS_DEFAULT = Rule("an absent duration means the flag", "upstream reads 0 s, and deletes nodes at once")
 UNKNOWN_STATE = Rule("an unknown state runs", "a number that the protocol does not have says nothing")
 UNKNOWN_CLASS = Rule("an unknown class is Other", "only class 1 says that another group may help")
 NO_SUCH_ORDER = Rule("orders that no group can take", "sign and maximum are checked before a call is made")
@@ -111,8 +111,8 @@ async def _client_nodes(given: dict[str, Any], expected: dict[str, Any]) -> str 
     except CloudError as error:
         return difference("error_code", expected.get("error_code"), error.error_code)
     reported = sorted((_instance(instance_of(one)) for one in answer.instances), key=_order)
-    wanted = sorted((_expected_instance(one) for one in expected["instances"]), key=_order)
-    return difference("instances", wanted, reported)
+    expected_instances = sorted((_expected_instance(one) for one in expected["instances"]), key=_order)
+    return difference("instances", expected_instances, reported)
 
 
 def _instance(instance: Any) -> dict[str, Any]:
@@ -158,10 +158,10 @@ async def _client_template(given: dict[str, Any], expected: dict[str, Any]) -> s
         return difference("template", expected["template"], None)
     if expected.get("template") is None:
         return f"expected {expected}, found a template"
-    wanted = expected["template"] | {
+    expected_template = expected["template"] | {
         name: quantities(expected["template"][name]) for name in ("capacity", "allocatable")
     }
-    return difference("template", wanted, template_of(template)) or difference(
+    return difference("template", expected_template, template_of(template)) or difference(
         "pods", expected["pods"], len(template.pods or ())
     )
 
@@ -178,15 +178,17 @@ async def _client_options(given: dict[str, Any], expected: dict[str, Any]) -> st
     if wrong or expected["options"] is None:
         return wrong or difference("options", None, found)
     reported = (given.get("response") or {}).get("nodeGroupAutoscalingOptions") or {}
-    wanted = expected["options"] | {"max_node_startup_time": DEFAULT_OPTIONS["max_node_startup_time"]}
+    expected_options = expected["options"] | {
+        "max_node_startup_time": DEFAULT_OPTIONS["max_node_startup_time"]
+    }
     for field, name in (
         ("scaleDownUnneededDuration", "scale_down_unneeded_time"),
         ("scaleDownUnreadyDuration", "scale_down_unready_time"),
         ("MaxNodeProvisionDuration", "max_node_provision_time"),
     ):
         if field not in reported:
-            wanted[name] = DEFAULT_OPTIONS[name]
-    return difference("options", wanted, options_in_force(found))
+            expected_options[name] = DEFAULT_OPTIONS[name]
+    return difference("options", expected_options, options_in_force(found))
 
 
 async def _client_group_for_node(given: dict[str, Any], expected: dict[str, Any]) -> str | None:
@@ -231,9 +233,9 @@ async def _client_orders(given: dict[str, Any], expected: dict[str, Any]) -> str
         except CloudError:
             continue
     possible = {"NodeGroupIncreaseSize": 0 < delta <= most, "NodeGroupDecreaseTargetSize": delta < 0}
-    wanted = [[call["rpc"], call["hex"]] for call in expected["calls"] if possible[call["rpc"]]]
+    expected_calls = [[call["rpc"], call["hex"]] for call in expected["calls"] if possible[call["rpc"]]]
     found = [[name, raw.hex()] for name, raw in provider.sent if name in possible]
-    return difference("calls", wanted, found)
+    return difference("calls", expected_calls, found)
 
 
 async def _config(given: dict[str, Any], expected: dict[str, Any]) -> str | None:

@@ -1,4 +1,4 @@
-"""What the players of the clouds suite have in common: answers in the form of the cases, and how they are compared.
+"""The parts that players of the clouds suite share: answers in the form of the cases, and how they are compared.
 
 Errors: where a case has a text, ours must have it in it. Quantities are compared by value, prices
 within 1e-9. Changing calls must be the recorded ones of their step; others may be fewer, never more
@@ -197,7 +197,7 @@ class Calls:
         return difference_
 
     def rest_difference(self, allowed: int = 0) -> str | None:
-        """Return a text where more reads, but for those allowed, were made over the whole story than recorded."""
+        """Return a text where more reads than recorded, except allowed ones, were made over the whole story."""
         more = sum(self._extra.values()) - allowed
         return f"{more} calls more than upstream makes: {self._extra}" if more > 0 else None
 

@@ -1,4 +1,4 @@
-"""The kind ``similar`` of the clouds suite: whether two groups' nodes may stand in for one another."""
+"""The kind ``similar`` of the clouds suite: whether two groups' nodes are interchangeable."""
 
 from __future__ import annotations
 

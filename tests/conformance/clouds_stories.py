@@ -49,7 +49,7 @@ class Script:
 
 
 class PlayedCloud(Protocol):
-    """What a story asks of a provider, beyond the port."""
+    """The methods that a story needs of a provider, beyond the port."""
 
     async def renew(self) -> None: ...
 
@@ -186,8 +186,8 @@ class Story:
             return {"error": str(error)}
         return {"ok": True}
 
-    def _full_id(self, wanted: str) -> str:
-        return next((one for one in self.cloud.known_groups() if self.short_name(one) == wanted), wanted)
+    def _full_id(self, name: str) -> str:
+        return next((one for one in self.cloud.known_groups() if self.short_name(one) == name), name)
 
     async def _groups(self) -> Answer:
         return {"groups": [self._group(one) for one in await self.cloud.readings()]}

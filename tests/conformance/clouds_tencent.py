@@ -100,8 +100,8 @@ class World(Script):
         return next(one for one in self.world["groups"] if one["AutoScalingGroupId"] == name)
 
 
-def _filtered(world: World, key: str, name: str, wanted: list[str]) -> list[Answer]:
-    return [one for one in world.world.get(key) or () if one[name] in wanted]
+def _filtered(world: World, key: str, name: str, values: list[str]) -> list[Answer]:
+    return [one for one in world.world.get(key) or () if one[name] in values]
 
 
 def _groups(world: World, given: Answer) -> Answer:
@@ -110,8 +110,8 @@ def _groups(world: World, given: Answer) -> Answer:
 
 
 def _configurations(world: World, given: Answer) -> Answer:
-    wanted = given["LaunchConfigurationIds"]
-    found = _filtered(world, "launch_configurations", "LaunchConfigurationId", wanted)
+    requested = given["LaunchConfigurationIds"]
+    found = _filtered(world, "launch_configurations", "LaunchConfigurationId", requested)
     return {"TotalCount": len(found), "LaunchConfigurationSet": found}
 
 
@@ -133,9 +133,9 @@ def _modify(world: World, given: Answer) -> Answer:
 
 
 def _remove(world: World, given: Answer) -> Answer:
-    gone: Any = given["InstanceIds"]
-    world.world["instances"] = [one for one in world.world["instances"] if one["InstanceId"] not in gone]
-    world.group(given["AutoScalingGroupId"])["DesiredCapacity"] -= len(gone)
+    removed: Any = given["InstanceIds"]
+    world.world["instances"] = [one for one in world.world["instances"] if one["InstanceId"] not in removed]
+    world.group(given["AutoScalingGroupId"])["DesiredCapacity"] -= len(removed)
     return {"ActivityId": "asa-1"}
 
 

@@ -1,4 +1,4 @@
-"""What the modules of the clouds suite share: groups as SCHEMA.md shows them, and how they are compared."""
+"""The parts that modules of the clouds suite share: groups as SCHEMA.md shows them, and how they are compared."""
 
 from __future__ import annotations
 
@@ -87,24 +87,24 @@ def group_difference(where: str, expected: dict[str, Any], found: NodeGroup) -> 
         "options": options_in_force(found.options),
         "instances": sorted(map(instance_of, found.instances or ()), key=lambda one: one["id"]),
     }
-    wanted = {key: value for key, value in expected.items() if key not in {"template", "template_error"}}
+    compared = {key: value for key, value in expected.items() if key not in {"template", "template_error"}}
     if "template" in expected and found.template is not None:
-        wanted["template"] = recorded_template(expected["template"])
+        compared["template"] = recorded_template(expected["template"])
         shown["template"] = template_of(found.template)
     elif "template" in expected or found.template is not None:
-        wanted["template"] = "a template" if "template" in expected else expected.get("template_error")
+        compared["template"] = "a template" if "template" in expected else expected.get("template_error")
         shown["template"] = found.template_error or "a template"
     elif isinstance(expected.get("template_error"), str):
-        wanted["template_error"] = expected["template_error"]
+        compared["template_error"] = expected["template_error"]
         shown["template_error"] = found.template_error
-    return difference(where, wanted, shown)
+    return difference(where, compared, shown)
 
 
 def error_difference(where: str, expected: dict[str, Any], error: str) -> str | None:
-    """Compare an error: upstream's text must stand in ours, which may name the object too."""
-    wanted = expected.get("error")
-    if wanted is None:
+    """Compare an error: it must contain upstream's text, and may name the object too."""
+    text = expected.get("error")
+    if text is None:
         return f"{where}: expected no error, found {error}"
-    if isinstance(wanted, str) and wanted not in error:
-        return f"{where}: expected the error {wanted!r}, found {error!r}"
+    if isinstance(text, str) and text not in error:
+        return f"{where}: expected the error {text!r}, found {error!r}"
     return None

@@ -1,8 +1,8 @@
 """The horizontal suite: recorded reconciles of upstream's HPA controller.
 
-A scripted world stands in for API server and metrics API; gathering, deciding, acting and absorbing
+A scripted world replaces the API server and the metrics API; gathering, deciding, acting and absorbing
 are the production code. The world answers no list of samples for the whole cluster, so that the
-loop asks for each HPA, as the recording did.
+loop requests samples for each HPA, as the recording did.
 """
 
 from __future__ import annotations
@@ -319,8 +319,8 @@ class _Player:
         self.world.start(step)
         self.clock.time = parse_rfc3339(step["now"])
         self._show(step, status)
-        ending, gone = await self._tick()
-        if gone:
+        ending, deleted = await self._tick()
+        if deleted:
             return difference("requests", [], self.world.status_patches)
         return _compare(self.case, step, status, self.world, ending)
 

@@ -1,6 +1,6 @@
 """The nodes suite: recorded loops of upstream's Cluster Autoscaler.
 
-The node controller of production runs in virtual time over the embedded store and a scripted cloud, which keeps the
+The node controller of production runs in virtual time over the embedded store and a scripted cloud, which follows the
 rules of the recording: machines come, join and vanish only as a story's changes say. What a step's loop and the
 deletions after it did is compared with what was recorded; any of a step's alternatives is right, and ends the story.
 """
@@ -224,15 +224,15 @@ class _Cloud:
         self.deleted += [(group_id, one, force, error) for one in provider_ids]
         if error:
             raise CloudError(error)
-        gone = self.drop(group_id, provider_ids)
-        self.resize(group_id, self.groups[group_id].target_size - gone)
+        dropped = self.drop(group_id, provider_ids)
+        self.resize(group_id, self.groups[group_id].target_size - dropped)
 
 
-# ── the cluster and what was heard ──────────────────────────────────────────────────────────────
+# ── the cluster and the recorder ────────────────────────────────────────────────────────────────
 
 
 class _Cluster:
-    """The embedded cluster with the recording's evictions, by which pods are gone at once."""
+    """The embedded cluster with the recording's evictions, which delete pods at once."""
 
     def __init__(self, cluster: EmbeddedCluster, store: Store) -> None:
         self._cluster = cluster
@@ -259,10 +259,10 @@ class _Cluster:
                 and _DELETED not in known
                 and any(one["key"] == _DELETED for one in taints)
             ):
-                kept = [one for one in taints if one["key"] != _DELETED]
+                others = [one for one in taints if one["key"] != _DELETED]
                 patch = {
                     **patch,
-                    "spec": {"taints": kept, "unschedulable": before["spec"].get("unschedulable")},
+                    "spec": {"taints": others, "unschedulable": before["spec"].get("unschedulable")},
                 }
         return await self._cluster.patch(kind, name, patch, **more)
 
@@ -281,8 +281,8 @@ class _Cluster:
         self._store.remove(PODS, (namespace, pod))
 
 
-class _Heard:
-    """A recorder that keeps what the steps said; the events, and the status document that was made last."""
+class _Recorder:
+    """A recorder that stores the events of the steps and the newest status document."""
 
     def __init__(self) -> None:
         self.events: list[EventRecord] = []
@@ -307,7 +307,7 @@ class _Story:
         self._store = Store(_KINDS.values())
         self._cluster = _Cluster(EmbeddedCluster(self._store, clock, seed=1), self._store)
         self._cloud = _Cloud(case)
-        self._heard = _Heard()
+        self._recorder = _Recorder()
         self._drains: dict[str, bool] = {}
         settings = parse_flags(flags).of(Settings)
         self._namespace, self._status_name = settings.namespace, settings.status_config_map_name
@@ -321,7 +321,7 @@ class _Story:
             self._cluster,
             self._cloud,
             clock,
-            self._heard,
+            self._recorder,
             None,
             replace(settings, status_interval=ZERO),
             seed=1,
@@ -355,7 +355,7 @@ class _Story:
             self._change(change)
         await self._catch_up()
         before = self._cluster.at_start = self._nodes()
-        self._heard.events.clear()
+        self._recorder.events.clear()
         self._cluster.evicted.clear()
         cloud = self._cloud
         for log in (cloud.raised, cloud.refused, cloud.decreased, cloud.deleted):
@@ -365,7 +365,7 @@ class _Story:
         view = self._controller.state.view
         healthy = view is not None and view.healthy
         status = self._controller.state.memory.scale_down.status
-        document = self._heard.status
+        document = self._recorder.status
         self._note_drains()
         await self._let_run(after(now, parse_duration(step.get("settle", "0s"))))
         return {
@@ -376,7 +376,7 @@ class _Story:
             "deletedNodes": self._deleted(before),
             "evictedPods": list(self._cluster.evicted),
             **_changed(before, self._nodes()),
-            "events": [_event_of(one) for one in self._heard.events],
+            "events": [_event_of(one) for one in self._recorder.events],
             "unneededNodes": []
             if status.unneeded is None or status.result == "ScaleDownNotTried"
             else list(status.unneeded),
@@ -471,16 +471,16 @@ class _Story:
         ]
 
     def _scale_up_statuses(self) -> list[Json]:
-        """Return the attempts of the loop; one that never came to scale-up tells so once."""
+        """Return the attempts of the loop; a loop that never came to scale-up has one that says so."""
         tick = self._controller.state.tick
         state = self._controller.state
         if not state.settings.scale_up_from_zero and not_begun(state):
             return []
-        rounds = tick.rounds if tick is not None else [Round("ScaleUpNotTried")]
-        if len(rounds) > 1 and not rounds[0].considered and rounds[0].result != "ScaleUpError":
-            # Groups below their minimum were looked at in place of pods, of which there was nothing to tell.
-            rounds = rounds[1:]
-        return [_scale_up_status_of(one) for one in rounds]
+        attempts = tick.rounds if tick is not None else [Round("ScaleUpNotTried")]
+        if len(attempts) > 1 and not attempts[0].considered and attempts[0].result != "ScaleUpError":
+            # Groups below their minimum were checked in place of pods, so there was nothing to report.
+            attempts = attempts[1:]
+        return [_scale_up_status_of(one) for one in attempts]
 
 
 # ── comparing ───────────────────────────────────────────────────────────────────────────────────
@@ -488,13 +488,13 @@ class _Story:
 
 def _first(where: str, expected: Json, found: Json) -> str | None:
     for name in _COMPARED:
-        wanted = expected.get(name)
+        required = expected.get(name)
         there = found.get(name)
         if "scaleDownStatus" not in expected and name in {"scaleDownStatus", "clusterStateHealthy"}:
             continue  # the loop ended before either was looked at
-        if not wanted and not there and wanted is not False and there is not False:
+        if not required and not there and required is not False and there is not False:
             continue
-        wrong = difference(f"{where}.{name}", _plain(wanted, name), _plain(there, name))
+        wrong = difference(f"{where}.{name}", _plain(required, name), _plain(there, name))
         if wrong:
             return wrong
     return None
@@ -503,10 +503,10 @@ def _first(where: str, expected: Json, found: Json) -> str | None:
 def _plain(value: Any, name: str) -> Any:
     """Return a value with its lists in order, and of a document its leaves as text."""
     if isinstance(value, dict):
-        kept = {key: _plain(one, name) for key, one in value.items() if key != "randomAmong"}
-        if "reason" in kept and "message" in kept:
-            kept["message"] = _message(kept["reason"], kept["message"])
-        return {key: one for key, one in kept.items() if one not in (None, "", [], {})}
+        named = {key: _plain(one, name) for key, one in value.items() if key != "randomAmong"}
+        if "reason" in named and "message" in named:
+            named["message"] = _message(named["reason"], named["message"])
+        return {key: one for key, one in named.items() if one not in (None, "", [], {})}
     if isinstance(value, list):
         return sorted(
             (_plain(one, name) for one in value), key=lambda one: msgspec.json.encode(one, order="sorted")

@@ -163,7 +163,7 @@ def _predicates(case: Case) -> str | None:
         "reasons": _refusals(snapshot, pod_class),
         "allPlugins": _by_plugin(snapshot, pod_class),
     }
-    wanted = {
+    required = {
         "feasible": expect.get("feasible") or [],
         "one by one": expect.get("feasible") or [],
         "reasons": {
@@ -173,13 +173,13 @@ def _predicates(case: Case) -> str | None:
         "allPlugins": expect.get("allPlugins") or {},
     }
     # What FailedScheduling would count must add up to the reasons of the single nodes.
-    wanted["counts"] = _counted(wanted["reasons"])
+    required["counts"] = _counted(required["reasons"])
     found["counts"] = snapshot.refusals(pod_class)
     if not expect.get("anyNodeError"):
         row = snapshot.first_fit(pod_class, FIRST_START, snapshot.unschedulable)
         found["anyNode"] = names[row] if row >= 0 else None
-        wanted["anyNode"] = expect.get("anyNode")
-    return difference("expect", wanted, found)
+        required["anyNode"] = expect.get("anyNode")
+    return difference("expect", required, found)
 
 
 def _refusals(snapshot: Snapshot, pod_class: Any) -> dict[str, Any]:
@@ -293,13 +293,13 @@ def _placement(case: Case) -> str | None:
         if step["op"] != "schedule":
             simulator.carry_out(step)
             continue
-        wanted = {
+        required = {
             "statuses": expected.get("statuses") or [],
             "unscheduled": sorted(expected.get("unscheduled") or ()),
             "unprocessed": sorted(expected.get("unprocessed") or ()),
             "overflowingControllers": expected.get("overflowingControllers", 0),
         }
-        found = difference(f"steps[{number}]", wanted, simulator.schedule(step))
+        found = difference(f"steps[{number}]", required, simulator.schedule(step))
         if found:
             return found
     snapshot = simulator.snapshot
@@ -360,9 +360,9 @@ def _estimate(case: Case) -> str | None:
         for name in (*found.added, *found.borrowed)
     }
     answer["placement"] = {name: pods for name, pods in used.items() if pods}
-    wanted = {key: expect.get(key) for key in answer}
-    wanted["placement"] = expect.get("placement") or {}
-    differs = difference("expect", wanted, answer)
+    required = {key: expect.get(key) for key in answer}
+    required["placement"] = expect.get("placement") or {}
+    differs = difference("expect", required, answer)
     if differs and case.get("orderSensitive"):
         scheduled = sum(len(pods) for pods in found.scheduled)
         seen = [(one["nodeCount"], one["scheduled"]) for one in expect.get("variants") or ()]

@@ -123,7 +123,7 @@ def first_difference(case: Case) -> str | None:
         },
         "error": "",
     }
-    wanted: Case = {key: expect.get(key) or type(one)() for key, one in found.items()}
+    required: Case = {key: expect.get(key) or type(one)() for key, one in found.items()}
     rows = np.array([snapshot.row(name) for name in feasible], np.int64)
     try:
         if feasible:
@@ -132,14 +132,14 @@ def first_difference(case: Case) -> str | None:
         found["error"] = f"prescore: {error}"
     for key in ("plugins", "total", "best"):
         if key in found:
-            wanted[key] = expect.get(key)
+            required[key] = expect.get(key)
     if "plugins" not in found and (expect.get("plugins") or expect.get("total")):
         return f"nothing was scored, expected {expect['plugins']}"
     if "chosen" in expect:
         chosen = NodeChooser(PROFILES[DEFAULT]).choose(pod, snapshot)
-        wanted["chosen"], found["chosen"] = expect["chosen"], chosen
+        required["chosen"], found["chosen"] = expect["chosen"], chosen
     assert list(names) == [one["metadata"]["name"] for one in case["input"]["nodes"]]
-    return difference("expect", wanted, found)
+    return difference("expect", required, found)
 
 
 def _scored(pod: Incoming, snapshot: ScoredSnapshot, rows: Any, feasible: list[str]) -> Case:

@@ -110,7 +110,7 @@ def test_pods_that_upstream_dies_of_say_why_they_stay():
 
 @pytest.mark.parametrize("name", ["updater-random", "updater-systematic"])
 def test_reasons_are_those_of_upstream(name):
-    """What upstream decided about each pod stands among our reasons, in the same loop."""
+    """Our reasons for each pod include upstream's, in the same loop."""
     lacking = []
     for case in cases_of(name):
         if case["expect"].get("panic"):
@@ -131,7 +131,7 @@ def test_reasons_are_those_of_upstream(name):
 
 @pytest.mark.parametrize("name", ["updater-random", "updater-systematic"])
 def test_slim_pods_are_updated_alike(name):
-    """What the updater keeps of a pod is all that it decides from."""
+    """The updater decides from its slim pods as from whole pods."""
     found = {
         case["id"]: vertical_updater.first_difference(case, make_pod=lambda pod: slim_pod(convert(pod, Pod)))
         for case in cases_of(name)

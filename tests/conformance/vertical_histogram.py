@@ -24,16 +24,18 @@ def first_difference(case: Case) -> str | None:
     player = _Player(buckets, case["halfLife"], parse_rfc3339(case["epoch"]))
     ties = {tuple(tie) for tie in expect.get("ties") or ()}
     for index, (op, recorded) in enumerate(zip(case["ops"], expect["results"], strict=True)):
-        wanted = recorded
-        if isinstance(wanted, dict) and "panic" in wanted and op["op"] != "bucketStart":
+        required = recorded
+        if isinstance(required, dict) and "panic" in required and op["op"] != "bucketStart":
             return None  # upstream gives no answer, and none to what follows
         found = player.play(op)
         if op["op"] == "percentiles" and ties:
             pairs = [
-                (a, b) for at, (a, b) in enumerate(zip(wanted, found, strict=True)) if (index, at) not in ties
+                (a, b)
+                for at, (a, b) in enumerate(zip(required, found, strict=True))
+                if (index, at) not in ties
             ]
-            wanted, found = [a for a, _ in pairs], [b for _, b in pairs]
-        where = _difference(f"results[{index}] ({op['op']})", wanted, found)
+            required, found = [a for a, _ in pairs], [b for _, b in pairs]
+        where = _difference(f"results[{index}] ({op['op']})", required, found)
         if where:
             return where
     return None
@@ -144,26 +146,26 @@ class _Player:
         return bool(same and near.all())
 
 
-def _difference(where: str, wanted: Any, found: Any) -> str | None:
+def _difference(where: str, required: Any, found: Any) -> str | None:
     """Compare as JSON; floats bit for bit where upstream printed them in full, else to 1e-9."""
-    if isinstance(wanted, dict) and "weights" in wanted:
-        wanted = wanted | {
-            "weights": {bucket: float(weight) for bucket, weight in wanted["weights"].items()},
-            "totalWeight": float(wanted["totalWeight"]),
+    if isinstance(required, dict) and "weights" in required:
+        required = required | {
+            "weights": {bucket: float(weight) for bucket, weight in required["weights"].items()},
+            "totalWeight": float(required["totalWeight"]),
         }
-        return difference(where, wanted, found)
-    return difference(where, wanted, _near(wanted, found))
+        return difference(where, required, found)
+    return difference(where, required, _near(required, found))
 
 
-def _near(wanted: Any, found: Any) -> Any:
-    if isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
-        return [_near(a, b) for a, b in zip(wanted, found, strict=True)]
-    if isinstance(wanted, dict) and isinstance(found, dict):
-        return {key: _near(wanted.get(key), value) for key, value in found.items()}
+def _near(required: Any, found: Any) -> Any:
+    if isinstance(required, list) and isinstance(found, list) and len(required) == len(found):
+        return [_near(a, b) for a, b in zip(required, found, strict=True)]
+    if isinstance(required, dict) and isinstance(found, dict):
+        return {key: _near(required.get(key), value) for key, value in found.items()}
     if (
-        isinstance(wanted, float | int)
+        isinstance(required, float | int)
         and isinstance(found, float)
-        and math.isclose(wanted, found, rel_tol=1e-9)
+        and math.isclose(required, found, rel_tol=1e-9)
     ):
-        return wanted
+        return required
     return found

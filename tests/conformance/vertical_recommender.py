@@ -74,7 +74,7 @@ def _flag(kind: Any, text: str) -> Any:
 
 
 class World:
-    """What an API server, a metrics server and Prometheus know."""
+    """The content of an API server, a metrics server and Prometheus."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
@@ -111,7 +111,7 @@ class World:
 
     def play(self) -> str | None:
         run, expect = self.case["run"], self.case["expect"]
-        wanted = {entry["tick"]: entry for entry in expect["at"]}
+        expected_at = {entry["tick"]: entry for entry in expect["at"]}
         events: dict[int, list[dict[str, Any]]] = {}
         for event in self.case["events"]:
             events.setdefault(event["tick"], []).append(event)
@@ -125,7 +125,7 @@ class World:
                 self.event(event)
             samples = None if failed else self.samples(series, tick, Instant(now - run.get("lag", 0) * _NS))
             self.tick(now, samples)
-            if tick in wanted and (found := self.compare(wanted[tick])):
+            if tick in expected_at and (found := self.compare(expected_at[tick])):
                 return found
         # Upstream asks no more once an answer cannot be read.
         asked = expect.get("queries") or []
@@ -201,20 +201,20 @@ class World:
         history = () if not self.fresh or self.settings.uses_checkpoints else self.history()
         self.fresh = False
         ooms, self.ooms = self.ooms, []
-        gone = {name: self.reported[name] - set(getattr(self, name)) for name in self.reported}
+        deleted = {name: self.reported[name] - set(getattr(self, name)) for name in self.reported}
         self.reported = {name: set(getattr(self, name)) for name in self.reported}
         return Delta(
             at=now,
             vpas=[
                 vpa_view(vpa, read_target(vpa.metadata.namespace, vpa.spec.target_ref, known)) for vpa in vpas
             ],
-            gone_vpas=sorted(gone["vpas"]),
+            gone_vpas=sorted(deleted["vpas"]),
             statuses=[StatusView(vpa.metadata.namespace, vpa.metadata.name, vpa.status) for vpa in vpas],
             checkpoints=checkpoints,
             load=load,
             history=history,
             pods=[pod_view(pod) for pod in pods],
-            gone_pods=sorted(gone["pods"]),
+            gone_pods=sorted(deleted["pods"]),
             samples=samples,
             ooms=ooms,
         )
@@ -286,13 +286,13 @@ class World:
             },
             "writes": sorted(self.writes),
         }
-        wanted = {name: entry[name] for name in found}
+        required = {name: entry[name] for name in found}
         if entry.get("tie"):
-            for side in (wanted, found):
+            for side in (required, found):
                 for status in side["vpas"].values():
                     status.pop("recommendation", None)
-            wanted["writes"] = found["writes"]
-        return difference(where, _plain(wanted), _near(_plain(wanted), _plain(found)))
+            required["writes"] = found["writes"]
+        return difference(where, _plain(required), _near(_plain(required), _plain(found)))
 
 
 def _no_scale(key: ControllerKey) -> Any:
@@ -324,10 +324,10 @@ def _plain(value: Any) -> Any:
     return [_plain(one) for one in value] if isinstance(value, list) else value
 
 
-def _near(wanted: Any, found: Any) -> Any:
-    if isinstance(wanted, dict) and isinstance(found, dict):
-        return {key: _near(wanted.get(key), one) for key, one in found.items()}
-    if isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
-        return [_near(a, b) for a, b in zip(wanted, found, strict=True)]
-    floats = isinstance(found, float) and isinstance(wanted, float | int)
-    return wanted if floats and math.isclose(wanted, found, rel_tol=1e-9) else found
+def _near(required: Any, found: Any) -> Any:
+    if isinstance(required, dict) and isinstance(found, dict):
+        return {key: _near(required.get(key), one) for key, one in found.items()}
+    if isinstance(required, list) and isinstance(found, list) and len(required) == len(found):
+        return [_near(a, b) for a, b in zip(required, found, strict=True)]
+    floats = isinstance(found, float) and isinstance(required, float | int)
+    return required if floats and math.isclose(required, found, rel_tol=1e-9) else found

@@ -1,4 +1,4 @@
-"""What updater and admission cases have in common: the objects of a case, as the cores see them."""
+"""The parts that updater and admission cases share: the objects of a case, as the cores see them."""
 
 from __future__ import annotations
 

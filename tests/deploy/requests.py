@@ -82,7 +82,7 @@ class Granted(NamedTuple):
     names: tuple[str, ...] = ()
 
     def allows(self, request):
-        """As the RBAC authorizer decides, of which a collection has no name."""
+        """Decide as the RBAC authorizer does; a request for a collection has no name."""
         base, _, subresource = request.resource.partition("/")
         resources = {"*", request.resource} | ({f"*/{subresource}"} if subresource else {base})
         return (

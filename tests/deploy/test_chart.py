@@ -69,7 +69,7 @@ def test_by_default_it_advises(rendered, tmp_path):
 
 
 def test_a_release_that_acts_has_a_standby(rendered, tmp_path):
-    """Two replicas, of which a Lease lets one act."""
+    """A Lease lets one of two replicas act."""
     objects = rendered(ACT)
     config = config_of(objects, tmp_path)
     assert config.run.act
@@ -131,7 +131,7 @@ def test_a_change_of_settings_restarts_the_pods(rendered):
     ],
 )
 def test_wrong_values_are_refused(helm, flags, problem):
-    """What the schema of the values knows to be wrong is reported with its place."""
+    """Values that violate the schema are reported with their place."""
     with pytest.raises(RenderError) as found:
         render(helm, *flags)
     assert problem in str(found.value)

@@ -20,7 +20,7 @@ LOCKED = "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 7
     ids=["free", "locked", "another error"],
 )
 def test_apt_get_waits_for_a_lock_and_for_nothing_else(tmp_path, answers, calls, status):
-    """A lock that another holds is asked for again; any other failure is one at once, with its words."""
+    """When another process holds the lock apt-get is called again; any other failure ends at once, with its message."""
     for number, answer in enumerate(answers, 1):
         (tmp_path / f"answer-{number}").write_text(answer)
     program = tmp_path / "apt-get"

@@ -1,4 +1,4 @@
-"""The Dockerfile, carried out without an engine: each stage in a folder of its own, which stands for its root."""
+"""The Dockerfile, carried out without an engine: each stage runs in a folder of its own as its root."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def files(root):
 
 @pytest.mark.slow
 def test_the_image_runs_kubetide(image):
-    """What is left in the last stage answers, from its own libraries, and writes nothing to its root."""
+    """The last stage answers with its own libraries alone, and writes nothing to its root."""
     before = files(image.root)
     assert image.run([*image.entrypoint, "--version"]).split()[-1] == kubetide.__version__
     helped = image.run([*image.entrypoint, *image.command, "--help"])
@@ -159,7 +159,7 @@ def test_what_is_copied_is_handed_to_the_build():
 
 @pytest.mark.slow
 def test_the_image_is_small_and_nobodys(image):
-    """No user of the machine, no compiler, no pip, no build tool; what the chart's security context asks for."""
+    """It has no user of the machine, no compiler, no pip and no build tool, as the chart's security context requires."""
     assert image.user == "65532:65532"
     names = {path.name.lower() for path in (image.root / "opt" / "kubetide").iterdir()}
     assert not any(name.startswith(("pip", "setuptools", "flit", "wheel")) for name in names)

@@ -41,10 +41,10 @@ EMPTY = {
     "rest_client_request_retries_total": "no request was sent again",
     "rest_client_rate_limiter_duration_seconds_count": "no request had to wait",
     'kubetide_decisions_total{loop="updater"}': "advice updates no pod",
-    "kubetide_recommender_recommendation": "advice writes no status, and the series tells what statuses recommend",
+    "kubetide_recommender_recommendation": "advice writes no status, and the series has what statuses recommend",
     "kubetide_objects_not_understood": "everything is understood",
 }
-"""Series that such a run need not tell, with the reason."""
+"""Series that such a run need not report, with the reason."""
 
 
 @pytest.mark.parametrize("name", DASHBOARDS)
@@ -68,8 +68,8 @@ def test_panels_do_not_overlap(name):
     assert len({panel["id"] for panel in panels}) == len(panels)
 
 
-def test_only_documented_series_are_asked_for():
-    """Each name in a query or rule stands in docs/metrics.md."""
+def test_only_documented_series_are_queried():
+    """Each name in a query or rule is in docs/metrics.md."""
     reported = set(
         re.findall(r"^\| `(\w+)` \|", (DOCS / "metrics.md").read_text(encoding="utf-8"), re.MULTILINE)
     )
@@ -135,7 +135,7 @@ async def a_town(cluster, clock):
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory):
-    """What Prometheus answers to each query, once two processes have run for some ticks: one advises on all, one acts on pods."""
+    """Prometheus's answers to each query, once two processes have run for some ticks: one advises on all, one acts on pods."""
     if find_prometheus() is None:
         pytest.skip("not there: prometheus (KUBETIDE_PROMETHEUS)")
     folder = tmp_path_factory.mktemp("monitoring")

@@ -149,8 +149,8 @@ def test_a_tag_that_does_not_fit_is_refused():
         "CHANGELOG.md": "## [Unreleased]\n",
     }
     assert list(problems_of("v1.2.0", texts)) == [
-        "Chart.yaml has no line `appVersion: 1.2.0`, as the tag v1.2.0 wants",
-        "CHANGELOG.md has no line `## [1.2.0]`, as the tag v1.2.0 wants",
+        "Chart.yaml has no line `appVersion: 1.2.0`, as the tag v1.2.0 requires",
+        "CHANGELOG.md has no line `## [1.2.0]`, as the tag v1.2.0 requires",
     ]
 
 

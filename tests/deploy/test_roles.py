@@ -1,4 +1,4 @@
-"""The roles of the chart: what the loops ask for is granted, and nothing is granted that they do not ask for."""
+"""The roles of the chart grant what the loops request, and nothing else."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ GROUPS = ("system:serviceaccounts", "system:serviceaccounts:kube-system", "syste
 
 
 def of_table(*, acting, values=()):
-    """Return what the program's own table says, in the form of what is rendered with these values."""
+    """Return the roles of the program's own table, in the form that the chart renders with these values."""
     return {
         Granted(
             f"{role.kind} {role.name}",
@@ -336,8 +336,8 @@ def test_a_role_holds_for_the_objects_that_are_named(rendered):
     }
 
 
-def test_pods_are_patched_only_where_a_value_asks_for_it(rendered):
-    """The option idlest-first wants one verb more; the roles give it by a value, and by nothing else."""
+def test_pods_are_patched_only_where_a_value_enables_it(rendered):
+    """The option idlest-first needs one verb more; the roles grant it by a value, and by nothing else."""
 
     async def main(clock):
         world, seen = HorizontalWorld(clock), set()
@@ -368,7 +368,7 @@ def test_pods_are_patched_only_where_a_value_asks_for_it(rendered):
     assert len(granted - without) == 1
 
 
-def test_the_dashboard_asks_for_its_role(rendered):
+def test_the_dashboard_uses_its_role(rendered):
     """Both reviews are granted with the dashboard, and are all that it asks of the API server."""
     seen = set()
 
@@ -471,7 +471,7 @@ def test_a_refusal_names_the_role(role):
 
 
 def test_other_errors_stay_as_they_are():
-    """What no role of ours would mend gets no hint, nor what another loop's role would."""
+    """An error that no role of ours would fix gets no hint, nor does one that another loop's role would fix."""
     for verb, group, resource in (("get", "", "secrets"), ("list", "batch", "jobs")):
         with pytest.raises(Forbidden) as refused:
             User(ACCOUNT).require(Wish(verb, group, resource))

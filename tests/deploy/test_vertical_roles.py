@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from tests.deploy.requests import Observed
 from tests.embedded.controllers.live import play
-from tests.vertical.pods_world import Kept
+from tests.vertical.pods_world import MemoryRecorder
 from tests.vertical.recommender.test_controller import Usage
 
 from kubetide.loop import loop_entry
@@ -66,12 +66,12 @@ def asked():
                 clusters["recommender"],
                 ShopUsage(live.clock),
                 live.clock,
-                Kept(),
+                MemoryRecorder(),
                 RecommenderSettings(),
                 caches=caches["recommender"],
             ),
             UpdaterController(
-                clusters["updater"], live.clock, Kept(), UpdaterSettings(), caches=caches["updater"]
+                clusters["updater"], live.clock, MemoryRecorder(), UpdaterSettings(), caches=caches["updater"]
             ),
             AdmissionController(
                 clusters["admission"],

@@ -1,7 +1,7 @@
 """Commands of a page, run as a reader would run them, in order and in one folder.
 
 - A fence ```` ```console ```` has commands after ``$`` and what they print. They are run; where no output is shown
-  under a command, none is compared. A line with only ``…`` stands for any lines, ``…`` within a line for any text.
+  under a command, none is compared. A line with only ``…`` matches any lines, ``…`` within a line for any text.
 - A fence ```` ```console title="On your cluster" ```` needs a cluster: its commands are parsed, with their flags.
 - A fence with ``title="name.yaml"`` is a file, written where the commands look for it.
 """
@@ -68,7 +68,7 @@ def pattern(shown):
 
 
 class Played:
-    """What first commands of pages printed and left: many pages begin with the same run."""
+    """The output and files of the first commands of pages: many pages begin with the same run."""
 
     def __init__(self, folder):
         self.folder = folder

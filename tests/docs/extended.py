@@ -50,7 +50,7 @@ def drain() -> None:
 
 
 def demand() -> None:
-    """With the source on, a node is bought for a pod that does not exist; with room for it none is."""
+    """With the source on, a node is bought for a pod that does not exist; with enough capacity none is."""
     on = {"demand_sources": ("pending", "headroom")}
     assert World(groups=[group("g")], settings=on).increases() == {"g": 1}
     assert World(groups=[group("g")]).increases() == {}
@@ -59,7 +59,7 @@ def demand() -> None:
 
 
 def api_type() -> None:
-    """The store keeps the new kind, reads it as its type, and scales it."""
+    """The store accepts the new kind, reads it as its type, and scales it."""
     rollouts = KINDS["argoproj.io/v1alpha1", "Rollout"]
     selector = {"matchLabels": {"app": "arena"}}
     body = {"metadata": {"name": "arena"}, "spec": {"replicas": 2, "selector": selector}}
@@ -74,7 +74,7 @@ def api_type() -> None:
 
 
 def metric() -> None:
-    """Of series of 30 and 12 the larger one counts; a failure keeps upstream's reason."""
+    """The larger of the series 30 and 12 counts; a failure has upstream's reason."""
     target = {"type": "AverageValue", "averageValue": "10"}
     external = {"metric": {"name": "queue"}, "target": target}
     spec = msgspec.convert({"type": "External", "external": external}, MetricSpec)

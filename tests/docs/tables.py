@@ -54,7 +54,7 @@ def section(page: str, heading: str) -> str:
 
 
 def vocabulary_table(vocabulary: Vocabulary) -> str:
-    """Return the table of a vocabulary: code, sentence, and whether it stands for something done."""
+    """Return the table of a vocabulary: code, sentence, and whether something was done."""
     lines = ["| Code | Done | Sentence |", "|---|---|---|"]
     for code in vocabulary.codes:
         bare = Reason(code, "<subject>")  # fields that are missing show as <name>
@@ -106,7 +106,7 @@ def with_modules(page: str) -> str:
 
 
 def flag_table() -> str:
-    """Return the table of Cluster Autoscaler's flags: type, default, what comes of each, and why."""
+    """Return the table of Cluster Autoscaler's flags: type, default, the effect of each, and why."""
     lines = ["| Flag | Type | Default | Here | |", "|---|---|---|---|---|"]
     for flag in cluster_autoscaler_flags().values():
         default = "[]" if flag.is_list else flag.default or '""'

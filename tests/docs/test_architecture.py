@@ -27,7 +27,7 @@ def test_what_the_map_names_is_there(path):
 
 
 def test_every_package_is_named():
-    """Each package stands in the table, once, and nothing else does."""
+    """The table lists each package once, and nothing else."""
     named = [row[1].strip("`/") for row in rows(PACKAGES)]
     there = {str(path.parent.relative_to(SRC)) for path in SRC.rglob("__init__.py")} - {"."}
     assert sorted(named) == sorted(there)

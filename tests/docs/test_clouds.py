@@ -39,7 +39,7 @@ def test_the_policy_is_of_exactly_the_calls():
 
 
 def test_errors_mean_what_the_page_says():
-    """Each code of the table has the cause that stands beside it."""
+    """Each code of the table has the cause in its row."""
     table = rows(section(PAGE, "### When machines do not come"))
     reported = {
         code: MEANINGS[row[1]]

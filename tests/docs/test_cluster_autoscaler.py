@@ -15,13 +15,13 @@ PAGE = CLUSTER_AUTOSCALER.read_text(encoding="utf-8")
 
 
 def test_the_table_is_not_stale():
-    """The table stands as the code has it; else run `python -m tests.docs.tables`."""
+    """The table is that of the code; else run `python -m tests.docs.tables`."""
     assert with_flags(PAGE) == PAGE
     assert len(rows(section(PAGE, "## Every flag"))) == len(cluster_autoscaler_flags())
 
 
 def test_each_kind_of_answer_is_explained():
-    """What the table says of flags is said above it too."""
+    """The text above the table explains what the table says of flags."""
     text = section(PAGE, "## Every flag").replace("\n", " ")
     for words in ("works", "accepted without effect, as upstream", "accepted", "not offered"):
         assert f"**{words}**" in text

@@ -60,7 +60,7 @@ def test_commands_of_all_other_pages_can_be_parsed(name):
 
 
 def test_commands_are_found_in_fenced_and_indented_blocks():
-    """With and without a prompt, up to a pipe; one under which its error stands is left out."""
+    """Commands are found with and without a prompt, up to a pipe; one followed by its error is left out."""
     page = "```console\n$ kubetide explain hpa a \\\n  --at 12:00 | head\n$ kubetide run --no\nkubetide: no\n```\n    kubetide plan  # now\n"
     assert mentioned(page) == [["explain", "hpa", "a", "--at", "12:00"], ["plan"]]
 
@@ -87,7 +87,7 @@ def test_a_wrong_command_is_found(line, named):
     assert named in str(raised.value)
 
 
-def test_what_is_cut_stands_for_anything_and_the_rest_is_compared():
+def test_an_ellipsis_matches_anything_and_the_rest_is_compared():
     """`…` alone is any number of lines, within a line any text."""
     [command] = commands("$ a \\\n  b\none\n…\nlast in … s\n")
     assert command.text == "a \\\n  b"

@@ -1,4 +1,4 @@
-"""The examples of docs/extending.md work as they stand: put into a copy of the package, and used."""
+"""The examples of docs/extending.md work unchanged: put into a copy of the package, and used."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ELSEWHERE = {
 
 
 def changed(text, diff):
-    """Return a text with a diff worked in; a line that is kept or taken away must stand there once."""
+    """Return a text with a diff applied; a context or deleted line must be in it exactly once."""
     lines, at = text.splitlines(), 0
     for line in diff.splitlines():
         mark, content = line[:1], line[1:]
@@ -41,7 +41,7 @@ def changed(text, diff):
             lines.insert(at, content)
             at += 1
             continue
-        assert lines.count(content) == 1, f"{content!r} stands {lines.count(content)} times"
+        assert lines.count(content) == 1, f"{content!r} occurs {lines.count(content)} times"
         at = lines.index(content)
         if mark == "-":
             del lines[at]
@@ -89,7 +89,7 @@ def test_the_forecaster_is_one():
 
 
 def test_paths_exist():
-    """Every path that the page names is there, but for the new files."""
+    """Every path that the page names exists, except the new files."""
     new = {path for path, _ in NEW_FILES}
     for path in dict.fromkeys(re.findall(r"\b(?:src|tests)/[\w/.]*\w", PAGE)):
         assert path in new or (ROOT / path).exists(), path

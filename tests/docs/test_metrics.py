@@ -1,4 +1,4 @@
-"""The page of series is what ``kubetide run`` tells, and misses nothing that upstream has."""
+"""The page of series lists what ``kubetide run`` reports, and misses nothing that upstream has."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ UPSTREAM_NODES = {
 
 
 def registered():
-    """Return all that a process with both loops can tell."""
+    """Return all series that a process with both loops can report."""
     registry = Registry()
 
     async def main(clock):
@@ -133,7 +133,7 @@ def documented():
         if len(row) == 4:
             name, kind, labels, meaning = row
             assert meaning, name
-            assert name.strip("`") not in found, f"{name} stands twice"
+            assert name.strip("`") not in found, f"{name} is listed twice"
             found[name.strip("`")] = kind, tuple(re.findall(r"`(\w+)`", labels))
     return found
 
@@ -163,7 +163,7 @@ def test_labels_are_upstreams():
 
 
 def test_what_upstream_has_is_here_or_explained():
-    """Each of Cluster Autoscaler's series is reported, or stands in the list of those left out; none in both."""
+    """Each of Cluster Autoscaler's series is either reported or in the list of those left out."""
     reported = {name for name in registered() if name.startswith(NODES)}
     assert reported | left_out() == {f"{NODES}{name}" for name in UPSTREAM_NODES}
     assert not reported & left_out()

@@ -74,7 +74,7 @@ def kubetide(tmp_path_factory):
 
 @pytest.mark.slow
 def test_it_ticks_in_a_simulation(kubetide):
-    """Its records are kept by its own period, and the Deployment is raised in the first tick."""
+    """It writes a record in each of its own periods, and raises the Deployment in the first tick."""
     records = list(read_records(kubetide.home / "kubetide-out", "floors"))
     assert len(records) == 30
     assert [reason.code for one in records for reason in one.reasons] == ["Raised"]
@@ -88,7 +88,7 @@ def test_it_is_replayed(kubetide):
 
 @pytest.mark.slow
 def test_it_is_explained(kubetide):
-    """What it can be asked about comes from its entry."""
+    """Its entry names the objects that can be explained."""
     said = kubetide("explain", "floor", "web")
     assert "3 replicas, floor 3" in said
     assert "default/web: raised from 1 to its floor 3" in said

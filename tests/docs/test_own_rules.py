@@ -64,12 +64,12 @@ def packages(tmp_path, monkeypatch):
     yield info
     for name in ("siesta", "evens", "own"):
         sys.modules.pop(name, None)
-    for kept in (named_options, named_rules, rules_with, named_source):
-        kept.cache_clear()
+    for cached in (named_options, named_rules, rules_with, named_source):
+        cached.cache_clear()
 
 
 def test_an_option_decides_and_replay_decides_it_again(packages, tmp_path):
-    """With ``multiples: "3"`` the four pods that the load asks for are six; records say by whose word."""
+    """With ``multiples: "3"`` the four proposed pods become six; records name the option and the plug-ins' versions."""
     manifest = MANIFEST.replace(
         "HorizontalPodAutoscaler\nmetadata: {name: web}",
         'HorizontalPodAutoscaler\nmetadata: {name: web, annotations: {horizontal.kubetide.io/multiples: "3"}}',

@@ -127,7 +127,7 @@ def test_slips_are_reported(folder, monkeypatch, words, said):
 
 
 def test_without_a_run_the_way_to_one_is_reported(tmp_path, monkeypatch):
-    """Where no run is served the command says how to start one; where it is gone, that it does not answer."""
+    """Where no run is served the command says how to start one; where it has ended, that it does not answer."""
     result = ask(tmp_path, monkeypatch, "load")
     assert isinstance(result.exception, PlaygroundError)
     assert "kubetide up playground --serve" in str(result.exception)

@@ -21,7 +21,7 @@ HEADINGS = {
 
 
 def test_the_page_is_not_stale():
-    """The tables stand as the code has them; else run `python -m tests.docs.tables`."""
+    """The tables are those of the code; else run `python -m tests.docs.tables`."""
     page = REASONS.read_text(encoding="utf-8")
     assert page == with_tables(page)
 
@@ -39,7 +39,7 @@ def test_all_codes_are_there_in_their_order(loop):
 
 
 def texts_in_functions(folder):
-    """Return all texts that stand in the functions of a loop; its vocabulary stands outside of them."""
+    """Return all texts in the functions of a loop; its vocabulary is outside of them."""
     functions = [
         node
         for path in folder.rglob("*.py")

@@ -34,12 +34,12 @@ OTHERS = {
 
 @pytest.mark.parametrize("name", list(reference_pages()))
 def test_pages_that_are_made_are_not_stale(name):
-    """They stand as the code has them; else run `python -m tests.docs.tables`."""
+    """The pages are those of the code; else run `python -m tests.docs.tables`."""
     assert (DOCS / name).read_text(encoding="utf-8") == reference_pages()[name]
 
 
 def test_every_annotation_is_on_its_page():
-    """Each name that the code spells stands on the page, and each on the page stands in the code."""
+    """Each name in the code is on the page, and each name on the page is in the code."""
     page = (DOCS / "reference" / "annotations.md").read_text(encoding="utf-8")
     code = "\n".join(path.read_text(encoding="utf-8") for path in sorted(SRC.rglob("*.py")))
     spelled = set(PREFIXES.findall(code)) - INNER
@@ -67,7 +67,7 @@ def test_flags_that_a_leading_page_names_exist(name):
     assert {flag for flag in unknown if f"{flag} " not in commands and f"{flag}`" not in commands} == set()
 
 
-def test_reasons_that_keep_a_node_are_those_of_the_loop():
+def test_reasons_that_protect_a_node_are_those_of_the_loop():
     """The question's table names codes that the loop says."""
     page = (DOCS / "questions" / "node-still-here.md").read_text(encoding="utf-8")
     code = "\n".join(path.read_text(encoding="utf-8") for path in sorted((SRC / "nodes").rglob("*.py")))
@@ -77,7 +77,7 @@ def test_reasons_that_keep_a_node_are_those_of_the_loop():
 
 
 def test_messages_of_symptoms_are_those_of_the_code():
-    """What stands as code in a symptom is said somewhere, up to what is put in."""
+    """The code of a symptom is the text of a message, up to its placeholders."""
     page = (DOCS / "troubleshooting.md").read_text(encoding="utf-8")
     code = "\n".join(path.read_text(encoding="utf-8") for path in sorted(SRC.rglob("*.py")))
     said = [

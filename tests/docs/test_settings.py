@@ -34,7 +34,7 @@ def documented():
     for row in rows(PAGE):
         if row[0].startswith("`--") and len(row) == 4:
             name = row[0].strip("`").removeprefix("--")
-            assert name not in found, f"--{name} stands twice"
+            assert name not in found, f"--{name} is listed twice"
             found[name] = row[1], row[2].strip("`"), row[3]
     return found
 
@@ -105,7 +105,7 @@ def test_every_listed_flag_can_be_given():
 
 
 def test_flags_are_in_order():
-    """Within each table the flags stand in order of name."""
+    """Within each table the flags are in order of name."""
     for table in re.split(r"\n\n", PAGE):
         names = [row[0].strip("`") for row in rows(table) if row[0].startswith("`--")]
         assert names == sorted(names)

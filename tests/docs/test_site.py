@@ -17,7 +17,7 @@ IN_STYLES = re.compile(r"url\(['\"]?(https?:[^)'\"]+)")
 
 
 def test_every_page_is_in_the_nav_once():
-    """No page is left out of the nav, none stands twice, and none is only in the nav."""
+    """The nav lists every page exactly once, and no page that does not exist."""
     there = {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")}
     named = nav_pages()
     assert sorted(named) == sorted(there)
@@ -36,7 +36,7 @@ def test_links_into_the_site_lead_somewhere(name):
 
 
 def test_a_broken_link_is_found(tmp_path):
-    """A missing page, a missing heading, a page above the root; what stands in code is no link."""
+    """Missing pages, missing headings and pages above the root are found; text in code is no link."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "above.md").write_text("# A\n")
     page = tmp_path / "docs" / "a.md"
@@ -109,7 +109,7 @@ def test_what_is_wrong_ends_the_build(built, tmp_path):
 @pytest.mark.slow
 @pytest.mark.browser
 def test_the_search_works_on_pages_of_a_folder(built, tmp_path):
-    """Without a server there are no workers; a query finds its page all the same, and nothing is complained of."""
+    """Without a server there are no workers; a query still finds its page, and no error is reported."""
     for browser in chromium(tmp_path):
         browser.get((built / "questions" / "cost.html").as_uri())
         browser.execute_script("document.querySelector('.md-search__input').focus()")

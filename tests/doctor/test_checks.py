@@ -67,7 +67,7 @@ def test_every_check_has_a_name_of_its_own():
 
 
 def test_an_hpa_without_its_target():
-    """A target that does not exist is critical, and the fix names what there is."""
+    """A target that does not exist is critical, and the fix names those that do."""
     (one,) = found("hpa-target", hpas=(hpa("shop", "shpo"),), deployments=(deployment("shop", 1),))
     assert (one.severity, one.object) == ("critical", "HorizontalPodAutoscaler default/shop")
     assert "there are shop" in one.fix
@@ -235,7 +235,7 @@ def test_a_budget_is_measured_by_the_maximum_of_the_hpa():
 
 
 def test_owners_that_dangle():
-    """A pod whose ReplicaSet is gone, or was made again under its name, has no owner."""
+    """A pod whose ReplicaSet was deleted, or was made again under its name, has no owner."""
     lost = pod("lost", node="n1", of="gone")
     (one,) = found("owners", pods=(lost, pod("well", node="n1")), replica_sets=(replica_set("web", 1),))
     assert one.object == "Pod default/lost"
@@ -267,7 +267,7 @@ def test_a_pod_that_no_group_can_hold():
 
 
 def test_groups_at_their_maximum_matter_while_pods_wait():
-    """It is for information until a pod waits; without a cloud the status ConfigMap tells sizes."""
+    """The finding is information until a pod waits; without a cloud the status ConfigMap provides sizes."""
     full = group("g", nodes=["n1"], maximum=1)
     assert [one.severity for one in found("group-maximum", groups=(full,))] == ["info"]
     assert [one.severity for one in found("group-maximum", groups=(full,), pods=(pod("a"),))] == ["warning"]
@@ -344,7 +344,7 @@ def test_a_zonal_volume_in_a_group_over_zones():
     assert reported("a") == []
 
 
-def test_pods_that_keep_a_node_for_ever():
+def test_pods_that_block_a_node_for_ever():
     """A bare pod, local storage and the annotation are reported with the node's price; one that may move is not."""
     bare = pod("bare", node="n1", kind=None)
     stuck = pod(
@@ -402,12 +402,12 @@ def test_two_node_autoscalers():
         "competing-controllers", leases=(ours, lease("karpenter-leader-election", before(START, seconds(5))))
     )
     assert one.severity == "critical"
-    gone = lease("karpenter-leader-election", before(START, minutes(5)))
-    assert found("competing-controllers", leases=(ours, gone)) == []
+    expired = lease("karpenter-leader-election", before(START, minutes(5)))
+    assert found("competing-controllers", leases=(ours, expired)) == []
 
 
 def test_one_bad_object_leaves_the_others():
-    """A budget whose selector no rule understands is reported by name, and the other budgets are looked at."""
+    """A budget whose selector no rule understands is reported by name, and the other budgets are checked."""
     bad = msgspec.convert(
         {
             "metadata": {"name": "bad", "namespace": "default"},

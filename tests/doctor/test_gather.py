@@ -89,7 +89,7 @@ def test_an_embedded_cluster_is_read_and_diagnosed():
 
 
 def test_what_may_not_be_read_is_reported():
-    """A kind that is refused is a finding with the server's words; the rest is looked at."""
+    """A kind that is refused is a finding with the server's words; the others are checked."""
 
     async def main(clock):
         cluster = Refusing(await prepared(clock))
@@ -114,7 +114,7 @@ def test_the_status_document_is_read():
 
 
 def test_the_text_has_each_fix_once_and_the_cost():
-    """Findings with the same reason stand together; a fix that they share is said once, prices are added up."""
+    """Findings with the same reason are together; a shared fix is printed once, and prices are added up."""
     found = [
         Finding(
             check="scale-down-blockers",
@@ -163,7 +163,7 @@ def test_a_scenario_file_is_played_and_examined(tmp_path):
 
 @pytest.mark.slow
 def test_a_healthy_scenario_has_exit_status_0(tmp_path):
-    """Nothing found is said, as text and as YAML, with 0."""
+    """A healthy cluster is reported as such, as text and as YAML, with exit status 0."""
     well = builders.deployment("well", namespace="default", replicas=1)
     path = tmp_path / "well.yaml"
     path.write_text(yaml.safe_dump({**SCENARIO, "name": "well", "manifests": [yaml.safe_dump(well)]}))

@@ -376,15 +376,15 @@ def test_what_a_time_table_cannot_say_is_refused(schedule, words):
 
 @pytest.mark.parametrize("kind", ["HorizontalPodCronscaler", "CronHorizontalPodAutoscaler"])
 def test_dates_get_the_seconds_that_the_other_kind_reads_first(kind):
-    """Five fields name 15 June; where seconds stand first, without them, they would name the 6th of each month."""
+    """Five fields name 15 June; without a field for seconds at the front they would name the 6th of each month."""
     rule = {"name": "x", "at": "0 8 * * *", "replicas": 3, "excludeDates": ["* * 15 6 *", "* * * 1 1 *"]}
     [entry] = (written := FORMS[kind].write([rule], False)).get("crons") or written["jobs"]
     assert entry["schedule"] == "0 0 8 * * *"
     assert (entry.get("excludeDates") or written["excludeDates"]) == ["0 * * 15 6 *", "* * * 1 1 *"]
 
 
-def test_what_was_edited_meanwhile_is_kept():
-    """A label that is new, changed or gone on the ElasticWorkload is so on the objects that come back."""
+def test_edits_in_between_survive():
+    """A label that was added, changed or removed on the ElasticWorkload is so on the objects that come back."""
     first = hpa(labels={"app": "web", "old": "x"}, annotations={"note": "a"})
     [made] = to_elastic([first]).objects
     made["metadata"]["labels"] = {"app": "shop", "new": "y"}
@@ -426,7 +426,7 @@ def test_the_command_reads_a_dump_and_writes_what_it_can_read():
 
 
 def test_the_command_says_what_it_cannot_convert(tmp_path):
-    """What can be converted is printed, the rest is named on standard error, and the exit status is 1."""
+    """Objects that can be converted are printed, the others are named on standard error, and the exit status is 1."""
     path = tmp_path / "all.yaml"
     path.write_text(yaml.safe_dump_all([hpa(), hpa("other", "db", finalizers=["x/y"])]))
     found = run(str(path))

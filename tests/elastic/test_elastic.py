@@ -64,7 +64,7 @@ class Records:
 
 
 class World:
-    """A Deployment of 200m pods with so much usage, and the loops that a release with ElasticWorkloads runs."""
+    """A Deployment of 200m pods with that much usage, and the loops that a release with ElasticWorkloads runs."""
 
     def __init__(self, clock, loops, guard=None):
         self.guard = guard
@@ -178,7 +178,7 @@ def test_all_sections_act_and_replay_agrees():
         written = (await world.get()).spec
         async with world.running():
             await world.clock.sleep(minutes(40))
-            assert await world.replicas() == 4  # two pods at 80 % of their requests, 50 % is wanted
+            assert await world.replicas() == 4  # two pods at 80 % of their requests, 50 % is the target
             assert await world.accepted() == (
                 "True",
                 "Accepted",
@@ -226,7 +226,7 @@ def test_the_schedule_goes_on_where_it_was_after_an_outage():
 
 
 def asked_sizes(world, loop):
-    """The sizes that a loop asks for, each once in a row."""
+    """The sizes that a loop requests, without repetitions in a row."""
     found = []
     for record in world.records.lines:
         if record.loop == loop:
@@ -243,7 +243,7 @@ BUSY = {"name": "busy", "start": "30 8 * * *", "end": "0 9 * * *", "minReplicas"
 
 @pytest.mark.parametrize("guard", [None, Advice()], ids=["acts", "advises"])
 def test_advice_follows_the_schedule_as_acting_does(guard):
-    """A run that writes nothing asks for the hour's bounds, for as long as they hold, and its replay does so too."""
+    """A run that writes nothing announces the hour's bounds for as long as they hold, and so does its replay."""
 
     async def story(world):
         world.usage.milli = 100
@@ -292,7 +292,7 @@ def test_nobody_is_left_at_night():
 
 
 def test_a_real_autoscaler_in_the_way_is_said_and_the_object_steps_back():
-    """While an HPA scales the target, the sections do nothing; when it is gone, they are followed."""
+    """While an HPA scales the target, the sections do nothing; when it is deleted, they are followed."""
 
     async def story(world):
         world.usage.milli = 160
@@ -343,7 +343,7 @@ def test_an_autoscaler_is_in_the_way_of_what_it_does_itself(kind, sections, foll
 
 
 def test_of_two_for_one_target_the_older_is_followed():
-    """The younger says so on itself, and takes over when the older is gone."""
+    """The younger says so in its status, and takes over when the older is deleted."""
 
     async def story(world):
         await world.add("first", horizontal=HORIZONTAL)
@@ -361,7 +361,7 @@ def test_of_two_for_one_target_the_older_is_followed():
 
 
 def test_a_section_that_is_no_hpa_is_refused_by_field_and_stops_no_other():
-    """What the definition lets through and an HPA may not be is named; the other object is followed."""
+    """A section that the definition accepts and an HPA refuses is named; the other object is followed."""
     pods = {
         "type": "Pods",
         "pods": {"metric": {"name": ""}, "target": {"type": "AverageValue", "averageValue": "1"}},
@@ -399,8 +399,8 @@ def test_problems_of_the_schedule_are_a_condition():
             by_type = {one.type: one for one in (await world.get()).status.conditions}
             assert by_type["ScheduleValid"].status == "False"
             assert "hour (field 2)" in by_type["ScheduleValid"].message
-            mended = {"spec": {"schedule": {"rules": rules[1:]}}}
-            await world.cluster.patch(ELASTIC_WORKLOADS, "web", mended, namespace=HOME)
+            fixed = {"spec": {"schedule": {"rules": rules[1:]}}}
+            await world.cluster.patch(ELASTIC_WORKLOADS, "web", fixed, namespace=HOME)
             await world.clock.sleep(minutes(1))
             by_type = {one.type: one for one in (await world.get()).status.conditions}
             assert by_type["ScheduleValid"].status == "True"
@@ -420,7 +420,7 @@ def test_problems_of_the_schedule_are_a_condition():
     ],
 )
 def test_the_definition_refuses(sections, words):
-    """An API server refuses what the schema can tell, with the field."""
+    """An API server refuses what the schema can check, and names the field."""
 
     async def story(world):
         with pytest.raises(Invalid) as refused:
@@ -456,7 +456,7 @@ def test_defaults_and_columns_come_from_the_definition():
     ],
 )
 def test_what_goes_with_what_is_said_on_the_object(sections, words):
-    """What a server without rules in CEL lets through, or no rule can tell, is a condition."""
+    """Input that a server without rules in CEL accepts, or no rule can check, is a condition."""
 
     async def story(world):
         await world.add(**sections)

@@ -155,7 +155,7 @@ def test_any_value_that_does_not_say_false_pauses(value, paused):
 
 
 def test_of_two_objects_with_one_target_the_older_one_is_followed():
-    """The other is told which one scales it, and is followed as soon as that one is gone."""
+    """The younger gets a notice that names the older, and is followed as soon as the older is deleted."""
     core = ALGORITHM.core()
     state = core.state
     old, new = source(name="b"), source(name="a", created=Instant(START + seconds(9)))
@@ -219,7 +219,7 @@ FAILS = "triggers[0]: no answer"
     ],
 )
 def test_conditions_have_kedas_reasons(given, ready, active):
-    """Whether triggers fail altogether or in part, and whether the target rests, are told apart as KEDA does."""
+    """Conditions distinguish all triggers failing, some failing, and an idle target, as KEDA does."""
     found = msgspec.structs.replace(source(), last_active=JUST)
     core = ALGORITHM.core()
     core.state.apply(Delta(sources=(found,), answers=(given,)))
@@ -362,7 +362,7 @@ def test_a_queue_in_redis_scales_a_worker_from_none_to_many_and_back():
     ],
 )
 def test_a_prometheus_query_is_one_number(answers, more, active, milli):
-    """Above the activation threshold there is work; no series is none of it, unless that is an error."""
+    """A value above the activation threshold means work; no series means none, unless that is an error."""
 
     async def run(clock):
         async with Prometheus(vector(*answers)).serving() as url:

@@ -1,4 +1,4 @@
-"""What `--set` and `--patch` change, and what they answer to a name that nothing has."""
+"""The changes of `--set` and `--patch`, and their errors for unknown names."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_fields_of_objects(tmp_path, kind, name):
     assert (spec["minReplicas"], spec["maxReplicas"]) == (2, 20)
 
 
-def test_entries_of_lists_go_by_name_or_number(tmp_path):
+def test_entries_of_lists_are_named_or_numbered(tmp_path):
     """A container is `containers[main]` or `containers[0]`; an empty value takes a field away."""
     path = "deploy/web.spec.template.spec.containers[{}].resources.requests.{}"
     found = objects(
@@ -110,7 +110,7 @@ def test_patches_merge_add_and_delete(tmp_path):
     ],
 )
 def test_wrong_changes_name_the_right_ones(tmp_path, text, reported):
-    """The error says what was meant, or what there is."""
+    """The error suggests the intended name, or lists the existing ones."""
     with pytest.raises(ScenarioError) as failed:
         changed(tmp_path, text)
     assert reported in str(failed.value)

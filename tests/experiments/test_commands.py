@@ -54,7 +54,7 @@ def test_what_if_nothing_differs(shop, tmp_path):
 
 
 def test_what_if_without_a_change(shop):
-    """Nothing to compare is an error of use."""
+    """A what-if without a change is an error of use."""
     result = invoke("what-if", shop)
     assert result.exit_code == 2
     assert "--set or --patch" in result.output

@@ -1,4 +1,4 @@
-"""What an expectation means, and where one that cannot be read goes wrong."""
+"""The meaning of an expectation, and the place of the error in one that cannot be read."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def held(text, *, timeline=None, baseline=None):
     ],
 )
 def test_the_place_is_named(text, at, found):
-    """What cannot be read says the character, what stands there, and what is expected."""
+    """An error names the character, the text there, and what is expected."""
     with pytest.raises(ExpectationError) as failed:
         read_expectation(text)
     assert f"at character {at}:" in str(failed.value)
@@ -99,11 +99,11 @@ def test_a_total_that_grows_says_when_it_passed():
 def test_a_share_of_the_baseline():
     """`1.05 x baseline` is that of the other run, in the same unit."""
     baseline = summarize("shop", made.timeline())
-    dearer = made.timeline()
-    dearer.cost = [1.1 * one for one in dearer.cost]
+    expensive = made.timeline()
+    expensive.cost = [1.1 * one for one in expensive.cost]
     assert held("cost <= baseline", baseline=baseline).held
-    assert held("cost <= 1.2x baseline", timeline=dearer, baseline=baseline).held
-    found = held("cost <= 1.05 x baseline", timeline=dearer, baseline=baseline)
+    assert held("cost <= 1.2x baseline", timeline=expensive, baseline=baseline).held
+    found = held("cost <= 1.05 x baseline", timeline=expensive, baseline=baseline)
     assert not found.held
     assert "baseline 0.24" in found.text
 

@@ -38,7 +38,7 @@ def test_runs_part_where_one_decides_alone():
 @pytest.mark.browser
 @pytest.mark.slow
 def test_the_page_in_a_browser(tmp_path):
-    """Both runs stand side by side; the list names the run of each decision; no name becomes markup."""
+    """Both runs are side by side; the list names the run of each decision; no name becomes markup."""
     before, after = made.timeline(services=("storefront", WILD)), made.timeline(services=("storefront", WILD))
     after.cost = [2 * one for one in after.cost]
     parting = Divergence(

@@ -36,7 +36,7 @@ class Player:
         return ahead
 
     def run(self, load_at, length, **more):
-        """Play ``load_at(minute of the run)`` for so long; return the held pods."""
+        """Play ``load_at(minute of the run)`` for that long; return the held pods."""
         begin, first = self.now, len(self.pods)
         while self.now < begin + length:
             self.tick(load_at((self.now - begin) // minutes(1)), **more)

@@ -1,4 +1,4 @@
-"""The series of `bench plan` are read as they are written, and what is wrong with one is said."""
+"""The series of `bench plan` are read as they are written, and an error says what is wrong with one."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def noisy(level, days, seed=5):
 
 
 def test_noise_is_no_onset():
-    """What stands out of its own mean all the time teaches nothing; bursts that recur above it are forecast all the same."""
+    """Load that always differs from its own mean teaches nothing; bursts that recur above it are forecast all the same."""
     alone, with_bursts = Player(), Player()
     loads, burst = noisy(12.0, 2), hourly(low=1.0, high=4.0)
     for at, load in enumerate(loads.tolist()):
@@ -79,7 +79,7 @@ def test_a_period_that_fails_is_no_longer_believed():
 
 
 def test_each_forecast_onset_is_on_record_with_what_came():
-    """What was forecast for which time, what came, after which period, and what it cost."""
+    """The record has the forecast and its time, the observed load, the period, and the cost."""
     player = Player()
     player.run(hourly(), hours(8))
     assert len(player.came) >= 3

@@ -1,4 +1,4 @@
-"""What must not happen: each danger and its guard."""
+"""Each danger and its guard."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_missing_metrics_freeze_and_teach_nothing():
 
 
 def test_a_restart_with_its_memory_goes_on_and_without_it_is_silent():
-    """What was remembered is forecast after a restart; without memory the HPA is alone until it is learned again."""
+    """A restart with its memory still forecasts; without memory the HPA is alone until the load is learned again."""
     player = Player()
     player.run(hourly(), LEARNED + minutes(10))
     memory = player.forecasts.dump("web")
@@ -128,7 +128,7 @@ def test_a_restart_with_its_memory_goes_on_and_without_it_is_silent():
 
 
 def test_a_workload_that_is_forgotten_leaves_nothing_behind():
-    """A new workload in place of one that is gone begins with nothing."""
+    """A new workload in place of a deleted one begins without a memory."""
     player = Player()
     player.run(hourly(), LEARNED)
     player.forecasts.forget("web")

@@ -41,7 +41,7 @@ def played():
 
 
 def test_it_is_used_only_where_the_own_past_says_so(played):
-    """What is smooth needs less room than the target leaves; noise and rare jumps are no better off, and without a known load or a target there is none."""
+    """Smooth load needs less headroom than the target leaves; noise and rare jumps gain nothing, and without a known load or a target there is no headroom."""
     assert dict(zip(LOADS, played.used.tolist(), strict=True)) == {
         "slow wave": True,
         "constant": True,
@@ -56,8 +56,8 @@ def test_it_is_used_only_where_the_own_past_says_so(played):
         assert score.short <= score.plain_short
 
 
-def test_the_score_is_that_of_what_would_have_been_asked_for():
-    """The pods of the plain target, and the minutes that they would have been too few in, are those of a count by hand."""
+def test_the_score_is_that_of_the_replicas_it_would_have_desired():
+    """The pods of the plain target, and the minutes in which they would have been too few, equal a count by hand."""
     means, peaks, share = loads()
     headroom = Headroom(len(LOADS))
     peak = peaks[:200, 3]
@@ -75,8 +75,8 @@ def test_the_score_is_that_of_what_would_have_been_asked_for():
     assert headroom.score(3).plain_short == pytest.approx(float((weights * short).sum()), rel=1e-3)
 
 
-def test_a_day_is_scored_before_it_is_heard():
-    """Nothing is used for the same load some hours earlier."""
+def test_a_day_is_scored_before_it_is_used():
+    """An hour before a load has the least number of scored steps its headroom is not used."""
     means, peaks, share = loads()
     headroom = Headroom(len(LOADS))
     for at in range(LEAST_STEPS - 60):
@@ -117,7 +117,7 @@ def test_what_is_dumped_goes_on(played):
     assert not late.used.any()
 
 
-def test_bounds_stand_around_the_target():
+def test_bounds_are_around_the_target():
     """At 70 % pods end between 50 and 80 % of full use, at 90 % between 64 and 95."""
     for share, least, most in ((0.7, 0.5, 0.8), (0.9, 0.643, 0.95)):
         assert 100 / float(within(0.0, 100.0, share)) == pytest.approx(most)

@@ -25,7 +25,7 @@ LOADS = {
 
 @pytest.mark.parametrize(("load", "pays"), LOADS.values(), ids=list(LOADS))
 def test_it_pays_where_what_it_holds_is_needed_again(load, pays):
-    """What was held beyond five minutes served the next spike, or nothing; where nothing is held it cannot matter."""
+    """It pays if pods held beyond five minutes served the next spike; where none are held it cannot matter."""
     player = Player()
     player.run(load, hours(12))
     assert player.forecasts.holds_longer("web") == player.forecasts.long_window_pays("web") == pays
@@ -70,7 +70,7 @@ def test_disturbances_teach_nothing(disturbance):
 
 
 def test_its_score_is_remembered():
-    """What is dumped and taken over goes on; a workload that is forgotten begins anew."""
+    """A dumped and restored score goes on; a workload that is forgotten begins anew."""
     player = Player()
     player.run(spikes(90, 10), hours(9))
     other = Forecasts(10.0)

@@ -23,10 +23,10 @@ class Yesterday:
     name = "yesterday"
 
     def forecast(self, history, ahead, quantiles):
-        told = history.loads[-DAY : len(history.loads) - DAY + ahead]
+        predicted = history.loads[-DAY : len(history.loads) - DAY + ahead]
         if len(history.loads) < DAY:
-            told = np.full((ahead, history.loads.shape[1]), np.nan, np.float32)
-        return np.repeat(told[None] * 1.05, len(quantiles), axis=0)
+            predicted = np.full((ahead, history.loads.shape[1]), np.nan, np.float32)
+        return np.repeat(predicted[None] * 1.05, len(quantiles), axis=0)
 
 
 class Broken:
@@ -57,7 +57,7 @@ def history(loads):
     return History(loads, minutes(1), Instant(START + len(loads) * minutes(1)))
 
 
-def test_the_back_test_tells_what_repeats_from_what_does_not():
+def test_the_back_test_distinguishes_what_repeats():
     """On a wave that repeats the forecaster of yesterday is better than the level, on a random walk it is not."""
     found = backtest(Yesterday(), history(waves()), 70, 0.9)
     assert found.is_better.tolist() == [True, False]
@@ -93,20 +93,20 @@ def test_pods_are_held_only_for_the_workload_whose_past_repeats():
     """Before the wave rises its pods are there and say who forecast them; those of the random walk are left alone."""
     loads = waves()
     forecasts: Forecasts[str] = Forecasts(10.0, Yesterday())
-    told = {"wave": 0, "walk": 0}
+    held = {"wave": 0, "walk": 0}
     for step, (wave, walk) in enumerate(loads.tolist()):
         now = Instant(START + step * minutes(1))
         for key, load in (("wave", wave), ("walk", walk)):
             ahead = forecasts.ahead(key, now)
-            told[key] += ahead.by == "yesterday" and ahead.load > load
+            held[key] += ahead.by == "yesterday" and ahead.load > load
         forecasts.take([("wave", Seen(wave, 20, 20)), ("walk", Seen(walk, 20, 20))], now)
-    assert told["wave"] > 100
-    assert told["walk"] <= told["wave"] / 10
+    assert held["wave"] > 100
+    assert held["walk"] <= held["wave"] / 10
 
 
 @pytest.mark.parametrize("answer", [None, np.zeros((1, 3, 7)), "text"])
-def test_a_forecaster_that_fails_is_not_heard(answer):
-    """Neither an error nor a wrong shape ends the loop: nothing is forecast, and why is told."""
+def test_a_forecaster_that_fails_is_ignored(answer):
+    """Neither an error nor a wrong shape ends the loop: nothing is forecast, and the reason is reported."""
     stage = SecondStage(Broken(answer), minutes(1), 2)
     for step, row in enumerate(waves(days=1)):
         stage.advance(START // minutes(1) + step, row)

@@ -21,14 +21,14 @@ class Failed(Exception):
 
 
 class Sampled(NamedTuple):
-    """What one pod used: thousandths by (resource, container); a resource without an entry was not told."""
+    """What one pod used: thousandths by (resource, container); a resource without an entry was not reported."""
 
     used: dict
     at: int
     window: int
 
 
-class Told(NamedTuple):
+class Answers(NamedTuple):
     """What the metrics APIs answer; a text is an error."""
 
     samples: dict  # (namespace, pod) -> Sampled
@@ -40,7 +40,7 @@ class Told(NamedTuple):
 
 @dataclass
 class Outcome:
-    """What comes of one HPA in one tick."""
+    """The result for one HPA in one tick."""
 
     desired: int
     able: str = ""
@@ -53,7 +53,7 @@ class Outcome:
 
 @dataclass
 class Memory:
-    """What is remembered of one HPA: (time, replicas) of proposals, (time, change) of changes."""
+    """The memory of one HPA: (time, replicas) of proposals, (time, change) of changes."""
 
     proposals: list = field(default_factory=list)
     ups: list = field(default_factory=list)
@@ -135,7 +135,7 @@ def of_pods(pods, sample_of, *, cpu, now, current, strays, target, percent, requ
         if percent:
             total += sum(asked[pod.name] for pod in missing)
         if ratio < 1:
-            # A pod without a sample is taken to use all that it asks for, or what is aimed at.
+            # A pod without a sample counts with its whole request, or with the target.
             used += sum(asked[pod.name] * max(100, target) // 100 if percent else target for pod in missing)
     if pessimist:
         count += len(unready)
@@ -211,7 +211,7 @@ def of_custom_pods(source, pods, key, selector, reported, now, current):
 
 
 def of_value(target, values, pods, current, there):
-    """The sum of some values: in all by the ready pods, or so much for each replica that there is."""
+    """The sum of some values: in all by the ready pods, or a share for each existing replica."""
     if isinstance(values, str):
         raise Failed
     value = sum(values)
@@ -263,12 +263,12 @@ def proposal(metric, pods, key, scale, reported, now):
 
 
 def decide(view, pods, scale, reported, memory, now, *, ambiguous=False):
-    """Return what comes of one HPA in one tick, and note it in its memory.
+    """Return the result for one HPA in one tick, and note it in its memory.
 
     Args:
         view: Its spec as the API has it.
-        pods: Those that its target's selector takes in.
-        ambiguous: Whether another HPA's selector takes in any of them.
+        pods: Those that its target's selector matches.
+        ambiguous: Whether another HPA's selector matches any of them.
     """
     spec, current = view.spec, scale.spec_replicas
     low, high = 1 if spec.min_replicas is None else spec.min_replicas, spec.max_replicas

@@ -27,7 +27,7 @@ START = parse_rfc3339("2026-03-02T08:00:00Z")
 
 
 class Usage:
-    """A metric source: every running pod uses so much CPU; ``cluster_wide`` says whether all may be listed."""
+    """A metric source: every running pod uses that much CPU; ``cluster_wide`` says whether all may be listed."""
 
     def __init__(self, cluster, clock, milli):
         self.cluster, self.clock, self.milli = cluster, clock, milli
@@ -79,8 +79,8 @@ class Measured:
         return ExternalValues(await self._answer("external", namespace, metric, selector), 0)
 
 
-class Kept:
-    """A recorder that keeps the bytes of the records, as a file would; every third is full."""
+class MemoryRecorder:
+    """A recorder that stores the bytes of the records, as a file would; every third is full."""
 
     def __init__(self):
         self.lines = []
@@ -96,7 +96,7 @@ class Kept:
 
 class World:
     def __init__(self, clock, guard=None, *, measures=True, owners=None, advises=False, **settings):
-        self.clock, self.board, self.recorder = clock, Board(), Kept()
+        self.clock, self.board, self.recorder = clock, Board(), MemoryRecorder()
         self.cluster = EmbeddedCluster(Store(), clock, seed=1)
         self.usage = Usage(self.cluster, clock, 100)
         self.measured = Measured(clock)

@@ -55,7 +55,7 @@ def test_two_hpas_on_one_target():
 
 
 def test_selectors_overlap_only_by_pods_that_are_there():
-    """A wider selector is a conflict once it takes in a pod of the other; before that it is none."""
+    """A wider selector is a conflict once it matches a pod of the other HPA; before that it is none."""
     wide = _claiming(worlds.scale("wide", replicas=2), "app in (web, spare)")
     spare = worlds.pod("s", app="spare")
     scales = [worlds.scale(replicas=2), wide]
@@ -80,7 +80,7 @@ def test_an_unknown_type_of_metric():
 
 @pytest.mark.parametrize("value", ["0", "-5", "1e30", "-1e30", "1e400", "1E", "9223372036854775808"])
 def test_targets_that_make_no_sense(value):
-    """Zero, negative and absurd targets come to a number within the bounds, as upstream's do."""
+    """Zero, negative and absurd targets give a number within the bounds, as upstream's do."""
     [*_, bad] = _bad(metrics=[worlds.average(value)])
     assert 1 <= bad.desired <= 100
     [*_, bad] = _bad(target=0)

@@ -174,7 +174,7 @@ def is_reported(commands):
 @settings(max_examples=60, deadline=None)
 @given(states())
 def test_columns_give_what_the_walk_gives(state):
-    """Whatever the pods, both ways come to the same verdicts, texts included."""
+    """Whatever the pods, both ways give the same verdicts, texts included."""
     assert seen(state, 0) == seen(state, 1_000_000)
 
 
@@ -205,7 +205,7 @@ def test_most_hpas_are_ordinary():
 @settings(max_examples=30, deadline=None)
 @given(states())
 def test_an_ordinary_hpa_is_judged_alike_by_itself(state):
-    """What the pass in columns says of an ordinary HPA is what deciding about it alone says."""
+    """An ordinary HPA has the same decision in the pass in columns and alone."""
     found = ordinary(state, worlds.NOW)
     for position, key in enumerate(state.hpas):
         if found.mask[position]:

@@ -19,7 +19,7 @@ from kubetide.units.time import format_rfc3339, minutes, seconds
 
 
 def test_scales_up_and_says_so():
-    """Pods at twice the target are doubled; status, condition, event and board tell of it."""
+    """Pods at twice the target are doubled; status, condition, event and board report it."""
 
     async def story(world):
         world.usage.milli = 200
@@ -106,7 +106,7 @@ def test_metrics_that_fail_stop_nothing_else():
     play(story)
 
 
-def test_asks_for_each_where_the_whole_cluster_is_refused():
+def test_requests_each_where_the_whole_cluster_is_refused():
     """A source that lists no other namespaces is asked by namespace and selector."""
 
     async def story(world):
@@ -137,8 +137,8 @@ def test_a_bad_hpa_leaves_the_others_alone():
     play(story)
 
 
-def test_an_hpa_that_is_gone_takes_its_intent_along():
-    """After the deletion of an HPA the board does not ask for its replicas any more."""
+def test_the_intent_of_a_deleted_hpa_is_withdrawn():
+    """After the deletion of an HPA the board no longer announces its replicas."""
 
     async def story(world):
         await world.add()
@@ -155,7 +155,7 @@ def test_an_hpa_that_is_gone_takes_its_intent_along():
 
 @pytest.mark.parametrize("first", [0, 3, 6])
 def test_records_are_decided_again_to_the_same_bytes(first):
-    """From any full record on, a fresh core comes to the recorded commands and results."""
+    """From any full record on, a fresh core decides the recorded commands and results."""
 
     async def story(world):
         await world.add()

@@ -1,4 +1,4 @@
-"""What would have been without a rule: decided again by the same functions, one rule taken out."""
+"""Decisions without a rule: decided again by the same functions, with one rule removed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BEHAVIOR = {
 
 
 def state_of(milli, *, pods=2, known=(), ups=(), tolerance=0.1, window=300, behavior=None):
-    """Pods that use so much of 200m each, with a target of 50 %."""
+    """Pods that each use that much of 200m, with a target of 50 %."""
     names = [f"p{index}" for index in range(pods)]
     memory = [
         MemoryEntry(
@@ -45,7 +45,7 @@ def without(state):
 
 
 def test_stabilization_that_holds_a_scale_in():
-    """A recommendation of the window keeps four; without the window it would be two."""
+    """A recommendation of the window holds four; without the window it would be two."""
     state = state_of(50, pods=4, known=[(30, 4)])
     assert explain(state, KEY, NOW).desired == 4
     assert without(state) == {"stabilization": 2, "policies": 4, "tolerance": 4}
@@ -61,8 +61,8 @@ def test_a_policy_that_slows_a_scale_out():
     assert without(state) == {"stabilization": 2 + 1, "policies": 8, "tolerance": 3}
 
 
-def test_a_tolerance_that_keeps_the_number():
-    """A ratio of 1.06 is within a tenth; without tolerance the HPA asks for one replica more."""
+def test_a_tolerance_that_holds_the_number():
+    """A ratio of 1.06 is within a tenth; without tolerance the HPA desires one replica more."""
     state = state_of(106, known=[(30, 2)])
     assert explain(state, KEY, NOW).desired == 2
     assert without(state) == {"stabilization": 2, "policies": 2, "tolerance": 3}

@@ -32,7 +32,7 @@ def remembered(*entries):
 
 
 def state_of(pods=("a", "b"), *, milli=100, spec=None, memory=(), more=()):
-    """Pods that use so much of 200m, with a target of 50 %."""
+    """Pods that each use that much of 200m, with a target of 50 %."""
     ready = [worlds.pod(name) for name in pods]
     return worlds.state_of(
         hpas=[worlds.hpa(**(spec or {}))],
@@ -58,7 +58,7 @@ def windows_of(state):
 
 
 def test_only_the_window_in_force_is_listed():
-    """What is older than the window is not there; its edge still counts without behaviour."""
+    """Recommendations older than the window are missing; its edge still counts without behaviour."""
     memory = remembered((3600, 9), (301, 8), (300, 7), (285, 7), (15, 2))
     assert windows_of(state_of(memory=memory)) == [[(2, 15, 15), (7, 285, 300)]]
 
@@ -81,7 +81,7 @@ def test_a_tick_left_out_parts_equal_recommendations():
 
 
 def test_the_replicas_found_at_the_start_are_named():
-    """In the first tick, and while they are remembered, they count as a recommendation and are said to be found."""
+    """In the first tick, and while they are remembered, they count as a recommendation and are listed as found."""
     state = state_of(("a", "b", "c", "d"), milli=25)
     lines = lines_of(state)
     assert "recommendations, newest first: 4 (2026-03-02T08:00:00Z, found at the start)" in lines
@@ -136,10 +136,10 @@ def test_without_a_proposal_the_reasons_speak():
 
 
 def test_pods_without_a_node_are_said_to_be_that():
-    """Of the pods that are not ready those are told apart that no node has taken yet."""
+    """Among pods that are not ready those without a node are counted separately."""
     waiting = [worlds.pod("x", **PENDING, started=None), worlds.pod("y", **PENDING)]
-    gone = worlds.pod("z", deleting=True)
-    lines = lines_of(state_of(milli=200, more=[*waiting, gone, worlds.pod("w")]))
+    deleted = worlds.pod("z", deleting=True)
+    lines = lines_of(state_of(milli=200, more=[*waiting, deleted, worlds.pod("w")]))
     assert (
         "pods: 2 of 6 count, 2 not ready (of these 1 without a node), 1 without a sample, 1 failing or being deleted"
         in lines
@@ -173,7 +173,7 @@ def test_pods_without_a_node_are_said_to_be_that():
     ],
 )  # fmt: skip
 def test_the_working_adds_up(tally, working):
-    """The ratio that counted stands before the pods it is multiplied with."""
+    """The ratio that counted comes before the pods that it is multiplied with."""
     metric = Metric("Resource", "cpu", utilization=60)
     assert sentence(metric, tally, current=8) == f"cpu utilization: {working}"
 
@@ -222,7 +222,7 @@ def test_metrics_have_short_names():
 
 
 def test_a_rescale_leaves_its_window_behind():
-    """What is explained is what the next tick decides: asking changes nothing."""
+    """The explanation is the next tick's decision: asking changes nothing."""
     state = state_of(milli=200)
     before = explain(state, KEY, NOW)
     commands = decide(state, NOW)

@@ -12,7 +12,7 @@ from kubetide.units.time import seconds
 
 
 def test_a_tick_after_a_bug_knows_everything_and_its_record_is_full(monkeypatch):
-    """What the failed tick had taken from the caches is read again; what was remembered stays; records replay."""
+    """Changes that the failed tick had taken from the caches are read again; memory stays; records replay."""
     real, failed = State.applying, []
 
     def applying(state, delta):

@@ -28,7 +28,7 @@ OLD = [Recommendation(Instant(NOW - minutes(1)), 1)]
 
 @pytest.fixture(scope="module")
 def memory():
-    """What is remembered of a load of 10 pods' worth that jumps to 30 each hour, a minute before the next jump."""
+    """The memory of a load of 10 pods' worth that jumps to 30 each hour, a minute before the next jump."""
     begin = Instant(NOW - LEARNED - minutes(19))
     player = Player(start=begin)
     player.run(hourly(), LEARNED + minutes(19))
@@ -36,7 +36,7 @@ def memory():
 
 
 def state_of(memory=None, *, pods=15, milli=100, limit=200, spec=None, **options):
-    """Pods that use so much of 200m each with a target of 70 %."""
+    """Pods that each use that much of 200m, with a target of 70 %."""
     view = worlds.hpa(**({"target": 70} | (spec or {})))
     annotations = {PREFIX + name.replace("_", "-"): text for name, text in options.items()}
     names = [f"p{index:02}" for index in range(pods)]
@@ -55,7 +55,7 @@ def codes(state):
 
 
 def test_without_the_option_nothing_is_forecast(memory):
-    """The same memory changes nothing of an HPA that does not ask, and is not kept."""
+    """Without the option the same memory changes nothing, and is dropped."""
     plain = state_of(memory)
     assert evaluate(plain, KEY, NOW).desired == evaluate(state_of(), KEY, NOW).desired
     assert codes(state_of(memory)) == codes(state_of())
@@ -80,13 +80,13 @@ def test_bounds_and_policies_hold(memory):
 
 
 def test_it_never_lowers_the_number(memory):
-    """Where the HPA wants more than is forecast, it gets it."""
+    """Where the HPA desires more than the forecast, it gets that."""
     busy = state_of(memory, pods=60, milli=190, forecast="strict")
     assert evaluate(busy, KEY, NOW).desired == evaluate(state_of(pods=60, milli=190), KEY, NOW).desired > 60
 
 
 def test_a_pause_holds_a_forecast_too(memory):
-    """What is paused is not scaled out for a forecast."""
+    """A paused HPA is not scaled out for a forecast."""
     assert evaluate(state_of(memory, forecast="strict", pause="out"), KEY, NOW).desired == 15
 
 
@@ -133,7 +133,7 @@ def test_what_the_long_window_holds_is_still_remembered():
 
 @pytest.mark.parametrize("seconds_stated", [0, 60, 600])
 def test_a_window_that_the_hpa_states_is_the_only_one(seconds_stated):
-    """The long window stands in for nothing that a person has said."""
+    """The long window replaces no window that a person has stated."""
     stated = {"behavior": {"scaleDown": {"stabilizationWindowSeconds": seconds_stated}}}
     state = state_of(forecast="calendar", spec=stated)
     assert not holds_longer(state, state.specs[KEY])
@@ -157,7 +157,7 @@ def test_scale_downs_have_no_long_window_where_it_does_not_pay(memory):
 
 
 def test_nodes_are_reported_before_pods(memory):
-    """On the board stands what the onset needs, its time, and when nodes are no longer held for it."""
+    """The board shows the demand at the onset, its time, and until when nodes are held for it."""
     state = state_of(memory, forecast="calendar")
     [intent] = intents(state, NOW)
     assert (intent.workload.kind, intent.workload.name, intent.replicas) == ("Deployment", "web", 33)
@@ -190,7 +190,7 @@ def write_key(write):
 
 
 def test_memory_of_a_forecast_survives_json(memory):
-    """What a full record holds of it is read back as it was."""
+    """The memory in a full record reads back unchanged."""
     assert msgspec.json.decode(msgspec.json.encode(memory), type=ForecastMemory) == memory
 
 
@@ -208,7 +208,7 @@ def test_explain_shows_the_score_and_what_comes(memory):
 
 
 def test_what_came_is_a_reason():
-    """What was forecast, what came and what it cost is reported in one sentence."""
+    """One sentence reports the forecast, the observed load and the cost."""
     fields = {"forecast": 30, "came": 28.4, "at": "T", "period": "1h0m0s", "cost": 12.5}
     assert VOCABULARY.text(VOCABULARY.reason("ForecastCame", "a/b", **fields)) == (
         "of the 30 pods' worth of load forecast for T (every 1h0m0s) 28.4 came; it cost 12.5 pod-minutes"
@@ -224,7 +224,7 @@ def test_what_came_is_a_reason():
     ],
 )
 def test_wrong_flags_are_refused(flag, value, said):
-    """The error names the flag and what there is."""
+    """The error names the flag and the known values."""
     with pytest.raises(FlagError, match=said):
         parse_flags({flag: value}, [ENTRY])
 

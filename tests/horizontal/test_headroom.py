@@ -27,7 +27,7 @@ LEARNING = Settings(forecaster="headroom")
 
 @pytest.fixture(scope="module")
 def memory():
-    """What is remembered of a slow wave around 42 pods' worth of load, which stands at 42 now."""
+    """The memory of a slow wave around 42 pods' worth of load, which is at 42 now."""
     length = hours(26)
     player = Player(start=Instant(NOW - length), tick=minutes(1), headroom=True)
     player.run(lambda minute: 42 + 8 * sin(2 * pi * minute / 780), length)
@@ -37,7 +37,7 @@ def memory():
 def state_of(
     memory, *, pods=60, milli=140, limit=400, settings=LEARNING, forecast="calendar", metrics=None, **changes
 ):
-    """Pods that use so much of 200m each with a target of 70 %."""
+    """Pods that each use that much of 200m, with a target of 70 %."""
     view = worlds.hpa(target=70, **({"metrics": metrics} if metrics else {}))
     names = [f"p{index:02}" for index in range(pods)]
     return worlds.state_of(

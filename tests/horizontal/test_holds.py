@@ -1,4 +1,4 @@
-"""Nothing is scaled down on a cache of pods that may lack what is there."""
+"""Nothing is scaled down on a cache of pods that may be incomplete."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LACKING = (
 
 
 async def lose(world, count):
-    """So many pods are missing from the next list; no watch tells of it."""
+    """Remove that many pods from the next list, without a watch event."""
     world.cluster.expire_watches()
     for index in range(count):
         await world.cluster.delete(PODS, f"web-{index}", namespace="default", grace_period_s=0)
@@ -39,7 +39,7 @@ def replay(lines):
 
 
 def test_a_list_that_lost_many_pods_holds():
-    """8 replicas, of which a list shows 3: they stay 8, it is said why, and the hold ends by itself."""
+    """8 replicas, of which a list shows 3, stay 8 with a reason, and the hold ends by itself."""
 
     async def story(world):
         await world.add(replicas=8)
@@ -82,7 +82,7 @@ def test_a_list_that_lost_a_few_does_not_hold():
     ("used", "desired", "held_back"), [(50, 10, 5), (200, 20, None), (400, 20, None), (100, 10, None)]
 )
 def test_a_hold_stops_the_way_down_only(columns_from, used, desired, held_back):
-    """Scale-ups go on; decided in columns or one by one alike."""
+    """Scale-ups go on, both in the decision in columns and in that one by one."""
     pods = [worlds.pod(f"web-{index}", cpu=200) for index in range(10)]
     state = worlds.state_of(
         hpas=[worlds.hpa(target=50)],

@@ -1,4 +1,4 @@
-"""What annotations turn on: each rule by itself, and nothing of it without its annotation."""
+"""The rules that annotations turn on: each by itself, and none without its annotation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OLD = [Recommendation(Instant(NOW - minutes(1)), 1)]
 
 
 def state_of(milli=100, *, usage=None, pods=2, memory=None, scale=None, spec=None, owners=None, **options):
-    """Pods p0, p1 ... that use so much of 200m each with a target of 50 %, and the options by name."""
+    """Pods p0, p1 ... that each use that much of 200m with a target of 50 %, and the options by name."""
     names = [f"p{index}" for index in range(pods)]
     annotations = {PREFIX + name.replace("_", "-"): text for name, text in options.items()}
     view = msgspec.structs.replace(worlds.hpa(**(spec or {})), annotations=annotations)
@@ -56,7 +56,7 @@ def codes(state):
 
 
 def test_without_annotations_nothing_is_on():
-    """Annotations of others are not read, and an HPA without ours has no options and keeps no memory of them."""
+    """Annotations of others are not read, and an HPA without ours has no options and no memory of them."""
     assert read_options({}) is NO_OPTIONS
     state = state_of(200)
     absorb(state, decide(state, NOW), [ScaleOutcome(*KEY, NOW)])
@@ -102,7 +102,7 @@ def test_what_cannot_be_read_is_reported_and_counts_as_not_there(name, text):
 
 
 def test_a_tolerance_of_its_own():
-    """It stands in for the flag's; a direction that states one in its behavior keeps that."""
+    """It replaces the flag's tolerance; a direction that states one in its behavior uses that."""
     assert desired(state_of(106)) == 2
     assert desired(state_of(106, tolerance="0.05")) == 3
     stated = {"behavior": {"scaleUp": {"tolerance": "0.2"}}}
@@ -125,7 +125,7 @@ def test_a_sync_period_of_its_own():
 
 @pytest.mark.parametrize(("pause", "up", "down"), [("all", 2, 2), ("out", 2, 1), ("in", 4, 2), ("", 4, 1)])
 def test_a_pause_holds_its_direction(pause, up, down):
-    """Out, in or both; the recommendation is remembered all the same, and the condition says what is held."""
+    """A pause holds out, in or both; the recommendation is still remembered, and the condition names the held direction."""
     options = {"pause": pause} if pause else {}
     state = state_of(200, **options)
     verdict = evaluate(state, KEY, NOW)
@@ -154,7 +154,7 @@ def test_a_pause_holds_bounds_too():
         ("last-good", None, None),
     ],
 )
-def test_a_fallback_stands_in_for_metrics_that_fail(fallback, memory, expected):
+def test_a_fallback_replaces_metrics_that_fail(fallback, memory, expected):
     """Policies and bounds hold as for any proposal: at most double at once; without a last good one the number stays."""
     state = state_of(usage={}, fallback=fallback, memory=memory)
     verdict = evaluate(state, KEY, NOW)
@@ -168,7 +168,7 @@ def test_a_fallback_stands_in_for_metrics_that_fail(fallback, memory, expected):
 
 
 def test_the_last_good_proposal_is_one_of_metrics():
-    """What a fallback proposes is not taken for a good proposal, and what metrics propose is."""
+    """The proposal of a fallback is no good proposal; that of metrics is one."""
     state = state_of(200, fallback="last-good")
     absorb(state, decide(state, NOW), [ScaleOutcome(*KEY, NOW)])
     assert state.options[KEY].last_good == 4
@@ -192,7 +192,7 @@ def test_only_pods_of_the_target_count():
 
 
 def test_new_pods_of_a_rollout_do_not_drive_the_ratio():
-    """A warm-up that burns CPU asks for no replicas; the old pods' load still does."""
+    """A warm-up that burns CPU adds no replicas; the old pods' load still does."""
     scale = worlds.scale(
         replicas=2, owners=("ReplicaSet/web-1", "ReplicaSet/web-2"), starting=("ReplicaSet/web-2",)
     )
@@ -232,7 +232,7 @@ def test_the_idlest_get_the_lowest_costs(usage, leaving):
                 assert costs[other] < cost
 
 
-def test_a_dump_keeps_what_options_remember():
+def test_a_dump_has_the_memory_of_options():
     """A full record decides the same as the state it was made of."""
     state = state_of(200, sync_period="1m", fallback="last-good", flap_report="true")
     absorb(state, decide(state, NOW), [ScaleOutcome(*KEY, NOW)])
@@ -297,7 +297,7 @@ def test_the_whole_way_with_a_deployment_that_rolls_out():
 
 @pytest.mark.parametrize(("age", "replicas"), [(30, 4), (120, 4), (121, 2)])
 def test_values_that_are_too_old_count_as_failed(age, replicas):
-    """Up to the age that is allowed they count; how old they are stands in the explanation."""
+    """Values count up to the allowed age, and the explanation says how old they are."""
     metric = worlds.external({"averageValue": "10"})
     reply = Reply(
         Question("external", "default", "queue"),
@@ -317,7 +317,7 @@ def test_values_that_are_too_old_count_as_failed(age, replicas):
 
 
 def test_records_with_options_are_decided_again_to_the_same_bytes():
-    """Annotations, what they remember, and fallbacks stand in the record; an HPA that is not due says nothing new."""
+    """The record has annotations, their memory and fallbacks; an HPA that is not due adds nothing."""
 
     async def story(world):
         annotations = {"sync-period": "30s", "fallback": "last-good", "flap-report": "true", "pause": "in"}
@@ -357,7 +357,7 @@ def test_records_with_options_are_decided_again_to_the_same_bytes():
     ids=["not ready", "ready", "too long ago", "never raised"],
 )
 def test_a_scale_down_waits_for_the_pods_of_the_last_scale_up(rose, ready, found):
-    """What was added is not taken away before it serves, for five minutes at most; without the option it is."""
+    """Added pods are not removed before they serve, for five minutes at most; without the option they are."""
     pods = [worlds.pod(f"p{index}", ready="True" if index < 2 else ready) for index in range(4)]
 
     def state(**annotations):

@@ -1,4 +1,4 @@
-"""A loop that only advises keeps to the rate limits by what others have scaled."""
+"""A loop that only advises observes the rate limits with the changes that others have made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for any input, over any sequence of ticks: bounds, policies, windows, and that order plays no part."""
+"""Properties for any input, over any sequence of ticks: bounds, policies, windows, and independence of order."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def play(state, story, columns_from=0):
 @given(states(), STORIES)
 def test_bounds_policies_and_windows_hold(state, story):
     """No tick leaves the bounds, goes further than policies permit, or against what is remembered."""
-    # What was remembered before is not in the history that is kept here.
+    # Memory from before is not in the history that is recorded here.
     state = State.from_full(
         msgspec.structs.replace(state.dump(), memory=(), answers=(), values=tuple(state.values.values()))
     )
@@ -127,7 +127,7 @@ def within_policies(spec, verdict, history, now):
 @settings(max_examples=30, deadline=None)
 @given(states(), STORIES, st.randoms(use_true_random=False))
 def test_the_order_of_pods_plays_no_part(state, story, random):
-    """Pods and samples that come in another order, and so stand in other rows, change no verdict."""
+    """Pods and samples in another order, and so in other rows, change no verdict."""
     full = state.dump()
     pods = list(full.pods)
     random.shuffle(pods)
@@ -142,7 +142,7 @@ def test_the_order_of_pods_plays_no_part(state, story, random):
 @settings(max_examples=30, deadline=None)
 @given(states(), STORIES, st.permutations([0, 1, 2]))
 def test_the_order_of_metrics_plays_no_part(state, story, order):
-    """Metrics in another order come to the same number."""
+    """Metrics in another order give the same number."""
     full = state.dump()
     values = tuple(state.values.values())
 

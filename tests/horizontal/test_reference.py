@@ -8,7 +8,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from tests.horizontal import reference, worlds
-from tests.horizontal.reference import Memory, Sampled, Told
+from tests.horizontal.reference import Answers, Memory, Sampled
 from tests.horizontal.test_columns import BEHAVIORS, GROUPS, KEYS, METRICS, odd_pods, pods
 
 from kubetide.horizontal.decide import absorb, decide
@@ -30,7 +30,7 @@ ABOUT = {"api_version": "networking.k8s.io/v1", "kind": "Ingress", "name": "main
 
 @st.composite
 def measured(draw, everyone):
-    """What the metrics APIs answer in one tick: of most pods everything, at times errors."""
+    """The metrics APIs' answers in one tick: for most pods everything, at times errors."""
     samples = {}
     odd = draw(st.integers(0, 2)) == 0
     around = draw(st.sampled_from([20, 130, 250, 900]))
@@ -51,7 +51,7 @@ def measured(draw, everyone):
     values = st.dictionaries(
         st.sampled_from(["a0", "a1", "b0", "b1", "unknown"]), st.integers(0, 15_000), min_size=1
     )
-    return Told(
+    return Answers(
         samples=samples,
         error=draw(st.sampled_from(["", "", "", "", "away"])),
         external={(space, "queue"): draw(answers) for space in ("x", "y")},
@@ -133,7 +133,7 @@ def stories(draw):
     start = {key: draw(st.sampled_from([3, 2, 6, 10, 1, 0, 14])) for key in GROUPS}
     ticks = []
     for number in range(draw(st.integers(2, 7))):
-        changed, gone = ([], []) if number else (list(there.values()), [])
+        changed, deleted = ([], []) if number else (list(there.values()), [])
         if number and draw(st.integers(0, 2)) == 0:
             key = draw(st.sampled_from(sorted(there)))
             if draw(st.booleans()):
@@ -142,13 +142,13 @@ def stories(draw):
                 changed = [there[key]]
             else:
                 del there[key]
-                gone = [key]
+                deleted = [key]
         same = bool(ticks) and draw(st.integers(0, 2)) == 0
         reported = ticks[-1][2] if same else draw(measured(list(there.values())))
         reported = reported._replace(
             samples={key: one for key, one in reported.samples.items() if key in there}
         )
-        ticks.append((changed, gone, reported))
+        ticks.append((changed, deleted, reported))
         if not there:
             break
     gaps = [draw(st.sampled_from([15, 15, 31, 61, 250])) for _ in ticks]
@@ -164,7 +164,7 @@ def shown_of(metric):
 
 
 def in_words(metric, shown, status):
-    """What the reference says of a metric, printed as the status prints it."""
+    """The reference's value of a metric, printed as the status prints it."""
     if shown is None:
         return None
     utilization, average = shown
@@ -188,17 +188,17 @@ def test_every_tick_is_as_the_plain_reference_says(story, columns_from):
     state = State()
     memories = {key: Memory() for key in GROUPS}
     there = {}
-    for number, (changed, gone, reported) in enumerate(ticks):
+    for number, (changed, deleted, reported) in enumerate(ticks):
         now = Instant(worlds.NOW + sum(gaps[:number]) * seconds(1))
         there |= {(pod.namespace, pod.name): pod for pod in changed}
-        for key in gone:
+        for key in deleted:
             del there[key]
         scales = [worlds.scale(app, space, replicas=replicas[space, app]) for space, app in GROUPS]
         state.apply(
             Delta(
                 hpas=hpas if not number else (),
                 pods=changed,
-                gone_pods=gone,
+                gone_pods=deleted,
                 scales=scales,
                 answers=[answer_from(reported)],
                 values=replies_from(reported),
@@ -253,7 +253,7 @@ def test_an_ambiguous_selector_is_reported_by_the_reference_too():
     state = worlds.state_of(hpas=views, pods=everyone, scales=scales, usage={("default", "a"): 900})
     settled = absorb(state, decide(state, worlds.NOW, columns_from=0), []).settlements
     by_name = {one.verdict.key[1]: one for one in settled}
-    reported = Told({}, "", {}, {}, {})
+    reported = Answers({}, "", {}, {}, {})
     for view, scale in zip(views, scales, strict=True):
         expected = reference.decide(view, everyone, scale, reported, Memory(), worlds.NOW, ambiguous=True)
         compare(view, expected, by_name[view.name])

@@ -1,4 +1,4 @@
-"""What a tick asks for and writes over HTTP, counted; and where a large pass pauses."""
+"""What a tick reads and writes over HTTP, counted; and where a large pass pauses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from kubetide.watching import Caches
 
 
 class Usage:
-    """metrics.k8s.io, other numbers each time: within tolerance of what the HPAs want."""
+    """metrics.k8s.io with other numbers each time: within tolerance of the HPAs' targets."""
 
     def __init__(self, clock, count):
         self.clock, self.count, self.asked = clock, count, 0
@@ -82,7 +82,7 @@ async def fill(cluster, clock, count):
 
 
 def requests_of(count, ticks=3):
-    """Requests by method of each tick of a loop with so many HPAs, from the second on."""
+    """Requests by method of each tick of a loop with that many HPAs, from the second on."""
 
     async def main(clock):
         async with served(clock, metrics=Usage(clock, count)) as (embedded, _, connection):
@@ -117,7 +117,7 @@ def requests_of(count, ticks=3):
 
 @pytest.mark.parametrize("count", [1, 30])
 def test_the_number_of_questions_does_not_grow_with_the_hpas(count):
-    """A tick asks for all samples at once and for nothing else; it writes each status that has changed."""
+    """A tick requests all samples at once and nothing else; it writes each status that has changed."""
     assert requests_of(count) == [{"GET": 1, "PATCH": count}] * 2
 
 

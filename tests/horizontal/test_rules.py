@@ -73,7 +73,7 @@ def test_select_policy_chooses_between_changes():
 
 
 def test_changes_within_the_period_count():
-    """What was added within the period is taken off the start, what was removed is put on; older events are not seen."""
+    """Replicas added within the period are subtracted from the start, removed ones are added; older events are ignored."""
     recent, old = Instant(NOW - seconds(59)), Instant(NOW - seconds(60))
     ups, downs = [ScaleEvent(recent, 3), ScaleEvent(old, 100)], [ScaleEvent(recent, 1)]
     assert up_limit(10, rules((False, 4)), ups, downs, NOW) == 10 - 3 + 1 + 4
@@ -113,7 +113,7 @@ def test_an_old_low_recommendation_holds_a_scale_up_back():
 
 
 def test_the_last_outdated_slot_is_used_again():
-    """Of two outdated slots the later one is overwritten."""
+    """The later of two outdated slots is overwritten."""
     old = [Recommendation(NOW - minutes(m), 1) for m in (9, 8, 1)]
     assert stabilize(old, 1, window=minutes(5), now=NOW).slot == 1
     events = [ScaleEvent(NOW - minutes(m), 1) for m in (9, 8, 1)]
@@ -246,7 +246,7 @@ def test_the_last_of_two_samples_of_a_pod_holds():
 
 
 def test_the_transition_time_moves_only_with_the_status():
-    """A new reason keeps the time; a flip, also one that is taken back within the tick, moves it."""
+    """A new reason leaves the time; a flip, also one that is undone within the tick, moves it."""
     first = with_notes(None, [GOT_SCALE], "t1")
     second = with_notes(first, [GOT_SCALE, READY_FOR_NEW_SCALE], "t2")
     third = with_notes(second, [scale_unreadable("gone")], "t3")

@@ -33,7 +33,7 @@ changes = st.one_of(
 @settings(max_examples=100, deadline=None)
 @given(st.lists(changes, max_size=40))
 def test_members_are_the_pods_that_match(steps):
-    """After any changes, members and rivals are those that a match of every pod against every selector finds."""
+    """After any changes, members and claimants are those that a match of every pod against every selector finds."""
     table, pods, claims = PodTable(), {}, {}
     for what, namespace, number, value in steps:
         key = (namespace, f"o{number}")
@@ -53,12 +53,12 @@ def test_members_are_the_pods_that_match(steps):
             expected = sorted(pod for pod in pods if pod[0] == hpa[0] and selector.matches(pods[pod]))
             found = [table.view(row) for row in table.members_of(hpa).tolist()]
             assert [(pod.namespace, pod.name) for pod in found] == expected
-            rivals = {
+            claimants = {
                 other
                 for other in claims
                 if other[0] == hpa[0] and any(claims[other].matches(pods[pod]) for pod in expected)
             }
-            assert set(table.members.claimants(hpa)) == (rivals if expected else set())
+            assert set(table.members.claimants(hpa)) == (claimants if expected else set())
 
 
 def test_a_pod_that_changes_its_labels_changes_hands():
@@ -73,7 +73,7 @@ def test_a_pod_that_changes_its_labels_changes_hands():
 
 
 def test_a_selector_without_exact_values_matches_new_label_sets():
-    """``!app`` takes in a pod whose labels were never seen before."""
+    """``!app`` matches a pod whose labels were never seen before."""
     table = PodTable()
     table.members.claim(("n", "h"), "!app", Selector.parse("!app"))
     table.put(PodView("n", "p", labels={"tier": "new"}))

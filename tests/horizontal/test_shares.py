@@ -68,8 +68,8 @@ def test_a_share_is_rounded_up_or_left_alone(value, target, replicas):
 
 
 @given(st.integers(0, 1 << 30), st.integers(0, 1 << 30), st.integers(1, 1 << 20), st.integers(1, 50))
-def test_more_load_never_asks_for_less(one, other, target, ready):
-    """Of two values outside of the tolerance the larger one asks for no fewer replicas."""
+def test_more_load_never_needs_fewer_replicas(one, other, target, ready):
+    """The larger of two values outside of the tolerance gives at least as many replicas."""
     low, high = sorted((one, other))
     found = [
         proposal_by_value(value, reading(ready=ready), ready, target, TOLERANCE) for value in (low, high)

@@ -1,4 +1,4 @@
-"""What the loop's caches leave out of objects is nothing that the loop reads."""
+"""The loop's caches leave out only fields that the loop does not read."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_slim_workload_has_the_same_scale(body):
 
 @given(workloads(), st.lists(workloads(), max_size=4))
 def test_slim_workloads_have_the_same_owners(deployment, sets):
-    """Which ReplicaSets belong to a Deployment, and which of them is the newest, comes out of what is kept."""
+    """Slim workloads show which ReplicaSets belong to a Deployment, and which of them is the newest."""
     spec = autoscaler("Deployment", **{"count-only-owned": "true", "count-old-during-rollout": "true"})
     assert spec.options.asks_for_owners
 
@@ -88,7 +88,7 @@ def test_slim_workloads_have_the_same_owners(deployment, sets):
     known=st.sampled_from(["nothing", "the same", "another"]),
 )
 def test_a_slim_hpa_has_the_same_view_and_status(annotations, most, known):
-    """Whatever the loop holds of an HPA already: what is kept says what came, and what is equal is one object."""
+    """Whatever HPA the loop has cached already, the slim one equals what came, and equal parts are one object."""
     body = builders.hpa("web", "web", max_replicas=most)
     body["metadata"] |= {"annotations": annotations, "uid": "u", "resourceVersion": "7"}
     body["status"] = {

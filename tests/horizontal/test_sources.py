@@ -101,7 +101,7 @@ def test_one_namespace_that_is_refused_harms_only_its_own():
     play(story)
 
 
-def test_samples_and_values_are_asked_for_at_the_same_time():
+def test_samples_and_values_are_requested_at_the_same_time():
     """A slow answer of one API does not delay the other's."""
 
     async def story(world):

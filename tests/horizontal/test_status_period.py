@@ -1,4 +1,4 @@
-"""Statuses of which only measured values have changed are written once in a while, if so asked."""
+"""With the setting a status is written once a period if only measured values have changed."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_quiet_tick_does_not_forget_what_waits():
 
 
 def test_a_replay_from_any_tick_holds_the_same():
-    """When each status was written stands in a full record."""
+    """A full record has the time at which each status was written."""
     period = minutes(1)
     state = world(period)
     copies: list[HorizontalCore] = []

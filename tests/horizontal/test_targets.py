@@ -27,7 +27,7 @@ SCHEMA = {
 
 
 async def define(world, **version):
-    """Create the definition of CronTabs and one with two pods, which asks for two."""
+    """Create the definition of CronTabs and one with two pods and two desired replicas."""
     spec = {
         "group": "example.com",
         "scope": "Namespaced",
@@ -121,7 +121,7 @@ def test_a_kind_without_scale():
 
 
 def test_discovery_that_fails_is_the_error_of_its_hpa():
-    """The server's error is reported, others are scaled all the same, and the question is asked twice a minute."""
+    """The server's error is reported, others are still scaled, and discovery is read twice a minute."""
 
     async def story(world):
         asked = []
@@ -153,8 +153,8 @@ def test_discovery_that_fails_is_the_error_of_its_hpa():
     play(story)
 
 
-def test_known_kinds_are_never_asked_for():
-    """As long as no reference needs it, the cluster is not asked what it serves."""
+def test_known_kinds_need_no_discovery():
+    """As long as no reference needs it, the cluster's discovery is not read."""
 
     async def story(world):
         async def never():

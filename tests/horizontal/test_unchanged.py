@@ -1,4 +1,4 @@
-"""Verdicts that come out again are those that would be made anew, over ticks in which little or nothing changes."""
+"""Repeated verdicts equal new ones, over ticks in which little or nothing changes."""
 
 from __future__ import annotations
 
@@ -112,16 +112,16 @@ def test_nothing_differs_from_deciding_anew(day):
             answer = msgspec.structs.replace(answer, pods=None)  # as a source says it whose pods are the same
         else:
             order = list(seen)
-        told = Delta(**delta, answers=[answer])
+        delta_of_tick = Delta(**delta, answers=[answer])
         if not number:
-            told = msgspec.structs.replace(first, answers=[answer])
+            delta_of_tick = msgspec.structs.replace(first, answers=[answer])
         found = []
         for state, anew in zip(states, (False, True), strict=True):
             if anew:
                 state.unchanged.clear()
                 state.steady.clear()
                 state.samples._last = None
-            state.apply(told)
+            state.apply(delta_of_tick)
             before = {key: one.verdict for key, one in state.unchanged.items()}
             commands = decide(state, now)
             again += sum(one is before.get(one.key) for one in commands.verdicts)
@@ -141,7 +141,7 @@ def test_nothing_differs_from_deciding_anew(day):
             moved = Delta(
                 scales=[worlds.scale(one, replicas=desired) for one, desired in rescaled],
                 answers=[answer],
-                holds=told.holds,
+                holds=delta_of_tick.holds,
             )
             for state in states:
                 state.apply(moved)

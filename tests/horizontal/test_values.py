@@ -71,7 +71,7 @@ def with_metrics(*metrics, **spec):
     ids=["pods", "object-value", "object-average", "namespace", "external-value", "external-average"],
 )  # fmt: skip
 def test_every_type_scales_and_is_explained(metric, question, answer, reported, working):
-    """Each type asks its question once, comes to four replicas, reports its value and says how."""
+    """Each type asks its question once, gives four replicas, reports its value and says how."""
 
     async def story(world):
         world.measured.answers = {question: answer}
@@ -110,7 +110,7 @@ def test_equal_questions_are_asked_once_and_few_at_a_time():
     play(story, concurrent_syncs=2)
 
 
-def test_metrics_that_play_no_part_are_not_asked_for():
+def test_metrics_that_do_not_matter_are_not_requested():
     """Above its maximum an HPA goes there at once, whatever its metrics say."""
 
     async def story(world):
@@ -193,7 +193,7 @@ def test_to_zero_and_back():
     ],
 )
 def test_the_reason_of_coming_back_from_zero(value, why):
-    """A metric that asks for replicas is the reason also where it asks for fewer than the minimum that is given."""
+    """A metric that recommends replicas is the reason also where it recommends fewer than the given minimum."""
 
     async def story(world):
         world.measured.answers = {QUEUE: [0]}
@@ -234,7 +234,7 @@ def test_without_the_gate_nobody_comes_back_from_zero():
 
 @pytest.mark.parametrize("first", [0, 3, 6])
 def test_records_hold_the_answers(first):
-    """From any full record on, a fresh core comes to the recorded commands and results, with no source to ask."""
+    """From any full record on, a fresh core decides the recorded commands and results, with no source to ask."""
     metrics = [worlds.utilization(50), worlds.of_pods("5"), worlds.external({"averageValue": "10"})]
 
     async def story(world):

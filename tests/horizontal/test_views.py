@@ -1,4 +1,4 @@
-"""The view of a pod is made as it comes in, where nobody could go on without it."""
+"""The view of a pod is made when the pod arrives, as an error there would stop the cache."""
 
 from __future__ import annotations
 

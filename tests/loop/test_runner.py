@@ -1,4 +1,4 @@
-"""When loops tick, who waits for whom, and what becomes of a tick that fails."""
+"""When loops tick, who waits for whom, and the outcome of a tick that fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small world for scale-up decisions: objects, a cloud that keeps its word, and the steps over them."""
+"""A small world for scale-up decisions: objects, a reliable cloud, and the steps over them."""
 
 from __future__ import annotations
 
@@ -143,19 +143,19 @@ class World:
     step_time = ZERO
     """How long each step of a tick takes, as the deltas of the later ones say it."""
 
-    def tick(self, *, at=None, gone=(), **changes):
+    def tick(self, *, at=None, deleted_pods=(), **changes):
         """Run all steps of one tick but those of deletions; return the actions of all of them."""
         self.now = self.now if at is None else Instant(after(START, at))
         groups = tuple(self.groups.values())
         same = groups == tuple(self.state.groups.values())
-        delta = Delta(groups=None if same else groups, gone=Gone(pods=tuple(gone)), **changes)
+        delta = Delta(groups=None if same else groups, gone=Gone(pods=tuple(deleted_pods)), **changes)
         actions, self.commands, self.events = [], [], []
         while True:
             self.state.apply(delta)
             commands = decide(self.state, self.now)
             outcomes = tuple(map(self._do, commands.actions))
             result = absorb(self.state, commands, Outcomes(outcomes), self.now)
-            self.heard(commands, outcomes)
+            self.after_step(commands, outcomes)
             self.commands.append(commands)
             self.reasons = [*self.reasons, *commands.reasons, *result.reasons]
             self.events += [*commands.events, *result.events]
@@ -167,8 +167,8 @@ class World:
             elapsed = Duration(self.step_time * len(self.commands))
             delta = Delta(step=step, holds=self.state.holds, elapsed=elapsed)
 
-    def heard(self, commands, outcomes):
-        """Is told of each step when it is over."""
+    def after_step(self, commands, outcomes):
+        """Observe a step that has ended; a subclass overrides this."""
 
     def increases(self, **kwargs):
         """Run a tick and return how much each group was to grow."""

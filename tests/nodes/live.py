@@ -43,8 +43,8 @@ class Free:
 FREE = Free()
 
 
-class Kept:
-    """A recorder that keeps the bytes of the records, as a file would; one in ``full_every`` is full."""
+class MemoryRecorder:
+    """A recorder that stores the bytes of the records, as a file would; one in ``full_every`` is full."""
 
     def __init__(self, full_every):
         self.lines, self.full_every, self.since = [], full_every, None
@@ -83,7 +83,7 @@ class World:
         wrap=lambda cluster: cluster,
         **settings,
     ):
-        self.clock, self.board, self.recorder = clock, Board(), Kept(full_every)
+        self.clock, self.board, self.recorder = clock, Board(), MemoryRecorder(full_every)
         self.cluster = EmbeddedCluster(Store(), clock, seed=1)
         self.informers = {
             kind.plural: Informer(self.cluster, kind, clock)

@@ -62,7 +62,7 @@ def world(
     pods=(),
     **settings,
 ):
-    """A world of one group of 4-core nodes; ``settings`` turn on what is asked for."""
+    """A world of one group of 4-core nodes; ``settings`` turn on what the test needs."""
     found = CapacityChanges(
         pod_templates=tuple(templates),
         provisioning_requests=tuple(requests),

@@ -77,7 +77,7 @@ def test_a_group_is_created_used_and_deleted():
 
 
 def test_the_provider_is_not_asked_without_the_flag():
-    """Without the flag no candidate is asked for, none is recorded, and the pods wait."""
+    """Without the flag no candidate is requested, none is recorded, and the pods wait."""
 
     async def story(world):
         await world.deploy("web", replicas=1)
@@ -89,7 +89,7 @@ def test_the_provider_is_not_asked_without_the_flag():
 
 
 def test_a_candidate_that_cannot_be_created_is_left_out_for_a_time():
-    """After a refusal the next tick asks for another candidate, and the refused one is backed off."""
+    """After a refusal the next tick requests another candidate, and the refused one is backed off."""
     broken = CallFailure(Window(START, group=SMALL.name), calls=("create_group",), message="no right")
 
     async def story(world):
@@ -150,7 +150,7 @@ def test_several_groups_at_once():
 
 
 def test_groups_of_people_stay_and_are_used_first():
-    """A group like the candidate is not made twice while it has room; one that a person made is never deleted."""
+    """A group like the candidate is not made twice while it has capacity; one that a person made is never deleted."""
     mine = GroupSpec(name="mine", instance_type="m5.large", max_size=1)
 
     async def story(world):
@@ -168,7 +168,7 @@ def test_groups_of_people_stay_and_are_used_first():
     replayed(world)
 
 
-def test_labels_that_pods_ask_for():
+def test_labels_that_pods_select():
     """A group gets the labels of its pods' node selector, but none of the domains of Kubernetes."""
 
     async def story(world):
@@ -245,7 +245,7 @@ def test_a_run_that_only_advises_creates_nothing():
 
 
 def test_an_empty_group_of_an_earlier_process_goes():
-    """What an earlier process created is known by the cloud's word, and goes when it is empty."""
+    """Groups that an earlier process created are recognized by the cloud's mark, and deleted when they are empty."""
 
     async def story(world):
         await world.cloud.create_group(NewGroup(id="left", max_size=3, instance_type="m5.large"))
@@ -333,8 +333,8 @@ def explained(world):
     return found.lines(core, f"default/{world.pending[0]}", after(world.clock.now(), seconds(5)), "")
 
 
-def test_machines_with_gpus_are_for_pods_that_ask_for_them():
-    """A GPU machine is no candidate for plain pods, however well it fits; for a pod that asks for a GPU it is."""
+def test_machines_with_gpus_are_for_pods_that_request_them():
+    """A GPU machine is no candidate for plain pods, however well it fits; for a pod that requests a GPU it is."""
     gpu = offer("g4dn.xlarge")
 
     async def story(world):
@@ -356,7 +356,7 @@ def test_machines_with_gpus_are_for_pods_that_ask_for_them():
 
 
 def test_explain_pod_names_the_limit():
-    """A pod that waits because no more groups may be created is told so."""
+    """A pod that waits because no more groups may be created gets that as its reason."""
 
     async def story(world):
         await world.deploy("web", replicas=1)

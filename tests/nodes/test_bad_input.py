@@ -104,7 +104,7 @@ def pod_of(number, body, *, placed):
     flags,
 )
 def test_whatever_the_objects_say_ticks_go_on(nodes, pods, objects, pdbs, sets, daemons, options):
-    """Scale-up and scale-down with any nonsense in any object; the state that comes of it reads back."""
+    """Scale-up and scale-down go on with any nonsense in any object; the resulting state reads back."""
     parts = {name: read(objects.get(name, ()), model) for name, model in {**DEVICES, **VOLUMES}.items()}
     known = read([node_of(number, body) for number, body in enumerate(nodes)], Node)
     world = World(
@@ -184,7 +184,7 @@ def in_a_circle():
 
 @pytest.mark.parametrize("what", sorted(ODD_PODS))
 def test_other_pods_are_served(what):
-    """One node is bought for the good pod, none for the odd one, which is told why."""
+    """One node is bought for the good pod, and none for the odd one, which gets the reason."""
     world = World(
         pods=[pod("odd", of="odd", **ODD_PODS[what]), pod("good")],
         groups=[group("g")],
@@ -207,7 +207,7 @@ def test_a_circle_of_volumes_ends():
 
 
 def test_ten_thousand_classes():
-    """Ten thousand pods of which no two ask for the same are all placed in one decision."""
+    """Ten thousand pods whose requests all differ are placed in one decision."""
     asking = [
         pod(f"p{number}", kind="", cpu=f"{number % 1000 + 1}m", memory=f"{number + 1}Ki")
         for number in range(10_000)
@@ -230,7 +230,7 @@ def played(main):
 
 
 def test_what_is_passed_over_is_reported_on_the_object():
-    """A node, a slice and a budget that cannot be read get an event each, and once; nodes are bought all the same."""
+    """A node, a slice and a budget that cannot be read get one event each; nodes are still bought."""
 
     async def main(world, clock):
         store = world.cluster._store

@@ -45,7 +45,7 @@ def test_the_least_of_what_is_said_holds(spec, current, count):
 
 
 def test_a_buffer_of_a_template_buys_nodes():
-    """Its pods are put on room that is there; for the others nodes are bought, and the event is the buffer's."""
+    """Its pods are put on free capacity; for the others nodes are bought, and the event is the buffer's."""
     held = world(buffers=[buffer("room", podTemplateRef={"name": "big"}, replicas=3)], templates=[BIG])
     assert held.increases() == {"g": 2}
     assert said(held, "room") == {
@@ -119,35 +119,35 @@ def test_a_share_of_a_workload():
     assert held.state.memory.buffer_templates == {f"default/{name}": "uid-p-3"}
 
 
-def test_room_that_is_kept_keeps_a_node():
+def test_reserved_capacity_holds_a_node():
     """A node goes when the placeholder pods on it fit elsewhere, and stays when they do not."""
-    room = buffer("room", podTemplateRef={"name": "big"}, replicas=2)
-    held = world(buffers=[room], templates=[BIG], nodes=("n1", "n2", "n3"))
+    buffered = buffer("room", podTemplateRef={"name": "big"}, replicas=2)
+    held = world(buffers=[buffered], templates=[BIG], nodes=("n1", "n2", "n3"))
     held.tick()
     assert list(held.state.memory.scale_down.unneeded) == ["n1"]
 
 
 def test_without_injection_nothing_is_bought():
-    """The controller alone writes statuses; nothing is asked for."""
-    room = buffer("room", podTemplateRef={"name": "big"}, replicas=3)
-    held = world(buffers=[room], templates=[BIG], capacity_buffer_pod_injection_enabled=False)
+    """The controller alone writes statuses; no nodes are requested."""
+    buffered = buffer("room", podTemplateRef={"name": "big"}, replicas=3)
+    held = world(buffers=[buffered], templates=[BIG], capacity_buffer_pod_injection_enabled=False)
     assert held.increases() == {}
     assert "Provisioning" not in said(held, "room")
     assert status(held, "room").replicas == 3
 
 
-def test_pods_that_come_take_the_room():
+def test_new_pods_take_the_reserved_capacity():
     """Pods that are pending are put before placeholders, which then have more bought behind them."""
-    room = buffer("room", podTemplateRef={"name": "big"}, replicas=1)
-    held = world(buffers=[room], templates=[BIG])
+    buffered = buffer("room", podTemplateRef={"name": "big"}, replicas=1)
+    held = world(buffers=[buffered], templates=[BIG])
     assert held.increases() == {}
     assert held.increases(at=seconds(10), pods=(pod("real", cpu="3"),)) == {"g": 1}
 
 
-def test_a_status_keeps_its_times():
+def test_the_times_of_a_status_stay():
     """A condition's time changes only with its status: a quiet buffer is written once."""
-    room = buffer("room", podTemplateRef={"name": "big"}, replicas=1)
-    held = world(buffers=[room], templates=[BIG])
+    buffered = buffer("room", podTemplateRef={"name": "big"}, replicas=1)
+    held = world(buffers=[buffered], templates=[BIG])
     held.tick()
     before = status(held, "room")
     held.tick(at=minutes(5))

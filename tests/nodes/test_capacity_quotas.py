@@ -30,7 +30,7 @@ def test_a_quota_skips_the_group_in_upstream_s_words():
 
 
 def test_a_quota_cuts_an_increase():
-    """Of the nodes that the pods need no more are bought than the quota leaves, by every resource of it."""
+    """No more of the needed nodes are bought than the quota leaves, by every resource of it."""
     held = world(quotas=[quota("cores", {"cpu": "12", "memory": "1Ti"})], pods=pods("p", 9, cpu="3"))
     assert held.increases() == {"g": 2}
     held = world(quotas=[quota("memory", {"memory": "40Gi"})], pods=pods("p", 9, cpu="3"))
@@ -47,7 +47,7 @@ def test_a_quota_holds_for_the_nodes_that_it_selects():
     }
 
 
-def test_the_cheapest_purchase_keeps_to_quotas():
+def test_the_cheapest_purchase_obeys_quotas():
     """The expander least-cost plans within the quotas as it does within the limits of the cluster."""
     groups = [group("g", nodes=("n1",), price_per_hour=1.0)]
     held = world(

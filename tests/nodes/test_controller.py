@@ -14,7 +14,7 @@ WEB = Workload("default", "Deployment", "web")
 
 
 def test_pending_pods_get_nodes():
-    """Pods that fit nowhere lead to new nodes, on which they come to run."""
+    """Pods that fit nowhere lead to new nodes, and run on them."""
 
     async def story(world):
         await world.deploy(replicas=6, cpu="1500m")
@@ -109,7 +109,7 @@ def test_wrong_catalogue_is_corrected_by_one_machine():
 
 
 def test_intents_of_the_board_are_served_and_answered():
-    """What the board wants is bought before the pods exist, and what is missing is answered meanwhile."""
+    """Demand on the board is bought before the pods exist, and the missing part is answered meanwhile."""
 
     async def story(world):
         await world.deploy(replicas=1, cpu="1500m")
@@ -125,7 +125,7 @@ def test_intents_of_the_board_are_served_and_answered():
     play(story, demand_sources=("pending", "intents"))
 
 
-def test_status_object_is_kept():
+def test_status_object_is_written():
     """The status ConfigMap says how many nodes are ready."""
 
     async def story(world):

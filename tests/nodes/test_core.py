@@ -1,4 +1,4 @@
-"""The bytes of what was gathered are the same at one go and in pieces."""
+"""A gathered delta has the same bytes in one part and in several."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def _small_pieces(monkeypatch):
 
 
 DELTAS = st.builds(
-    lambda step, nodes, pods, sets, gone, full: Delta(
+    lambda step, nodes, pods, sets, deleted, full: Delta(
         step=step,
         nodes=named(Node, nodes),
         pods=named(Pod, pods),
         replica_sets=named(ReplicaSet, sets),
-        gone=Gone(pods=(("a", "b"),)) if gone else Gone(),
+        gone=Gone(pods=(("a", "b"),)) if deleted else Gone(),
         settings=Settings() if full else None,
         memory=Memory(rotation=4) if full else None,
     ),
@@ -55,7 +55,7 @@ def test_pieces_add_up_to_the_whole(delta):
 
 
 def test_memory_is_that_of_the_moment_of_asking():
-    """What the loop remembers goes on changing while nobody has written the pieces yet."""
+    """The loop's memory goes on changing while the pieces are not written yet."""
     memory = Memory(rotation=4)
     delta = Delta(pods=named(Pod, 1), memory=memory)
     expected, found = encode_delta(delta), encode_in_pieces(delta)

@@ -1,4 +1,4 @@
-"""What /snapshotz tells: upstream's shape, with nodes on their way and pods that fit."""
+"""The content of /snapshotz: upstream's shape, with nodes on their way and pods that fit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kubetide.nodes.explain.debugging_snapshot import debugging_snapshot, failed
 
 
 def test_the_shape_is_upstreams():
-    """Nodes with their pods, the pending pods that have room, the template of each group."""
+    """Nodes with their pods, the pending pods that fit, and the template of each group."""
     held = World(
         groups=[group("g", nodes=("n1",))],
         nodes=[node("n1")],

@@ -16,7 +16,7 @@ ON = {"enable_graceful_degradation": True, "max_nodes_per_scaleup": 2}
 
 
 def crowd(step_time, **settings):
-    """Return a world with more pods without a place than one step looks at, and steps that take so long."""
+    """Return a world with more pods without a place than one step handles, and steps that take that long."""
     world = World(
         nodes=[node("n0")],
         pods=pods("p", PART + MORE, cpu="3"),
@@ -37,7 +37,7 @@ def said(world):
 
 
 def test_all_pods_are_looked_at_where_there_is_time():
-    """Steps that take seconds end at no limit: every pod is looked at, in two parts, and nothing is said of it."""
+    """Steps that take seconds reach no limit: every pod is evaluated, in two parts, without a message."""
     world = crowd(seconds(30), **ON)
     assert world.increases() == {"g": 2}
     assert steps(world) == ["place", "scale_down"]
@@ -82,6 +82,6 @@ def test_every_fourth_loop_is_for_scale_down():
 
 
 def test_the_part_step_reads_back_from_a_record():
-    """How long the tick has taken stands in the record, so a replay leaves out the same pods."""
+    """The record has the time that the tick has taken, so a replay leaves out the same pods."""
     delta = Delta(step="place", elapsed=minutes(5))
     assert decode_delta(encode_delta(delta)) == delta

@@ -30,7 +30,7 @@ SHORT = {"scale_down_unneeded_time": minutes(1)}
 
 
 def slice_of(name, count, **spec):
-    """What a driver publishes of a node with so many devices."""
+    """The slice that a driver publishes for a node with that many devices."""
     body = samples.resource_slice(
         f"{name}-gpu",
         nodeName=name,
@@ -42,7 +42,7 @@ def slice_of(name, count, **spec):
 
 
 def claim(name, *, count=1, device="", on="", user=""):
-    """A claim; with ``device`` the one that it was given, on a node."""
+    """A claim; with ``device`` the allocated one, on a node."""
     body = samples.resource_claim(
         name,
         {
@@ -101,7 +101,7 @@ def test_as_many_nodes_are_bought_as_have_the_devices(each, expected):
     ids=["no claim", "more than a node has", "no class"],
 )
 def test_nothing_is_bought_that_would_not_help(known):
-    """A claim or a class that is not there, or more devices than any new node has, is not mended by nodes."""
+    """New nodes do not help a missing claim or class, or a request for more devices than any new node has."""
     assert World(pods=[using("p")], groups=[with_devices("gpu", 4)], devices=known).increases() == {}
 
 
@@ -152,7 +152,7 @@ def test_a_node_whose_driver_is_late_is_not_ready():
 
 
 def piece_of(name, number, *, of):
-    """One of so many slices of a pool, with a device of its own."""
+    """One of that many slices of a pool, with a device of its own."""
     body = samples.resource_slice(
         f"{name}-gpu-{number}",
         nodeName=name,
@@ -197,22 +197,22 @@ def test_a_driver_that_is_taken_away_makes_no_node_unready():
     known = devices(slices=[slice_of("n1", 2)], claims=[claim("p")])
     world = World(nodes=[node("n1")], pods=[using("p")], groups=[one], devices=known)
     world.tick()
-    gone = Gone(devices=(("resourceslices", "", "n1-gpu"),))
-    world.state.apply(Delta(gone=gone, devices=DeviceChanges()))
+    deleted = Gone(devices=(("resourceslices", "", "n1-gpu"),))
+    world.state.apply(Delta(gone=deleted, devices=DeviceChanges()))
     assert world.state.health("n1").unready == ""
     world.tick(at=minutes(1))
     assert world.state.memory.templates["gpu"].slices == ()
 
 
 def test_devices_are_expected_of_a_group_that_had_them_before():
-    """The last node is gone, and its driver with it: the next one is on its way until it has its slices."""
+    """After the last node and its driver are deleted the next node counts as on its way until it has its slices."""
     one = group("gpu", nodes=("n1",))
     known = devices(slices=[slice_of("n1", 1)], claims=[claim("p")])
     world = World(nodes=[node("n1")], groups=[one], devices=known)
     world.tick()
     world.change("gpu", instances=(), target_size=0)
-    gone = Gone(nodes=("n1",), devices=(("resourceslices", "", "n1-gpu"),))
-    world.state.apply(Delta(gone=gone, devices=DeviceChanges()))
+    deleted = Gone(nodes=("n1",), devices=(("resourceslices", "", "n1-gpu"),))
+    world.state.apply(Delta(gone=deleted, devices=DeviceChanges()))
     assert world.increases(at=minutes(1), pods=(using("p"),)) == {"gpu": 1}
     world.change("gpu", instances=(Instance(provider_id="cloud:///n2"),))
     assert world.increases(at=minutes(2), nodes=(node("n2", created=at(minutes(2))),)) == {}
@@ -251,7 +251,7 @@ POOL = "gpu.test/template-template-node-for-gpu"
     ids=["too many", "none", "an incomplete pool", "only together"],
 )
 def test_it_is_reported_what_devices_are_short(claims, slices, why):
-    """Beside upstream's words stands what each request wants, and what a new node has of it."""
+    """Beside upstream's words the message names what each request needs, and what a new node has of it."""
     names = [{"name": one.metadata.name, "resourceClaimName": one.metadata.name} for one in claims]
     waiting = pod("p", spec={"resourceClaims": names})
     made = replace(template(), slices=(slice_of("template", 2),) if slices is None else slices)
@@ -297,7 +297,7 @@ def asking(*alternatives):
     ids=["in use", "a taint", "alternatives"],
 )
 def test_it_is_reported_what_is_free_of_a_live_node(requested, tainted, why):
-    """What another pod has counts as there and not as free; so does a device that is tainted."""
+    """A device that another pod has counts as present and not as free; so does a tainted device."""
     offered = slice_of("n1", 2)
     if tainted:
         broken = DeviceTaint(key="broken", effect="NoSchedule")
@@ -372,7 +372,7 @@ def test_two_pods_do_not_move_to_one_device():
 
 
 def test_a_full_delta_says_as_much_as_the_state():
-    """A state made of the bytes of another one judges claims alike, and knows what cannot be read."""
+    """A state made of the bytes of another one evaluates claims alike, and knows what cannot be read."""
     known = devices(slices=[slice_of("n1", 2)], claims=[claim("p", device="gpu-0", on="n1", user="p")])
     world = World(
         pods=[using("q")],
@@ -388,7 +388,7 @@ def test_a_full_delta_says_as_much_as_the_state():
 
 
 def test_claims_that_cannot_be_read_are_passed_over():
-    """Without the right to read claims pods are judged as if they had none."""
+    """Without the right to read claims pods are evaluated as if they had none."""
     world = World(pods=[using("p")], groups=[group("plain")], devices=devices())
     world.tick(unread=(RESOURCE_CLAIMS.plural,))
     assert world.groups["plain"].target_size == 1
@@ -412,7 +412,7 @@ async def add_pod_with_claim(world):
 
 
 def test_devices_are_read_once_a_pod_may_have_some():
-    """Before that nothing asks for them; an extended resource is reason enough to look for them."""
+    """Until then no devices are read; an extended resource is reason enough to read them."""
 
     async def main(world, clock):
         caches = world.caches
@@ -431,7 +431,7 @@ def test_devices_are_read_once_a_pod_may_have_some():
 
 
 def test_the_flag_switches_them_off():
-    """Without dynamic resource allocation nothing asks for devices."""
+    """Without dynamic resource allocation no devices are read."""
 
     async def main(world, clock):
         await add_pod_with_claim(world)

@@ -33,7 +33,7 @@ def small_parts(monkeypatch):
 
 
 def apart(step_time, *, groups=("g",), **settings):
-    """Return a world whose pods want a node each, and steps that take so long."""
+    """Return a world whose pods need a node each, and whose steps take that long."""
     world = World(
         pods=pods("p", PODS, cpu="1", **ALONE),
         groups=[group(name, maximum=1000) for name in groups],
@@ -60,7 +60,7 @@ def test_an_estimate_goes_on_in_the_next_step():
 
 
 def test_after_its_time_it_adds_no_node():
-    """What was found in time is bought, and the pods that are left wait for the next tick."""
+    """Nodes that were found in time are bought, and the remaining pods wait for the next tick."""
     world = apart(seconds(6))
     # In the second part one node is looked at by itself before the next are added like it, in the first two are.
     there = 2 * PART - 1
@@ -72,14 +72,14 @@ def test_after_its_time_it_adds_no_node():
 
 @pytest.mark.parametrize("limit", [seconds(60), minutes(10)])
 def test_the_flag_is_the_limit(limit):
-    """With more time the same steps come to all nodes."""
+    """With more time the same steps reach all nodes."""
     world = apart(seconds(6), max_nodegroup_binpacking_duration=limit)
     assert world.increases() == {"g": PODS}
     assert cut(world) == []
 
 
 def test_each_group_has_its_own_time():
-    """What one estimate takes is not taken off the next one's time."""
+    """The time of one estimate does not reduce the next one's."""
     world = apart(seconds(3), groups=("g1", "g2", "g3"), expander="least-nodes")
     assert list(world.increases().values()) == [PODS]
     assert len(steps(world)) == 3 * 4

@@ -1,4 +1,4 @@
-"""What every expander must hold to, those that users add included; and the list given with the flag."""
+"""The contract of every expander, also of added ones; and the list given with the flag."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def explained(world, name="a"):
     ],
 )
 def test_smallest_change_is_named_and_verified(fields, change):
-    """What keeps a pod off is named with the change that would help, and that change has been tried."""
+    """The reason that blocks a pod comes with the change that would help, and that change was tried."""
     world = World(**fields)
     assert world.increases() == {}
     found = explained(world)
@@ -90,7 +90,7 @@ def test_smallest_change_is_named_and_verified(fields, change):
 
 
 def test_a_change_that_helps_does_help():
-    """The pod asks for as much as the explanation says would fit, and gets a node."""
+    """A pod that requests as much as the explanation says would fit gets a node."""
     world = World(pods=[pod("a", memory="6Gi")], groups=[group("g", made=C5D)])
     assert world.increases() == {}
     assert world.increases(pods=[pod("a", memory="4Gi")]) == {"g": 1}
@@ -108,7 +108,7 @@ def test_nothing_is_changed_by_asking():
 
 
 def test_no_help_is_offered_where_none_is_known():
-    """A resource that the machines lack cannot be asked for less of; nothing unverified is offered."""
+    """No smaller request helps where the machines lack the resource; nothing unverified is offered."""
     body = {"containers": [{"name": "app", "resources": {"requests": {"example.com/fpga": "1"}}}]}
     world = World(pods=[pod("a", spec=body)], groups=[group("g")])
     world.tick()
@@ -136,19 +136,19 @@ def test_machine_is_believed_over_the_catalogue():
 
 
 def test_template_is_remembered_after_the_last_node():
-    """A group at zero is judged by the node it once had."""
+    """A group at zero is evaluated by the node it once had."""
     world = World(
         nodes=[node("c5d-1", cpu="2", memory="16Gi")], groups=[group("c5d", made=C5D, nodes=["c5d-1"])]
     )
     world.tick()
     world.groups["c5d"] = group("c5d", made=C5D)
-    world.state.apply(_gone("c5d-1"))
+    world.state.apply(_deleted("c5d-1"))
     assert world.increases(at=minutes(5), pods=(pod("a", memory="8Gi"),)) == {"c5d": 1}
     source = explain_group(world.state, "c5d", world.now).template
     assert source == "seen earlier on node c5d-1, last at 2026-03-02T08:05:00Z"
 
 
-def _gone(name):
+def _deleted(name):
     from kubetide.nodes.state import Delta, Gone
 
     return Delta(gone=Gone(nodes=(name,)))
@@ -168,7 +168,7 @@ def test_backoff_names_its_end():
 
 
 def test_pod_that_waits_says_for_what():
-    """A pod for which a node is on its way is said to wait for it."""
+    """The explanation of a pod whose node is upcoming says that it waits for the node."""
     world = World(pods=[pod("a")], groups=[group("g")])
     world.tick()
     found = explain_pod(world.state, ("default", "a"), after(world.now, minutes(1)))
@@ -179,7 +179,7 @@ def test_pod_that_waits_says_for_what():
 
 
 def test_node_says_why_it_stays():
-    """A node that is kept by a pod names the pod and the rule."""
+    """A node that a pod blocks names the pod and the rule."""
     bare = pod("lonely", node="n1", kind=None)
     world = World(
         nodes=[node("n1"), node("n2")],
@@ -220,7 +220,7 @@ def test_a_node_says_when_it_goes_and_what_that_saves():
 
 
 def test_a_node_that_is_not_simulated_again_still_names_the_pod():
-    """Between two simulations the verdict of the last one stands: the pod, the rule and the way out."""
+    """Between two simulations the last verdict is valid: the pod, the rule and the way out."""
     budget = convert(
         builders.pdb("web", {"app": "web"}, namespace="default", max_unavailable=0), PodDisruptionBudget
     )
@@ -256,7 +256,7 @@ def test_of_equal_ways_out_the_cheaper_node_is_the_headline():
 
 
 def test_of_equal_waits_the_soonest_is_the_headline():
-    """Two groups in backoff: the one whose backoff ends first is offered, whatever its name."""
+    """The answer for two groups in backoff names the one whose backoff ends first, whatever its name."""
     world = World(pods=[pod("a")], groups=[group("a-later"), group("sooner")])
     world.refused.update({"a-later": "stock-out", "sooner": "stock-out"})
     world.tick()
@@ -272,7 +272,7 @@ def test_of_equal_waits_the_soonest_is_the_headline():
 
 
 def test_a_node_on_its_way_out_says_so():
-    """A node that the cloud was told to delete is being deleted, also when its group is at its minimum by then."""
+    """A node whose deletion the cloud has accepted is being deleted, also when its group is at its minimum by then."""
     taint = {
         "key": "ToBeDeletedByClusterAutoscaler",
         "value": str(START // 10**9),
@@ -331,7 +331,7 @@ def test_a_pod_of_another_size_needs_other_machines():
 
 
 def test_the_cheapest_help_comes_first():
-    """What one setting does is offered before a new group."""
+    """The change of one setting is offered before a new group."""
     big = group("large", maximum=0, made=template(cpu="96", memory="384Gi"))
     world = World(pods=[pod("a", cpu="64")], groups=[group("g"), big])
     assert world.increases() == {}

@@ -26,7 +26,7 @@ class Broken:
 
 
 def test_a_tick_after_a_bug_knows_everything_and_its_record_is_full():
-    """What the failed tick had taken from the caches is not lost, and the records replay from there."""
+    """Changes that the failed tick had taken from the caches are not lost, and the records replay from there."""
 
     async def story(world):
         await world.deploy(replicas=2, cpu="1500m")
@@ -68,7 +68,7 @@ class OneBadDelete(World):
 
 
 def test_what_else_was_begun_is_absorbed_before_the_tick_fails():
-    """Where one of several deletions ends with a bug, what came of the others is recorded and remembered."""
+    """Where one of several deletions ends with a bug, the results of the others are recorded and remembered."""
     groups = tuple(GroupSpec(name=f"g{at}", instance_type="m5.large", max_size=3) for at in range(3))
 
     async def story(world):

@@ -48,11 +48,11 @@ def offers(draw):
         labels = {**(node.metadata.labels or {}), inter_pod.HOSTNAME: name}
         node = replace(node, metadata=replace(node.metadata, labels=labels))
         template = Template(node, tuple(daemons), "cloud", "drawn", fresh_node(node, daemons, FACTS))
-        room = draw(st.integers(1, 12))
+        growth = draw(st.integers(1, 12))
         price = draw(st.integers(0, 9)) / 10
-        group = NodeGroup(id=name, max_size=room, price_per_hour=price)
+        group = NodeGroup(id=name, max_size=growth, price_per_hour=price)
         found.append(
-            Offer(group, template, (), price, growth=room, whole=False, by_arithmetic=True, uses={"cpu": 2})
+            Offer(group, template, (), price, growth=growth, whole=False, by_arithmetic=True, uses={"cpu": 2})
         )
     return found
 
@@ -97,14 +97,14 @@ def cpu_of(pod):
 
 
 def refused(pod, node, cluster):
-    """Whether plain rules keep the pod off the node."""
+    """Whether plain rules refuse the pod on the node."""
     pods = next(others for other, others in cluster if other is node)
     there = node.status.allocatable
     if len(pods) + 1 > int(there["pods"]):
         return True
     if cpu_of(pod) and sum(map(cpu_of, pods)) + cpu_of(pod) > int(there["cpu"][:-1]):
         return True
-    if not inter_pod.asked_for(pod, node):
+    if not inter_pod.selects(pod, node):
         return True
     if any(not plain.tolerated(pod, taint) for taint in node.spec.taints or ()):
         return True
@@ -166,7 +166,7 @@ def test_what_is_played_holds_by_plain_rules(problem):
 
 
 @st.composite
-def wanted(draw):
+def demand(draw):
     """Pods of many kinds, most of which have inter-pod rules."""
     sizes = st.tuples(st.sampled_from((100, 700, 1500)), st.integers(1, 3), st.sampled_from("abcd"))
     found = []
@@ -178,10 +178,10 @@ def wanted(draw):
 
 @settings(max_examples=40, deadline=None)
 @given(
-    wanted=wanted(), zones=st.lists(st.sampled_from("xyz"), min_size=1, max_size=5), total=st.integers(1, 60)
+    demand=demand(), zones=st.lists(st.sampled_from("xyz"), min_size=1, max_size=5), total=st.integers(1, 60)
 )
-def test_nothing_is_left_that_a_new_node_would_take(wanted, zones, total):
-    """What a choice leaves over fits on no node bought and, while limits leave one more, on no new node of a group that takes it."""
+def test_nothing_is_left_that_a_new_node_would_take(demand, zones, total):
+    """Pods that a choice leaves over fit on no bought node and, while limits leave one more, on no new node of a group that takes them."""
     groups = [
         group(
             f"g{at}",
@@ -191,7 +191,7 @@ def test_nothing_is_left_that_a_new_node_would_take(wanted, zones, total):
         )
         for at, zone in enumerate(zones)
     ]
-    world = World(groups=groups, pods=wanted, settings={"expander": "least-cost", "max_nodes_total": total})
+    world = World(groups=groups, pods=demand, settings={"expander": "least-cost", "max_nodes_total": total})
     bought = world.increases()
     assert sum(bought.values()) <= total
     snapshot, helped = Snapshot(), {}

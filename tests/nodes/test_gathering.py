@@ -1,4 +1,4 @@
-"""What the node loop holds of a cluster behind a network: each pod once, and no more of it than is read."""
+"""The node loop's cache of a cluster behind a network: each pod once, and only the fields that are read."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class Remote(EmbeddedCluster):
         self.pods = []
         """Weak references to the pods that were sent."""
 
-    def own(self, item, keep):
+    def own(self, item, project):
         copy = msgspec.json.decode(
             msgspec.json.encode(item), type=Sent if isinstance(item, Pod) else type(item)
         )
         if isinstance(copy, Sent):
             self.pods.append(weakref.ref(copy))
-        return copy if keep is None else keep(copy)
+        return copy if project is None else project(copy)
 
     async def list_and_watch(self, kind, *, keep=None, **where):
         listing = await self.list(kind, **where)
@@ -79,12 +79,12 @@ async def fill(cluster):
         await cluster.create(PODS.untyped, pod, namespace="default")
 
 
-OTHERS = {"nobody": [], "the HPA loop": [view_of_pod], "somebody who wants whole pods": [None]}
+OTHERS = {"nobody": [], "the HPA loop": [view_of_pod], "a reader of whole pods": [None]}
 
 
 @pytest.mark.parametrize("others", OTHERS.values(), ids=OTHERS)
 def test_the_state_holds_the_pods_of_the_cache(others):
-    """Where nobody wants whole pods they are slim in the cache, and one object with one key; else the cache has all."""
+    """Pods are slim in the cache, with one shared key each, unless a reader needs whole pods; then the cache has all."""
     slim = None not in others
 
     async def main(clock):

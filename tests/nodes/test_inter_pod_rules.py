@@ -28,7 +28,7 @@ def spread(key):
     return {"spec": {"topologySpreadConstraints": [rule]}}
 
 
-def test_pods_that_keep_apart_get_a_node_each():
+def test_pods_with_anti_affinity_get_a_node_each():
     """Three small pods that exclude each other by hostname need three nodes, and none once these are on their way."""
     world = World(pods=pods("a", 3, **apart()), groups=[group("g")])
     assert world.increases() == {"g": 3}
@@ -36,7 +36,7 @@ def test_pods_that_keep_apart_get_a_node_each():
 
 
 def test_existing_nodes_with_such_a_pod_do_not_count():
-    """A node that has one of the pods takes no other, however much room it has."""
+    """A node that has one of the pods takes no other, however much free capacity it has."""
     there = node("n1")
     placed = pods("old", 1, node="n1", **apart())
     world = World(nodes=[there], pods=[*placed, *pods("a", 1, **apart())], groups=[group("g", nodes=("n1",))])
@@ -44,7 +44,7 @@ def test_existing_nodes_with_such_a_pod_do_not_count():
 
 
 def test_a_group_in_another_zone_is_of_no_use_to_pods_that_must_be_near():
-    """Only the group whose zone has the company can help; the other says why it cannot."""
+    """Only the group in the zone of the other pods can help; the other group says why it cannot."""
     domain_counts = pods("db", 1, of="db", node="n1", cpu="3900m")
     groups = [
         group("far", made=template(labels={ZONE: "b"})),

@@ -72,7 +72,7 @@ RULES = ({}, {}, apart(), spread(HOSTNAME), {"spec": {"nodeSelector": {ZONE: "a"
 @settings(max_examples=40, deadline=None)
 @given(groups=GROUPS, kinds=KINDS, total=st.integers(0, 8), cores=st.integers(0, 40))
 def test_nothing_passes_a_limit_and_helped_pods_are_helped(groups, kinds, total, cores):
-    """Whatever is demand: groups' maxima, nodes and cores hold; the pods that are said to be helped fit what is bought."""
+    """For any demand the groups' maxima, nodes and cores hold, and the helped pods fit on the bought nodes."""
     made = [
         sized(f"g{at}", cpu, 4 * cpu, price / 10, maximum=maximum, labels={ZONE: "ab"[at % 2]})
         for at, (cpu, price, maximum) in enumerate(groups)
@@ -128,8 +128,8 @@ def fits_somehow(state, helped):
     plain=st.integers(0, 12),
     rule=st.sampled_from([apart(), spread(HOSTNAME), near("web", HOSTNAME), near("web")]),
 )
-def test_pods_with_inter_pod_rules_get_what_the_filters_ask_for(count, plain, rule):
-    """All are helped in one choice; what the scheduler, who knows no plan, leaves over is bought for within two ticks."""
+def test_pods_with_inter_pod_rules_get_what_the_filters_require(count, plain, rule):
+    """All get nodes in one choice; where the scheduler, which knows no plan, leaves pods over, two ticks buy for them."""
     groups = [
         sized("a", 4, 16, 0.2, labels={ZONE: "a"}, maximum=20),
         sized("b", 8, 32, 0.3, labels={ZONE: "b"}, maximum=20),
@@ -151,13 +151,13 @@ def test_pods_with_inter_pod_rules_get_what_the_filters_ask_for(count, plain, ru
 
 
 def test_gaps_on_nodes_for_pods_apart_are_filled_before_more_is_bought():
-    """Three pods that keep apart need three nodes; what else waits goes onto those."""
+    """Three pods with anti-affinity need three nodes; other pods go onto those."""
     demand = [*pods("x", 3, cpu="100m", **apart()), *pods("y", 6, cpu="1900m", of="y")]
     assert world(sized("g", 4, 16, 0.2), demand=demand).increases() == {"g": 3}
 
 
-def test_a_pod_that_others_keep_away_from_is_placed_with_care():
-    """Pods that must not be beside ``web`` keep plain ``web`` pods off their nodes, also in one choice."""
+def test_a_pod_that_others_exclude_is_placed_apart():
+    """Pods with anti-affinity to ``web`` exclude plain ``web`` pods from their nodes, also in one choice."""
     term = {"labelSelector": APP, "topologyKey": HOSTNAME}
     lonely = {
         "spec": {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
@@ -179,7 +179,7 @@ def test_daemons_take_their_part_of_each_node():
 
 
 def test_similar_groups_share_the_increase():
-    """Groups alike in all but the zone, of one price, are balanced when that is asked for."""
+    """Groups that differ in the zone alone and have one price are balanced when the flag is set."""
     groups = [sized("a", 4, 16, 0.2, labels={ZONE: "a"}), sized("b", 4, 16, 0.2, labels={ZONE: "b"})]
     tried = world(*groups, demand=pods("x", 4, cpu="3"), balance_similar_node_groups=True)
     assert tried.increases() == {"a": 2, "b": 2}
@@ -196,7 +196,7 @@ def test_a_group_that_grows_to_its_maximum_only_is_bought_whole():
 
 
 def test_a_group_in_backoff_is_passed_over():
-    """The cheap group refuses; in the next tick the dear one is bought from."""
+    """The cheap group refuses; in the next tick the expensive one grows."""
     tried = world(sized("cheap", 4, 16, 0.1), sized("dear", 4, 16, 0.5), demand=pods("x", 2, cpu="3"))
     tried.refused["cheap"] = "no capacity"
     assert tried.increases() == {"cheap": 2}
@@ -204,7 +204,7 @@ def test_a_group_in_backoff_is_passed_over():
 
 
 def test_what_the_limit_leaves_waits_and_says_so():
-    """With room for two nodes, the two that help most are bought, and the rest is named."""
+    """If two more nodes are allowed, the two that help most are bought, and the rest is named."""
     tried = world(sized("g", 4, 16, 0.2), demand=pods("x", 5, cpu="3"), max_nodes_total=2)
     assert tried.increases() == {"g": 2}
     assert [one.fields["pods"] for one in tried.reasons if one.code == "LeftForLater"] == [3]
@@ -225,7 +225,7 @@ def test_a_group_without_a_price_is_left_out_and_says_why():
 
 
 def test_the_explanation_of_a_pod_has_the_bound():
-    """What is bought together, its price and the price that no choice can be below."""
+    """The explanation has the nodes that are bought together, their price and the lower bound of any choice."""
     tried = world(sized("g", 4, 16, 0.25), demand=pods("x", 2, cpu="3"))
     found = explain_pod(tried.state, ("default", "x-0"), tried.now)
     assert found.status == "helped"
@@ -244,7 +244,7 @@ def test_later_in_the_chain_it_only_compares():
 
 
 def test_existing_nodes_are_full_of_their_own():
-    """Room that there is already is used before anything is bought, as always."""
+    """Free capacity is used before anything is bought, as always."""
     tried = World(
         groups=[sized("g", 4, 16, 0.2, nodes=("n1",))],
         nodes=[node("n1")],
@@ -294,7 +294,7 @@ class Offloading(live.World):
 
 @pytest.mark.parametrize(("expander", "offloaded"), [("least-cost", True), ("least-waste", False)])
 def test_only_what_may_take_long_is_offloaded(expander, offloaded):
-    """With pods that wait and the solver at hand the decision is made in another thread, and its records replay all the same."""
+    """With waiting pods and the solver the decision is made in another thread, and its records still replay."""
 
     async def story(world):
         await world.deploy(replicas=6, cpu="1500m")

@@ -1,4 +1,4 @@
-"""What each node says to a pod, with its numbers, and the smallest change that would let the pod in."""
+"""Each node's verdict on a pod, with its numbers, and the smallest change that would make the pod fit."""
 
 from __future__ import annotations
 
@@ -121,8 +121,8 @@ def test_a_wider_skew_is_less_than_no_rule():
     assert by_node["n2"].remedy == "lower cpu request from 100m to <= 50m"
 
 
-def test_pods_that_keep_it_away_cannot_be_talked_round():
-    """Where it is another pod that keeps the pod off, no change of this pod is offered as help."""
+def test_no_change_of_the_pod_helps_against_other_pods():
+    """Where another pod excludes the pod, no change of this pod is offered as help."""
     verdict = one_node(node("n"), pods("b", 1, of="x", node="n", **apart()), pod("a", of="web"))
     assert verdict.plugin == "InterPodAffinity"
     assert verdict.changes == ()
@@ -165,7 +165,7 @@ def test_a_pod_that_has_a_node_is_asked_about_as_if_it_had_none():
     selector=st.booleans(),
 )
 def test_the_verdicts_are_those_of_the_filters(sizes, cpu, selector):
-    """A node takes the pod exactly where the filters pass it, every node is told of once, the state is as before."""
+    """A node takes the pod exactly where the filters pass it, every node is reported once, and the state is unchanged."""
     nodes, there = [], []
     for at, (cores, taken, off) in enumerate(sizes):
         made = node(f"n{at}", cpu=str(cores), labels={"disk": "ssd"} if at % 2 else None)

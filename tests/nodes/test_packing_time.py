@@ -1,4 +1,4 @@
-"""--max-binpacking-time: groups are asked for options until the time is over, and the choice is among what was found."""
+"""--max-binpacking-time: groups are evaluated until the time is over, and the choice is among the options so far."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GROUPS = 2 * GROUPS_IN_A_STEP + MORE
 
 
 def many(step_time, **settings):
-    """Return a world with more groups than two steps ask, and steps that take so long."""
+    """Return a world with more groups than two steps evaluate, and steps that take that long."""
     groups = [group(f"g{at:03d}", maximum=10) for at in range(GROUPS)]
     world = World(nodes=[node("n0")], pods=pods("p", 6, cpu="3"), groups=groups, settings=settings)
     world.step_time = step_time
@@ -36,7 +36,7 @@ def said(world):
 
 
 def test_all_groups_are_asked_where_there_is_time():
-    """Within the default of five minutes every group is asked, in parts, and nothing is said of it."""
+    """Within the default of five minutes every group is evaluated, in parts, without a message."""
     world = many(seconds(30))
     assert sum(world.increases().values()) == 5
     assert steps(world) == ["pack", "pack", "scale_down"]
@@ -55,7 +55,7 @@ def test_groups_that_were_not_reached_are_left_out():
 
 @pytest.mark.parametrize("limit", [minutes(7), minutes(60)])
 def test_the_flag_is_the_limit(limit):
-    """With more time the same steps come to all groups."""
+    """With more time the same steps reach all groups."""
     world = many(minutes(3), max_binpacking_time=limit)
     assert world.increases()
     assert (options(world), said(world)) == (GROUPS, [])
@@ -75,13 +75,13 @@ def test_parts_change_no_choice():
 
 
 def test_several_increases_a_tick_are_asked_in_parts_too():
-    """With --salvo-scale-up the pods that are left are looked at again, part by part."""
+    """With --salvo-scale-up the remaining pods are evaluated again, part by part."""
     world = many(seconds(1), salvo_scale_up=True, max_nodes_per_scaleup=2)
     assert sum(one.delta for one in world.tick() if isinstance(one, IncreaseSize)) == 5
     assert steps(world).count("pack") == 2 * 3
 
 
 def test_the_step_reads_back_from_a_record():
-    """How long the tick has taken stands in the record, so a replay leaves out the same groups."""
+    """The record has the time that the tick has taken, so a replay leaves out the same groups."""
     delta = Delta(step="pack", elapsed=minutes(5))
     assert decode_delta(encode_delta(delta)) == delta

@@ -88,7 +88,7 @@ def priced(name, price, *, cpu="4", **labels):
 
 
 def test_price_takes_the_cheaper_of_two_alike():
-    """Of two groups with the same machines the cheaper one grows."""
+    """The cheaper of two groups with the same machines grows."""
     world = World(
         groups=[priced("a", 0.3), priced("b", 0.2)], pods=[pod("p")], settings={"expander": "price"}
     )
@@ -103,7 +103,7 @@ def test_price_prefers_machines_that_suit_the_cluster():
 
 
 def test_a_cloud_may_price_disks_and_gpus_of_pods():
-    """What carries GPUs is worth more than its cores alone, where the cloud says what a GPU costs."""
+    """A machine with GPUs costs more than its cores alone, where the cloud says what a GPU costs."""
     requests = {"cpu": 500, "memory": 1 << 30, "ephemeral-storage": 10 << 30, "nvidia.com/gpu": 2}
     plain = 0.5 * 0.033174 + 0.004446
     assert pod_price(requests, PodPrices()) == pytest.approx(plain)
@@ -155,7 +155,7 @@ def test_a_total_that_cannot_be_read_is_refused(text):
 
 
 @pytest.mark.parametrize(("limit", "delta"), [(5000, 3), (3, 1)])
-def test_pods_to_come_buy_nodes_when_asked_for(limit, delta):
+def test_missing_pods_buy_nodes_with_the_flag(limit, delta):
     """With proactive scale-up a ReplicaSet's missing pods count beside one that waits, up to the limit."""
     world = World(
         groups=[group("g")],

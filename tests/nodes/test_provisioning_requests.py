@@ -42,7 +42,7 @@ def consumer(name, of, **kwargs):
     return pod(name, **kwargs, **note)
 
 
-def test_room_that_is_there_is_found():
+def test_free_capacity_is_found():
     """A check-capacity request whose pods fit is provisioned, buys nothing, and names its pod sets."""
     held = world(requests=[request("fits", ("small", 4))], templates=TEMPLATES)
     assert held.increases() == {}
@@ -55,8 +55,8 @@ def test_room_that_is_there_is_found():
     }
 
 
-def test_no_room_is_asked_for_again_with_longer_and_longer_waits():
-    """Without room: Provisioned=False, tried again after more than 1, 2, 4, 8 and then 10 minutes."""
+def test_missing_capacity_is_requested_again_with_longer_and_longer_waits():
+    """Without capacity: Provisioned=False, tried again after more than 1, 2, 4, 8 and then 10 minutes."""
     held = world(requests=[request("large", ("big", 9))], templates=TEMPLATES)
     tried = []
     for tick in range(200):
@@ -70,7 +70,7 @@ def test_no_room_is_asked_for_again_with_longer_and_longer_waits():
     assert held.increases() == {}
 
 
-def test_a_request_that_wants_no_retry_fails():
+def test_a_request_without_retry_fails():
     """With noRetry the answer is Failed, and it is not asked again."""
     held = world(requests=[request("once", ("big", 9), noRetry="true")], templates=TEMPLATES)
     held.tick()
@@ -120,8 +120,8 @@ def test_a_purchase_that_fails_is_not_provisioned():
     assert conditions(held, "gang")["Provisioned"] == ("False", "CapacityIsNotFound")
 
 
-def test_the_limit_of_nodes_does_not_keep_a_request_from_an_answer():
-    """As upstream, a request is looked at although the cluster has its maximum of nodes; it buys none."""
+def test_a_request_is_answered_at_the_limit_of_nodes():
+    """As in upstream, a request is evaluated although the cluster has its maximum of nodes; it buys none."""
     held = world(
         requests=[request("fits", ("small", 2)), request("gang", ("big", 9), kind=ATOMIC)],
         templates=TEMPLATES,
@@ -133,8 +133,8 @@ def test_the_limit_of_nodes_does_not_keep_a_request_from_an_answer():
     assert conditions(held, "gang")["Provisioned"][0] == "False"
 
 
-def test_booked_room_is_kept_for_ten_minutes():
-    """Another request does not get booked room, its node is not removed, and after more than 10 minutes it is over."""
+def test_capacity_is_booked_for_ten_minutes():
+    """Another request does not get booked capacity, its node is not removed, and after more than 10 minutes it is over."""
     booked = request("kept", ("big", 1), conditions=[provisioned(minutes(9))])
     asked = request("next", ("small", 2))
     held = world(requests=[booked, asked], templates=TEMPLATES)
@@ -146,8 +146,8 @@ def test_booked_room_is_kept_for_ten_minutes():
     assert conditions(held, "next")["Provisioned"] == ("True", "CapacityIsFound")
 
 
-def test_a_node_with_booked_room_stays():
-    """Small bookings keep their node as well: what is booked has no controller that would make it again."""
+def test_a_node_with_booked_capacity_stays():
+    """Small bookings hold their node as well: no controller would make booked pods again."""
     booked = request("kept", ("small", 1), conditions=[provisioned(minutes(5))])
     held = world(requests=[booked], templates=TEMPLATES, nodes=("n1", "n2"))
     held.tick()
@@ -157,7 +157,7 @@ def test_a_node_with_booked_room_stays():
 
 
 def test_a_booking_that_is_used_up_is_over():
-    """Once as many of its pods fit as it asked for, no more capacity is reserved for it."""
+    """Once as many of its pods fit as it requested, no more capacity is reserved for it."""
     booked = request("used", ("small", 2), conditions=[provisioned(minutes(1))])
     there = [consumer(f"c{at}", "used", cpu="1", node="n1") for at in range(2)]
     held = world(requests=[booked], templates=TEMPLATES, pods=there)
@@ -209,7 +209,7 @@ def test_a_number_of_pods_that_nobody_has_is_refused():
 
 
 def test_a_batch_is_answered_in_one_tick():
-    """With batch processing up to the maximum of check-capacity requests are answered together, and share the room."""
+    """With batch processing up to the maximum of check-capacity requests are answered together, and share the capacity."""
     asked = [request(f"r{at}", ("small", 2)) for at in range(4)]
     one = world(requests=asked, templates=TEMPLATES)
     one.tick()
@@ -254,7 +254,7 @@ def test_pods_of_a_request_say_so():
 
 
 def test_limits_count_as_requests():
-    """A container of a PodTemplate with limits alone asks for them, as the API server has it for pods."""
+    """Limits alone in a PodTemplate are also its requests, as the API server defaults them for pods."""
     limited = pod_template("limited", cpu="1")
     container = limited.template.spec.containers[0]
     resources = msgspec.structs.replace(container.resources, requests=None, limits={"cpu": "3"})
@@ -267,8 +267,8 @@ def test_limits_count_as_requests():
     assert conditions(held, "two")["Provisioned"][0] == "False"
 
 
-def test_explain_says_where_a_request_stands():
-    """Conditions, when it is tried again, how many pods have room, and what each group answers."""
+def test_explain_says_the_state_of_a_request():
+    """Conditions, when it is tried again, how many pods fit, and what each group answers."""
     held = world(requests=[request("gang", ("big", 30), kind=ATOMIC)], templates=TEMPLATES)
     held.tick()
     held.state.end_tick()

@@ -33,7 +33,7 @@ def test_a_request_of_which_only_overdue_machines_are_left_times_out():
     assert list(world.state.memory.backoff) == ["g"]
 
 
-def test_a_wrong_size_counts_from_when_it_was_seen_though_nodes_were_asked_for():
+def test_a_wrong_size_counts_from_when_it_was_seen_though_nodes_were_requested():
     """The difference is there as soon as the target was raised; the loop that gives the request up puts it right too."""
     world = World(nodes=[node("n1")], pods=pods("a", 2, cpu="3"), groups=[group("g", nodes=["n1"])])
     assert world.increases() == {"g": 1}
@@ -71,8 +71,8 @@ def test_a_machine_that_fails_otherwise_than_before_is_not_counted_again():
     assert world.messages("ScaleUpFailed") == []
 
 
-def test_what_the_cloud_says_of_machines_that_failed_alike_is_kept_whole():
-    """Each message once; of more than three the list ends in dots all the same. The backoff says the same as the event."""
+def test_messages_of_machines_that_failed_alike_are_reported_whole():
+    """The event has each message once, and more than three end in dots; the backoff has the same text."""
     world = World(pods=pods("a", 4, cpu="3"), groups=[group("g")])
     world.tick()
     world.change("g", instances=tuple(failed(f"x{number}", message=f"m{number % 4}") for number in range(4)))
@@ -87,7 +87,7 @@ def test_what_the_cloud_says_of_machines_that_failed_alike_is_kept_whole():
 
 
 def test_failures_of_another_kind_do_not_count_once_the_request_is_used_up():
-    """One node was asked for; the second failure is of a machine that nobody waits for."""
+    """One node was requested; the second failure is of a machine that nobody waits for."""
     world = World(pods=[pod("a")], groups=[group("g")])
     world.tick()
     world.change("g", instances=(failed("x", code="A"), failed("y", code="B")))

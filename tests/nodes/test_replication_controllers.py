@@ -39,8 +39,8 @@ def blocking(world, **changes):
     return {one.node: one.blocking_reason for one in status.unremovable if one.blocking_reason}
 
 
-def test_a_pod_whose_controller_is_gone_keeps_its_node():
-    """As long as nothing is read a controller is taken to exist; then it must, and with enough replicas."""
+def test_a_pod_whose_controller_was_deleted_blocks_its_node():
+    """Until controllers are read one is taken to exist; then it must exist, and with enough replicas."""
     names = ["n0", "n1"]
     world = World(
         nodes=[node(name) for name in names],
@@ -64,11 +64,11 @@ def test_a_pod_whose_controller_is_gone_keeps_its_node():
     again = State()
     again.apply(export_state(world.state), full=True)
     assert again.replication_controllers == world.state.replication_controllers
-    world.state.apply(replace_gone(world))
+    world.state.apply(without_controllers(world))
     assert world.state.replication_controllers == {}
 
 
-def replace_gone(world):
+def without_controllers(world):
     exported = export_state(world.state)
     return type(exported)(gone=Gone(replication_controllers=(("default", "old"),)))
 

@@ -16,7 +16,7 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 def in_pools():
-    """Pods of two kinds, each of which only one group takes."""
+    """Return pods of two kinds; only one group takes each kind."""
     kinds = {"a": "x", "b": "y"}
     groups = [group(name, made=template(labels={"pool": name})) for name in kinds]
     demand = [
@@ -38,7 +38,7 @@ def test_a_salvo_serves_what_the_first_increase_leaves(salvo, grown):
     assert len(world.messages("TriggeredScaleUp")) == 2 * grown
 
 
-def test_a_salvo_keeps_to_the_limit_of_nodes():
+def test_a_salvo_obeys_the_limit_of_nodes():
     """Nodes of the first increase count against --max-nodes-total in the second."""
     groups, demand = in_pools()
     world = World(pods=demand, groups=groups, settings={"salvo_scale_up": True, "max_nodes_total": 3})
@@ -48,8 +48,8 @@ def test_a_salvo_keeps_to_the_limit_of_nodes():
 @pytest.mark.parametrize(
     ("asked", "said"), [(False, "1 max node group size reached"), (True, "1 Insufficient cpu")]
 )
-def test_a_group_that_is_left_out_tells_the_true_reason(asked, said):
-    """A pod that no node of a full group would take is told so, where skipped groups are asked."""
+def test_a_skipped_group_gives_the_true_reason(asked, said):
+    """Where skipped groups are evaluated, a pod that no node of a full group would take gets that reason."""
     world = World(
         pods=[pod("p", cpu="30")],
         groups=[group("g", maximum=0)],
@@ -76,8 +76,8 @@ def zones(balanced):
     )
 
 
-@pytest.mark.parametrize(("balanced", "gone"), [(False, ["a1", "a2"]), (True, ["b1", "b2"])])
-def test_the_larger_zone_gives_nodes_back_first(balanced, gone):
+@pytest.mark.parametrize(("balanced", "drained"), [(False, ["a1", "a2"]), (True, ["b1", "b2"])])
+def test_the_larger_zone_gives_nodes_back_first(balanced, drained):
     """By name a whole zone would go; balanced, both zones are left with two nodes."""
     world = zones(balanced)
     world.tick()
@@ -88,11 +88,11 @@ def test_the_larger_zone_gives_nodes_back_first(balanced, gone):
         for one in commands.actions
         if isinstance(one, AddTaint) and one.key == TO_BE_DELETED
     ]
-    assert sorted(taints) == gone
+    assert sorted(taints) == drained
 
 
 def test_why_groups_are_not_balanced_is_said():
-    """The explanation of a group names similar groups, and what tells the others from it."""
+    """The explanation of a group names similar groups, and how the others differ from it."""
     groups = [
         group("a", made=template(labels={ZONE: "a"})),
         group("b", made=template(labels={ZONE: "b"})),

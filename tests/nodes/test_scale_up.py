@@ -41,15 +41,15 @@ WEB = Workload("default", "Deployment", "web")
 
 
 def test_no_second_purchase_while_nodes_are_on_their_way():
-    """Nodes that were asked for count as room until they have joined."""
+    """Requested nodes count as capacity until they have joined."""
     world = World(pods=pods("a", 8, cpu="1"), groups=[group("g")])
     assert world.increases() == {"g": 2}
     assert world.increases(at=seconds(10)) == {}
     assert world.messages("TriggeredScaleUp") == []
 
 
-def test_upcoming_room_is_used_before_more_is_bought():
-    """Only what does not fit on nodes on their way leads to more of them."""
+def test_upcoming_capacity_is_used_before_more_is_bought():
+    """Only pods that do not fit on upcoming nodes lead to more of them."""
     world = World(pods=pods("a", 6, cpu="1"), groups=[group("g")])
     world.tick()
     assert world.increases(at=seconds(10), pods=tuple(pods("b", 3, cpu="1"))) == {"g": 1}
@@ -71,7 +71,7 @@ def in_flight(name, phase):
 
 @pytest.mark.parametrize(("stopping", "bought"), [((), {"g": 1}), ((0, 1, 2), {})])
 def test_a_drained_node_s_pods_count_until_they_are_being_deleted(stopping, bought):
-    """Pods of a drained node ask for a place; once they stop, those in their place are there and count alone."""
+    """Pods of a drained node need a place; once they stop, their replacements exist and count alone."""
     stops = {"metadata": {"deletionTimestamp": format_rfc3339(START), "deletionGracePeriodSeconds": 30}}
     old = [pod(f"a-{at}", cpu="1", node="n0", **(stops if at in stopping else {})) for at in range(3)]
     new = [pod(f"b-{at}", cpu="1", node="n1") for at in range(3)]
@@ -84,8 +84,8 @@ def test_a_drained_node_s_pods_count_until_they_are_being_deleted(stopping, boug
     assert world.increases() == bought
 
 
-def test_a_machine_that_is_being_deleted_is_none_that_was_asked_for():
-    """While the cloud deletes a machine its node does not stand for one on its way, which is not bought again."""
+def test_a_machine_that_is_being_deleted_is_not_upcoming():
+    """While the cloud deletes a machine its node does not count as upcoming, and is not bought again."""
     world = World(nodes=[node("n0", spec=TAINTED)], groups=[group("g", nodes=("n0",))])
     world.state.memory.scale_down.deletions["n0"] = in_flight("n0", "deleting")
     waiting = tuple(pods("b", 1, cpu="3"))
@@ -109,7 +109,7 @@ def test_a_pod_that_fits_is_thought_of_on_the_same_node_until_it_is_placed():
         found.append(world.state.snapshot.node_of(("default", "a")))
     assert len(set(found)) == 1
     assert list(world.state.memory.hints.values()) == found[:1]
-    world.tick(at=seconds(50), gone=(("default", "a"),))
+    world.tick(at=seconds(50), deleted_pods=(("default", "a"),))
     assert world.state.memory.hints == {}
 
 
@@ -123,7 +123,7 @@ def test_daemon_set_pods_take_their_share_of_a_new_node():
 
 @pytest.mark.parametrize(("priority", "bought"), [("", 2), ("system-node-critical", 4)])
 def test_daemon_set_pods_that_push_others_aside_count_where_a_live_node_lacks_them(priority, bought):
-    """A new node has them from the start; others are taken to be kept off it as they are off the live one."""
+    """A new node has them from the start; where the live node lacks others, so does the new one."""
     agent = daemon_set("agent", cpu="2")
     spec = replace(agent.spec.template.spec, priority_class_name=priority)
     agent = replace(agent, spec=replace(agent.spec, template=replace(agent.spec.template, spec=spec)))
@@ -138,7 +138,7 @@ def test_daemon_set_pods_that_push_others_aside_count_where_a_live_node_lacks_th
 
 
 def test_the_providers_own_pods_take_their_share_of_a_new_node():
-    """What the provider itself runs on each new node (kube-proxy, agents) counts in the cloud's template."""
+    """Pods that the provider itself runs on each new node (kube-proxy, agents) count in the cloud's template."""
     made = replace(template(), pods=(kube_proxy("g"),))
     world = World(pods=pods("a", 4, cpu="1"), groups=[group("g", made=made)])
     assert world.increases() == {"g": 2}
@@ -154,7 +154,7 @@ def test_the_providers_own_pods_take_their_share_of_a_new_node():
     ],
 )
 def test_expander_chooses(expander, grown):
-    """Each expander keeps what it is named for; a chain goes on among the equals."""
+    """Each expander prefers what it is named for; a chain goes on among equals."""
     groups = [
         group("large", made=template(cpu="16", memory="64Gi")),
         group("small", made=template(cpu="2", memory="8Gi"), maximum=3),
@@ -284,7 +284,7 @@ def test_limits_cut_what_is_bought():
 
 
 def test_a_group_that_grew_for_pods_still_comes_up_to_its_minimum():
-    """In the same tick, by what is still missing; --max-nodes-total counts what was asked for just before."""
+    """In the same tick, by what is still missing; --max-nodes-total counts the nodes requested just before."""
     enforced = {"enforce_node_group_min_size": True}
     groups = [group("g", minimum=3)]
     world = World(pods=[pod("a")], groups=groups, settings=enforced)
@@ -305,8 +305,8 @@ def test_groups_come_up_to_their_minimum_within_the_total():
     assert said == ["Max total nodes in cluster reached: 5"]
 
 
-def test_errors_of_increases_that_run_together_are_told_together():
-    """With --parallel-scale-up the first by name and the others behind it; a group that grew has not failed with them."""
+def test_errors_of_parallel_increases_are_one_message():
+    """With --parallel-scale-up the first by name leads and the others follow; a group that grew has not failed with them."""
     zone = "topology.kubernetes.io/zone"
     groups = [group(name, made=template(labels={zone: name})) for name in "abc"]
     together = {"balance_similar_node_groups": True, "parallel_scale_up": True}
@@ -335,7 +335,7 @@ def test_an_error_at_the_minimum_is_its_own():
 
 
 def test_a_group_that_goes_to_its_maximum_counts_as_a_whole():
-    """The expander is told its maximum, as upstream tells it; what is missing is bought, also where limits leave just that."""
+    """The expander sees its maximum, as upstream's does; the missing nodes are bought, also where limits leave just that."""
     made = group("g", nodes=["n1"], maximum=3, options=GroupOptions(zero_or_max_node_scaling=True))
     objects = {"nodes": [node("n1")], "pods": [pod("x", cpu="4", node="n1"), pod("p", cpu="3")]}
     for limits in ({}, {"cores_total": "0:12"}, {"max_nodes_total": 3}):
@@ -354,7 +354,7 @@ def test_a_purchase_is_a_cooldown_where_nodes_never_go():
 
 
 def test_cap_per_hour_bounds_buying():
-    """No more nodes are asked for within an hour than the cap says, whatever the demand."""
+    """No more nodes are requested within an hour than the cap says, whatever the demand."""
     cap = {"max_node_increases_per_hour": 3}
     world = World(pods=pods("a", 5, cpu="3"), groups=[group("g"), group("h")], settings=cap)
     assert sum(world.increases().values()) == 3
@@ -377,7 +377,7 @@ def test_nodes_that_did_not_help_are_not_bought_again():
 
 
 def test_hidden_demand_is_bought_before_its_pods_exist():
-    """Replicas that a loop has asked for get nodes from the next tick on, without waiting for their pods, and no events."""
+    """Announced replicas get nodes from the next tick on, without waiting for their pods, and no events."""
     world = World(
         groups=[group("g")],
         deployments=(deployment("web", 2, cpu="3"),),
@@ -413,7 +413,7 @@ def test_existing_pods_do_not_count_twice():
 
 @pytest.mark.parametrize("kind", ["StatefulSet", "CronTab"])
 def test_a_workload_that_controls_its_pods_itself(kind):
-    """Of a StatefulSet or a custom kind the replicas that are missing look like the pods that there are."""
+    """The missing replicas of a StatefulSet or a custom kind look like its existing pods."""
     workload = Workload("default", kind, "db")
     intent = Intent(workload=workload, replicas=5, due=START, source="horizontal")
     settings = {"demand_sources": ("pending", "intents")}
@@ -425,7 +425,7 @@ def test_a_workload_that_controls_its_pods_itself(kind):
     assert World(groups=[group("g")], settings=settings).increases(intents=(intent,)) == {}
 
 
-def test_wants_that_never_come_true_are_given_up():
+def test_announced_replicas_that_never_appear_are_given_up():
     """Requested replicas that do not exist after 10 minutes buy nothing."""
     world = World(
         groups=[group("g", maximum=99)],
@@ -438,8 +438,8 @@ def test_wants_that_never_come_true_are_given_up():
     assert world.increases(at=minutes(11)) == {}
 
 
-def test_nodes_are_asked_for_ahead_of_a_due_time():
-    """Nothing is bought before boot and start of a pod lie between now and the due time; 4 minutes before anything was seen."""
+def test_nodes_are_requested_ahead_of_a_due_time():
+    """Nothing is bought until the due time is as near as boot and start of a pod take; 4 minutes before anything was seen."""
     world = World(
         groups=[group("g")],
         deployments=(deployment("web", 0, cpu="3"),),
@@ -461,7 +461,7 @@ def test_the_lead_is_learned_from_boots_and_pod_starts():
 
 
 def test_an_intent_that_has_ended_buys_nothing():
-    """Placeholders for what did not come are given up at the end of their time."""
+    """Placeholders for pods that did not come are given up at the end of their time."""
     world = World(
         groups=[group("g")],
         deployments=(deployment("web", 0, cpu="3"),),
@@ -472,7 +472,7 @@ def test_an_intent_that_has_ended_buys_nothing():
 
 
 def test_capacity_is_answered_on_the_board():
-    """A workload whose pods have no place is told how many, and when nodes are expected if joins were seen."""
+    """The board answers how many pods of a workload have no place, and when nodes are expected if joins were seen."""
     world = World(
         pods=pods("a", 2, cpu="3"),
         groups=[group("g")],
@@ -520,7 +520,7 @@ def test_the_deletion_taint_of_a_machine_that_is_going_stays():
 
 
 def test_learned_template_promises_the_least_seen():
-    """Of nodes of one type that differ, the template has the least of each resource."""
+    """When nodes of one type differ, the template has the least of each resource."""
     nodes = [node("n1", memory="16Gi"), node("n2", cpu="3", memory="18Gi")]
     full = [pod("x", cpu="3900m", node="n1"), pod("y", cpu="2900m", node="n2")]
     world = World(nodes=nodes, pods=[*full, pod("a", cpu="3500m")], groups=[group("g", nodes=["n1", "n2"])])
@@ -622,8 +622,8 @@ CHANGES = {
 
 @pytest.mark.parametrize("expander", ["least-waste", "least-cost"])
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
-def test_templates_are_kept_while_what_they_were_made_of_is_the_same(change, expander):
-    """A second scale-up counts on what new nodes are then, as a loop does that has just begun."""
+def test_templates_are_cached_while_their_input_is_unchanged(change, expander):
+    """A second scale-up has the same templates as a loop that has just begun."""
     found = []
     for changed, anew in ((True, False), (True, True), (False, False)):
         world = World(
@@ -686,7 +686,7 @@ def test_sizes_that_cannot_be_read_stop_nothing():
 
 
 def test_the_fast_path_divides():
-    """With the flag, pods that must stand together by hostname are divided over nodes, as upstream's estimate does."""
+    """With the flag, pods with affinity by hostname are divided over nodes, as upstream's estimate does."""
     term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
     near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     asked = pods("a", 9, cpu="1", spec={"affinity": near})

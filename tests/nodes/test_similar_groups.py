@@ -1,4 +1,4 @@
-"""Which groups are similar by what is free on their templates."""
+"""Groups are similar by the free amounts of their templates."""
 
 from __future__ import annotations
 
@@ -36,6 +36,6 @@ def made(*requests):
     ],
 )
 def test_free_amounts_are_compared_as_upstream_sums_them(here, there, similar):
-    """Pods are not counted; a device is compared only if pods ask for it, and then on both sides."""
+    """Pods are not counted; a device is compared only if pods request it, and then on both sides."""
     assert are_similar(made(*here), made(*there), Settings()) is similar
     assert are_similar(made(*there), made(*here), Settings()) is similar

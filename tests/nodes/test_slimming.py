@@ -134,7 +134,7 @@ def test_the_volume_of_the_token_goes_and_others_stay():
 
 
 @pytest.mark.parametrize("resized", [None, {"cpu": "2"}])
-def test_resources_that_a_kubelet_tells_are_kept(resized):
+def test_resources_that_a_kubelet_reports_remain(resized):
     found = slim_pod(made(1, resized=resized)).status.container_statuses
     assert (found is None) == (resized is None)
     if resized is not None:

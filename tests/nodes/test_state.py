@@ -1,4 +1,4 @@
-"""A state that is told what changed is the state that is told everything."""
+"""A state that receives changes equals the state that receives everything."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ changes = st.one_of(
 
 
 def seen(state: State) -> object:
-    """What readers see of pods and nodes, but for the order in which they came."""
+    """The pods and nodes that readers see, but for their order of arrival."""
     snapshot, held = state.snapshot, state.held_pods
     owned = [
         (uid, namespace, held.controlled_by(uid), held.count_controlled_by(uid))
@@ -78,7 +78,7 @@ def seen(state: State) -> object:
 
 @given(st.lists(changes, max_size=12), st.booleans())
 def test_changes_add_up_to_the_state_made_of_the_whole(deltas, asks_early):
-    """Pods that are bound, nominated, no longer nominated, expendable, finished, gone: nothing of before is left."""
+    """Bound, nominated, no longer nominated, expendable, finished and deleted pods leave nothing of before."""
     state = State()
     if asks_early:
         assert seen(state)

@@ -29,7 +29,7 @@ def world(**settings):
 
 
 def test_a_failed_increase_is_planned_anew_at_once():
-    """After a shortage the same tick asks for another offer, and passes over all groups of the one that is out."""
+    """After a shortage the same tick requests another offer, and passes over all groups of the one that is out."""
     held = world(stock_out_memory=minutes(30))
     held.cause = "OutOfCapacity"
     held.refused.update(dict.fromkeys(("a1", "a2", "b"), "none left"))
@@ -96,7 +96,7 @@ def test_a_group_with_another_way_is_still_asked():
 
 
 def test_explain_says_who_found_out_and_until_when():
-    """A group that never failed itself tells of the shortage that another one found."""
+    """A group that never failed itself reports the shortage that another one found."""
     held = world(stock_out_memory=minutes(30))
     note_shortage(held.state, "a1", "OutOfCapacity", START)
     (text,) = explain_group(held.state, "a2", START).obstacles

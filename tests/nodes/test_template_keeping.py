@@ -1,4 +1,4 @@
-"""What was learned of machines outlives the process, in a ConfigMap of its own."""
+"""Learned facts about machines outlive the process, in a ConfigMap of their own."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_new_process_knows_the_machines_of_the_last_one():
 
 @pytest.mark.parametrize("text", ["{", '{"types": []}'])
 def test_a_broken_document_is_said_once_and_written_anew(text):
-    """What cannot be read leads to one event that names the object, and what is learned anew is stored."""
+    """A document that cannot be read leads to one event that names the object, and newly learned facts are stored."""
 
     async def story(world):
         await world.deploy("little", replicas=1, cpu="1500m")
@@ -84,7 +84,7 @@ def test_a_broken_document_is_said_once_and_written_anew(text):
     begun_with(text, story)
 
 
-def test_without_the_flag_nothing_is_kept():
+def test_without_the_flag_nothing_is_persisted():
     """With --templates-by-instance-type=false no object is written."""
 
     async def story(world):
@@ -96,7 +96,7 @@ def test_without_the_flag_nothing_is_kept():
     play(story, GROUPS, catalogue=CATALOGUE, templates_by_instance_type=False)
 
 
-def test_who_only_advises_keeps_nothing():
+def test_who_only_advises_persists_nothing():
     """A guard that withholds writes leaves no object, and the run goes on."""
 
     class Closed:

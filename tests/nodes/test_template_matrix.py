@@ -1,4 +1,4 @@
-"""Groups judged together: the same verdicts, with the same reasons, as each template asked by itself."""
+"""Groups evaluated together have the same verdicts and reasons as each template evaluated by itself."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GROUPS = ("t0", "t1", "t2", "t3", "t4", "t5")
 
 
 def one_by_one(snapshot, templates, pod_class):
-    """What upstream does: each template for itself, in the cluster where other pods matter."""
+    """As in upstream: each template for itself, in the cluster where other pods matter."""
     if snapshot.has_inter_pod_rules(pod_class):
         found = [check_in_cluster(snapshot, one.node, one.pods, [pod_class])[0] for one in templates]
     else:

@@ -1,4 +1,4 @@
-"""Templates: what machines have shown, for their group and their type, and who is trusted."""
+"""Templates: the amounts that machines have shown, for their group and their type, and which source is trusted."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def memory_of(world, name):
 
 
 def test_one_machine_of_a_type_corrects_all_groups_of_it():
-    """A group at zero answers by what a machine of its type has shown in another group, and says whose word it is."""
+    """A group at zero has the template of a machine of its type in another group, and names that source."""
     world = World(nodes=[of_type("a-1")], pods=[pod("p", **BIG)], groups=two_groups())
     world.change("a", max_size=1)
     assert world.increases() == {"b": 1}
@@ -68,7 +68,7 @@ def test_one_machine_of_a_type_corrects_all_groups_of_it():
 
 
 def test_groups_of_which_the_cloud_says_other_sizes_do_not_teach_each_other():
-    """Where one label stands for two sizes of machines, each group has the cloud's word for its own."""
+    """Where one label names two sizes of machines, each group has the cloud's word for its own."""
     smaller = template(cpu="2", memory="2Gi", labels=C5D, source="catalogue: half of it")
     world = World(
         nodes=[of_type("a-1")],
@@ -116,7 +116,7 @@ def test_a_node_of_no_group_teaches_too():
 
 
 def test_the_least_that_was_seen_is_promised():
-    """Of two machines of a type the smaller one is what a new node is expected to be."""
+    """The smaller of two machines of a type is the expected new node."""
     world = World(nodes=[of_type("a-1"), of_type("x", memory="12Gi")], groups=two_groups())
     world.tick()
     assert memory_of(world, "b")[0] == "12Gi"
@@ -146,7 +146,7 @@ def test_a_young_node_teaches_by_the_passing_of_time():
 
 
 def test_another_image_teaches_nothing():
-    """A Windows machine of the type says nothing of what is left on a Linux machine."""
+    """A Windows machine of the type changes nothing about a Linux machine."""
     linux = template(cpu="2", memory="4Gi", labels={**C5D, "kubernetes.io/os": "linux"})
     world = World(
         nodes=[of_type("x", labels={"kubernetes.io/os": "windows"})], groups=[group("b", made=linux)]
@@ -169,7 +169,7 @@ def test_what_the_groups_kubelet_reserves_stays_reserved():
 
 
 def test_what_a_group_decides_is_not_enlarged():
-    """Pods and extended resources are settings of a group: the less of what is said and what was seen holds."""
+    """Pods and extended resources are settings of a group: the smaller of the cloud's and the seen amount counts."""
     said = {"cpu": "2", "pods": "32", "nvidia.com/gpu": "1", "example.com/card": "4"}
     node_said = replace(CATALOGUE.node.status, capacity=said, allocatable=said)
     real = {"cpu": "4", "memory": "15Gi", "pods": "110", "nvidia.com/gpu": "2", "example.com/card": "3"}
@@ -280,7 +280,7 @@ def test_each_join_is_compared_with_its_template():
 
 
 def test_taints_that_nodes_lose_are_left_out_of_the_clouds_template():
-    """A taint that the cloud lists and that every node loses does not keep pods off a group at zero."""
+    """A taint that the cloud lists and that every node loses does not repel pods from a group at zero."""
     tainted = template(
         cpu="2",
         memory="4Gi",
@@ -359,7 +359,7 @@ def test_what_is_odd_about_a_group_is_said_once():
 
 
 def test_no_node_of_a_group_with_an_old_view_goes():
-    """While the cloud does not tell of a group anew its empty nodes stay, and explain says why."""
+    """While the cloud's view of a group is stale its empty nodes stay, and explain says why."""
     nodes = [of_type("a-1"), of_type("a-2")]
     world = World(
         nodes=nodes,
@@ -387,7 +387,7 @@ def test_no_node_of_a_group_with_an_old_view_goes():
     ],
 )
 def test_refusals_name_their_cause(cause, words):
-    """Why the cloud refused is said in words, in the reason and while the group is left out."""
+    """The reason says in words why the cloud refused, and so does the skipped group."""
     world = World(pods=[pod("p", cpu="1")], groups=[group("g")])
     world._do = lambda action: Outcome("failed", "no", "Other", "code", cause)
     world.tick()
@@ -397,7 +397,7 @@ def test_refusals_name_their_cause(cause, words):
 
 
 def test_machines_that_could_not_be_made_name_their_cause():
-    """A machine that the cloud could not make for want of capacity says so in words."""
+    """A machine that the cloud could not make for lack of capacity says so in words."""
     world = World(pods=[pod("p", cpu="1")], groups=[group("g")])
     world.tick()
     error = InstanceError(error_class="OutOfResource", error_code="STOCKOUT")
@@ -451,7 +451,7 @@ def test_the_document_is_bounded_and_the_newest_stays():
     ["{", "[]", '{"types": {"t": [{"instance_type": "t", "capacity": {"cpu": "much"}}]}}'],
 )
 def test_a_document_that_is_not_ours_is_refused(text):
-    """What cannot be read is an error that says where."""
+    """A document that cannot be read is an error that says where."""
     with pytest.raises(ValueError, match=r"."):
         read_learned(text)
 
@@ -471,8 +471,8 @@ def test_nodes_that_share_their_amounts_teach_as_if_each_were_looked_at():
     assert world.state.memory.learned.types["c5d.large"][0].from_node == "n2"
 
 
-def test_series_tell_how_right_the_last_template_was():
-    """The error by resource, the time to ready and the number of joins are reported by group; a group that is gone has none."""
+def test_series_report_the_error_of_the_last_template():
+    """The error by resource, the time to ready and the number of joins are reported by group; a deleted group has none."""
     world = joined()
     registry = Registry()
     gauges = TemplateGauges(registry)

@@ -1,4 +1,4 @@
-"""When a tick of the node loop may be taken to come to what the last one came to."""
+"""Ticks of the node loop that may be skipped, as they would have the last one's result."""
 
 from __future__ import annotations
 
@@ -64,15 +64,15 @@ def test_a_hold_or_a_cooldown_is_no_rest():
 
 
 def test_a_pod_without_a_place_is_no_rest():
-    """Demand is looked at anew in each tick."""
+    """Demand is evaluated anew in each tick."""
     world = town()
     assert until(world) is not None
     world.tick(at=minutes(1), pods=tuple(pods("more", 1, cpu="100")))
     assert unchanged_until(world.state) is None
 
 
-def test_the_rest_ends_when_a_pod_counts_as_gone():
-    """A pod that is being deleted leaves room to be counted from 30 s after its grace on, without a change of anything."""
+def test_idle_ticks_end_when_a_pod_counts_as_deleted():
+    """The capacity of a pod that is being deleted counts as free from 30 s after its grace on, without any change."""
     going = pod("web-0", cpu="3", node="n0")
     deleted = format_rfc3339(before(START, seconds(10)))
     meta = replace(going.metadata, deletion_timestamp=deleted, deletion_grace_period_seconds=30)

@@ -69,12 +69,12 @@ def test_nodes_are_bought_where_the_volume_is(volumes, zone):
     "volumes", [VolumeChanges(), bound_in("c")], ids=["no claim", "a zone without a group"]
 )
 def test_nothing_is_bought_that_would_not_help(volumes):
-    """A claim that is not there, or a volume that no group reaches, is not mended by nodes."""
+    """New nodes do not help a missing claim, or a volume that no group reaches."""
     assert World(pods=pods("db", 1, **DATA), groups=GROUPS, volumes=volumes).increases() == {}
 
 
 def test_claims_that_cannot_be_read_are_passed_over():
-    """Without the right to read claims pods are judged as if they had none; with it at once as they are."""
+    """Without the right to read claims pods are evaluated as if they had none; with it at once as they are."""
     world = World(pods=pods("db", 1, **DATA), groups=GROUPS, volumes=VolumeChanges())
     world.tick(unread=(CLAIMS.plural,))
     assert sum(one.target_size for one in world.groups.values()) == 1
@@ -85,7 +85,7 @@ def test_claims_that_cannot_be_read_are_passed_over():
 
 @pytest.mark.parametrize(("zone", "goes"), [("a", True), ("b", False)])
 def test_a_node_goes_only_if_its_volumes_are_reached_from_others(zone, goes):
-    """A pod whose volume stays behind in another zone keeps its node."""
+    """A pod whose volume stays behind in another zone blocks its node."""
     nodes = [node("n1", labels={ZONE: zone}), node("n2", labels={ZONE: "a"})]
     placed = [pod("db", node="n1", **DATA), pod("busy", node="n2", cpu="3")]
     one = group("g", nodes=("n1", "n2"))
@@ -102,7 +102,7 @@ def test_a_node_goes_only_if_its_volumes_are_reached_from_others(zone, goes):
 
 
 def test_a_full_delta_says_as_much_as_the_state():
-    """A state made of the bytes of another one judges claims alike, and knows what cannot be read."""
+    """A state made of the bytes of another one evaluates claims alike, and knows what cannot be read."""
     world = World(pods=pods("db", 1, **DATA), groups=GROUPS, volumes=bound_in("a"), unread=("csinodes",))
     delta = decode_delta(encode_delta(export_state(world.state)))
     assert delta.volumes == bound_in("a")
@@ -128,7 +128,7 @@ async def add_pod_with_claim(world):
 
 
 class Refusing:
-    """A guard's place to stand: whoever lists volume objects is refused as RBAC refuses."""
+    """A client that lists volume objects is refused, as RBAC refuses it."""
 
     def __init__(self, inner, refused):
         self._inner, self.refused = inner, refused
@@ -146,7 +146,7 @@ class Refusing:
 
 
 def test_volume_objects_are_read_once_a_pod_has_a_claim():
-    """Before that nothing asks for them; then a claim that appears makes the pod worth a node."""
+    """Until then volume objects are not read; then a claim that appears makes the pod worth a node."""
 
     async def main(world, clock):
         caches = world.caches

@@ -46,7 +46,7 @@ def test_the_loop_knows_the_owners_that_are_there():
         raw = msgspec.json.encode(export_state(state))
         again.apply(msgspec.json.decode(raw, type=Delta), full=True)
         assert (again.stateful_sets, again.jobs) == (state.stateful_sets, state.jobs)
-        # A status that changes is no news to this loop.
+        # A change of a status is no change for this loop.
         await cluster.patch(
             JOBS, "work", {"status": {"active": 1}}, namespace="default", subresource="status"
         )

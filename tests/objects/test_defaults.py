@@ -44,17 +44,17 @@ def test_filling_in_twice_is_filling_in_once(obj):
     once = filled(obj)
     assert obj == before
     assert filled(once) == once
-    assert_kept(before, once)
+    assert_unchanged(before, once)
 
 
-def assert_kept(given_value, result):
+def assert_unchanged(given_value, result):
     if isinstance(given_value, dict):
         for name, value in given_value.items():
             if value is not None:
-                assert_kept(value, result[name])
+                assert_unchanged(value, result[name])
     elif isinstance(given_value, list):
-        for value, kept in zip(given_value, result, strict=True):
-            assert_kept(value, kept)
+        for value, filled_in in zip(given_value, result, strict=True):
+            assert_unchanged(value, filled_in)
     elif isinstance(result, str) and isinstance(given_value, int):
         assert Quantity.parse(result) == Quantity.parse(given_value)
     else:
@@ -63,7 +63,7 @@ def assert_kept(given_value, result):
 
 @pytest.mark.parametrize("obj", samples.ALL, ids=lambda obj: obj["kind"])
 def test_ordinary_objects_are_fine_after_defaulting(obj):
-    """What a person writes is accepted once defaults are filled in."""
+    """A manifest as people write it is accepted once defaults are filled in."""
     assert validate(kind_of(obj), filled(obj)) == []
 
 
@@ -97,7 +97,7 @@ def test_a_daemon_set_updates_one_by_one():
 
 
 def test_limits_become_requests_in_pods_only():
-    """A pod's missing requests are its limits; a template keeps what was written."""
+    """A pod's missing requests are its limits; a template stays as it was written."""
     resources = {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "100m"}}
     container = {"name": "web", "image": "nginx", "resources": resources}
     pod = filled(samples.pod(containers=[container]))

@@ -159,7 +159,7 @@ def test_a_mistake_is_named_with_its_place_and_its_remedy(find, replace, expecte
 
 
 def test_all_problems_of_a_file_are_reported_at_once():
-    """Every document is looked at, and lines count through the whole file."""
+    """Every document is checked, and lines count through the whole file."""
     bad = (
         WEB.replace("replicas: 3", "replicas: -1")
         + "---\n7\n---\n"
@@ -179,7 +179,7 @@ def test_deep_nesting_is_refused(text):
 
 
 def test_aliases_may_not_blow_a_text_up():
-    """A text of a few hundred bytes that stands for millions of values is refused before they are made."""
+    """A text of a few hundred bytes that expands to millions of values is refused before they are made."""
     lines = ["a: &a [x,x,x,x,x,x,x,x,x,x]"]
     for before, name in zip("abcdefgh", "bcdefghi", strict=True):
         lines.append(f"{name}: &{name} [{','.join([f'*{before}'] * 10)}]")
@@ -195,7 +195,7 @@ def test_a_number_without_end_is_refused():
 
 
 def test_what_is_not_text_is_refused_with_its_line():
-    """Bytes that are not UTF-8 are refused where they stand."""
+    """The error for bytes that are not UTF-8 has their line."""
     assert problems(b"a: b\nc: \xff\n") == ["web.yaml:2: document 1: the text is not UTF-8"]
 
 

@@ -1,4 +1,4 @@
-"""What is written in Kubernetes' protobuf form reads back as it was."""
+"""Objects in Kubernetes' protobuf form read back unchanged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOT_OF_EVERY_KIND = {"lastHeartbeatTime", "lastUpdateTime", "collisionCount", "t
 
 
 def lost(reported, back, where=""):
-    """Return where something that was told did not come back."""
+    """Return where a value that was encoded did not come back."""
     if isinstance(reported, dict):
         found = [
             lost(value, back.get(name), f"{where}.{name}")

@@ -521,8 +521,8 @@ def places(value, path=()):
 
 @given(st.data())
 @settings(max_examples=1000)
-def test_junk_is_judged_and_never_crashes(data):
-    """Whatever stands in a field, defaulting and validation answer, for creating and for updating."""
+def test_junk_is_validated_and_never_crashes(data):
+    """Whatever a field holds, defaulting and validation answer, for creating and for updating."""
     obj = copy.deepcopy(data.draw(st.sampled_from(samples.ALL)))
     kind = KINDS[obj["apiVersion"], obj["kind"]]
     old = defaults(kind, copy.deepcopy(obj))

@@ -50,7 +50,7 @@ def test_defaults():
 
 
 def test_a_good_one_passes():
-    """What upstream's documentation shows breaks no rule."""
+    """The configuration in upstream's documentation breaks no rule."""
     assert validate(VALIDATING_WEBHOOKS, defaults(VALIDATING_WEBHOOKS, configuration())) == []
 
 

@@ -20,7 +20,7 @@ _STRUCT = re.compile(r"(?<=Invalid value: )[\[{].*[\]}](?=: )")
 
 
 def _said(error):
-    """What is compared of a refusal, without values and diffs that upstream shows as Go has them."""
+    """The compared part of a refusal, without values and diffs that upstream shows as Go has them."""
     status = error.status()
     causes = (status.get("details") or {}).get("causes") or []
     return status["reason"], {
@@ -67,7 +67,7 @@ def differing_answers(plane, created, updated):
 
 
 async def _shown(client, bodies, kubectl, config):
-    """What `kubectl get -o wide` prints of one object after another, without ages."""
+    """The output of `kubectl get -o wide` for one object after another, without ages."""
     printed = []
     for body in bodies:
         kind = KINDS[body["apiVersion"], body["kind"]]

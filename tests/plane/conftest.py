@@ -1,4 +1,4 @@
-"""What the tests of the whole loop share."""
+"""The fixtures that the tests of the whole loop share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def audited(tmp_path_factory):
 
 @pytest.fixture
 def roles_of_the_chart(audited, helm, tmp_path):
-    """What the account of the chart may do in a release that acts with both loops."""
+    """The rights of the chart's account in a release that acts with both loops."""
     values = "config.controllers={horizontal,nodes},config.cloud-provider=mine,config.act=true"
     targets = "rbac.scaleTargets[0].group=stable.example.com,rbac.scaleTargets[0].resource=crontabs"
     rendered = yaml.safe_load_all(render(helm, f"--set={values},{targets}"))

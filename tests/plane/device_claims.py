@@ -55,7 +55,7 @@ SELECTORS = (
 
 @dataclass
 class Found:
-    """What a comparison has come to; ``disagreements`` is one text each."""
+    """The result of a comparison; ``disagreements`` is one text each."""
 
     bound: int = 0
     refused: int = 0
@@ -68,7 +68,7 @@ class Found:
 
 
 def a_slice(rng, node, driver):
-    """What a driver publishes of a node: up to four devices, some with a taint."""
+    """The slice that a driver publishes for a node: up to four devices, some with a taint."""
     devices = []
     for number in range(rng.randint(1, 4)):
         device = {
@@ -87,17 +87,17 @@ def a_slice(rng, node, driver):
 
 
 def asked(rng):
-    """What one request wants of a class."""
-    wanted = {"deviceClassName": rng.choice(("any", "any", "gpu", "gpu", "nic", "gpu"))}
+    """What one request needs of a class."""
+    request = {"deviceClassName": rng.choice(("any", "any", "gpu", "gpu", "nic", "gpu"))}
     if rng.random() < 0.15:
-        wanted["allocationMode"] = "All"
+        request["allocationMode"] = "All"
     else:
-        wanted["count"] = rng.choice((1, 1, 1, 2, 3))
+        request["count"] = rng.choice((1, 1, 1, 2, 3))
     if rng.random() < 0.4:
-        wanted["selectors"] = [{"cel": {"expression": rng.choice(SELECTORS[:3])}}]
+        request["selectors"] = [{"cel": {"expression": rng.choice(SELECTORS[:3])}}]
     if rng.random() < 0.2:
-        wanted["tolerations"] = [{"operator": "Exists"}]
-    return wanted
+        request["tolerations"] = [{"operator": "Exists"}]
+    return request
 
 
 def claim_spec(rng):
@@ -116,7 +116,7 @@ def claim_spec(rng):
 
 
 def words_of(snapshot, pod_class):
-    """Return what FailedScheduling may say of a pod with claims: which of several failures is told is chance."""
+    """Return what FailedScheduling may say of a pod with claims: which of several failures it reports is chance."""
     failures = {
         refusal.reasons[0]
         for name in snapshot.node_names
@@ -190,7 +190,7 @@ class Comparison:
         await self.cluster.patch(PODS, key[1], {"spec": {"schedulingGates": None}}, namespace=key[0])
         await self._judged(key)
         if self._verdict(key) not in words and not self._node_of(key):
-            # It hears of claims and slices apart from pods.
+            # It receives claims and slices apart from pods.
             try:
                 first = self._verdict(key)
                 await self.until("it is judged again", lambda: self._verdict(key) != first, _SECOND_LOOK)
@@ -203,7 +203,7 @@ class Comparison:
     async def _judged(self, key):
         """Wait for kube-scheduler's verdict.
 
-        It hears of claims apart from pods: a gate that it sees taken off before the claim is there leaves the
+        It receives claims apart from pods: a gate that it sees removed before the claim is there leaves the
         pod waiting, now and then until it looks at all waiting pods again (5 minutes). A change of the pod
         makes it look at once.
         """
@@ -287,13 +287,13 @@ class Comparison:
                 continue
             given = claims[place].status.allocation
             theirs = [(one.request, one.driver, one.pool, one.device) for one in given.devices.results]
-            wanted = [
+            chosen = [
                 (one.request, one.driver, one.pool, one.device) for one in planned.devices.results or ()
             ]
             self.found.devices += len(theirs)
-            if theirs != wanted or given.node_selector != planned.node_selector:
+            if theirs != chosen or given.node_selector != planned.node_selector:
                 self.found.disagreements.append(
-                    f"{key} {place}: they {theirs} {given.node_selector}, we {wanted} {planned.node_selector}"
+                    f"{key} {place}: they {theirs} {given.node_selector}, we {chosen} {planned.node_selector}"
                 )
         self.snapshot.add_pod(self.pods.objects[key], node)
 
@@ -303,7 +303,7 @@ class Comparison:
             return
         await self.cluster.delete(PODS, key[1], namespace=key[0], grace_period_s=0)
         claims = self.cache.of(RESOURCE_CLAIMS).objects
-        await self.until("the pod is gone", lambda: key not in self.pods.objects)
+        await self.until("the pod is deleted", lambda: key not in self.pods.objects)
         await self.until(
             "its claims are free",
             lambda: (

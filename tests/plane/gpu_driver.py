@@ -26,7 +26,7 @@ DRIVER = "gpu.example.com"
 """Also the name of the class of its devices."""
 
 RESOURCE = "example.com/accelerator"
-"""What pods may ask for in place of a claim. For pods that ask for a ``.../gpu`` nothing is bought for half a minute."""
+"""What pods may request in place of a claim. For pods that request a ``.../gpu`` nothing is bought for half a minute."""
 
 GROUP = "gpu"
 DEVICES = 4
@@ -45,7 +45,7 @@ def promised(groups: Sequence[NodeGroup]) -> tuple[NodeGroup, ...]:
 
 
 class Driver:
-    """What a test sees of it.
+    """The part that a test sees.
 
     Attributes:
         may_begin, may_end: Without the first it publishes nothing, without the second all but the last slice.
@@ -124,7 +124,7 @@ async def gpu_driver(place: Town):
                 task.cancel()
             with suppress(NotFound):
                 await place.cluster.delete(DEVICE_CLASSES, DRIVER)
-            # Those of nodes that have gone would be there for another 40 s, until somebody collects them.
+            # Those of deleted nodes would be there for another 40 s, until somebody collects them.
             for pod in [one for one in place.pods.objects.values() if app_of(one) == _NAME]:
                 with suppress(NotFound):
                     await place.cluster.delete(

@@ -29,18 +29,18 @@ TIMES = (
 COMPUTED = "FailedComputeMetricsReplicas"
 """Why nothing came of the metrics, of an event."""
 
-# Not the ``reportingInstance``: that is how ours tell themselves from upstream's.
+# Not the ``reportingInstance``: that distinguishes ours from upstream's.
 _OF_EVENTS = ("type", "reason", "message", "source", "reportingComponent", "action")
 
 
 class Scene(NamedTuple):
-    """What is to be seen, without times and with ``HOME`` for the namespace.
+    """The visible state, without times and with ``HOME`` for the namespace.
 
     Attributes:
         shown: The columns of ``kubectl get hpa`` but the age.
         described: ``kubectl describe hpa``.
         status: Of the HPA.
-        events: About it, each with what tells it from the others.
+        events: About it, each with the fields that distinguish it from the others.
     """
 
     shown: list[str]
@@ -52,7 +52,7 @@ class Scene(NamedTuple):
 async def kubectl(plane: Plane, *arguments: str) -> str:
     """Return what kubectl prints. Raises AssertionError with what it says when it fails.
 
-    This process serves APIs that kubectl asks for, so it must not stand still in the meantime.
+    This process serves APIs that kubectl reads, so it must not block in the meantime.
     """
     process = await asyncio.create_subprocess_exec(
         str(find("kubectl")),
@@ -67,7 +67,7 @@ async def kubectl(plane: Plane, *arguments: str) -> str:
 
 
 class Walk:
-    """One walk in a town: types commands, waits, and keeps scenes.
+    """One walk in a town: types commands, waits, and records scenes.
 
     Attributes:
         scenes: By name, in order.
@@ -87,7 +87,7 @@ class Walk:
     async def scene(
         self, name: str, hpa: str, shown: str, *reasons: str, says: str = "", reported: str = ""
     ) -> None:
-        """Wait until kubectl shows this row and the conditions have these reasons, and keep what there is.
+        """Wait until kubectl shows this row and the conditions have these reasons, and record the scene.
 
         Args:
             name: The scene's.
@@ -95,27 +95,29 @@ class Walk:
             shown: The row of ``kubectl get hpa`` without the name and the age.
             reasons: Of the first conditions, in order. A rescale adds ScaledToZero to all walks, as the gate is on.
             says: What the message of a condition must have, too.
-            told: What the message of an event must have, too.
+            reported: What the message of an event must have, too.
         """
-        wanted = [hpa, *re.split(r"\s{2,}", shown)]
+        expected_row = [hpa, *re.split(r"\s{2,}", shown)]
         deadline = self.place.deadline()
-        while not isinstance(found := await self._look(hpa, wanted, list(reasons), says, reported), Scene):
+        while not isinstance(
+            found := await self._look(hpa, expected_row, list(reasons), says, reported), Scene
+        ):
             in_time = self.place.clock.monotonic() < deadline
-            assert in_time, f"{name}: {found} in place of {wanted} {reasons} {says} {reported}"
+            assert in_time, f"{name}: {found} in place of {expected_row} {reasons} {says} {reported}"
             await self.place.pause()
         self.scenes[name] = found
 
     async def _look(
-        self, hpa: str, wanted: list[str], reasons: list[str], says: str, reported: str
+        self, hpa: str, expected_row: list[str], reasons: list[str], says: str, reported: str
     ) -> Scene | object:
-        """Return the scene where it is as wanted, what there is where it is not."""
+        """Return the scene if it is as expected, else the differing part."""
         status = await self._status(hpa)
         conditions = status.get("conditions", [])
         found = [one["reason"] for one in conditions]
         if found[: len(reasons)] != reasons or says not in str(conditions):
             return conditions
         shown = re.split(r"\s{2,}", (await self.kubectl("get", "hpa", hpa, "--no-headers")).strip())[:-1]
-        if shown != wanted:
+        if shown != expected_row:
             return shown
         events = await self._events(hpa)
         failed = [one for one in conditions if one["reason"] not in self.passing]
@@ -136,14 +138,14 @@ class Walk:
 
     async def _events(self, hpa: str) -> list[Json]:
         found = await self.place.cluster.list(EVENTS.untyped, namespace=self.place.home)
-        kept = []
+        found_events = []
         for event in found.items:
             about = event["involvedObject"]
             if (about["kind"], about["name"]) == (HPAS.kind, hpa) and event["reason"] not in self.passing:
                 said = {name: event.get(name) for name in _OF_EVENTS}
                 said |= {"message": self._named(event["message"]), "apiVersion": about["apiVersion"]}
-                kept.append(said)
-        return sorted(kept, key=str)
+                found_events.append(said)
+        return sorted(found_events, key=str)
 
     def _named(self, text: str) -> str:
         """Give names that are drawn at random another one."""
@@ -169,7 +171,7 @@ class Walk:
 def _all_reported(conditions: list[Json], events: list[Json]) -> bool:
     """Whether the events are there that come with failures: each is written beside the status, not before it.
 
-    A metric that fails has two, its own and the one of what could not be computed for want of it.
+    A metric that fails has two, its own and the one of the computation that lacks it.
     """
     reported = [(event["reason"], event["message"]) for event in events]
     for condition in conditions:

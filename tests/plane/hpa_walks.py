@@ -1,6 +1,6 @@
 """Walks through what the Kubernetes documentation does with HPAs, and what people do beside it.
 
-A controller tells of failures in every period, and of one object only 25 events at once: those after that are cut
+A controller reports failures in every period, and of one object only 25 events at once: those after that are cut
 off for minutes. So whatever fails on a walk is the last that has events of its HPA.
 """
 
@@ -30,7 +30,7 @@ REQUESTS = ("ingresses.networking.k8s.io", "main-route", "requests-per-second")
 
 
 async def apply(walk: Walk, file: str, app: str) -> None:
-    """Apply an example, the Deployment first: an HPA that is there before its pods tells of their absence."""
+    """Apply an example, the Deployment first: an HPA that is there before its pods reports their absence."""
     documents = list(yaml.safe_load_all((EXAMPLES / file).read_text()))
     await walk.place.cluster.create(DEPLOYMENTS, documents[0], namespace=walk.place.home)
     await walk.place.until(f"{app} runs", lambda: len(walk.place.running(app)) == 1)
@@ -46,7 +46,7 @@ async def php_apache(walk: Walk) -> None:
     said = await walk.kubectl("autoscale", "deployment", app, "--cpu=50%", "--min=1", "--max=10")
     assert said == "horizontalpodautoscaler.autoscaling/php-apache autoscaled\n"
     await walk.scene("idle", app, f"{target}  cpu: 0%/50%  1  10  1", READY, VALID, FEW)
-    # Step by step: of what the second of two rescales in a row was for it tells as luck will have it.
+    # Step by step: what the second of two rescales in a row reports as its reason is chance.
     place.load.set(app, 380)
     await walk.scene("some load", app, f"{target}  cpu: 47%/50%  1  10  4", READY, VALID, WITHIN)
     await place.until("four run", lambda: len(place.running(app)) == 4)
@@ -131,8 +131,8 @@ async def custom_kind(walk: Walk) -> None:
     await walk.scene("one again", name, f"{target}  cpu: 20%/50%  1  8  1", READY, VALID, WITHIN)
 
 
-async def nothing_to_go_by(walk: Walk) -> None:
-    """What goes wrong most: no metrics, no requests, no target."""
+async def missing_inputs(walk: Walk) -> None:
+    """The most frequent mistakes: no metrics, no requests, no target."""
     place, row = walk.place, "Deployment/{}  cpu: {}/50%  1  3  1"
     place.load.set("hungry", 100)
     place.load.set("leaving", 50)
@@ -156,7 +156,7 @@ async def nothing_to_go_by(walk: Walk) -> None:
 
 
 async def by_hand(walk: Walk) -> None:
-    """Somebody sets replicas by hand: none switches the HPA off, too few and too many are mended at once."""
+    """Somebody sets replicas by hand: none switches the HPA off, too few and too many are corrected at once."""
     place, app = walk.place, "manual"
     # From none on it depends on how fast the first pod runs whether somebody misses its metrics.
     walk.passing |= {FAILED, COMPUTED}
@@ -237,7 +237,7 @@ async def stateful_set(walk: Walk) -> None:
 async def without_metrics(walk: Walk) -> None:
     """After the other walks: what serves the metrics cannot be reached, and then is not registered any more."""
     cluster, apis = walk.place.cluster, [group.api_service for group in (METRICS, CUSTOM, EXTERNAL)]
-    # Of the moments in between events tell as luck will have it; what holds stands in the conditions.
+    # Events of the moments in between are chance; the conditions have the final state.
     walk.passing |= {
         FAILED,
         *(f"FailedGet{kind}Metric" for kind in ("Pods", "Object", "External", "ContainerResource")),
@@ -246,7 +246,7 @@ async def without_metrics(walk: Walk) -> None:
     app, several = "php-apache", "Deployment/php-apache  {}  1  10  3"
     none = "Deployment/worker  <unknown>/30 (avg)  0  5  0"
     down = "the server is currently unable to handle the request (get {})"
-    gone = "the server could not find the requested resource (get {})"
+    not_found = "the server could not find the requested resource (get {})"
 
     for name in apis:
         await cluster.patch(API_SERVICES, name, {"spec": {"service": {"port": 1}}})
@@ -266,9 +266,9 @@ async def without_metrics(walk: Walk) -> None:
         await cluster.delete(API_SERVICES, name)
     says = "no custom metrics API (custom.metrics.k8s.io) registered"
     await walk.scene("no values", app, row, GOT, reason, WITHIN, says=says)
-    says = gone.format("queue_messages_ready.external.metrics.k8s.io")
+    says = not_found.format("queue_messages_ready.external.metrics.k8s.io")
     await walk.scene("no series", "worker", none, GOT, "FailedGetExternalMetric", WITHIN, says=says)
-    row, says = "Deployment/shipped  cpu: <unknown>/60%  1  6  1", gone.format("pods.metrics.k8s.io")
+    row, says = "Deployment/shipped  cpu: <unknown>/60%  1  6  1", not_found.format("pods.metrics.k8s.io")
     await walk.scene("no usage", "shipped", row, GOT, "FailedGetContainerResourceMetric", WITHIN, says=says)
 
 
@@ -277,7 +277,7 @@ WALKS: dict[str, Callable[[Walk], Awaitable[None]]] = {
     "one container": one_container,
     "to zero": to_zero,
     "custom kind": custom_kind,
-    "nothing to go by": nothing_to_go_by,
+    "nothing to go by": missing_inputs,
     "by hand": by_hand,
     "behavior": behavior,
     "StatefulSet": stateful_set,

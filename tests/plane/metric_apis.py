@@ -29,7 +29,7 @@ EXTERNAL = Group("external.metrics.k8s.io", "v1beta1", (_ALL,))
 
 
 class Values:
-    """What is measured beside usage; quantities as text or numbers. What is not set is not found.
+    """The measured values beside usage; quantities as text or numbers. A value that is not set is not found.
 
     Attributes:
         pods: By metric, what the pods of each app do together in thousandths: ``{metric: {app: milli}}``.

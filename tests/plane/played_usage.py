@@ -1,6 +1,6 @@
 """metrics.k8s.io that plays recorded steps to each client by itself: the n-th question of each gets the n-th step.
 
-So two recommenders see the same samples, whenever they ask, and an hour of usage takes as long as they ask for it.
+So two recommenders see the same samples, at any time, and an hour of usage takes as long as they ask for it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Play:
         meta = pod.metadata
         return {
             "metadata": {"name": meta.name, "namespace": meta.namespace, "labels": meta.labels or {}},
-            # Samples of two pods at one instant would weigh the same, and ties fall as rounding wants it.
+            # Samples of two pods at one instant would weigh the same, and rounding would decide ties.
             "timestamp": format_rfc3339(Instant(self.time_of(number) + seconds(index * 7 % 60))),
             "window": "15s",
             "containers": [
@@ -98,7 +98,7 @@ class Play:
 
 @asynccontextmanager
 async def playing(cluster: HttpCluster, clock: Clock, tls, play: Play):
-    """Serve a play through the API server, which says who asks."""
+    """Serve a play through the API server, which passes on the user of each request."""
 
     async def listed(request):
         return web.Response(

@@ -20,7 +20,7 @@ NAMESPACES = {"shop": {"env": "prod"}, "lab": {"env": "test"}, "yard": {}}
 APPS = ("web", "api", "cart", "mail", "pay", "log")
 GPU = "example.com/gpu"
 CHANGE = "test/change"
-"""Label that tells how often a node was changed."""
+"""Label that counts the changes of a node."""
 
 _TOPOLOGIES = (HOSTNAME, ZONE, "rack")
 _DEDICATED = ("batch", "build")
@@ -70,7 +70,7 @@ def pod(rng: Random, index: int) -> Json:
     if rng.random() < 0.15:
         spec["initContainers"] = _init_containers(rng)
     elif rng.random() < 0.05:
-        # At least what the containers ask for together.
+        # At least what the containers request together.
         spec["containers"] = spec["containers"][:1]
         spec["resources"] = {"requests": {"cpu": "2500m", "memory": "6Gi"}}
     if rng.random() < 0.15:
@@ -104,8 +104,8 @@ def changed_node(rng: Random, known: Json) -> Json:
     if drawn == 0:
         return {"spec": {"unschedulable": None if known["spec"].get("unschedulable") else True}}
     if drawn == 1:
-        kept = [one for one in known["spec"].get("taints") or () if one["key"] != "dedicated"]
-        return {"spec": {"taints": [*kept, _dedicated(rng)] if rng.random() < 0.6 else kept}}
+        others = [one for one in known["spec"].get("taints") or () if one["key"] != "dedicated"]
+        return {"spec": {"taints": [*others, _dedicated(rng)] if rng.random() < 0.6 else others}}
     if drawn == 2:
         return {"metadata": {"labels": {ZONE: rng.choice((*ZONES, None))}}}
     if drawn == 3:

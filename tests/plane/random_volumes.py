@@ -52,7 +52,7 @@ def in_zone(zone: str) -> Json:
 
 
 class RandomVolumes:
-    """What there is of volumes on a plane, and what pods get of it."""
+    """The volumes of a plane, and those that pods get."""
 
     def __init__(self, cluster: HttpCluster, rng: Random, cache: VolumeCache, nodes: Informer[Node]) -> None:
         self.cluster, self.rng, self.cache, self.nodes = cluster, rng, cache, nodes

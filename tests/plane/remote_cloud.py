@@ -18,7 +18,7 @@ from kubetide.embedded.cloud import GPU_LABEL
 from kubetide.ports.cloud import Cloud, NodeGroup
 from kubetide.ports.errors import CloudError
 
-Telling = Callable[[Sequence[NodeGroup]], Sequence[NodeGroup]]
+Report = Callable[[Sequence[NodeGroup]], Sequence[NodeGroup]]
 
 _GROUPS = msgspec.json.Decoder(tuple[NodeGroup, ...])
 
@@ -34,14 +34,14 @@ class Call(NamedTuple):
 
 @dataclass
 class Ledger:
-    """What was asked of a cloud, and what to do once a command has been carried out and not yet answered.
+    """The requests to a cloud, and an action to run once a command has been carried out and not yet answered.
 
     Attributes:
         calls: Commands that were carried out, in order.
         targets: By group, the target sizes after each of them.
         refused: Commands that the cloud refused, in its words.
-        looks: How often its groups were asked for: once in each tick.
-        after: Called with each command that was carried out, before its caller hears of it.
+        looks: How often its groups were requested: once in each tick.
+        after: Called with each command that was carried out, before its caller gets the answer.
     """
 
     calls: list[Call] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Ledger:
     after: Callable[[Call], None] = lambda _: None
 
     def increased(self, group: str) -> int:
-        """How many machines were asked for in all."""
+        """How many machines were requested in all."""
         return sum(call.delta for call in self.calls if (call.name, call.group) == ("increase_size", group))
 
     def deleted(self, group: str) -> list[str]:
@@ -66,8 +66,8 @@ class _Refusal(msgspec.Struct):
 
 
 @asynccontextmanager
-async def serving(cloud: Cloud, socket: str, reported: Telling = tuple):
-    """Serve a cloud on a socket; return the Ledger. ``told`` gives the groups as others are to see them."""
+async def serving(cloud: Cloud, socket: str, reported: Report = tuple):
+    """Serve a cloud on a socket; return the Ledger. ``reported`` gives the groups as others are to see them."""
     ledger = Ledger()
 
     async def refresh(_request):

@@ -1,4 +1,4 @@
-"""A real control plane on this machine: etcd, kube-apiserver, and the controllers where they are wanted.
+"""A real control plane on this machine: etcd, kube-apiserver, and the controllers where a test needs them.
 
 Each plane has ports, keys and a folder of its own, and no nodes. Its programs die with the process
 that started them, however that ends.
@@ -172,7 +172,7 @@ class Programs:
         path = path or find(name)
         if path is None:
             raise PlaneError(f"{name} is not there: build it with `make control-plane`")
-        # Dies with us even if we are killed; a session of its own keeps Ctrl-C for pytest, which
+        # Dies with us even if we are killed; a session of its own leaves Ctrl-C to pytest, which
         # then ends its fixtures.
         setpriv = shutil.which("setpriv")
         with_us = [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []

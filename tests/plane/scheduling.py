@@ -53,7 +53,7 @@ _CORDON = "node.kubernetes.io/unschedulable"
 _NOT_READY = "node.kubernetes.io/not-ready"
 _NO_CLAIMS = "no new claims to deallocate"
 """What the plugin of device claims has to say after each refusal since v1.36."""
-_NOTHING_KEPT = "not found"
+_NOT_FOUND = "not found"
 """What it says where PreFilter has refused the pod for all nodes: then nobody looks at preemption."""
 _NO_VICTIMS = "No preemption victims found for incoming pod"
 _NO_HELP = "Preemption is not helpful for scheduling"
@@ -61,7 +61,7 @@ _NO_HELP = "Preemption is not helpful for scheduling"
 
 @dataclass
 class Found:
-    """What a comparison has come to.
+    """The result of a comparison.
 
     Attributes:
         bound, refused: How many pods.
@@ -89,7 +89,7 @@ class Found:
 
 
 class Judged(NamedTuple):
-    """What we say of a pod: the nodes that take it and the best of them, or the words and reasons of its refusal."""
+    """Our verdict on a pod: the nodes that take it and the best of them, or the words and reasons of its refusal."""
 
     nodes: frozenset[str]
     best: frozenset[str]
@@ -157,7 +157,7 @@ class Comparison:
             await self._seen(name)
 
     def _is_settled(self, name: str) -> bool:
-        """Whether the node's taints are those that Kubernetes gives it by what it is."""
+        """Whether the node's taints are those that Kubernetes derives from its state."""
         node = self.nodes.objects["", name]
         keys = {taint.key for taint in node.spec.taints or ()}
         return _NOT_READY not in keys and (_CORDON in keys) == node.spec.unschedulable
@@ -193,7 +193,7 @@ class Comparison:
     async def remove(self, key: Key) -> None:
         """Take a pod away at once, also from the snapshot."""
         await self.cluster.delete(PODS, key[1], namespace=key[0], grace_period_s=0)
-        await self.until("the pod is gone", lambda: key not in self.pods.objects)
+        await self.until("the pod is deleted", lambda: key not in self.pods.objects)
         self.snapshot.remove_pod(key)
 
     async def play(self, index: int) -> None:
@@ -210,7 +210,7 @@ class Comparison:
         self.snapshot.set_volumes(self.cache.objects.volumes())
         pod = await self.create(body)
         key = pod.metadata.namespace, pod.metadata.name
-        # Said before anything is heard of the pod: what comes of it changes volumes.
+        # Evaluated before anything of the pod is observed: its outcome changes volumes.
         ours = self._judge(pod)
         await self._verdict_on(key, ours)
         seen = self.pods.objects[key]
@@ -239,9 +239,9 @@ class Comparison:
         return frozenset(self.snapshot.node_names[row] for row in rows[scores == scores.max()].tolist())
 
     async def _verdict_on(self, key: Key, ours: Judged) -> None:
-        """Wait until kube-scheduler has judged a pod.
+        """Wait until kube-scheduler has evaluated a pod.
 
-        What it knows of claims it hears apart from pods: a pod with claims that it judges otherwise than we
+        It receives claims apart from pods: a pod with claims that it evaluates otherwise than we
         do gets some time, as it is tried again when a claim comes.
         """
         await self.until(f"{key} is judged", lambda: _verdict(self.pods.objects.get(key)))
@@ -310,7 +310,7 @@ class Comparison:
 
 
 def _verdict(pod: Pod | None) -> str:
-    """What became of a pod: its node, or why it has none; empty as long as nobody has tried."""
+    """A pod's node, or why it has none; empty as long as nobody has tried."""
     if pod is None:
         return ""
     condition = pod_condition(pod, "PodScheduled")
@@ -328,7 +328,7 @@ def said(snapshot: Snapshot, pod_class: PodClass) -> str:
     count = len(snapshot)
     everywhere = snapshot.refused_everywhere(pod_class)
     if everywhere is not None and everywhere.phase == "PreFilter":
-        return f"{why_nowhere(snapshot, pod_class)} {_NOTHING_KEPT}"
+        return f"{why_nowhere(snapshot, pod_class)} {_NOT_FOUND}"
     codes = Counter(
         _NO_VICTIMS if refusal.code == UNSCHEDULABLE else _NO_HELP
         for name in snapshot.node_names
@@ -343,7 +343,7 @@ def said(snapshot: Snapshot, pod_class: PodClass) -> str:
 
 @asynccontextmanager
 async def watched(plane: Plane, clock: Clock, seed: int, judged: Callable[[Pod], PodClass]):
-    """Yield a comparison whose caches are kept, and leave the plane without pods and nodes."""
+    """Yield a comparison with up-to-date caches, and leave the plane without pods and nodes."""
     async with HttpCluster(plane.connection, clock) as cluster, asyncio.TaskGroup() as group:
         comparison = Comparison(cluster, clock, seed, judged)
         informers = (comparison.pods, comparison.nodes, comparison.namespaces, comparison.cache)
@@ -363,16 +363,16 @@ def compare(
     pods: int,
     seed: int,
     judged: Callable[[Pod], PodClass] = classify,
-    tells: Callable[[Found, int], None] = lambda found, index: None,
+    reports: Callable[[Found, int], None] = lambda found, index: None,
 ) -> Found:
-    """Play so many pods on so many nodes of a plane that has none.
+    """Play that many pods on that many nodes of a plane that has none.
 
     Args:
         plane: Must not miss nodes that nobody reports for: ``PATIENCE`` for its controllers.
         nodes, pods: How many.
         seed: Of everything that is drawn.
         judged: What our side makes of a pod.
-        tells: Hears of each pod that was compared.
+        reports: Called after each pod that was compared.
     """
 
     async def run(clock: Clock) -> Found:
@@ -380,21 +380,21 @@ def compare(
             await comparison.settle(nodes)
             for index in range(pods):
                 await comparison.play(index)
-                tells(comparison.found, index)
+                reports(comparison.found, index)
             return comparison.found
 
     return run_real(run)
 
 
 def main() -> int:
-    """Print what a comparison has come to; 1 when it found a disagreement."""
+    """Print the result of a comparison; 1 when it found a disagreement."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--nodes", type=int, default=100)
     parser.add_argument("--pods", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
 
-    def tells(found: Found, index: int) -> None:
+    def reports(found: Found, index: int) -> None:
         if index % 100 == 99:
             print(
                 f"{index + 1} pods: {found.bound} bound, {len(found.disagreements)} disagreements",
@@ -405,7 +405,7 @@ def main() -> int:
         tempfile.TemporaryDirectory() as folder,
         running_plane(Path(folder), manager_flags=PATIENCE) as plane,
     ):
-        found = compare(plane, nodes=given.nodes, pods=given.pods, seed=given.seed, tells=tells)
+        found = compare(plane, nodes=given.nodes, pods=given.pods, seed=given.seed, reports=reports)
     print(found)
     return 1 if found.disagreements else 0
 

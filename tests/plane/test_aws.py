@@ -1,4 +1,4 @@
-"""Auto Scaling groups of AWS's protocol and nodes of a real control plane: kwok's nodes stand in for the instances."""
+"""Auto Scaling groups of AWS's protocol and nodes of a real control plane: kwok's nodes represent the instances."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def aws(monkeypatch):
 
 
 class Instances:
-    """The group's instances, each of which joins as a node of its name, and leaves when it ends.
+    """The group's instances: each joins as a node of its name, and leaves when it ends.
 
     Attributes:
-        sizes: How many instances are wanted, and how many there are.
+        sizes: The desired and the present numbers of instances.
         joined: The names of all that ever joined.
     """
 

@@ -1,4 +1,4 @@
-"""A real control plane keeps every fact of the Cluster port's battery: the embedded cluster's facts are Kubernetes'."""
+"""A real control plane passes the Cluster port's battery: the embedded cluster's facts are Kubernetes'."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is built once is found again, with any Go that will do; a shell script plays Go here."""
+"""Programs that were built once are found again, with any Go that will do; a shell script plays Go here."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ exit {code}
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """An empty cache and an empty PATH, but for what Go's stand-in needs; gives a way to put Go there."""
+    """An empty cache and an empty PATH, but for what Go's fake needs; gives a way to put Go there."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
     programs = tmp_path / "bin"

@@ -98,7 +98,9 @@ def test_a_gang_a_buffer_and_a_quota(audited, tmp_path):
                     ):
                         body = {"metadata": {"name": name}, "spec": asked}
                         await cluster.create(CAPACITY_BUFFERS, body, namespace=home)
-                        await kinds.waits("room is kept", kinds.says, CAPACITY_BUFFERS, name, "Provisioning")
+                        await kinds.waits(
+                            "capacity is reserved", kinds.says, CAPACITY_BUFFERS, name, "Provisioning"
+                        )
                     await place.until("four nodes are there", lambda: len(place.nodes.objects) == 4)
                     found = await cluster.get(CAPACITY_BUFFERS, "spare", namespace=home)
                     assert found.spec.provisioning_strategy == "buffer.x-k8s.io/active-capacity"

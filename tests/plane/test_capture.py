@@ -52,7 +52,7 @@ class Span(NamedTuple):
 
 
 async def a_burst(clock, audited, folder, reported):
-    """Two pods, a burst that asks for eight and for a machine more, and its end, with that machine drained."""
+    """Two pods, a burst that needs eight and one more machine, and its end, with that machine drained."""
     async with town(audited, clock, folder, SLOW_TO_GO) as place:
         cluster, home = place.cluster, place.home
         counting = asyncio.create_task(count_usage(place, reported))
@@ -69,7 +69,7 @@ async def a_burst(clock, audited, folder, reported):
             for pods in range(FEWEST + 1, MOST + 1):
                 place.load.set("web", pods * POD_MILLI)
                 await clock.sleep(seconds(1))
-            await place.until("all that are asked for run", lambda: len(place.running("web")) == MOST)
+            await place.until("all desired pods run", lambda: len(place.running("web")) == MOST)
             await clock.sleep(seconds(HELD_S))
             for pods in range(MOST - 1, FEWEST - 1, -1):
                 place.load.set("web", pods * POD_MILLI)
@@ -99,7 +99,7 @@ def captured(folder, *arguments):
 def test_a_captured_run(audited, tmp_path):
     """A burst, its end and a drain come back: from the records nearly step by step, and from Prometheus alone.
 
-    Prometheus tells a mean, and no series when machines become Ready and go, so that it comes less near; it says so.
+    Prometheus has a mean, and no series when machines become Ready and go, so that it comes less near; it says so.
     """
     skip_without_state_metrics()
     (tmp_path / "prometheus").mkdir()

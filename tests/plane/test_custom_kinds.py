@@ -14,7 +14,7 @@ import yaml
 from tests.cluster.served import served
 from tests.cluster.test_crontab import CRON_TABS, EXAMPLE, running
 from tests.embedded.server.test_custom_fields import DEFINITION, NAME, ODD, TABS, tab
-from tests.horizontal.running import Kept, Usage
+from tests.horizontal.running import MemoryRecorder, Usage
 from tests.loops import run_alone
 
 from kubetide.cluster import HttpCluster
@@ -62,7 +62,7 @@ REQUESTS = [
 
 
 async def replies(url, connection):
-    """What a server says to each request, and its documents of the kind."""
+    """A server's answers to each request, and its documents of the kind."""
     headers = {"Authorization": f"Bearer {connection.token}"}
     connector = make_connector(ssl=connection.tls())
     async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
@@ -153,8 +153,8 @@ def test_the_example_at_a_real_cluster(plane):
                     name = tab["metadata"]["name"]
                     status = (await cluster.get(CRON_TABS, name, namespace=home)).get("status") or {}
                     names = [pod.metadata.name for pod in found.items]
-                    wanted = [f"{name}-{number}" for number in range(replicas)]
-                    return names == wanted and status.get("replicas") == replicas
+                    expected_names = [f"{name}-{number}" for number in range(replicas)]
+                    return names == expected_names and status.get("replicas") == replicas
 
                 await eventually(clock, f"{replicas} pods", there)
 
@@ -197,7 +197,9 @@ def test_an_hpa_of_a_custom_kind(quiet_plane):
             await cluster.create(HPAS, hpa, namespace=home)
             usage = Usage(cluster, clock, 100)
             caches, settings = Caches(cluster, clock), Settings(sync_period=seconds(1))
-            loop = HorizontalController(cluster, usage, clock, Kept(), None, settings, caches=caches)
+            loop = HorizontalController(
+                cluster, usage, clock, MemoryRecorder(), None, settings, caches=caches
+            )
 
             async def doubled():
                 return (await cluster.get(CRON_TABS, name, namespace=home))["spec"]["replicas"] == 2

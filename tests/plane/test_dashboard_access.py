@@ -1,4 +1,4 @@
-"""Who may look at a dashboard, as kube-apiserver says; and that a real cluster has no playground."""
+"""Access to a dashboard, as kube-apiserver decides; and a real cluster has no playground."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_accounts_look_by_their_tokens(quiet_plane, tmp_path):
 
 
 def test_reviews_of_paths(quiet_plane):
-    """What the embedded server is held to in its own test."""
+    """The facts that the embedded server's own test checks."""
 
     async def main(clock):
         async with HttpCluster(quiet_plane.connection, clock) as admin:

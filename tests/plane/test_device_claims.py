@@ -20,7 +20,7 @@ def patient(tmp_path_factory):
 
 
 def test_devices_are_those_of_kube_scheduler(patient):
-    """Of 60 pods with random claims no verdict, no word and no device differs."""
+    """No verdict, no word and no device differs for 60 pods with random claims."""
     found = compare(patient, nodes=8, pods=60, seed=1)
     assert found.disagreements == []
     assert found.bound > 15, found

@@ -46,14 +46,14 @@ FLAGS = ("--act", "--controllers=nodes", *SOON)
 
 
 def wanting(count):
-    """The spec of a claim for so many devices."""
+    """The spec of a claim for that many devices."""
     return {
         "devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": DRIVER, "count": count}}]}
     }
 
 
 def using(**source):
-    """What of a pod says that it uses a claim."""
+    """The part of a pod's spec by which it uses a claim."""
     return {"spec": {"resourceClaims": [{"name": "gpu", **source}]}}
 
 
@@ -62,7 +62,7 @@ class Site:
 
     Attributes:
         driver: Publishes the devices of its nodes.
-        claims, slices: All of them, kept up to date.
+        claims, slices: Up-to-date caches of all of them.
     """
 
     def __init__(self, place, driver, claims, slices):
@@ -103,13 +103,13 @@ class Site:
         )
 
     def settled(self, *, own, pair, nodes):
-        """Whether so many pods run, on so many nodes with devices, and no machine comes or goes."""
+        """Whether that many pods run, on that many nodes with devices, and no machine comes or goes."""
         counts = self.place.cloud.counts()[GROUP]
         there = len(self.place.running("own")), len(self.place.running("pair")), len(self.nodes())
         return there == (own, pair, nodes) and (counts.creating, counts.deleting) == (0, 0)
 
     async def looks(self, more):
-        """Wait until the loop has looked at the cloud so many times more."""
+        """Wait until the loop has read the cloud that many times more."""
         ledger = self.place.ledger
         enough = ledger.looks + more
         await self.place.until("the loop has gone on", lambda: ledger.looks >= enough)
@@ -155,7 +155,7 @@ async def site(plane, clock, folder):
 
 
 async def come(here):
-    """Seven devices are wanted and a node has four, but late, and one after the other: two nodes are bought, and no more."""
+    """Seven devices are requested and a node has four, but late, and one after the other: two nodes are bought, and no more."""
     place = here.place
     await here.claim("shared", 1)
     await here.claim("too-many", DEVICES + 1)
@@ -201,7 +201,7 @@ async def move(here):
     ):
         patch = {"metadata": {"annotations": marks}}
         await place.cluster.patch(PODS, name, patch, namespace=place.home)
-    # Who takes pods away hears of the marks apart from the number.
+    # Who deletes pods receives the marks apart from the number.
     await here.looks(2)
     await here.scale("own", 3)
     await place.until("one node will do", lambda: here.settled(own=3, pair=2, nodes=1))
@@ -231,9 +231,9 @@ async def go(here):
 
 
 async def come_back(here):
-    """The device of a claim has gone with its node: the scheduler takes it back, and a node is bought for the claim.
+    """The device of a claim is deleted with its node: the scheduler deallocates it, and a node is bought for the claim.
 
-    Beside it a pod asks for what the class stands for, as if it were a resource of the node.
+    Beside it a pod requests the class as an extended resource of the node.
     """
     place = here.place
     asks = {"requests": {RESOURCE: "2"}, "limits": {RESOURCE: "2"}}
@@ -253,7 +253,7 @@ async def come_back(here):
 
 
 def test_nodes_come_and_go_with_claims(audited, tmp_path):
-    """As many nodes as the devices that are wanted take, and no longer than they are wanted; with the shipped roles.
+    """As many nodes as the requested devices take, and no longer than they are requested; with the shipped roles.
 
     One test, as each of its steps begins with what the one before has left.
     """

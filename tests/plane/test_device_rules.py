@@ -1,4 +1,4 @@
-"""What a real API server says of claims, classes and slices of devices, the embedded one says too."""
+"""A real API server and the embedded one answer alike about claims, classes and slices of devices."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class Kinds(Defined):
         return (await self.cluster.get(ELASTIC_WORKLOADS, name, namespace=self.home)).status
 
     async def acts(self):
-        """Whether each section has come to what it must come to."""
+        """Whether each section has its expected effect."""
         found = await self.cluster.get(ELASTIC_WORKLOADS, "web", namespace=self.home)
         status = found.status
         return (

@@ -1,4 +1,4 @@
-"""A real API server takes our Leases as client-go writes them, to the last: one that was let go of."""
+"""A real API server accepts our Leases as client-go writes them, up to the release."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_a_lease_from_its_making_to_its_end(quiet_plane):
-    """It is made, renewed, let go of, and taken by the next."""
+    """It is made, renewed, released, and taken by the next."""
 
     async def run(clock):
         async with HttpCluster(quiet_plane.connection, clock) as client:
@@ -47,7 +47,7 @@ def test_a_lease_from_its_making_to_its_end(quiet_plane):
 
 
 def test_beside_a_program_of_upstream(quiet_plane, tmp_path):
-    """kube-scheduler waits for our Lease, takes it when we let go, and is followed when it has died."""
+    """kube-scheduler waits for our Lease, takes it when we release it, and is followed when it has died."""
     where = {"namespace": "kube-system", "name": "kubetide-shared"}
     flags = (
         f"--kubeconfig={quiet_plane.kubeconfig}",

@@ -37,7 +37,7 @@ class Holder:
             assert read, f"ended after {self.said}"
             self.said.append(read.decode().strip())
 
-    async def let_go(self):
+    async def release(self):
         self._process.stdin.close()
         await self.says("released")
 
@@ -61,7 +61,7 @@ async def holder(plane, identity):
 
 
 def test_one_holds_and_the_other_waits(quiet_plane, tmp_path):
-    """Ours waits and says for whom, leads once it is let go, and is waited for in turn."""
+    """Ours waits and says for whom, leads once the lease is released, and is waited for in turn."""
     if find("holder") is None:
         pytest.skip("not built: holder (python -m tools.plane build clients)")
 
@@ -89,7 +89,7 @@ def test_one_holds_and_the_other_waits(quiet_plane, tmp_path):
 
                 await said(f"waiting for lease {LEASE}, which upstream-1 holds")
                 assert (await lease()).holder_identity == "upstream-1"
-                await first.let_go()
+                await first.release()
                 await said(f"leading by lease {LEASE}")
                 taken = await lease()
                 assert (taken.lease_transitions, taken.lease_duration_seconds) == (1, 15)

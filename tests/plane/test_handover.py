@@ -95,7 +95,7 @@ class Shop:
             await self.client.patch(HPAS, name, {"spec": {"minReplicas": least}}, namespace=self.home)
 
     async def scaled_by(self, least):
-        """Wait until all have so many replicas; return who has written each scale last."""
+        """Wait until all have that many replicas; return who has written each scale last."""
         await self.until(f"{least} replicas of each", lambda: self._scaled(least))
         return {await self._scaler(name) for name in NAMES}
 
@@ -141,7 +141,7 @@ def play(plane, folder, story):
 
 
 def test_hpas_are_moved_to_us_and_back(quiet_plane, tmp_path):
-    """A quiet upstream keeps its HPAs; a hand-over waits until it is gone; its first write takes all of them back."""
+    """A quiet upstream retains its HPAs; a hand-over waits until it has stopped; its first write takes all of them back."""
 
     async def story(shop, place):
         async with kubetide_run(place, "newcomer", *ACT) as run:
@@ -187,7 +187,7 @@ def test_hpas_are_moved_to_us_and_back(quiet_plane, tmp_path):
 
 
 def test_upstream_switched_on_beside_us_ends_ours(quiet_plane, tmp_path):
-    """Nobody has told us: its first status writes are enough for all HPAs, and a restart of ours remembers it."""
+    """Without an announcement its first status writes are enough for all HPAs, and a restart of ours remembers it."""
 
     async def story(shop, place):
         async with kubetide_run(place, "newcomer", *ACT) as run:

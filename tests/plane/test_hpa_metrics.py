@@ -109,7 +109,7 @@ HPAS_TRIED = {
 
 
 class Outcome(NamedTuple):
-    """What a controller made of an HPA, without times."""
+    """A controller's result for an HPA, without times."""
 
     replicas: int
     status: dict
@@ -195,7 +195,7 @@ async def outcome_of(cluster, namespace):
 
 @pytest.fixture(scope="module")
 def upstreams(tmp_path_factory):
-    """What upstream's controller makes of each HPA."""
+    """Upstream's result for each HPA."""
     folder = tmp_path_factory.mktemp("controller-manager")
 
     async def main(clock):
@@ -223,7 +223,7 @@ def upstreams(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def ours():
-    """What our controller makes of each HPA, with the cluster and its metrics behind HTTP."""
+    """Our result for each HPA, with the cluster and its metrics behind HTTP."""
 
     async def main(clock):
         async with shops(clock) as (cluster, connection), HttpCluster(connection, clock) as client:

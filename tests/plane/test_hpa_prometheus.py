@@ -39,7 +39,7 @@ def scraped():
 
 @pytest.fixture
 def prometheus(scraped, tmp_path):
-    """One that speaks TLS and wants a password, and the flags that lead to it."""
+    """A server that speaks TLS and requires a password, and the flags that lead to it."""
     folder = tmp_path / "prometheus"
     folder.mkdir()
     with running_prometheus(folder, scraped, guarded=True) as server:

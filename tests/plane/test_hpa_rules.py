@@ -1,4 +1,4 @@
-"""What a real API server says of an HPA, the embedded one says too: of its spec, and in autoscaling/v1."""
+"""A real API server and the embedded one answer alike about an HPA: its spec, and in autoscaling/v1."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ async def annotations(client):
 
 
 def test_the_older_version_shows_the_same_metrics(plane_with_zero):
-    """Spec and status of metrics that v1 has no field for stand in its annotations, shaped alike."""
+    """Spec and status of metrics that v1 has no field for are in its annotations, shaped alike."""
 
     async def run(clock):
         async with HttpCluster(plane_with_zero.connection, clock) as client:

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 
 class Seen(NamedTuple):
-    """What came of all walks with one controller.
+    """The results of all walks with one controller.
 
     Attributes:
         walks: The scenes of each.
@@ -179,12 +179,12 @@ def steps_of(seen):
 
 
 def lines_of(scene):
-    """As text, of which a difference can be read."""
+    """Return text whose differences can be read."""
     return json.dumps(scene._asdict(), indent=1).replace("\\n", "\n").splitlines()
 
 
 def check_requests(plane):
-    """With what ``deploy/manifests`` grants, nothing that it asked for was forbidden."""
+    """With what ``deploy/manifests`` grants, no request was forbidden."""
     asked = requests_of(plane, ACCOUNT)
     resources = {request.resource for request in asked}
     assert {"deployments/scale", "crontabs/scale", "horizontalpodautoscalers/status"} <= resources

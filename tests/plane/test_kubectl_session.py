@@ -1,4 +1,4 @@
-"""What the session with kubectl expects of the embedded cluster is still what a real control plane answers."""
+"""The answers that the session with kubectl expects of the embedded cluster are still those of a real control plane."""
 
 from __future__ import annotations
 

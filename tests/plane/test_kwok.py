@@ -17,7 +17,7 @@ from kubetide.testing import builders
 pytestmark = pytest.mark.slow
 
 USER = "kubetide-on-kwok"
-ROOM = {"cpu": "4", "memory": "16Gi", "pods": "110"}
+CAPACITY = {"cpu": "4", "memory": "16Gi", "pods": "110"}
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +39,7 @@ def test_pods_and_nodes_by_kwok(audited, tmp_path):
             cluster, home = place.cluster, place.home
             # One that belongs to no group: ours to look at, not to remove. Tainted, so that nothing goes there.
             taint = {"key": "kubetide.test/apart", "effect": "NoSchedule"}
-            status = {"capacity": ROOM, "allocatable": ROOM}
+            status = {"capacity": CAPACITY, "allocatable": CAPACITY}
             bare = {"metadata": {"name": "bare"}, "spec": {"taints": [taint]}, "status": status}
             await cluster.create(NODES.untyped, bare)
             await place.until("kwok says that it is Ready", lambda: is_ready(place, "bare"))
@@ -68,7 +68,7 @@ def test_pods_and_nodes_by_kwok(audited, tmp_path):
                 await place.until(
                     "the machines are given back", lambda: place.cloud.counts()["medium"].running == 1
                 )
-                await place.until("their nodes are gone", lambda: len(place.nodes.objects) == 2)
+                await place.until("their nodes are deleted", lambda: len(place.nodes.objects) == 2)
             assert bought >= 3
             assert is_ready(place, "bare")
             assert place.ledger.refused == []

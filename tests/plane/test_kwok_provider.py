@@ -45,7 +45,7 @@ def _built(monkeypatch):
 
 @pytest.fixture
 def roles_of_kwok(audited, tmp_path):
-    """What docs/cloud-kwok.md says that the provider needs, for the account of the chart."""
+    """The rights that docs/cloud-kwok.md names for the provider, for the account of the chart."""
     page = (ROOT / "docs" / "cloud-kwok.md").read_text(encoding="utf-8")
     (text,) = [one for one in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "ClusterRole" in one]
     roles = list(yaml.safe_load_all(text))
@@ -76,7 +76,7 @@ def template(group, cpu, most):
 
 @asynccontextmanager
 async def kwok_town(audited, clock, folder):
-    """A town of kwok without machines, whose ConfigMaps tell of small and of large nodes."""
+    """A town of kwok without machines, whose ConfigMaps describe small and large nodes."""
     maps = {
         "kwok-provider-config": {"config": yaml.safe_dump(CONFIG)},
         "kwok-provider-templates": {
@@ -146,9 +146,9 @@ def test_from_zero_and_back_with_a_restart_in_the_middle_of_a_drain(audited, tmp
             asked = requests_of(audited, ACCOUNT)
             assert [one for one in asked if one.code == 403] == []
             made = [one for one in asked if (one.verb, one.resource) == ("create", "nodes")]
-            gone = [one.name for one in asked if (one.verb, one.resource) == ("delete", "nodes")]
-            assert len(made) == len(gone) == len(set(gone)) == 2
-            assert set(gone) == bought
+            deleted = [one.name for one in asked if (one.verb, one.resource) == ("delete", "nodes")]
+            assert len(made) == len(deleted) == len(set(deleted)) == 2
+            assert set(deleted) == bought
 
     run_real(run)
 

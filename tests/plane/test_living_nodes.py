@@ -46,11 +46,11 @@ def test_nodes_stay_ready_and_pods_live_and_end(audited, tmp_path):
             pods = (await cluster.list(PODS.untyped, namespace=home)).items
             assert len({pod["status"]["podIP"] for pod in pods}) == 4
 
-            gone, stopping = [], []
+            deleted, stopping = [], []
 
             def note(key, _, new):
                 if new is None:
-                    gone.append(key[1])
+                    deleted.append(key[1])
                 elif new.metadata.deletion_timestamp is not None:
                     stopping.append((key[1], new.status.phase))
 
@@ -58,7 +58,7 @@ def test_nodes_stay_ready_and_pods_live_and_end(audited, tmp_path):
             await cluster.delete(PODS, first.metadata.name, namespace=home)
             await cluster.delete(PODS, second.metadata.name, namespace=home, grace_period_s=0)
             names = {first.metadata.name, second.metadata.name}
-            await place.until("both are gone", lambda: names <= set(gone))
+            await place.until("both are deleted", lambda: names <= set(deleted))
             assert (first.metadata.name, "Running") in stopping
             await place.until("others run in their place", lambda: len(place.running("web")) == 4)
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 CONFIG = "/api/v1/namespaces/default/configmaps"
 
-# The webhook denies what it is asked about, so every answer tells whether it was asked.
+# The webhook denies what it is asked about, so every answer shows whether it was asked.
 CASES = {
     "holds": (["object.metadata.name == 'a'"], {}),
     "does not hold": (["object.metadata.name == 'b'"], {}),

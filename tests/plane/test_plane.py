@@ -1,4 +1,4 @@
-"""The plane that tests stand on: who may do what there, and that nothing of it outlives its owner."""
+"""The plane that tests run on: who may do what there, and that nothing of it outlives its owner."""
 
 from __future__ import annotations
 

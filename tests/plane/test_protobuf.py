@@ -1,4 +1,4 @@
-"""What a real API server sends in protobuf is what it sends in JSON."""
+"""A real API server sends the same objects in protobuf and in JSON."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ async def fill(client):
 
 @pytest.fixture(scope="module")
 def filled(quiet_plane):
-    """A plane with those objects, which are gone afterwards."""
+    """A plane with those objects, which are deleted afterwards."""
 
     async def run(clock):
         async with HttpCluster(quiet_plane.connection, clock) as client:
@@ -217,13 +217,13 @@ def test_lists(filled, kind):
     """Lists are equal, in pages and streamed."""
 
     async def main(plain, packed, _):
-        wanted = await plain.list(kind)
-        assert len(wanted.items) >= 2
-        assert await packed.list(kind) == wanted
+        expected = await plain.list(kind)
+        assert len(expected.items) >= 2
+        assert await packed.list(kind) == expected
         async with aclosing(packed.list_and_watch(kind)) as parts:
             streamed = await anext(parts)
         assert isinstance(streamed, Listing)
-        assert streamed.items == wanted.items
+        assert streamed.items == expected.items
 
     both(filled, main)
 
@@ -239,7 +239,7 @@ def test_it_is_protobuf_that_comes(filled):
 
 
 def test_watches(filled):
-    """The same changes come as equal events: new, changed, gone, and bookmarks without an object."""
+    """The same changes come as equal events: new, changed, deleted, and bookmarks without an object."""
 
     async def main(plain, packed, _):
         since = (await plain.list(PODS, namespace=NAMESPACE)).resource_version

@@ -1,4 +1,4 @@
-"""What was recorded of kube-apiserver once is what it still answers."""
+"""The recorded answers of kube-apiserver are still its answers."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def patient(tmp_path_factory):
 
 
 def test_verdicts_are_those_of_kube_scheduler(patient):
-    """Of 160 random pods, some with claims, on 100 nodes that change no verdict and no word of a refusal differs.
+    """No verdict and no word of a refusal differs for 160 random pods, some with claims, on 100 nodes that change.
 
     Each node that a pod is bound to is among those with the highest score.
     """
@@ -36,7 +36,7 @@ def test_verdicts_are_those_of_kube_scheduler(patient):
 
 
 def test_a_wrong_verdict_is_seen(patient):
-    """A judge that passes over tolerations disagrees."""
+    """A classifier that ignores tolerations disagrees."""
 
     def careless(pod):
         return classify(structs.replace(pod, spec=structs.replace(pod.spec, tolerations=None)))

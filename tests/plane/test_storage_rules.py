@@ -1,4 +1,4 @@
-"""What a real API server says of volumes, claims and storage classes, the embedded one says too."""
+"""A real API server and the embedded one answer alike about volumes, claims and storage classes."""
 
 from __future__ import annotations
 

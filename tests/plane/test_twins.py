@@ -1,4 +1,4 @@
-"""What both servers make of one object: all fields are the same but for those that are named here."""
+"""Both servers make the same of one object: all fields are the same but for those that are named here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kubetide.runtime.timing.clock import run_real
 
 pytestmark = pytest.mark.slow
 
-# Times, identities, and who wrote what, which is tracked only once somebody asks for it.
+# Times, identities, and who wrote what, which is tracked only on demand.
 OF_THE_RUN = {"uid", "resourceVersion", "creationTimestamp", "managedFields"}
 DRAWN = ("controller-uid", "batch.kubernetes.io/controller-uid")
 
@@ -26,7 +26,7 @@ DIFFERENT = {
     (
         "Pod",
         "spec.tolerations",
-    ): "no pod is taken off a node by taints, so none is told how long to bear them",
+    ): "no pod is taken off a node by taints, so none gets a toleration with seconds",
     ("Pod", "spec.serviceAccount"): "the plane here runs without what gives pods their account",
     ("Pod", "spec.serviceAccountName"): "the plane here runs without what gives pods their account",
     ("Pod", "status.conditions"): "that a gate holds a pod is said by the scheduler",
@@ -36,8 +36,8 @@ DIFFERENT = {
         "Node",
         "spec.taints",
     ): "the embedded kubelets take up nodes that are ready, or say themselves that they are not",
-    ("Node", "status.allocatable.memory"): "quantities are kept as they were written: 1024Ki, not 1Mi",
-    ("Node", "status.capacity.memory"): "quantities are kept as they were written: 1024Ki, not 1Mi",
+    ("Node", "status.allocatable.memory"): "quantities are stored as they were written: 1024Ki, not 1Mi",
+    ("Node", "status.capacity.memory"): "quantities are stored as they were written: 1024Ki, not 1Mi",
     ("Node", "status.daemonEndpoints"): UNNAMED,
     ("Node", "status.nodeInfo"): UNNAMED,
     ("DaemonSet", "metadata.annotations"): "the deprecated annotation of a DaemonSet's generation",

@@ -50,7 +50,7 @@ HANDED_OVER = 3
 
 
 class Seen(NamedTuple):
-    """What came of it.
+    """The result of a stage.
 
     Attributes:
         recommended: What was recommended of each VPA, one thing after another, by ours and by upstream's: from nothing,
@@ -210,7 +210,7 @@ def played(folder, **how):
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory):
-    """What came of some VPA objects and eight minutes."""
+    """The result for some VPA objects after eight minutes."""
     return played(tmp_path_factory.mktemp("still-plane"), seed=7, count=30, minutes=8)
 
 

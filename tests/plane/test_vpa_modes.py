@@ -98,12 +98,12 @@ async def until_registered(place):
 
 
 def requests(place, name):
-    """What each running pod of an app asks for, by UID."""
+    """What each running pod of an app requests, by UID."""
     return {pod.metadata.uid: pod.spec.containers[0].resources.requests for pod in place.running(name)}
 
 
 def has(place, name):
-    """What each running pod of an app has, as its kubelet says."""
+    """The resources of each running pod of an app, as its kubelet says."""
     return [
         status.resources and status.resources.requests
         for pod in place.running(name)
@@ -112,7 +112,7 @@ def has(place, name):
 
 
 async def targets(place):
-    """What is recommended, by VPA."""
+    """The recommendations, by VPA."""
     found = {}
     for one in (await place.cluster.list(VPAS, namespace=place.home)).items:
         if one.status.recommendation is not None:
@@ -122,8 +122,8 @@ async def targets(place):
 
 
 async def check_modes(place, before):
-    def all_are(name, wanted):
-        return list(requests(place, name).values()) == [wanted] * 2
+    def all_are(name, expected):
+        return list(requests(place, name).values()) == [expected] * 2
 
     target = {"cpu": "350m", "memory": "250Mi"}
     await place.until("evicted pods come back changed", lambda: all_are("recreate", target))
@@ -138,10 +138,10 @@ async def check_modes(place, before):
     for name in ("off", "initial"):
         assert requests(place, name) == before[name]
         await place.cluster.patch(DEPLOYMENTS, name, {"spec": {"replicas": 3}}, namespace=place.home)
-    for name, wanted in (("off", BEFORE), ("initial", target)):
+    for name, expected in (("off", BEFORE), ("initial", target)):
         await place.until(f"a third pod of {name} runs", lambda name=name: len(place.running(name)) == 3)
         new = [one for uid, one in requests(place, name).items() if uid not in before[name]]
-        assert new == [wanted], name
+        assert new == [expected], name
     checkpoints = (await place.cluster.list(VPA_CHECKPOINTS, namespace=place.home)).items
     assert {one.metadata.name for one in checkpoints} == {f"{name}-app" for name in MODES}
     reported = {
@@ -162,8 +162,8 @@ async def check_boost(place):
     await place.until("it runs", lambda: len(place.running("boosted")) == 1)
     (pod,) = place.running("boosted")
     assert pod.spec.containers[0].resources.requests["cpu"] == "300m"
-    kept = json.loads(pod.metadata.annotations["vpaCpuStartupBoost/app"])
-    assert kept["requests"] == BEFORE
+    original = json.loads(pod.metadata.annotations["vpaCpuStartupBoost/app"])
+    assert original["requests"] == BEFORE
     await place.until(
         "the boost ends", lambda: [one and one["cpu"] for one in has(place, "boosted")] == ["350m"]
     )

@@ -76,7 +76,7 @@ async def shop(audited, clock, folder):
 
 
 def settled(place, *, web, tabs, nodes=None):
-    """Whether so many pods run, nothing else does, and every machine is a node."""
+    """Whether that many pods run, nothing else does, and every machine is a node."""
     counts = place.cloud.counts()["medium"]
     there = len(place.nodes.objects)
     return (
@@ -88,14 +88,14 @@ def settled(place, *, web, tabs, nodes=None):
 
 
 async def load_up(place):
-    """6.0 cores are wanted where there were 1.4."""
+    """6.0 cores are in demand where there were 1.4."""
     place.load.set("web", 1700)
     place.load.set(TAB, 900)
     await place.until("all the pods run", lambda: settled(place, web=12, tabs=4))
 
 
 async def load_down(place):
-    """As much is wanted as at first; the pods that stay are on several nodes, so that some must be drained."""
+    """The demand is as at first; the pods that stay are on several nodes, so that some must be drained."""
     patch = {"metadata": {"annotations": {"controller.kubernetes.io/pod-deletion-cost": "1000"}}}
     for pods in by_node(place.running("web"))[:3]:
         await place.cluster.patch(PODS, pods[0].metadata.name, patch, namespace=place.home)
@@ -137,7 +137,7 @@ async def check(place, user):
 
 @pytest.mark.usefixtures("roles_of_the_chart")
 def test_load_up_and_down(audited, tmp_path):
-    """More load: replicas, pending pods, nodes. Less load: fewer replicas, nodes drained within the budget, and gone.
+    """More load: replicas, pending pods, nodes. Less load: fewer replicas, nodes drained within the budget, and deleted.
 
     With the roles of the chart and no others.
     """
@@ -198,7 +198,7 @@ def test_the_leader_is_killed_twice(audited, tmp_path):
                 )
                 async with kubetide_run(place, "relay", *flags, name="second") as second:
                     await place.until("the second waits", lambda: second.said("waiting for lease kubetide"))
-                    # The cloud has bought; the one who asked for it never hears of it.
+                    # The cloud has bought; the process that requested it never gets the answer.
                     place.ledger.after = once(first.process.kill, lambda call: call.name == "increase_size")
                     assert not second.said("leading by")
                     up = asyncio.create_task(load_up(place))
@@ -235,7 +235,7 @@ def test_advice_writes_nothing(audited, tmp_path):
         async with shop(audited, clock, tmp_path) as place:
             place.load.set("web", 1700)
             await place.cluster.replace_scale(CRON_TABS, TAB, 6, namespace=place.home)
-            await place.until("pods have no room", lambda: bool(pending(place)))
+            await place.until("pods fit nowhere", lambda: bool(pending(place)))
             async with kubetide_run(place, "adviser", *BOTH) as adviser:
                 for advice in ("would be scaled from 3 to 12", "would be"):
                     await place.until(advice, lambda advice=advice: adviser.said(advice))

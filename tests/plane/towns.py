@@ -22,7 +22,7 @@ import yaml
 from tests.cluster.test_crontab import CONTROLLER
 from tests.plane.kwok import kwok
 from tests.plane.metric_apis import Values, metric_apis
-from tests.plane.remote_cloud import Ledger, Telling, serving
+from tests.plane.remote_cloud import Ledger, Report, serving
 from tests.plane.running import Plane, running_plane
 from tests.plane.usage_api import Load, usage_api
 
@@ -133,11 +133,11 @@ def app_of(pod: Pod) -> str:
 
 
 class Town:
-    """What a test sees of it.
+    """The part of a town that a test sees.
 
     Attributes:
         cluster: The administrator's client.
-        pods, nodes: All of them, kept up to date.
+        pods, nodes: Up-to-date caches of all of them.
         cloud: Its machines.
         ledger: What was asked of the cloud by other processes.
         load: What the pods of an app use together.
@@ -164,7 +164,7 @@ class Town:
             await self.pause()
 
     def deadline(self) -> Duration:
-        """When a wait that begins now is in vain."""
+        """The time at which a wait that begins now fails."""
         return Duration(self.clock.monotonic() + _PATIENCE)
 
     async def pause(self) -> None:
@@ -216,13 +216,13 @@ async def town(
     folder: Path,
     *groups: GroupSpec,
     by_kwok: bool = False,
-    reported: Telling = tuple,
+    reported: Report = tuple,
     faults: CloudFaults = NO_FAULTS,
 ):
     """Let a town live on a plane, and leave the plane as it was.
 
     Args:
-        told: What the cloud says of its groups to other processes.
+        reported: What the cloud says of its groups to other processes.
         by_kwok: Whether kwok plays the kubelets, and not the embedded ones.
         faults: What goes wrong in the cloud.
     """
@@ -251,7 +251,7 @@ async def town(
         await together(stack, [place.cloud.run()] if by_kwok else [kubelets.run(), place.cloud.run()])
         stack.push_async_callback(_clear, place)
         place.ledger = await stack.enter_async_context(serving(place.cloud, place.socket, reported))
-        # Asks for no certificate: the aggregator shows one that another authority has signed.
+        # Requests no certificate: the aggregator shows one that another authority has signed.
         tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         tls.load_cert_chain(plane.folder / "server.crt", plane.folder / "server.key")
         await stack.enter_async_context(

@@ -36,15 +36,15 @@ class Load:
         self._each: dict[str, int] = {}
 
     def set(self, app: str, milli: int, container: str = "") -> None:
-        """From now on the pods of this app, or their containers of that name, use so much together."""
+        """From now on the pods of this app, or their containers of that name, use that much together."""
         self._milli[app, container] = milli
 
     def set_each(self, app: str, milli: int) -> None:
-        """From now on each container of the app's pods that run uses so much, however many there are."""
+        """From now on each container of the app's running pods uses that much, however many there are."""
         self._each[app] = milli
 
     def of(self, pod: Pod, container: str) -> int | None:
-        """What a container of a pod uses; None where nothing is measured of it."""
+        """The usage of a pod's container; None where nothing is measured of it."""
         app = self.app_of(pod)
         if app in self._each:
             return self._each[app] if _runs(pod) else None

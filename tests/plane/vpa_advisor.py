@@ -36,7 +36,7 @@ Amounts = tuple[tuple[str, str, str, int], ...]
 
 
 class Recorder:
-    """Keeps the records."""
+    """Stores the records."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []
@@ -59,7 +59,7 @@ def amounts_of(recommendation) -> Amounts:
 
 
 class Histories:
-    """What was recommended of each VPA, one thing after another; what is said again counts once.
+    """The recommendations for each VPA in order; a repeated one counts once.
 
     Args:
         said: What was recommended before.
@@ -83,14 +83,14 @@ class Histories:
         )
         return found
 
-    def heard(self, key, _old, new) -> None:
+    def observe(self, key, _old, new) -> None:
         """Note the status of a VPA object that has changed."""
         if new is not None:
             self.note(key, amounts_of(new.status.recommendation))
 
 
 class Advisor:
-    """Our recommender; ``histories`` is what it came to pass by pass, ``registry`` holds what it tells of its quality."""
+    """Our recommender; ``histories`` is its result pass by pass, ``registry`` holds the series of its quality."""
 
     def __init__(
         self, controller: RecommenderController, clock: Clock, vpas: Iterable[VerticalPodAutoscaler]

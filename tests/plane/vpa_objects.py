@@ -57,7 +57,7 @@ _NODE_INFO = dict.fromkeys(_TEXTS, "") | {
 
 
 class Workload(NamedTuple):
-    """What a VPA is about.
+    """The subject of a VPA.
 
     Attributes:
         kind, name, home: Of the target.
@@ -73,7 +73,7 @@ class Workload(NamedTuple):
 
 
 def draw_workload(rng: Random, number: int) -> Workload:
-    """Return a workload of one to three containers; some ask for nothing of a resource, some have limits."""
+    """Return a workload of one to three containers; some have no request of a resource, some have limits."""
     kind = rng.choice(_KINDS)
     count = rng.choice((1, 1, 2, 3))
     return Workload(
@@ -162,7 +162,7 @@ def _double(vpa: Json, first: Json) -> Json:
 
 
 async def put_all(cluster: HttpCluster, rng: Random, count: int, now: Instant) -> None:
-    """Create so many workloads, their pods, and a VPA object of each; one in ten has a second one."""
+    """Create that many workloads, their pods, and a VPA object of each; one in ten has a second one."""
     for home in HOMES:
         await cluster.create(NAMESPACES, builders.namespace(home))
     # All pods are on it; the API server looks whether a resize fits.
@@ -257,7 +257,7 @@ def _pod_spec(containers: tuple[tuple[str, Json], ...]) -> Json:
 
 
 def pod_of(rng: Random, workload: Workload) -> Json:
-    """Return a pod of it. No two ask for quite the same, so that there is one order in which they are to be changed."""
+    """Return a pod of it. No two request quite the same, so that there is one order in which they are to be changed."""
     spec = _pod_spec(tuple((name, _nearly(rng, one)) for name, one in workload.containers))
     if workload.kind in {JOBS, CRON_JOBS}:
         spec["restartPolicy"] = "Never"
@@ -300,7 +300,7 @@ def _container(container: Container, started: str) -> Json:
 
 
 def killed(pod: Pod, container: str, at: Instant) -> Json:
-    """Return the status of a pod of which one container was just killed for its memory, and runs again."""
+    """Return the status of a pod with one container that was just killed for its memory, and runs again."""
     last = {
         "exitCode": 137,
         "reason": "OOMKilled",

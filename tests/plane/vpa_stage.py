@@ -27,12 +27,12 @@ _POLL = milliseconds(20)
 
 
 class Stage:
-    """What a test sees of it.
+    """The part of a stage that a test sees.
 
     Attributes:
         cluster: The administrator's client.
-        pods, vpas, checkpoints: All of them, kept up to date.
-        written: What has stood in the statuses of VPA objects.
+        pods, vpas, checkpoints: Up-to-date caches of all of them.
+        written: The contents of the statuses of VPA objects.
         play: The usage.
     """
 
@@ -42,7 +42,7 @@ class Stage:
         self.vpas = Informer(cluster, VPAS, clock)
         self.checkpoints = Informer(cluster, VPA_CHECKPOINTS, clock)
         self.written = Histories()
-        self.vpas.on_change(self.written.heard)
+        self.vpas.on_change(self.written.observe)
         self.play: Play
 
     async def until(self, what: str, holds: Callable[[], bool]) -> None:
@@ -62,7 +62,7 @@ class Stage:
         await self.passes(last + 1 - self.play.asked[UPSTREAM] + 1)
 
     async def passes(self, count: int) -> None:
-        """Wait until upstream has ended so many passes that begin from now on."""
+        """Wait until upstream has ended that many passes that begin from now on."""
         # The first question may be on its way, and the one after the last says that the last pass is over.
         asked = self.play.asked[UPSTREAM] + count
         await self.until("upstream makes its passes", lambda: self.play.asked[UPSTREAM] > asked)
@@ -70,7 +70,7 @@ class Stage:
     async def kill(self, rng: Random, count: int, step: int) -> None:
         """Let containers of random pods be killed for their memory, in the last second of a step's minute.
 
-        Upstream hears of all of them in one pass: it waits for its usage meanwhile.
+        Upstream receives all of them in one pass: it waits for its usage meanwhile.
         """
         self.play.held.clear()
         await self.until("upstream asks", lambda: UPSTREAM in self.play.waiting)
@@ -96,7 +96,7 @@ class Stage:
 
 @asynccontextmanager
 async def stage_on(plane: Plane, clock: Clock, *, seed: int, count: int, steps: int):
-    """Put so many VPA objects, drawn from the seed, on a plane on which nobody works, and let usage be played."""
+    """Put that many VPA objects, drawn from the seed, on a plane on which nobody works, and let usage be played."""
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(HttpCluster(plane.connection, clock))
         stage = Stage(plane, clock, cluster)

@@ -149,7 +149,7 @@ def test_cancellation_runs_clean_up_in_virtual_time():
 
 
 def test_virtual_time_refuses_threads_and_sockets():
-    """What answers from outside the loop is an error, not a run that differs each time."""
+    """An answer from outside the loop is an error, not a run that differs each time."""
 
     async def main(clock):
         with pytest.raises(RuntimeError, match="no threads"):
@@ -221,7 +221,7 @@ def test_time_does_not_run_ahead_of_the_work(speed):
     assert pace.lost or speed == 1
 
 
-def test_clients_that_keep_a_paced_run_busy_do_not_stop_its_time():
+def test_busy_clients_do_not_stop_the_time_of_a_paced_run():
     """While something comes in on a socket at every turn of the loop, timers are still due."""
 
     async def main(clock):

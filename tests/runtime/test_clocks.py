@@ -1,4 +1,4 @@
-"""What is said of a wrong clock, and how often."""
+"""The messages about a wrong clock, and how often they come."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_how_far_and_which_way():
 
 
 def test_it_is_said_once_and_ends_once():
-    """While it stays about the same, or moves about the bound, the sentence stays; a minute more is news."""
+    """While the skew stays about the same, or moves about the bound, the sentence stays; a minute more is reported."""
     report, reported = SkewReport(), []
     for second in (0, 4, 6, 7, 4, 3, 40, 66, 67, 2, 0, 4):
         sentence = report.sentence(seconds(second))

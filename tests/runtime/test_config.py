@@ -100,7 +100,7 @@ def test_files_that_hold_no_settings(tmp_path, content, text):
 
 
 def test_a_list_that_is_given_again_grows_and_any_other_flag_is_the_last_one():
-    """Upstream's StringSlice flags append; a number or a text is what was given last."""
+    """Upstream's StringSlice flags append; for a number or a text the last value counts."""
     flags = flag_values(
         [
             "--startup-taint=a",

@@ -1,4 +1,4 @@
-"""The history of figures: what a writer was given is what a reader plots, also of a file that grows, is cut or broken."""
+"""The history of figures: readers plot the written values, also of a file that grows, is cut or broken."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def points(history, key=A):
 
 
 def test_a_series_has_a_point_where_it_changes(tmp_path):
-    """What stays the same takes no room; an object that goes ends with a value that is none."""
+    """Unchanged values take no space; an object that goes ends with a value that is none."""
     ticks = [
         (table(a=1, b=2),),
         (table(a=1, b=2),),
@@ -67,8 +67,8 @@ def test_a_series_has_a_point_where_it_changes(tmp_path):
     history = read(tmp_path)
     assert points(history)[:2] == [(1, 1.0), (3, 3.0)]
     assert points(history)[3] == (6, 3.0)
-    gone, value = points(history)[2]
-    assert gone == 5
+    last, value = points(history)[2]
+    assert last == 5
     assert math.isnan(value)
     assert points(history, SeriesKey(NODES, "b", "ready")) == [(1, 2.0), (6, 5.0)]
     assert history.span() == (STEP, 6 * STEP)
@@ -103,7 +103,7 @@ def test_what_is_read_is_what_was_given(tmp_path_factory, ticks, cut):
 
 @pytest.mark.parametrize("new", [[5, 5, 9], [8] * 4 + [2, 3] * 40], ids=["shorter", "longer"])
 def test_a_new_run_is_read_from_its_beginning(tmp_path, new):
-    """Of a file that another run writes anew nothing is left of what was read before."""
+    """When another run rewrites a file, nothing of the old content is left."""
     written(tmp_path, [(table(a=value),) for value in [1, 2] * 20]).close()
     follower = read(tmp_path)
     written(tmp_path, [(table(a=value),) for value in new]).close()
@@ -121,24 +121,24 @@ def test_records_do_not_hold_them(tmp_path):
     assert not read(tmp_path / "without").is_there
 
 
-@given(keep=st.integers(0, 400), junk=st.binary(max_size=40))
-def test_a_file_that_is_cut_or_broken_ends_there(tmp_path_factory, keep, junk):
-    """What stands before the damage is read, and nothing else; records are not touched by it."""
+@given(length=st.integers(0, 400), junk=st.binary(max_size=40))
+def test_a_file_that_is_cut_or_broken_ends_there(tmp_path_factory, length, junk):
+    """Values before the damage are read, and nothing else; records are not touched by it."""
     folder = tmp_path_factory.mktemp("figures")
     written(folder, [(table(a=tick),) for tick in range(1, 8)]).close()
     whole = points(read(folder))
     file = figures_of(segments(folder, LOOP)[0])
     data = file.read_bytes()
-    file.write_bytes(data[:keep] + junk)
+    file.write_bytes(data[:length] + junk)
     history = read(folder)
     found = points(history) if A in history.series() else []
-    if data[:keep] + junk != data:
+    if data[:length] + junk != data:
         assert found == whole[: len(found)]
     assert len(list(read_records(folder, LOOP))) == 7
 
 
 def test_a_disk_that_fails_leaves_no_half_history(tmp_path):
-    """Where the file cannot be written it is gone, records go on, and the next segment has figures again."""
+    """A file that cannot be written is removed, records go on, and the next segment has figures again."""
     writer = RecordWriter(tmp_path, warn=pytest.fail, max_bytes=1)
     writer.start()
     (tmp_path / "records" / f"{LOOP}-0001.figures").symlink_to("/dev/full")
@@ -181,7 +181,7 @@ def test_the_oldest_go_with_their_segments(tmp_path):
 
 
 def test_without_records_there_is_nothing_to_follow(tmp_path):
-    """A folder without records is said to be one."""
+    """A folder without records is reported as one."""
     with pytest.raises(RecordError, match="no records"):
         FigureHistory(tmp_path).follow()
 
@@ -193,7 +193,7 @@ def test_without_records_there_is_nothing_to_follow(tmp_path):
     limit=st.integers(4, 40),
 )
 def test_thinning_keeps_the_extremes(values, since, length, limit):
-    """Points are those of the series; least and greatest, beginning and end stay; no more come than were asked for."""
+    """Points are those of the series; least and greatest, beginning and end stay; no more come than requested."""
     column = Column(np.arange(1, len(values) + 1) * 10, np.array(values, float))
     until = since + length
     found = thinned(column, Instant(since * 10), Instant(until * 10), limit)
@@ -214,7 +214,7 @@ def test_thinning_keeps_the_extremes(values, since, length, limit):
 
 
 def test_many_series_are_read_as_few(tmp_path, monkeypatch):
-    """What is put in order once has the same points as what is looked for each by itself, also of a file that grows."""
+    """Many series read together have the same points as each series read alone, also in a file that grows."""
     names = [f"n{number}" for number in range(reading._MANY + 50)]
     ticks = [(table(**{name: (at * index) % 7 for index, name in enumerate(names)}),) for at in range(6)]
     written(tmp_path, ticks[:3]).close()

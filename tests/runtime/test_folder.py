@@ -24,7 +24,7 @@ def test_a_folder_is_held_by_one_run(tmp_path):
         pass
 
 
-def test_results_of_an_earlier_run_are_gone(tmp_path):
+def test_results_of_an_earlier_run_are_deleted(tmp_path):
     """A run that is cut short leaves no results of another beside its records; other files stay."""
     for name in (*RESULTS, "notes.txt"):
         (tmp_path / name).touch()
@@ -56,7 +56,7 @@ def test_a_file_is_whole_or_as_it_was(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_who_asks_does_not_keep_a_run_from_beginning(tmp_path):
+def test_readers_do_not_block_a_run_from_beginning(tmp_path):
     """A folder can be claimed while others ask all the time whether a run is going on."""
     (tmp_path / "records").mkdir()
     (tmp_path / "records" / "lock").touch()

@@ -22,7 +22,7 @@ READS = {"group_candidates", "get", "list", "watch", "get_scale", "kinds", "name
 
 
 class Switch:
-    """A guard that can be told to refuse."""
+    """A guard that a test can switch to refuse."""
 
     def __init__(self):
         self.why = ""

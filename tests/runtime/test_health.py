@@ -1,4 +1,4 @@
-"""Who is well: for the kubelet, and in Cluster Autoscaler's words."""
+"""The health of the process: for the kubelet, and in Cluster Autoscaler's words."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TEN_SECONDS = seconds(10)
 
 
 def loop(began, well=None, excused=None, *, period=TEN_SECONDS, failure=""):
-    """What a loop did, in minutes after the start."""
+    """The activity of a loop, in minutes after the start."""
     given_at = [None if one is None else at(one) for one in (well, excused)]
     return Activity("nodes", period, at(began), *given_at, failure)
 
@@ -77,7 +77,7 @@ _MINUTES = st.integers(0, 120)
 
 @given(st.lists(st.tuples(_MINUTES, st.none() | _MINUTES, st.none() | _MINUTES), min_size=1), _MINUTES)
 def test_a_time_out_of_reach_is_forgiven(loops, lasted):
-    """Whatever the loops did: while the server cannot be read, and ten minutes after, no restart is asked for."""
+    """Whatever the loops did: while the server cannot be read, and ten minutes after, no restart is requested."""
     activities = [loop(*one) for one in loops]
     for later in (Duration(0), minutes(10)):
         now = Instant(at(lasted) + later)

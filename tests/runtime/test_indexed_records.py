@@ -52,14 +52,14 @@ def test_it_leads_to_the_records(folder):
     assert [one.full for one in entries(folder, LOOP)] == [record.full for record in records]
 
 
-@given(keep=st.integers(0, 400), junk=st.binary(max_size=30))
-def test_without_an_index_that_fits_the_records_speak(tmp_path_factory, keep, junk):
+@given(length=st.integers(0, 400), junk=st.binary(max_size=30))
+def test_without_an_index_that_fits_the_records_speak(tmp_path_factory, length, junk):
     """An index that is missing, cut, torn or something else gives the same entries as a whole one."""
     folder = written(tmp_path_factory.mktemp("index"), [("a/b",), (), ("a/b/c", "x"), ("y",), ("a/b",)])
     whole = plain(entries(folder, LOOP))
     index = index_of(segments(folder, LOOP)[0])
     data = index.read_bytes()
-    index.write_bytes(data[:keep] + junk)
+    index.write_bytes(data[:length] + junk)
     found = plain(entries(folder, LOOP))
     assert [one[:5] for one in found] == [one[:5] for one in whole]
     index.unlink()
@@ -67,7 +67,7 @@ def test_without_an_index_that_fits_the_records_speak(tmp_path_factory, keep, ju
 
 
 def test_records_behind_the_index_count(folder):
-    """What was written since the last line of the index is read from the records."""
+    """Records after the last line of the index are read from the records themselves."""
     whole = plain(entries(folder, LOOP))
     index = index_of(segments(folder, LOOP)[0])
     lines = index.read_bytes().splitlines(keepends=True)
@@ -86,7 +86,7 @@ def test_records_that_were_changed_are_reported_as_ever(folder):
 
 
 def test_an_index_that_cannot_be_written_harms_nothing(tmp_path):
-    """Something else in its place: the records are kept all the same, and nobody is reported."""
+    """Where the index cannot be written the records are written all the same, and no warning comes."""
     (tmp_path / "records" / "nodes-0001.index").mkdir(parents=True)
     written(tmp_path, [("a/b",), ("x",)])
     assert [one.tick for one in entries(tmp_path, LOOP)] == [1, 2]
@@ -115,7 +115,7 @@ LONG = "x" * 5_000
     ),
 )
 def test_reasons_are_read_from_the_end(tmp_path_factory, subjects, result):
-    """Reasons read alone are those of the whole record, however long they are and whatever stands before them."""
+    """Reasons read alone are those of the whole record, however long they are and whatever precedes them."""
     folder = tmp_path_factory.mktemp("reasons")
     writer = RecordWriter(folder, warn=pytest.fail)
     writer.start()

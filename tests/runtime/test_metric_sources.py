@@ -90,7 +90,7 @@ def test_whatever_goes_wrong_is_a_failure_of_that_metric(answer, said):
 
 
 def test_one_that_does_not_answer_is_left_alone_and_holds_up_no_other():
-    """Three questions wait in vain; the fourth is not asked, and other metrics have their answers all the time."""
+    """Three requests time out; the fourth is not sent, and other metrics have their answers all the time."""
 
     async def main(clock):
         slow, others = Answers(ExternalValues([1], 1), clock, seconds(60)), Answers(ExternalValues([2], 1))

@@ -1,4 +1,4 @@
-"""Decisions told to a webhook: what is sent, how often, and that no loop ever waits for it."""
+"""Decisions sent to a webhook: what is sent, how often, and that no loop ever waits for it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SOURCE = "https://cluster.example.com:6443"
 
 
 class Clock:
-    """Stands until it is moved; who sleeps wakes at once, and how long it would have been is kept."""
+    """A clock that a test moves; a sleeper wakes at once, and the length of its sleep is recorded."""
 
     def __init__(self):
         self.at = START
@@ -100,7 +100,7 @@ class Bench:
 
     async def done(self, count):
         async with asyncio.timeout(60):
-            while self.count("sent") + self.count("failed") < count:  # noqa: ASYNC110  what is counted tells nobody
+            while self.count("sent") + self.count("failed") < count:  # noqa: ASYNC110  a counter announces nothing
                 await asyncio.sleep(0.01)
 
 
@@ -112,7 +112,7 @@ def played(main, *, answers=(), **options):
     return run_real(run)
 
 
-def test_a_cloud_event_has_all_that_the_standard_asks_for():
+def test_a_cloud_event_has_all_that_the_standard_requires():
     """Required attributes of CloudEvents 1.0, and why in the data."""
 
     async def main(bench, got):
@@ -156,7 +156,7 @@ def test_advice_is_reported_only_by_name():
 
 
 def test_a_burst_is_cut_and_said_to_be():
-    """Twenty at once; how many were left out stands in the next, which comes when there is budget again."""
+    """Twenty go at once; the next says how many were left out, and comes when there is budget again."""
 
     async def main(bench, got):
         for number in range(50):
@@ -217,7 +217,7 @@ def test_a_webhook_that_hangs_holds_up_nobody():
     async def main(bench, got):
         bench.notifier.hear(rescaled())
         async with asyncio.timeout(60):
-            while not got:  # noqa: ASYNC110  what is counted tells nobody
+            while not got:  # noqa: ASYNC110  a list announces nothing
                 await asyncio.sleep(0.01)
         for number in range(1000):
             bench.clock.at = after(START, seconds(3 * number))
@@ -228,7 +228,7 @@ def test_a_webhook_that_hangs_holds_up_nobody():
 
 
 def test_nobody_there_is_one_warning():
-    """A port without a listener: tried, given up, told once, without the address."""
+    """A port without a listener: tried, given up, reported once, without the address."""
 
     async def main(_clock):
         async with webhook() as (url, _):
@@ -272,8 +272,8 @@ def test_config_check_does_not_show_the_address():
     assert "secret" not in said
 
 
-def test_a_run_tells_its_advice(tmp_path):
-    """`kubetide run` posts the decision that is asked for by name, while it goes on."""
+def test_a_run_posts_its_advice(tmp_path):
+    """`kubetide run` posts the decision that a flag names, while it goes on."""
 
     async def main(cluster, config):
         del cluster
@@ -282,7 +282,7 @@ def test_a_run_tells_its_advice(tmp_path):
             async with running(config, tmp_path / "out", *flags) as process:
                 await line_with(process, "would be scaled from 2 to 4")
                 async with asyncio.timeout(120):
-                    while not got:  # noqa: ASYNC110  what is counted tells nobody
+                    while not got:  # noqa: ASYNC110  a list announces nothing
                         await asyncio.sleep(0.05)
             (reported,) = got
             assert reported[1]["text"].startswith("*horizontal* default/web: would be scaled from 2 to 4\n• ")

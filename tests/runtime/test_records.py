@@ -35,7 +35,7 @@ def write(writer: RecordWriter, tick: int, size: int = 10) -> None:
 
 
 def test_records_come_back_in_order(tmp_path):
-    """What was written is read back, one line a record, and the first holds the whole state."""
+    """Written records read back, one line a record, and the first holds the whole state."""
     writer = RecordWriter(tmp_path, warn=pytest.fail, full_every=3)
     writer.start()
     for tick in range(1, 8):
@@ -110,7 +110,7 @@ def test_a_state_in_pieces_reads_as_one(tmp_path, name):
 
 
 def test_a_disk_that_fails_between_two_pieces_leaves_no_torn_line(tmp_path, monkeypatch):
-    """What was written of the record before the failure is taken back."""
+    """The part of the record that was written before the failure is removed."""
     said = []
     writer = RecordWriter(tmp_path, warn=said.append, full_every=2)
     writer.start()
@@ -240,7 +240,7 @@ def test_records_of_something_else_are_not_mixed_in(tmp_path, before, after):
 
 
 def test_records_of_another_version_are_cleared(tmp_path):
-    """What this version cannot read must not stand in the way of what it writes."""
+    """Records that this version cannot read do not prevent it from writing."""
     process(tmp_path, 3)
     path = segments(tmp_path, "nodes")[0]
     path.write_bytes(path.read_bytes().replace(b"kubetide-record/", b"kubetide-record/old-"))
@@ -249,7 +249,7 @@ def test_records_of_another_version_are_cleared(tmp_path):
 
 
 def test_the_cap_holds_over_restarts_and_small_segments_stay(tmp_path):
-    """The oldest go by bytes, not by number: many short processes do not drive out a day's records."""
+    """The oldest go by bytes, not by number: many short processes do not evict a day's records."""
     process(tmp_path, 40, size=1000, max_bytes=80_000)
     for _ in range(20):
         process(tmp_path, 1, max_bytes=80_000)
@@ -262,7 +262,7 @@ def test_the_cap_holds_over_restarts_and_small_segments_stay(tmp_path):
 
 
 def test_a_process_that_never_stays_up_does_not_fill_the_folder(tmp_path, monkeypatch):
-    """However small they are, so many segments stay."""
+    """The maximum number of segments stays, however small they are."""
     monkeypatch.setattr(records, "_MOST_SEGMENTS", 12)
     for _ in range(30):
         process(tmp_path, 1)

@@ -1,4 +1,4 @@
-"""What a service says of its own health, and of what it may not do."""
+"""The messages of a service about its own health, and about missing rights."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def service_of(clock, cluster, said, usage=None, guard=FREE):
 
 
 def health_of(cluster_class):
-    """Return what is said of health: at first, after ten minutes of waiting, and after forty of running."""
+    """Return the health answers: at first, after ten minutes of waiting, and after forty of running."""
 
     async def main(clock):
         said = []
@@ -143,7 +143,7 @@ def test_a_tick_that_hangs_is_held_against_a_loop_unless_nothing_can_be_read(unr
 
 
 def test_a_refusal_names_what_is_missing_and_who_grants_it():
-    """A cache that may not be read: not ready, nothing that a restart would mend, and one sentence with the role."""
+    """A cache that may not be read: not ready, no failure that a restart would fix, and one sentence with the role."""
     found, said = health_of(Refusing)
     assert found[:2] == [("", "", "")] * 2
     unwell = "Error: last activity more 40m0s ago, last success more than 40m0s ago"
@@ -189,7 +189,7 @@ def test_metrics_that_fail_for_a_while_are_reported_once_with_since_when(hangs):
     assert end == "resource metrics can be read again"
 
 
-def test_events_tell_which_program_wrote_them():
+def test_events_name_the_program_that_wrote_them():
     """Source and component are upstream's, for scripts that look for them; the instance says that it was ours."""
 
     async def main(clock):

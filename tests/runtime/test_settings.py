@@ -157,7 +157,7 @@ def test_what_no_source_of_usage_can_do_is_named(flag, text, words):
 
 
 def test_every_field_has_a_flag_or_is_said_by_something_else():
-    """Each field of both settings is set by some flag, but for those listed as without one."""
+    """Some flag sets each field of both settings, except the fields that are listed as without one."""
     flags = [flag for flag in flag_names(PODS_AND_NODES) if flag != GATES]
     reached = {changed(flag, other(flag, *kind_of(flag)))[0][0] for flag in flags}
     reached.add(changed(GATES, "HPAScaleToZero=true")[0][0])
@@ -166,7 +166,7 @@ def test_every_field_has_a_flag_or_is_said_by_something_else():
 
 
 def test_feature_gates_are_read_as_upstream_writes_them():
-    """Every gate can be turned; those that are not named keep their default."""
+    """Every gate can be set; gates that are not named have their default."""
     gates = parse_flags({GATES: "HPAScaleToZero=true,PodLevelResources=false"}).of(HorizontalSettings).gates
     assert gates == FeatureGates(configurable_tolerance=True, scale_to_zero=True, pod_level_resources=False)
     gates = parse_flags({GATES: "HPAConfigurableTolerance=False"}).of(HorizontalSettings).gates

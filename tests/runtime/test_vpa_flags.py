@@ -46,7 +46,7 @@ def test_flags_are_read_as_go_reads_them():
 
 
 def test_bare_names_are_those_of_the_program():
-    """What begins with vpa- in `kubetide run` has upstream's name here."""
+    """A flag of `kubetide run` that begins with vpa- has upstream's name here."""
     config = vpa_config("vpa-admission-controller", ["--port=9443", "--address=:1"])
     assert config.loops.by_name["admission"].port == 9443
     assert config.run.address == ":1"

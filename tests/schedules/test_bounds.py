@@ -79,7 +79,7 @@ def test_zones_and_calendars():
 
 @given(st.integers(0, 14 * 24 * 60), st.integers(1, 600))
 def test_what_holds_is_a_function_of_time(offset, pause):
-    """A loop that looks all the time and one that looks once after an outage come to the same bounds."""
+    """A loop that looks all the time and one that looks once after an outage reach the same bounds."""
     found = workload(OFFICE, NIGHT, MORNING, zone="Europe/Berlin", horizontal={"maxReplicas": 9})
     early, late = Instant(START + minutes(offset)), Instant(START + minutes(offset + pause))
     steady, fresh = Loop(found), Loop(found)
@@ -116,7 +116,7 @@ def test_what_is_wrong_is_named(rule, words):
     assert progress.warned == (notice.message,)
 
 
-def test_without_a_horizontal_section_the_size_is_kept_within_the_bounds():
+def test_without_a_horizontal_section_the_size_stays_within_the_bounds():
     """A size that a person sets below the floor is brought back, one within the bounds stays."""
     loop = Loop(workload(OFFICE, NIGHT, MORNING), replicas=7)
     loop.run(START, Instant(START + hours(24)))
@@ -150,7 +150,7 @@ def test_an_object_that_is_not_accepted_changes_nothing():
 
 
 def test_the_next_floor_is_announced_and_explained():
-    """The board hears of the floor with its due time; the answer says what holds and what comes."""
+    """The board shows the next floor with its due time; the answer says what holds and what comes."""
     core = ALGORITHM.core()
     core.state = state_of(workload(OFFICE, NIGHT, MORNING))
     [intent] = intents(core.state, START)

@@ -1,4 +1,4 @@
-"""What tables make of their targets, and that it is a function of time."""
+"""The changes that tables make to their targets, which are a function of time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UP_AND_DOWN = (cron("up", "0 0 8 * * *", 10), cron("down", "0 30 20 * * *", 2))
     length=st.integers(1, 3000),
     zone=st.sampled_from(["UTC", "Europe/Berlin", "Asia/Tokyo"]),
 )
-def test_after_an_outage_the_table_stands_where_it_would_without_one(begin, length, zone):
+def test_after_an_outage_the_size_is_the_one_without_an_outage(begin, length, zone):
     """Whenever the loop was away and however long, the size is the same as soon as it is back, also without memory."""
     crons = (*UP_AND_DOWN, cron("noon", "0 0 12 * * 1-3", 5, excludeDates=["* * * 3 3 *"]))
     down, back = Instant(START + minutes(begin)), Instant(START + minutes(begin + length))
@@ -38,7 +38,7 @@ def test_after_an_outage_the_table_stands_where_it_would_without_one(begin, leng
 
 
 def test_a_missed_change_is_made_once():
-    """Of three days missed only the latest change is made."""
+    """After three missed days only the latest change is made."""
     loop = Loop(hpc(*UP_AND_DOWN))
     loop.look(Instant(START + 3 * DAY + hours(21)))
     assert loop.writes == [("2026-03-05T21:00:00Z", 2)]
@@ -81,7 +81,7 @@ def test_an_object_of_only_bad_things_stops_no_other():
 
 
 def test_two_tables_of_one_target_are_reported_on_both():
-    """Each of two objects that change one target is told of the other."""
+    """Two objects that change one target each report the other."""
     loop = Loop(hpc(*UP_AND_DOWN), hpc(cron("noon", "0 0 12 * * *", 3), name="second"))
     loop.look(START)
     reported = {one.table[2]: one.message for one in loop.notices}
@@ -113,8 +113,8 @@ def test_two_rules_that_are_due_together_are_reported(other, together):
     assert not [one for one in same.notices if "due together" in one.message]
 
 
-def test_a_job_goes_by_what_those_before_it_in_the_tick_have_changed():
-    """Of an HPA of 2 to 6 a job for 9 makes 9 to 9, and one for 0 after it 0 to 9, as if each had read the HPA itself."""
+def test_a_job_sees_the_changes_of_earlier_jobs_in_its_tick():
+    """With an HPA of 2 to 6, a job for 9 makes it 9 to 9, and a later one for 0 makes it 0 to 9, as if each had read the HPA itself."""
     jobs = [
         {"name": name, "schedule": "0 0 8 * * *", "targetSize": size} for name, size in (("a", 9), ("b", 0))
     ]
@@ -135,7 +135,7 @@ def test_a_job_goes_by_what_those_before_it_in_the_tick_have_changed():
 
 @pytest.mark.parametrize("first", [{"minSize": 5, "maxSize": 9}, {"minSize": 5}])
 def test_a_rule_that_failed_does_not_undo_a_later_one(first):
-    """Of two that are due together the later listed holds, also where the earlier one could not be written at once."""
+    """When two rules are due together the later listed one counts, also where the earlier one could not be written at once."""
     assert retried(first, {"minSize": 2, "maxSize": 4}) is False
 
 
@@ -167,7 +167,7 @@ def retried(first, second):
     ("names", "tried"), [(["b"], ["b"]), (["a"], []), (["c", "a", "b"], ["b"]), ([], [])]
 )
 def test_an_edited_table_is_tried_again_by_the_rules_that_it_still_has(names, tried):
-    """A rule that failed is known wherever it stands then, and forgotten with its rule."""
+    """A rule that failed is known at any position in the table, and forgotten with its rule."""
     rules = {name: cron(name, f"0 0 {hour} * * *", hour) for name, hour in (("a", 7), ("b", 8), ("c", 9))}
     state = State(Settings())
     state.apply(Delta(tables=(hpc(rules["a"], rules["b"]),)))
@@ -232,7 +232,7 @@ def test_negative_bounds_are_refused_with_their_rule():
     assert [entry.calendar is None for entry in loop.state.plan(found.key).entries] == [True, False]
 
 
-def test_an_hpa_needs_room_for_one_pod():
+def test_an_hpa_needs_at_least_one_pod():
     """``maxSize: 0`` of an HPA, which no API server takes, is refused by name."""
     target = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "name": "shop"}
     crons = [{"name": "off", "schedule": "0 0 8 * * *", "minSize": 0, "maxSize": 0}]

@@ -1,4 +1,4 @@
-"""ScaledObjects with cron triggers: what windows ask for, what pauses them, and what is refused."""
+"""ScaledObjects with cron triggers: the sizes of windows, what pauses them, and what is refused."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_triggers_that_keda_refuses():
 
 
 def test_fields_that_need_an_hpa_are_named_and_the_windows_followed():
-    """What only an HPA would read is reported once, and the sizes are written."""
+    """Fields that only an HPA would read are reported once, and the sizes are written."""
     advanced = {"horizontalPodAutoscalerConfig": {"name": "x"}, "restoreToOriginalReplicaCount": True}
     loop = Loop(scaled_object(WINDOW, advanced=advanced, fallback={"replicas": 3}, minReplicaCount=0))
     loop.run(START, Instant(START + DAY - 1))
@@ -160,7 +160,7 @@ def test_windows_that_cannot_be_are_refused(start, end, zone, why):
     assert why in loop.notices[0].message
 
 
-def test_windows_announce_what_they_will_ask_for():
+def test_windows_announce_their_next_size():
     """The size is within the object's counts; while it is paused, or not followed, nothing is to come."""
     due = Instant(START + hours(8))
     assert announced(scaled_object(WINDOW)) == [(6, due)]

@@ -54,7 +54,7 @@ class Loop:
         self.restart()
 
     def restart(self):
-        """Start with the objects as they were created: nothing is known of what was done."""
+        """Start with the objects as they were created, without a memory of earlier changes."""
         self.state = State(Settings(schedules_zone=self.zone))
         self.state.apply(Delta(tables=self.tables))
 

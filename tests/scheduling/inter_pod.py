@@ -89,12 +89,12 @@ def pods(names=tuple(f"p{number}" for number in range(9))):
 
 def nodes(names=("n0", "n1", "n2", "n3", "n4")):
     return st.builds(
-        lambda name, labels, tainted, cpu, room: make_node(
+        lambda name, labels, tainted, cpu, count: make_node(
             name,
             labels=labels,
             taints=(Taint(key="k", effect="NoSchedule"),) if tainted else (),
             cpu=f"{cpu}m",
-            pods=room,
+            pods=count,
         ),
         st.sampled_from(names),
         st.fixed_dictionaries(
@@ -159,7 +159,7 @@ def required_terms(pod, which):
     return (part.required_during_scheduling_ignored_during_execution or ()) if part else ()
 
 
-def asked_for(pod, node):
+def selects(pod, node):
     if any(labels_of(node).get(key) != value for key, value in (pod.spec.node_selector or {}).items()):
         return False
     return (
@@ -194,7 +194,7 @@ def judge_spread(pod, node, cluster):
         for other, others in cluster:
             if any(each.topology_key not in labels_of(other) for each in hard):
                 continue
-            if one.node_affinity_policy != "Ignore" and not asked_for(pod, other):
+            if one.node_affinity_policy != "Ignore" and not selects(pod, other):
                 continue
             if one.node_taints_policy == "Honor" and any(
                 not tolerated(pod, taint) for taint in other.spec.taints

@@ -224,7 +224,7 @@ slices = st.fixed_dictionaries(
         )
     },
 )
-wants = {
+request_fields = {
     "deviceClassName": words,
     "selectors": device_selectors,
     "allocationMode": st.sampled_from(["ExactCount", "All", "", "Bogus"]),
@@ -240,8 +240,8 @@ device_claims = st.fixed_dictionaries(
                 requests=many(
                     some(
                         name=words,
-                        exactly=some(**wants, adminAccess=st.booleans()),
-                        firstAvailable=many(some(name=words, **wants)),
+                        exactly=some(**request_fields, adminAccess=st.booleans()),
+                        firstAvailable=many(some(name=words, **request_fields)),
                     )
                 ),
                 constraints=many(some(requests=many(words), matchAttribute=words, distinctAttribute=words)),

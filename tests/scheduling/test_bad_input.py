@@ -39,7 +39,7 @@ def agree(snapshot, pod_class):
 @settings(max_examples=250, deadline=None)
 @given(st.lists(nodes, max_size=3), st.lists(pods, min_size=1, max_size=3), objects)
 def test_whatever_the_objects_say_there_is_a_verdict(given_nodes, given_pods, given_objects):
-    """Nodes, pods, volumes and devices with any nonsense in them are judged, placed, estimated and taken off."""
+    """Nodes, pods, volumes and devices with any nonsense in them are evaluated, placed, estimated and taken off."""
     snapshot = Snapshot()
     facts = ClusterFacts(volumes=volumes_of(given_objects), devices=devices_of(given_objects))
     snapshot.set_facts(facts)
@@ -61,7 +61,7 @@ def test_whatever_the_objects_say_there_is_a_verdict(given_nodes, given_pods, gi
 
 
 def test_ten_thousand_classes():
-    """More classes than are remembered are each judged, and the first is judged again as before."""
+    """More classes than are cached are each evaluated, and the first has its earlier verdict again."""
     snapshot = Snapshot()
     for name in ("n0", "n1"):
         snapshot.set_node(make_node(name))
@@ -101,7 +101,7 @@ def test_claims_and_volumes_that_name_each_other_in_a_circle(mode):
 
 
 def test_labels_of_a_megabyte():
-    """A selector on a value that no label may have matches nothing; the same as a node's label is equal all the same."""
+    """A selector on a value that no label may have matches nothing; an equal value of a node's label still matches."""
     snapshot = Snapshot()
     text = "v" * (1 << 20)
     snapshot.set_node(make_node("n0", labels={"k": text}))

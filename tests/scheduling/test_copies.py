@@ -113,8 +113,8 @@ def quotas(snapshot, incoming):
 
 
 @given(steps())
-def test_what_is_kept_says_what_a_snapshot_made_anew_says(given_steps):
-    """Whatever copies come, are taken back and are replaced by others of the same number or name."""
+def test_caches_agree_with_a_new_snapshot(given_steps):
+    """They agree whatever copies come, are reverted and are replaced by others of the same number or name."""
     snapshot, forks, puts = Snapshot(), 0, 0
     for node in NODES:
         snapshot.set_node(node)
@@ -147,8 +147,8 @@ def test_what_is_kept_says_what_a_snapshot_made_anew_says(given_steps):
             check(snapshot, at)
 
 
-def test_judges_are_kept_while_copies_come_and_go():
-    """Judges of terms about domains are not made anew for a copy, and hold when it is taken back."""
+def test_judges_are_cached_while_copies_come_and_go():
+    """Judges of terms about domains are not made anew for a copy, and are valid after its revert."""
     snapshot = Snapshot()
     for node in NODES:
         snapshot.set_node(node)
@@ -167,7 +167,7 @@ def test_judges_are_kept_while_copies_come_and_go():
 
 
 def test_copies_of_another_template_take_the_place_of_those_taken_back():
-    """What was found of the copies before is not held against the next, though they have the same rows."""
+    """Verdicts about earlier copies do not apply to the next ones, though they have the same rows."""
     snapshot = Snapshot()
     for node in NODES:
         snapshot.set_node(node)

@@ -44,7 +44,7 @@ requests = st.lists(
     max_size=2,
 )
 claims = st.fixed_dictionaries({name: st.tuples(requests, st.booleans()) for name in CLAIMS})
-"""By name: how many of which model each request wants, and whether all must be of one model."""
+"""By name: how many of which model each request needs, and whether all must be of one model."""
 
 uses = st.lists(st.sampled_from(CLAIMS), min_size=1, max_size=2, unique=True)
 on = st.tuples(st.just("on"), st.sampled_from(("p0", "p1", "p2")), uses, st.sampled_from(NODES))
@@ -109,7 +109,7 @@ def make_snapshot(offered, claims):
 
 
 class Book:
-    """Who uses which claim, and which devices each claim has."""
+    """The users and the devices of each claim."""
 
     def __init__(self, offered, claims):
         self.claims = claims
@@ -159,7 +159,7 @@ class Book:
         return self.can_have(node, [one for one in names if one not in self.held])
 
     def says_error(self, node, names):
-        """Whether upstream would report a constraint that keeps a request from all devices, instead of refusing."""
+        """Whether upstream would report a constraint that excludes a request from all devices, instead of refusing."""
         return any(
             self.claims[one][1] and any(count == "All" for count, _ in self.claims[one][0])
             for one in names

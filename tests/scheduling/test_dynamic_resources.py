@@ -38,7 +38,7 @@ def plain(reason):
 
 
 def verdicts(snapshot, pod):
-    """What the plugin says of each node: None, or code and reasons."""
+    """The plugin's verdict on each node: None, or code and reasons."""
     said = snapshot.refusals_by_plugin(classify(pod)).get(PLUGIN, {})
     found = {}
     for name in snapshot.node_names:
@@ -73,7 +73,7 @@ def without_admin(case, claim, results):
 
 @pytest.mark.slow
 def test_recorded_clusters():
-    """Each node's verdict is upstream's, in its words, and so is each device that a claim would get there."""
+    """Each node's verdict is upstream's, word by word, and so are the devices that a claim would get there."""
     cases = recorded()
     given = 0
     for case in cases:

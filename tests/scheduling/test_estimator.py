@@ -55,7 +55,7 @@ def numbered(given):
 
 
 def neighbour(name, app, about, rules, cpu, skew, least_domains):
-    """A pod with rules about one of two kinds, such that many of them can be kept at once."""
+    """A pod with rules about one of two kinds, such that many of them can hold at once."""
     meant = LabelSelector(match_labels={"app": about})
     term = {
         f"{word} {key}": PodAffinityTerm(label_selector=meant, topology_key=key)
@@ -143,7 +143,7 @@ daemons = st.one_of(*[st.just([])] * 5, st.lists(inter_pod.pods(("agent",)), max
 def test_every_way_of_estimating_is_one_pod_at_a_time(
     nodes, there, asked, groups, threshold, start, few, looks, data
 ):
-    """Whether pods are counted by kind or taken one by one, and whatever was estimated before."""
+    """It does not matter whether pods are counted by kind or taken one by one, and what was estimated before."""
     snapshot = Snapshot()
     snapshot.set_facts(ClusterFacts(namespaces=inter_pod.NAMESPACES))
     for node in nodes:
@@ -182,7 +182,7 @@ def with_port(name, port):
     )
 
 
-def test_ports_of_daemon_pods_keep_pods_off_every_new_node():
+def test_ports_of_daemon_pods_exclude_pods_from_every_new_node():
     """A port that a DaemonSet's pod has on each new node is never free; another one is once a node."""
     groups = numbered([(with_port("p", 80), 2), (with_port("q", 81), 2)])
     found = estimate(Snapshot(), make_node("t"), [with_port("agent", 80)], groups, Limits((5,)))
@@ -206,7 +206,7 @@ def test_names_that_are_taken_are_not_those_of_new_nodes():
 
 
 def test_a_fork_that_grew_leaves_the_next_estimates_right():
-    """Between two estimates by one estimator, others may add so many nodes on a fork that columns are made anew."""
+    """Between two estimates by one estimator, others may add enough nodes on a fork that columns are made anew."""
     snapshot = Snapshot()
     plain_pod, spread = (neighbour("p", "a", "a", rules, 100, 1, 2) for rules in ((), ("spread zone",)))
     groups = numbered([(plain_pod, 3), (spread, 1)])
@@ -220,8 +220,8 @@ def test_a_fork_that_grew_leaves_the_next_estimates_right():
         snapshot.revert()
 
 
-def test_existing_nodes_bear_on_new_ones():
-    """A full node without pods of a kind keeps their spread at one a node; one with such a pod in another zone draws them there."""
+def test_existing_nodes_affect_new_ones():
+    """A full node without pods of a kind limits their spread to one a node; one with such a pod in another zone attracts them to that zone."""
     snapshot = Snapshot()
     snapshot.set_node(make_node("n0", labels={"zone": "x"}, cpu="0m"))
     spread = neighbour("p", "a", "a", (f"spread {HOSTNAME}",), 100, 1, None)
@@ -235,7 +235,7 @@ def test_existing_nodes_bear_on_new_ones():
 
 
 def with_claim(number):
-    """A pod that is kept apart from its like by hostname and has claim ``c<number>``."""
+    """A pod with claim ``c<number>``; every other one has anti-affinity to its like by hostname."""
     made = neighbour(f"p{number}", "a", "a", (f"apart {HOSTNAME}",) if number % 2 else (), 300, 1, None)
     source = PersistentVolumeClaimVolume(claim_name=f"c{number}")
     volumes = (Volume(name="data", persistent_volume_claim=source),)
@@ -244,7 +244,7 @@ def with_claim(number):
 
 @pytest.mark.parametrize("few", [0, 100])
 def test_volumes_are_looked_at_for_each_template(monkeypatch, few):
-    """Claims whose volumes are made in one zone, or are there, bring nodes in that zone alone; limits of other nodes bear on none."""
+    """Claims whose volumes are made in one zone, or exist, bring nodes in that zone alone; limits of other nodes do not count."""
     monkeypatch.setattr(packing, "PODS_A_CLASS_ONE_BY_ONE", few)
     claims = [
         samples.claim(f"c{at}", **({"volumeName": "v"} if at == 4 else {"storageClassName": "late"}))
@@ -283,8 +283,8 @@ def test_volumes_are_looked_at_for_each_template(monkeypatch, few):
         assert [sum(row.values()) for row in counts] == served
 
 
-def test_nodes_without_room_for_a_size_are_passed_over_and_no_others():
-    """A node is full for pods of its size only where amounts kept one off, and what comes after it is still looked at."""
+def test_nodes_too_full_for_a_size_are_passed_over_and_no_others():
+    """A node is full for pods of its size only where amounts excluded one, and what comes after it is still considered."""
     apart = neighbour("p", "a", "a", (f"apart {HOSTNAME}",), 300, 1, None)
     plain_ones = neighbour("q", "b", "b", (), 300, 1, None)
     groups = numbered([(apart, 1), (apart, 1), (plain_ones, 4)])

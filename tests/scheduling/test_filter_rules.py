@@ -56,7 +56,7 @@ def test_users_of_its_own_on_the_nodes_network_must_be_declared(spec, fits):
 
 @pytest.mark.parametrize(("limit", "fits"), [(1, False), (2, True)])
 def test_an_attached_volume_that_no_pod_uses_counts_beside_the_new_use_of_it(limit, fits):
-    """A volume that is attached to the node, and that no pod there uses, counts twice for a pod that wants it."""
+    """A volume that is attached to the node but used by no pod there counts twice for a pod that uses it."""
     volume = {"driver": DRIVER, "volumeHandle": "h"}
     claim = {
         "metadata": {
@@ -81,5 +81,5 @@ def test_an_attached_volume_that_no_pod_uses_counts_beside_the_new_use_of_it(lim
     )
     snapshot = Snapshot(ClusterFacts(volumes=volumes))
     snapshot.set_node(node("n"))
-    wants = classify(pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]))
-    assert snapshot.feasible(wants).tolist() == [fits]
+    pod_class = classify(pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]))
+    assert snapshot.feasible(pod_class).tolist() == [fits]

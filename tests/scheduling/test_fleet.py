@@ -1,4 +1,4 @@
-"""Fleets: what is bought keeps to everything, costs no less than the bound, and little more than the best there is."""
+"""Fleets: a purchase obeys all limits, costs no less than the bound, and little more than the best there is."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def problems(draw, most_pods=30, most_nodes=8):
 
 @settings(max_examples=100, deadline=None)
 @given(problems(), st.sampled_from([Budget(0), Budget(3, 2, 5), Budget()]))
-def test_a_fleet_keeps_to_stock_and_limits_and_is_above_its_bound(given_problem, budget):
+def test_a_fleet_obeys_stock_and_limits_and_is_above_its_bound(given_problem, budget):
     """No node holds more than it has, nothing passes a limit, and the price is not below the proven bound."""
     fleet = solve(given_problem, budget)
     assert check(given_problem, fleet.purchases) == ""
@@ -132,7 +132,7 @@ def test_the_bound_is_below_the_best_choice_there_is(given_problem):
 
 
 @given(problems(most_pods=3, most_nodes=3))
-def test_offers_that_are_left_out_make_no_choice_dearer(given_problem):
+def test_offers_that_are_left_out_make_no_choice_more_expensive(given_problem):
     """The best of all choices costs the same without the offers that another makes useless."""
     if given_problem.demand.sum() > 6 or len(given_problem.left):
         return
@@ -142,7 +142,7 @@ def test_offers_that_are_left_out_make_no_choice_dearer(given_problem):
 
 
 def test_only_an_offer_that_does_as_much_for_no_more_makes_another_useless():
-    """Smaller and dearer goes, and the second of two equals; another taker, a scarce one and a cheaper one stay."""
+    """The smaller, more expensive offer goes, and the second of two equals; another taker, a scarce one and a cheaper one stay."""
     stock = [[110, 8], [110, 4], [110, 8], [110, 4], [110, 4]]
     prices = [1.0, 1.1, 1.0, 0.9, 1.0]
     made = problem([3, 2], [[1, 2], [1, 1]], stock, prices, allowed=[[1, 1, 1, 1, 1], [1, 1, 1, 0, 1]])
@@ -187,7 +187,7 @@ def test_columns_prove_more_than_the_relaxation():
 
 
 def test_one_node_that_is_needed_in_any_case_is_the_best_choice():
-    """What fits on the cheapest node that takes the largest pod needs no column generation to be proved best."""
+    """A demand that fits on the cheapest node for the largest pod needs no column generation to be proved best."""
     fleet = solve(problem([1, 2], [[1, 3], [1, 1]], [[110, 2], [110, 5], [110, 50]], [0.5, 1.0, 5.0]))
     assert [(one.pattern.offer, one.nodes) for one in fleet.purchases] == [(1, 1)]
     assert (fleet.price, fleet.bound, fleet.bound_by, fleet.rounds) == (1.0, 1.0, "one whole node", 0)
@@ -206,8 +206,8 @@ def many_classes():
 
 
 @pytest.mark.parametrize("work", [0, 300, 1500])
-def test_work_is_bounded_and_the_best_so_far_stands(work):
-    """A search that is cut says so, is no dearer than the greedy choice, and ends at the same place each time."""
+def test_work_is_bounded_and_the_best_so_far_counts(work):
+    """A search that is cut says so, costs no more than the greedy choice, and ends at the same place each time."""
     given_problem = many_classes()
     meter = Meter(work)
     fleet = solve(given_problem, Budget(), meter)
@@ -220,7 +220,7 @@ def test_work_is_bounded_and_the_best_so_far_stands(work):
 
 
 def test_with_all_the_work_that_it_needs_nothing_is_cut():
-    """With more work than is needed a search ends by itself, and finds nothing dearer than with the usual budget."""
+    """With more work than is needed a search ends by itself, and finds nothing more expensive than with the usual budget."""
     given_problem = many_classes()
     meter = Meter(100_000)
     fleet = solve(given_problem, Budget(), meter)

@@ -17,7 +17,7 @@ FIRST_FIT = 7425.03
     ("at_s", "pods", "usd"), [(None, 8152, 6947.90), (PEAK_S, 56, 51.66)], ids=["all", "peak"]
 )
 def test_the_relaxation_is_the_known_one(at_s, pods, usd):
-    """Pods, types and the price of the relaxation are those that were reckoned by other code."""
+    """Pods, types and the price of the relaxation are those that other code has computed."""
     types, demand = read_types(DATA), read_pods(DATA, at_s)
     assert len(types) == 43
     assert sum(demand.values()) == pods

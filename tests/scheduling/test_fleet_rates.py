@@ -46,7 +46,7 @@ COUNTS = st.lists(st.integers(0, 6), min_size=2, max_size=6)
 def test_shares_are_what_placing_one_by_one_on_the_emptiest_comes_to(
     counts, raised, pods, max_skew, min_domains
 ):
-    """Each step obeys the skew as the filter reckons it; what is not placed fits nowhere."""
+    """Each step obeys the skew as the filter computes it; a pod that is not placed fits nowhere."""
     domains = range(1, len(counts))
     open_ones, fixed = list(domains)[:raised], list(domains)[raised:]
     given = TopologySpreadConstraint(

@@ -26,7 +26,7 @@ def test_pods_of_one_controller_are_grouped_in_order_of_the_first():
     assert grouped(*pods) == [["a", "c"], ["b", "d"]]
 
 
-def test_pods_without_controller_and_daemon_pods_stand_alone():
+def test_pods_without_controller_and_daemon_pods_are_alone():
     """Only pods of a controller that is no DaemonSet can be copies of one another."""
     daemons = [make_pod(name, owner_references=owned(kind="DaemonSet")) for name in ("c", "d")]
     assert grouped(make_pod("a"), make_pod("b"), *daemons) == [["a"], ["b"], ["c"], ["d"]]
@@ -50,7 +50,7 @@ def test_absent_and_empty_are_alike_but_not_for_labels():
 
 
 def test_projected_volumes_do_not_count():
-    """Every pod has its own token volume: it and its mounts do not tell pods apart, other volumes do."""
+    """Every pod has its own token volume: it and its mounts do not distinguish pods, other volumes do."""
 
     def with_volume(name, volume):
         container = Container(name="c", volume_mounts=(VolumeMount(name=volume.name),))
@@ -64,7 +64,7 @@ def test_projected_volumes_do_not_count():
 
 
 def test_ten_groups_a_controller():
-    """The eleventh distinct pod of a controller stands alone, and so do its copies."""
+    """The eleventh distinct pod of a controller is alone, and so are its copies."""
     pods = [make_pod(f"p{index}", {"cpu": f"{index + 1}"}, owner_references=owned()) for index in range(11)]
     copies = [
         make_pod("late", {"cpu": "11"}, owner_references=owned()),
@@ -76,7 +76,7 @@ def test_ten_groups_a_controller():
 
 
 def test_a_group_has_the_class_of_its_first_pod():
-    """The class that stands for a group asks for what its first pod asks for."""
+    """The class of a group has the requests of its first pod."""
     pods = [
         make_pod(name, containers=(make_container({"cpu": "2"}),), owner_references=owned()) for name in "ab"
     ]

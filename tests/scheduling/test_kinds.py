@@ -1,4 +1,4 @@
-"""Counts of pods that are asked for late, whatever has come, gone, been tried out and taken back before."""
+"""Counts that are first requested late, after any adding, removing, trying and reverting of pods."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_counts_are_those_of_a_recount(given_operations):
 
 
 def test_counts_hold_when_kinds_are_made_anew(monkeypatch):
-    """Many changes make it cheaper to look through all pods again; counts asked for after that are right."""
+    """After many changes it is cheaper to count all pods again; counts requested after that are right."""
     monkeypatch.setattr(rows, "POD_INDEX_CHANGES", 3)
     snapshot = Snapshot()
     for name in NODES:
@@ -143,7 +143,7 @@ def test_counts_hold_when_kinds_are_made_anew(monkeypatch):
 
 
 def test_pods_of_copies_are_forgotten_with_the_copies():
-    """Counts first asked for while copies of a template stand here hold after these, and then a node, are gone."""
+    """Counts first requested while copies of a template exist are right after these, and then a node, are removed."""
     snapshot = Snapshot()
     for name in NODES:
         snapshot.set_node(make_node(name))
@@ -169,7 +169,7 @@ BORNE = st.dictionaries(st.sampled_from(KEYS_OF_LABELS), st.sampled_from("xyz"))
 
 @given(st.lists(CHOICES, max_size=12), BORNE, st.integers(0, 12))
 def test_all_that_a_bearer_may_be_meant_by_is_found(asked, borne, since):
-    """Found are, in order, at least the items of whose choices each is borne, and none of which none is."""
+    """The result has, in order, each item whose choices are all borne, and no item without a borne choice."""
     items = ByMark()
     for number, choices in enumerate(asked):
         items.add([tuple((key, value) for value in values) for key, values in choices.items()], number)
@@ -216,7 +216,7 @@ def test_many_pods_at_once_are_as_one_by_one(before, many, keys):
 
 
 def test_many_pods_at_once_are_not_for_forks():
-    """What is tried out must be taken back pod by pod."""
+    """Changes that are tried out must be reverted pod by pod."""
     snapshot = Snapshot()
     snapshot.fork()
     with pytest.raises(RuntimeError, match="add_pods on a fork"):

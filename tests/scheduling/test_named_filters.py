@@ -1,4 +1,4 @@
-"""A filter plug-in of another package judges where a run names it, and nowhere else."""
+"""A filter plug-in of another package decides where a run names it, and nowhere else."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_records_say_which_plugins_decided_and_replay_which_is_missing(packages,
 
 
 def test_each_segment_is_decided_again_with_its_own_plugins(packages):
-    """A process may go on behind one with other plug-ins: each change is taken up, and told to the caller."""
+    """A process may go on behind one with other plug-ins: each change is followed, and reported to the caller."""
     install(packages)
     plugin = Plugin("kubetide.filters", "odd", "oddity", "1.0")
     with recorded_plugins() as followed:

@@ -85,19 +85,19 @@ def test_arithmetic_is_the_same_as_one_pod_at_a_time(nodes, template, daemon_pod
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=8), st.integers(1, 40), st.integers(0, 8))
-def test_going_round_is_dealing_one_by_one(room, pods, start):
-    """Dealing by whole rounds gives each node what dealing one pod after another gives it."""
-    left, taken, last = list(room), [0] * len(room), -1
+def test_going_round_is_dealing_one_by_one(capacity, pods, start):
+    """Dealing whole cycles gives each node as many pods as dealing one pod after another."""
+    left, taken, last = list(capacity), [0] * len(capacity), -1
     position = start
     for _ in range(pods):
-        order = [(position + step) % len(room) for step in range(len(room))]
+        order = [(position + step) % len(capacity) for step in range(len(capacity))]
         target = next((node for node in order if left[node]), None)
         if target is None:
             break
         left[target] -= 1
         taken[target] += 1
         last, position = target, target + 1
-    fill = go_round(np.array(room, np.int64), pods, start % len(room))
+    fill = go_round(np.array(capacity, np.int64), pods, start % len(capacity))
     assert fill.taken.tolist() == taken
     assert fill.last == last
 
@@ -126,7 +126,7 @@ def test_host_port_takes_a_node_each():
 
 
 def test_pods_that_name_a_new_node_fit_on_that_one_only():
-    """Copies of a template are told apart by hostname where a pod asks for one."""
+    """Copies of a template differ by hostname where a pod selects one."""
     second = make_pod("p", {"cpu": "1"}, node_selector={"kubernetes.io/hostname": "t-e-1"})
     found = estimate(
         Snapshot(), make_node("t"), (), [group(make_pod("big", {"cpu": "4"}), 1), group(second, 3)], Limits()
@@ -155,7 +155,7 @@ def test_a_pod_too_large_leaves_an_empty_node_that_is_not_counted():
 
 
 def test_larger_groups_are_packed_first():
-    """Groups go by their share of cpu plus memory; equal ones keep their order."""
+    """Groups are ordered by their share of cpu plus memory; equal ones stay in order."""
     groups = [
         group(make_pod("a", {"cpu": "1"}), 1),
         group(make_pod("b", {"cpu": "500m", "memory": "900"}), 1),

@@ -40,8 +40,8 @@ def names(result):
     st.integers(0, 6),
     st.sets(st.sampled_from(plain.NAMES), max_size=2),
 )
-def test_placing_is_judging_each_pod_in_turn(nodes, incoming, start, exclude):
-    """Each pod goes where judging node by node in scan order puts it, given those placed before."""
+def test_placing_equals_evaluating_each_pod_in_turn(nodes, incoming, start, exclude):
+    """Each pod goes where evaluating node by node in scan order puts it, given those placed before."""
     snapshot, by_name = Snapshot(), {}
     for node in nodes:
         snapshot.set_node(node)
@@ -87,7 +87,7 @@ def test_placing_is_judging_each_pod_in_turn(nodes, incoming, start, exclude):
 
 
 def test_the_first_scan_begins_at_the_second_node():
-    """Without an earlier position the scan starts at index 1 and goes round."""
+    """Without an earlier position the scan starts at index 1 and wraps."""
     result = place(cluster(), [make_pod(f"p{index}") for index in range(4)])
     assert names(result) == [("p0", "n1"), ("p1", "n2"), ("p2", "n0"), ("p3", "n1")]
     assert result.start == 2

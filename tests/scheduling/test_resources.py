@@ -1,4 +1,4 @@
-"""What pods ask for, as the scheduler counts it."""
+"""The requests of pods, as the scheduler counts them."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ STATUSES = st.lists(
     ),
 )
 def test_where_statuses_repeat_the_spec_the_spec_is_what_counts(spec, status):
-    """A pod that is not being resized takes from its node what it asks for."""
+    """A pod that is not being resized takes its requests from its node."""
     pod = replace(make_pod(), spec=spec, status=status)
     if not is_resized(pod):
         assert pod_requests_on_node(pod) == pod_requests(pod)
@@ -138,7 +138,7 @@ def test_where_statuses_repeat_the_spec_the_spec_is_what_counts(spec, status):
 
 @pytest.mark.parametrize(("allocated", "resized"), [("2", False), (None, False), ("1", True)])
 def test_a_status_that_repeats_the_spec_is_no_resize(allocated, resized):
-    """Kubelets tell resources of each container, mostly those of the spec."""
+    """Kubelets report resources of each container, mostly those of the spec."""
     reported = ContainerStatus(
         name="c",
         resources=ResourceRequirements(requests={"cpu": "2"}),

@@ -1,4 +1,4 @@
-"""Scores of nodes, the order in which they are looked at, and which of the best is taken."""
+"""Scores of nodes, the order in which they are visited, and the choice among the best."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_what_cannot_be_scored_fails_the_pod_where_nodes_are_compared():
 
 
 def heap_root(scores: list[int]) -> int:
-    """The place whose score comes to the root when a heap is made bottom up, step by step."""
+    """Return the position whose score is at the root of a heap made bottom up, step by step."""
     heap = list(range(len(scores)))
     for begin in range(len(heap) // 2 - 1, -1, -1):
         at = begin
@@ -135,14 +135,14 @@ def heap_root(scores: list[int]) -> int:
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=70))
 def test_ties_are_broken_as_a_heap_does(scores):
-    """Of the highest scores the first in pre-order comes to the root of a heap."""
+    """The first of the highest scores in pre-order is at the root of the heap."""
     found = NodeChooser(PROFILES[DEFAULT])._best(np.array(scores, np.int64))
     assert found == heap_root(scores)
     assert len(set(_pre_order(len(scores)).tolist())) == len(scores)
 
 
 def test_zones_take_turns():
-    """Nodes are looked at one of each zone in turn; a zone whose last node goes comes back at the end."""
+    """Nodes are visited one of each zone in turn; a zone whose last node goes comes back at the end."""
     tree = NodeTree()
     for name, zone in (("a1", "a"), ("a2", "a"), ("b1", "b"), ("a3", "a"), ("c1", "c")):
         tree.put(node(name, zone=zone))
@@ -171,7 +171,7 @@ def test_the_search_goes_on_where_the_last_one_ended():
 
 
 def test_what_pods_do_not_name_counts_until_they_go():
-    """A pod without requests counts 100m and 200Mi for scoring, and nothing once it is gone."""
+    """A pod without requests counts 100m and 200Mi for scoring, and nothing once it is deleted."""
     snapshot = cluster(node("a"), node("b"))
     bare = pod("bare", containers=[{"name": "c"}])
     snapshot.add_pod(bare, "a")
@@ -198,7 +198,7 @@ def test_preferred_affinity_of_pods_counts_while_they_are_there():
 
 
 def test_the_size_of_an_image_is_the_first_nodes():
-    """A name keeps the size that it was reported with first, until no node has it."""
+    """A name has the size that was reported first, until no node has it."""
     states = ImageStates()
     states.put(node("a", images=[{"names": ["app:1"], "sizeBytes": 100}]))
     states.put(node("b", images=[{"names": ["app:1"], "sizeBytes": 900}]))

@@ -61,7 +61,7 @@ PIECES = st.sampled_from([*WORDS.split(), "\n", "\x00", 'device.attributes["a.co
 @settings(max_examples=200, deadline=None)
 @given(st.one_of(st.lists(PIECES, max_size=14).map(" ".join), st.text(max_size=40)))
 def test_any_text_has_an_answer(expression):
-    """Whatever stands in a selector, it is true, false or refused with words."""
+    """Any selector is true, false or refused with words."""
     found = answer(expression, variables_of("a.com", Device(name="d")))
     assert found.get("result") is not None or all(found.values())
 

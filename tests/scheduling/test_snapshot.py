@@ -95,7 +95,7 @@ def lists_of(*operations, least):
 
 
 def check(snapshot, model, pod):
-    """Everything that can be read of the snapshot is as the model has it."""
+    """Compare everything that can be read of the snapshot with the model."""
     assert list(snapshot.node_names) == list(model.nodes)
     pod_class = classify(pod)
     fits = snapshot.feasible(pod_class)
@@ -116,7 +116,7 @@ def check(snapshot, model, pod):
 @settings(max_examples=40, deadline=None)
 @given(lists_of(*CHANGES, FORK, REVERT, COMMIT, ASK, least=12), plain.pods(("asked",)))
 def test_columns_agree_with_plain_python(operations, asked):
-    """After any changes, forks and reverts the vectors and reasons are those of judging node by node."""
+    """After any changes, forks and reverts the vectors and reasons equal an evaluation node by node."""
     snapshot, model = Snapshot(), Model()
     asked_class = classify(asked)
     for operation, *arguments in operations:
@@ -211,7 +211,7 @@ def test_first_fit_beyond_the_first_looks():
 
 
 def test_pods_wait_for_their_node():
-    """A pod that is heard of before its node counts as soon as the node is there, and after it came back."""
+    """A pod that is observed before its node counts as soon as the node is there, and after it came back."""
     snapshot = Snapshot()
     snapshot.add_pod(make_pod("early", {"cpu": "1"}), "n0")
     assert snapshot.node_of(("default", "early")) == "n0"
@@ -237,7 +237,7 @@ def test_removed_node_comes_back_last():
 
 
 def test_version_changes_with_every_change():
-    """The version tells changes apart: it never has the same number for two contents."""
+    """The version identifies the content: it never has the same number for two contents."""
     snapshot = Snapshot()
     seen = [snapshot.version]
 
@@ -270,7 +270,7 @@ def test_version_changes_with_every_change():
 
 
 def test_views_cannot_be_written():
-    """What a snapshot hands out is read-only."""
+    """Arrays that a snapshot returns are read-only."""
     snapshot = Snapshot()
     snapshot.set_node(make_node("n0"))
     vectors = [snapshot.feasible(classify(make_pod())), snapshot.unschedulable]
@@ -289,7 +289,7 @@ def test_fork_must_come_first():
 
 
 def test_revert_restores_the_order_of_pods():
-    """A pod taken off and put back by a revert stands where it stood among the node's pods."""
+    """A pod that was removed and that a revert restores has its old position among the node's pods."""
     snapshot = Snapshot()
     snapshot.set_node(make_node("n0"))
     for name in ("a", "b", "c"):
@@ -302,7 +302,7 @@ def test_revert_restores_the_order_of_pods():
 
 
 def test_what_is_known_of_a_class_follows_removed_nodes():
-    """A class is judged rightly before, inside and after a fork in which a node was removed and filled."""
+    """A class is evaluated rightly before, inside and after a fork in which a node was removed and filled."""
     snapshot = Snapshot()
     for name in ("n0", "n1", "n2"):
         snapshot.set_node(make_node(name))
@@ -321,7 +321,7 @@ def test_what_is_known_of_a_class_follows_removed_nodes():
 
 
 def test_inner_commit_is_undone_by_the_outer_revert():
-    """What an inner fork commits belongs to the outer one."""
+    """Changes that an inner fork commits belong to the outer one."""
     snapshot = Snapshot()
     snapshot.set_node(make_node("n0"))
     snapshot.fork()
@@ -359,7 +359,7 @@ def test_amounts_wrap_as_int64():
     assert snapshot.free["memory"].tolist() == [2**63 - 1]
 
 
-def test_refusal_tells_numbers_and_what_refused():
+def test_a_refusal_has_numbers_and_what_refused():
     """A refusal carries the amounts, or the taint or label that refused."""
     snapshot = Snapshot()
     snapshot.set_node(make_node("full", labels={"zone": "a"}))
@@ -394,7 +394,7 @@ def test_a_pod_with_an_unreadable_amount_fits_nowhere():
 
 
 def test_an_unreadable_allocatable_counts_as_none():
-    """A node whose memory cannot be read takes no pod that asks for memory."""
+    """A node whose memory cannot be read takes no pod that requests memory."""
     snapshot = Snapshot()
     snapshot.set_node(make_node("n0", memory="much"))
     assert not snapshot.feasible(classify(make_pod(requests={"memory": "1"}))).any()

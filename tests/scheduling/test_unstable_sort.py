@@ -35,5 +35,5 @@ def test_sorts_patterns(scores):
 
 
 def test_up_to_twelve_is_stable():
-    """Twelve equal elements keep their order."""
+    """Twelve equal elements stay in order."""
     assert descending_order([1.0] * 12) == list(range(12))

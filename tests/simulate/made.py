@@ -1,4 +1,4 @@
-"""Timelines made by hand, for what shows them."""
+"""Timelines made by hand, for tests of their views."""
 
 from __future__ import annotations
 

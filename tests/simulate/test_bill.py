@@ -38,7 +38,7 @@ def files(tmp_path):
 
 
 def played(capsys, *arguments):
-    """What the last line says."""
+    """The content of the last line."""
     assert main([*arguments, "--jobs", "1"]) == 0
     return json.loads(capsys.readouterr().out.splitlines()[-1])
 

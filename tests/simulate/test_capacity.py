@@ -31,8 +31,8 @@ def played(name, out, **changes):
     return result, core.state, reasons, last
 
 
-def test_a_gang_gets_all_of_its_room_or_none(tmp_path):
-    """All nodes are bought at once, the pods find their room, the booking ends; what is too large buys nothing."""
+def test_a_gang_gets_all_of_its_capacity_or_none(tmp_path):
+    """All nodes are bought at once, the pods find their capacity, the booking ends; a request that is too large buys nothing."""
     _, state, reasons, _ = played("provisioning-request", tmp_path, duration="12m")
     bought = [one.fields for one in reasons if one.code == "Increased"]
     assert bought == [{"size": 0, "to": 6}]
@@ -43,8 +43,8 @@ def test_a_gang_gets_all_of_its_room_or_none(tmp_path):
     assert not state.pending
 
 
-def test_room_is_kept_and_filled_again(tmp_path):
-    """A burst takes the room of a buffer and waits for no node; the buffer has nodes bought behind it."""
+def test_capacity_is_reserved_and_filled_again(tmp_path):
+    """A burst takes the capacity of a buffer and waits for no node; the buffer has nodes bought behind it."""
     result, state, reasons, now = played("capacity-buffer", tmp_path, duration="35m")
     assert result.summary.pending_pod_minutes == 0
     grown = [one for one in reasons if one.code == "BufferDemand" and one.fields["missing"]]
@@ -55,7 +55,7 @@ def test_room_is_kept_and_filled_again(tmp_path):
     assert template.metadata.uid
 
 
-def test_a_remembered_shortage_ends_the_search_for_room_earlier(tmp_path):
+def test_a_remembered_shortage_ends_the_search_for_capacity_earlier(tmp_path):
     """With the memory one order fails, without it one in each group; the pods wait for less long."""
     waits = {}
     for memory, orders in (("30m", 1), ("0s", 4)):

@@ -143,7 +143,7 @@ def test_a_cloud_that_does_not_answer_is_no_violation():
     assert len(in_town(story)) == 1
 
 
-def test_no_more_than_a_hundred_are_kept():
+def test_no_more_than_a_hundred_are_stored():
     """A run that breaks a rule again and again does not fill the memory."""
 
     async def story(town):
@@ -168,7 +168,7 @@ BUDGETS = [
 
 @pytest.mark.parametrize(("spec", "replicas", "pods", "broken"), BUDGETS)
 def test_an_eviction_that_breaks_a_budget_is_found(spec, replicas, pods, broken):
-    """After an eviction fewer ready pods are left than the budget needs: told; just enough: not."""
+    """An eviction that leaves fewer ready pods than the budget needs is reported; one that leaves just enough is not."""
 
     async def story(town):
         await town.deployment(replicas)

@@ -1,4 +1,4 @@
-"""Claims for GPUs in a run: they wait, nodes are bought for them, and go when the load is gone."""
+"""Claims for GPUs in a run: they wait, nodes are bought for them, and go when the load ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``kubectl get ... -o yaml`` prints of a cluster is taken as the manifests of a scenario."""
+"""The output of ``kubectl get ... -o yaml`` of a cluster works as the manifests of a scenario."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ WHOLE = listed(
 
 
 def test_a_dump_of_a_cluster_runs_as_what_was_written(tmp_path):
-    """The figures are those of the manifests that the cluster was made from; what was left out is said once."""
+    """The figures are those of the manifests that the cluster was made from; a notice names what was left out."""
     written, reported = small(duration="5m"), []
     scenario = msgspec.structs.replace(written, manifests=("dump.yaml",))
     (tmp_path / "dump.yaml").write_text(WHOLE)
@@ -82,7 +82,7 @@ def test_a_dump_of_a_cluster_runs_as_what_was_written(tmp_path):
     assert result.timeline.services == same.timeline.services
 
 
-def test_what_stands_on_its_own_is_named(tmp_path):
+def test_objects_without_their_owner_are_named(tmp_path):
     """An object whose owner is not in the dump begins without it, and a notice says so; a pod gets a node anew."""
     text = listed(
         dumped(DEPLOYMENT, "u-1"), dumped(HPA, "u-2"), dumped(POD, "u-4", owner=("Rollout", "canary"))
@@ -175,5 +175,5 @@ def test_a_refusal_names_file_and_line(tmp_path):
 
 
 def test_a_dump_brings_no_notice_of_its_own(tmp_path):
-    """What is left out of a dump is no cause for other notices."""
+    """Objects that are left out of a dump cause no other notices."""
     assert notices_of(manifests_of(msgspec.structs.replace(small(), manifests=(WHOLE,)), tmp_path)) == ()

@@ -1,4 +1,4 @@
-"""What a run records as figures is what its timeline holds, which looks at the run from outside."""
+"""The recorded figures of a run are those of its timeline, which observes the run from outside."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ def between(history, key, timeline):
 
 
 def test_replicas_are_those_of_the_timeline(run):
-    """Replicas asked for and pods that are ready, tick by tick, with no difference."""
+    """Desired replicas and ready pods are equal, tick by tick."""
     timeline, history = run
     web = timeline.services["web"]
     assert len(set(web.ready)) > 3
-    for figure, wanted in (("replicas", web.desired), ("ready", web.ready)):
+    for figure, expected in (("replicas", web.desired), ("ready", web.ready)):
         key = SeriesKey("hpa", "default/web", figure)
         found = [history.at(key, time) for time in times_of(timeline)]
         begun = next(i for i, one in enumerate(found) if one == one)  # noqa: PLR0124  # NaN before the first tick
-        assert found[begun:] == wanted[begun:], figure
+        assert found[begun:] == expected[begun:], figure
         assert begun < 3
 
 
@@ -69,15 +69,15 @@ def test_pods_and_nodes_are_those_of_the_timeline(run):
     pods = [on + off for on, off in zip(timeline.requested["pods"], timeline.pending, strict=True)]
     assert max(timeline.nodes["general"]) > min(timeline.nodes["general"])
     assert max(timeline.pending) > 0
-    for key, wanted in (
+    for key, expected in (
         (("nodegroup", "general", "ready"), timeline.nodes["general"]),
         (("cluster", "", "pending"), timeline.pending),
         (("cluster", "", "pods"), pods),
     ):
         held = between(history, key, timeline)
-        assert [i for i, (one, some) in enumerate(zip(wanted, held, strict=True)) if one not in some] == []
+        assert [i for i, (one, some) in enumerate(zip(expected, held, strict=True)) if one not in some] == []
         peak = history.column(SeriesKey(*key)).values
-        assert np.nanmax(peak) >= max(wanted)
+        assert np.nanmax(peak) >= max(expected)
 
 
 def test_the_cost_adds_up_to_what_was_spent(run):

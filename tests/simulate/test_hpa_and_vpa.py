@@ -16,7 +16,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "hpa-and-vpa.yaml"
 
 @pytest.mark.slow
 def test_replicas_beside_a_vpa_are_those_of_the_hpa_alone(tmp_path):
-    """For 24 hours, step by step: no oscillation, and memory that is asked for falls to what is used.
+    """For 24 hours, step by step: no oscillation, and the memory request falls to what is used.
 
     The shipped scenario at a slower pace: a step and an HPA tick a minute.
     """

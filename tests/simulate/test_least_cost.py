@@ -60,7 +60,7 @@ def run(tmp_path_factory):
 
 
 def test_each_kind_of_pods_gets_the_nodes_made_for_it(run):
-    """Four nodes of memory and four of cpu are bought in one tick; nothing of the dearer group."""
+    """Four nodes of memory and four of cpu are bought in one tick; none of the more expensive group."""
     bought = [
         [(reason.subject, reason.fields["to"]) for reason in record.reasons if reason.code == "Increased"]
         for record in read_records(run, "nodes")
@@ -85,7 +85,7 @@ def test_the_record_and_the_explanation_have_the_bound(run):
 
 
 def test_each_node_says_what_it_says_to_a_pod(run):
-    """Every node is told of, those that take the pod first, the others with what would help."""
+    """Every node is reported, those that take the pod first, the others with what would help."""
     first = next(iter(read_records(run, "nodes")))
     assert first.full
     name = next(

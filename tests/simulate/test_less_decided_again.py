@@ -1,4 +1,4 @@
-"""What spares an answer decisions and objects comes to what deciding everything comes to."""
+"""Answers that skip decisions and objects equal those that decide everything."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ spec:
 
 @pytest.mark.parametrize("buffers", [False, True])
 def test_records_with_the_memory_spare_decisions(tmp_path, buffers):
-    """A state that begins at the last record with the memory is the one that all decisions before led to."""
+    """A state that begins at the last record with the memory equals the state after all earlier decisions."""
     scenario = replace(
         small(duration="28m", nodes=4),
         flags={"scale-down-unneeded-time": "2m"}
@@ -69,7 +69,7 @@ def test_records_with_the_memory_spare_decisions(tmp_path, buffers):
 
 
 def test_one_vpa_is_followed_alone(tmp_path):
-    """What a core comes to that follows one VPA is what all come to; VPAs that share pods are left to the whole core."""
+    """A core that follows one VPA decides as the whole core; VPAs that share pods are left to the whole core."""
     vpas = {"web": "web", "api": "api", "jobs": "jobs", "jobs-too": "jobs"}
     more = [MANIFEST.partition("---\n")[0].replace("web", name) for name in ("api", "jobs")]
     scenario = small(duration="50m")

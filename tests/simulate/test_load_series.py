@@ -82,7 +82,7 @@ def test_a_day_of_the_world_cup(tmp_path):
 
 
 def test_the_reference_of_the_fourteen_days():
-    """The plain computation comes to the published pod-minutes exactly."""
+    """The plain computation gives the published pod-minutes exactly."""
     path = DATA / WORLD_CUP
     if not path.is_file():
         pytest.skip("the trace of the World Cup is not beside the checkout")

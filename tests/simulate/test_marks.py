@@ -51,7 +51,7 @@ def test_a_mark_says_what_was_done_by_how_much_and_why():
     assert mark.why == ("cpu: 91% of 60%: ratio 1.517 x 3 pods = 4.55, so 5 replicas",)
 
 
-def test_what_tells_nothing_is_left_out():
+def test_reasons_without_information_are_left_out():
     """That all pods count, and the largest of a single proposal, is not shown; it is when it says something."""
     assert len(rescaled(counted(ready=4), proposal("cpu", 5), WINNER).why) == 1
     assert len(rescaled(counted(ready=3), proposal("cpu", 5), proposal("memory", 4), WINNER).why) == 4
@@ -65,7 +65,7 @@ def test_reasons_of_others_do_not_mix():
     )
 
 
-def test_a_purchase_tells_why_not_elsewhere():
+def test_a_purchase_says_why_not_elsewhere():
     """The mark of an increase says why its group was chosen and what spoke against the others."""
     against = (
         NODES.reason("GroupSkipped", "general", why="max node group size reached"),

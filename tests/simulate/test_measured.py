@@ -117,7 +117,7 @@ def why(run: Path, name: str, after: int) -> str:
 
 
 def test_the_largest_of_two_custom_metrics_wins(run):
-    """40 requests/s ask for four pods at 10 each, and for five at 8 each of the Deployment's."""
+    """40 requests/s need four pods at 10 each, and five at 8 each of the Deployment's."""
     text = why(run, "web", 15)
     assert "http_requests_per_second of the pods:" in text
     assert "requests_per_second of Deployment web: 8 of 8: ratio 1 is within tolerance" in text

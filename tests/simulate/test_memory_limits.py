@@ -1,4 +1,4 @@
-"""What outgrows its memory limit is killed, in runs; variants of one scenario are played side by side."""
+"""Containers above their memory limit are killed in runs; variants of one scenario are played side by side."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "queue-workers.yaml"
 
 
 def at_the_end(name, length):
-    """Return the world after so long, and the HPA of that name."""
+    """Return the world after that time, and the HPA of that name."""
     scenario = load_scenario(EXAMPLE)
 
     async def run(clock):
@@ -41,7 +41,7 @@ def test_pods_are_scaled_by_their_requests():
 
 
 def test_workers_follow_two_queues():
-    """Of two series of one metric each is asked for by its labels; the longer queue decides."""
+    """Two series of one metric are read by their labels; the longer queue decides."""
     world, hpa = at_the_end("workers", hours(1))
     orders, mail = (metric.external for metric in hpa.status.current_metrics)
     assert orders.metric.selector.match_labels == {"queue": "orders"}

@@ -1,4 +1,4 @@
-"""A state that is kept for later questions answers as one that was decided again for the question alone."""
+"""A cached state answers later questions as a state that was decided again for each question alone."""
 
 from __future__ import annotations
 
@@ -64,16 +64,16 @@ def moments_of(run: Path, random_of: random.Random) -> list[Moment | None]:
 def test_answers_do_not_depend_on_what_was_asked_before(run, seed):
     """Questions in any order, about moments forwards and back, get the answers of a fresh start."""
     random_of = random.Random(seed)
-    kept = Moments(run)
+    cached = Moments(run)
     at = moments_of(run, random_of)
     for _ in range(14):
         question = random_of.choice((*KINDS, "status", "plan", "scalers"))
         moment = random_of.choice(at)
-        assert asked(kept, question, moment) == asked(run, question, moment)
+        assert asked(cached, question, moment) == asked(run, question, moment)
 
 
 def test_one_hpa_is_followed_alone(tmp_path):
-    """What a core comes to that follows one HPA is what all of them come to; with a forecast it is left to the whole core."""
+    """A core that follows one HPA decides as the whole core; an HPA with a forecast is left to the whole core."""
     api, jobs = (MANIFEST.replace("web", name) for name in ("api", "jobs"))
     hpas = [
         MANIFEST.partition("---\n")[2].replace("name: web}\nspec", "name: second}\nspec"),
@@ -131,7 +131,7 @@ def test_asking_changes_nothing(run):
 
 
 def test_a_run_that_goes_on_is_followed(run, tmp_path):
-    """What is recorded later is taken in by the state that is kept."""
+    """The cached state follows records that are written later."""
     for loop in recorded_loops(run):
         (path,) = segments(run, loop)
         lines = path.read_bytes().splitlines(keepends=True)
@@ -139,13 +139,13 @@ def test_a_run_that_goes_on_is_followed(run, tmp_path):
         grown.parent.mkdir(exist_ok=True)
         grown.write_bytes(b"".join(lines[:40]))
         index = path.with_suffix(".index").read_bytes().splitlines(keepends=True)
-        kept = Moments(tmp_path)
+        cached = Moments(tmp_path)
         for count in (40, 41, 43, 60, 130):
             grown.write_bytes(b"".join(lines[:count]))
             grown.with_suffix(".index").write_bytes(b"".join(index[: count - 1]))
             for decided in (False, True):
                 with (
-                    kept.state(loop, None, decided=decided) as one,
+                    cached.state(loop, None, decided=decided) as one,
                     Moments(tmp_path).state(loop, None, decided=decided) as other,
                 ):
                     assert one.last == other.last
@@ -155,29 +155,29 @@ def test_a_run_that_goes_on_is_followed(run, tmp_path):
 
 def test_another_run_in_the_folder_is_reported_apart(tmp_path):
     """A run that takes the place of another one, with the same names of files and times, is read anew."""
-    kept = Moments(tmp_path)
+    cached = Moments(tmp_path)
     for nodes in (3, 2):
         run_simulation(
             small(duration="2m", nodes=nodes), base=tmp_path, out=tmp_path, seed=1, warn=pytest.fail
         )
-        assert status_of(kept) == status_of(tmp_path)
-        assert len(objects_of(kept, None)["node"]) == nodes
+        assert status_of(cached) == status_of(tmp_path)
+        assert len(objects_of(cached, None)["node"]) == nodes
 
 
-def test_few_states_are_kept(run):
+def test_few_states_are_cached(run):
     """However many moments are asked about, two states of a loop stay."""
-    kept = Moments(run)
+    cached = Moments(run)
     seen = {}
     for text in ("2m", "4m", "6m", "3m", "4m"):
-        with kept.state("nodes", read_moment(text, start_of_records(run))) as state:
+        with cached.state("nodes", read_moment(text, start_of_records(run))) as state:
             seen.setdefault(id(state.core), state.core)
-    assert sum(map(len, kept._cached.values())) == 2
-    with kept.state("nodes", read_moment("4m", start_of_records(run))) as state:
+    assert sum(map(len, cached._cached.values())) == 2
+    with cached.state("nodes", read_moment("4m", start_of_records(run))) as state:
         assert id(state.core) in seen
 
 
 def test_before_the_first_record_there_is_no_state(run):
-    """A moment before the run is told apart from one without records."""
+    """A moment before the run is reported otherwise than one without records."""
     before = Moment(read_moment("0s", start_of_records(run)).at - minutes(5))
     with pytest.raises(NotBegun, match="the run begins at"), Moments(run).state("nodes", before):
         pytest.fail("there was a state")

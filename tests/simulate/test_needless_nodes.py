@@ -25,7 +25,7 @@ SOON = minutes(1)
 
 @dataclass
 class Purchases:
-    """Watches a world for nodes that are bought in vain; ``needless`` holds a sentence each."""
+    """Watches a world for nodes that no pod needs; ``needless`` holds a sentence each."""
 
     world: World
     needless: list[str] = field(default_factory=list)

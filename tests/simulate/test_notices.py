@@ -1,4 +1,4 @@
-"""What a run leaves out of its manifests is said before it, in its summary and in its figures."""
+"""A notice before the run, in its summary and in its figures says what of the manifests it leaves out."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def with_pod_fields(**fields: object):
     ],
 )
 def test_a_claim_that_nobody_makes_is_named(tmp_path, fields, word):
-    """Pods that would wait for a claim for good are a notice; a rule that is judged is none."""
-    wanted = f"Deployment default/web: its pods wait for the claim {word}, which is not among the objects"
-    assert notices_of(manifests_of(with_pod_fields(**fields), tmp_path)) == ((wanted,) if word else ())
+    """Pods that would wait for a claim for ever are a notice; a rule that is evaluated is none."""
+    expected = f"Deployment default/web: its pods wait for the claim {word}, which is not among the objects"
+    assert notices_of(manifests_of(with_pod_fields(**fields), tmp_path)) == ((expected,) if word else ())
 
 
 def test_what_claims_for_devices_need_is_named(tmp_path):
-    """A claim, a template or a class that is not among the objects: pods would wait for it for good."""
+    """A claim, a template or a class is not among the objects: pods would wait for it for ever."""
     claims = [
         {"name": "a", "resourceClaimTemplateName": "gpu"},
         {"name": "b", "resourceClaimTemplateName": "tpu"},
@@ -60,8 +60,8 @@ def test_what_claims_for_devices_need_is_named(tmp_path):
     }
 
 
-def test_a_notice_is_reported_before_the_run_and_stands_in_its_summary(tmp_path):
-    """The same sentence is warned of, kept with the figures and printed with the summary."""
+def test_a_notice_is_reported_before_the_run_and_is_in_its_summary(tmp_path):
+    """The same sentence is a warning, is stored with the figures and printed with the summary."""
     reported = []
     scenario = with_pod_fields(volumes=[CLAIM])
     result = run_simulation(scenario, base=tmp_path, out=tmp_path, seed=1, warn=reported.append)
@@ -99,7 +99,7 @@ def test_an_hpa_without_its_target_is_an_error(tmp_path):
         load_scenario(path)
 
 
-def test_services_of_two_namespaces_keep_their_own_figures(tmp_path):
+def test_services_of_two_namespaces_have_their_own_figures(tmp_path):
     """A Deployment outside of the default namespace is shown with its namespace."""
     deployment = next(iter(yaml.safe_load_all(MANIFEST)))
     deployment["metadata"]["namespace"] = "shop"
@@ -117,7 +117,7 @@ def test_services_of_two_namespaces_keep_their_own_figures(tmp_path):
 
 
 def test_kinds_that_scale_nothing_are_passed_over(tmp_path):
-    """Objects that stand beside workloads are skipped, one sentence a kind, and make no error."""
+    """Objects beside workloads are skipped, one sentence a kind, and make no error."""
     service = {"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "web"}}
     route = {"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": {"name": "web"}}
     beside = yaml.safe_dump_all([service, {**service, "metadata": {"name": "other"}}, route])
@@ -187,7 +187,7 @@ spec:
 
 
 def test_stateful_sets_and_cron_jobs_are_looked_into(tmp_path):
-    """An HPA may scale a StatefulSet, and what its pods and those of a CronJob ask for is reported as well."""
+    """An HPA may scale a StatefulSet, and the requests of its pods and of those of a CronJob are reported as well."""
     scenario = msgspec.structs.replace(small(), manifests=(MANIFEST, STATEFUL, CRON))
     found = manifests_of(scenario, tmp_path)
     assert list(targets_missing(found)) == []
@@ -198,7 +198,7 @@ def test_stateful_sets_and_cron_jobs_are_looked_into(tmp_path):
 
 
 def test_custom_objects_are_left_to_their_controller(tmp_path):
-    """Of a custom kind it is said that the run does not act on it; its scale makes it a target all the same."""
+    """A notice says that the run does not act on a custom kind; its scale still makes it a target."""
     definition = """
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

@@ -34,7 +34,7 @@ class Lesson:
         self.refused: list[str] = []
 
     async def at(self, minute: float) -> None:
-        """Wait until so many minutes after the start."""
+        """Wait until that many minutes after the start."""
         due = after(self.world.start, minutes(minute))
         await self.world.clock.sleep(Duration(max(due - self.world.clock.now(), 0)))
 
@@ -63,7 +63,7 @@ def shop(**changes) -> Scenario:
     return msgspec.structs.replace(small(nodes=1), manifests=(manifest,), **changes)
 
 
-def played(folder, story, scenario=None, *, minutes_long=40, kept=None):
+def played(folder, story, scenario=None, *, minutes_long=40, state_before=None):
     """Play a story in a small world; return the lesson and the marks, with records in the folder."""
     scenario, marks, lessons = scenario or shop(), [], []
 
@@ -77,7 +77,7 @@ def played(folder, story, scenario=None, *, minutes_long=40, kept=None):
             end=after(start_of(scenario), minutes(minutes_long)),
             seed=1,
             recorder=MarkingRecorder(writer, marks.append),
-            persisted=kept,
+            persisted=state_before,
             served=True,
         )
         lesson = Lesson(world)
@@ -89,7 +89,7 @@ def played(folder, story, scenario=None, *, minutes_long=40, kept=None):
         writer.close()
 
     begin = before(start_of(scenario), minutes(3))
-    run_virtual(main, start=begin if kept is None else kept.resumes_at or begin)
+    run_virtual(main, start=begin if state_before is None else state_before.resumes_at or begin)
     assert lessons[0].world.violations() == []
     return lessons[0], marks
 
@@ -116,7 +116,7 @@ def test_replicas_follow_a_load_that_was_set(tmp_path):
 
 
 def test_a_stock_out_stops_a_group_until_it_is_cleared(tmp_path):
-    """Pods wait while no machine is to be had, the group backs off, and is bought when the fault is over."""
+    """Pods wait while no machine is available, the group backs off, and grows when the fault is over."""
     seen = []
 
     async def story(lesson):
@@ -136,7 +136,7 @@ def test_a_stock_out_stops_a_group_until_it_is_cleared(tmp_path):
 
 
 def test_what_was_changed_is_recorded_and_explained(tmp_path):
-    """Marks, replay, status and explain tell who changed what, and when a fault was over."""
+    """Marks, replay, status and explain show who changed what, and when a fault was over."""
 
     async def story(lesson):
         await lesson.at(2)
@@ -278,10 +278,10 @@ def test_a_run_that_goes_on_has_what_was_changed(tmp_path):
         end = after(start_of(scenario), minutes(60))
         return PersistedRun(tmp_path / "state", scenario.name, end)
 
-    with state() as kept:
-        played(tmp_path / "one", first, scenario, minutes_long=4, kept=kept)
-    with state() as kept:
-        _, marks = played(tmp_path / "two", second, scenario, minutes_long=14, kept=kept)
+    with state() as persisted:
+        played(tmp_path / "one", first, scenario, minutes_long=4, state_before=persisted)
+    with state() as persisted:
+        _, marks = played(tmp_path / "two", second, scenario, minutes_long=14, state_before=persisted)
     assert seen[0] == [("node-failure", ""), ("stock-out", "2026-03-02T00:08:00Z")]
     assert seen[1][0] == 20
     assert (seen[1][1], seen[2]) == (0, ((), 1))

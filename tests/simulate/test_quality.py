@@ -22,8 +22,8 @@ def files(tmp_path):
 @pytest.mark.slow
 def test_both_tables_by_one_command(files, capsys, tmp_path):
     """The figures are those of the two benchmarks, in Markdown, and as JSON in the last line; what has run is not run again."""
-    kept = ["--results", f"{tmp_path}/results.jsonl"]
-    assert quality.main([*files, *kept]) == 0
+    with_results = ["--results", f"{tmp_path}/results.jsonl"]
+    assert quality.main([*files, *with_results]) == 0
     *lines, last = capsys.readouterr().out.splitlines()
     found = json.loads(last)
     assert list(found["plan"]["series"]["load"]) == ["classic", "plan"]
@@ -36,14 +36,14 @@ def test_both_tables_by_one_command(files, capsys, tmp_path):
     assert any(line.startswith("|  | `plan` |") and f"| {minutes:,} |" in line for line in rows)
     runs = (tmp_path / "results.jsonl").read_text()
     assert runs.count("\n") == 2
-    assert quality.main([*files, *kept, "--only", "plan"]) == 0
+    assert quality.main([*files, *with_results, "--only", "plan"]) == 0
     *_, again = capsys.readouterr().out.splitlines()
     assert json.loads(again) == {"plan": found["plan"], "bill": None}
     assert (tmp_path / "results.jsonl").read_text() == runs
 
 
-def test_the_page_keeps_the_rest():
-    """Only what stands between the marks is replaced."""
+def test_the_rest_of_the_page_stays():
+    """Only the text between the marks is replaced."""
     page = quality.PAGE.read_text(encoding="utf-8")
     first = quality.written(page, "one\n")
     assert quality.written(first, "two\n") == quality.written(page, "two\n")
@@ -53,6 +53,6 @@ def test_the_page_keeps_the_rest():
 
 
 def test_a_benchmark_that_fails(files):
-    """What it said is passed on."""
+    """Its error output is passed on."""
     with pytest.raises(quality.QualityError, match="give a number of hours above 0"):
         quality.figures("bill", [*files[1:], "--hours", "-1"])

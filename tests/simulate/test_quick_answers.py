@@ -1,4 +1,4 @@
-"""What answers from records is found without loading what does not take part."""
+"""Answers from records load only the modules that they need."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOADED = (
 
 
 def test_the_short_way_is_that_of_the_entries():
-    """What explains of a loop is the same by its entry; the table of kinds has those of all loops that run by default."""
+    """A loop's explanations are those of its entry; the table of kinds has those of all loops that run by default."""
     for name in loop_names():
         assert explaining(name) == loop_entry(name).explaining
     kinds = {one.kind: name for name in BUILT_IN for one in loop_entry(name).explainers}

@@ -55,6 +55,6 @@ def test_the_option_holds_until_pods_are_ready(tmp_path):
 
 
 def test_a_window_calms_too(tmp_path):
-    """With upstream's window nothing is said."""
+    """With upstream's window there is no message."""
     rescales, notices = turns(tmp_path, 300)
     assert (rescales <= 2, notices) == (True, ())

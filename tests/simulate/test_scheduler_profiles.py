@@ -1,4 +1,4 @@
-"""What a scenario's flags and scheduler profile change about where pods and nodes are."""
+"""A scenario's flags and scheduler profile change where pods and nodes are."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_like_groups_grow_alike(tmp_path, balances, sizes):
 
 
 def test_a_profile_that_packs_frees_nodes(tmp_path):
-    """With mostAllocated the same pods stand on no more nodes than with the default profile."""
+    """With mostAllocated the same pods are on no more nodes than with the default profile."""
     hours = {}
     for profile in ("default", "mostAllocated"):
         scenario = replace(small(duration="1h"), scheduler=profile)
@@ -98,7 +98,7 @@ def placed(*manifests: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("served", [True, False])
 def test_pods_of_a_service_are_spread(served):
-    """Pods without owner stand apart where a Service selects them, even on the fuller node."""
+    """Pods without owner are spread where a Service selects them, even onto the fuller node."""
     pods = [
         POD.replace("NAME", name).replace("APP", app).replace("CPU", cpu)
         for name, app, cpu in (("a", "pair", "100m"), ("b", "other", "200m"), ("c", "pair", "100m"))

@@ -1,4 +1,4 @@
-"""Columns that are drawn, and figures that are kept, against the timeline they are made from."""
+"""Columns that are drawn, and figures that are stored, against the timeline they are made from."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_columns_share_the_time_axis():
 )
 @settings(max_examples=100)
 def test_figures_follow_the_timeline(violated, step_s, looks):
-    """However often they are asked for, the figures of a run have its peaks and end at its sums."""
+    """However often they are read, the figures of a run have its peaks and end at its sums."""
     timeline = Timeline(START, step_s)
     service = timeline.services["web"] = ServiceSeries("web")
     figures, tables = RunFigures(), []

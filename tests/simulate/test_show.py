@@ -1,4 +1,4 @@
-"""What a live run plays: from when, until when."""
+"""The part that a live run plays: from when, until when."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_an_end_is_a_time_a_time_of_day_or_a_duration(until, end):
     "until", ["soon", "25:00", "-5m", "0s", "2026-03-01T00:00:00Z", "", "1:2:3:4", "00:00"]
 )
 def test_a_bad_end_is_refused_with_its_text(until):
-    """What is not after the start, or no time at all, is an error that quotes it."""
+    """An end before the start, or that is no time at all, is an error that quotes it."""
     with pytest.raises(ScenarioError, match="until: "):
         end_of_show(scenario(), until)
 
@@ -78,7 +78,7 @@ def test_the_command_line_wins_over_the_scenario():
 
 
 def test_a_later_start_leaves_faults_where_they_were():
-    """With show.start the run begins later; a fault keeps its time of day and the scenario its end."""
+    """With show.start the run begins later; a fault has its time of day and the scenario its end."""
     shown = shown_part(scenario(show={"start": "2026-03-02T11:00:00Z"}))
     assert format_rfc3339(start_of(shown)) == "2026-03-02T11:00:00Z"
     assert [(fault.start, fault.end) for fault in shown.faults] == [("1h0m0s", "2h0m0s"), ("-10h0m0s", None)]

@@ -32,7 +32,7 @@ def waiting(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def stuck(tmp_path_factory):
-    """A service that wants more nodes than the cloud has."""
+    """A service that needs more nodes than the cloud has."""
     out = tmp_path_factory.mktemp("stuck")
     scenario = small(duration="15m", nodes=1, faults=(FaultSpec(kind="stock-out", start="0s"),))
     larger = tuple(one.replace("cpu: 200m", "cpu: 1500m") for one in scenario.manifests)
@@ -78,7 +78,7 @@ def test_a_loop_that_is_silent_says_since_when(waiting, tmp_path):
 
 
 def test_a_group_in_backoff_says_until_when(stuck):
-    """The last tick's memory of failures stands in the group's row."""
+    """The group's row has the last tick's memory of failures."""
     status, _ = status_of(stuck)
     (row,) = status.tables["node groups"]
     assert row["state"].startswith("backoff until 2026-03-02T")
@@ -116,13 +116,13 @@ def test_only_the_newest_segments_are_read(waiting):
 
 
 def test_a_folder_without_records_is_named(tmp_path):
-    """A wrong folder is said to be one."""
+    """A folder without records is reported as one."""
     with pytest.raises(RecordError, match="--out"):
         status_of(tmp_path)
 
 
 def test_the_command_prints_text_json_and_yaml(waiting):
-    """The three forms tell the same, and the text has no line that a page would break."""
+    """The three forms have the same content, and the text has no line that a page would break."""
     page = CliRunner().invoke(cli, ["status", "--out", str(waiting)]).stdout
     assert page.startswith("at 2026-03-02T00:09:50Z\n\nloops\n")
     assert "\nwaiting pods\n  pods of" in page

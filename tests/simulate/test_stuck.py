@@ -71,7 +71,7 @@ def stuck(tmp_path, manifest):
     ids=["unknown metric", "no requests", "64 cores", "no such zone", "owner"],
 )  # fmt: skip
 def test_what_cannot_scale_is_reported(tmp_path, manifest, words):
-    """The reason stands in the summary, in its notices, and nothing else is accused."""
+    """The reason is in the summary, in its notices, and nothing else is accused."""
     result = stuck(tmp_path, manifest)
     [said] = result.stuck
     assert [word for word in words if word not in said] == []

@@ -37,7 +37,7 @@ def test_the_summary_of_a_run():
 @given(st.lists(st.text(max_size=12), max_size=4, unique=True))
 @settings(max_examples=50)
 def test_rows_of_a_table_are_equally_long(names):
-    """Whatever the names, numbers stand under one another."""
+    """Whatever the names, numbers are aligned."""
     text = summary_table(summarize("x", made.timeline(steps=12, services=("a", *names))))
     blocks = text.split("\n\n")
     for block in blocks[1:3]:

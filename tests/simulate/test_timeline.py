@@ -59,14 +59,14 @@ def test_the_summary_is_what_the_definitions_say(rows, step_s, price):
     summary = summarize("run", timeline)
     (service,), (group,) = summary.services, summary.groups
 
-    pod_s = unmet = requests = idle = room = node_s = waiting_s = 0.0
+    pod_s = unmet = requests = idle = served_capacity = node_s = waiting_s = 0.0
     lost, lost_own = set(), set()
-    for index, (offered, capacity, existing, wanted, violated) in enumerate(rows):
+    for index, (offered, capacity, existing, pending, violated) in enumerate(rows):
         pod_s += existing * step_s
         node_s += existing * step_s
-        waiting_s += wanted * step_s
+        waiting_s += pending * step_s
         requests += offered
-        room += capacity
+        served_capacity += capacity
         unmet += max(0.0, offered - capacity)
         idle += max(0.0, capacity / 2 - offered)
         if violated:
@@ -78,20 +78,20 @@ def test_the_summary_is_what_the_definitions_say(rows, step_s, price):
     assert service.slo_minutes_own_step == len(lost_own)
     assert service.requests == pytest.approx(requests * step_s, abs=0.0051)
     assert service.unserved_share == pytest.approx(unmet / requests if requests else 0, abs=1e-5)
-    assert service.slack == pytest.approx(2 * idle / room if room else 0, abs=1e-3)
+    assert service.slack == pytest.approx(2 * idle / served_capacity if served_capacity else 0, abs=1e-3)
     assert service.rescales == sum(rows[i][3] != rows[i + 1][3] for i in range(len(rows) - 1))
     assert group.node_hours == pytest.approx(node_s / 3600, abs=1e-4)
     assert (group.nodes_min, group.nodes_max) == (min(r[2] for r in rows), max(r[2] for r in rows))
     assert summary.cost == pytest.approx(price * (len(rows) - 1), abs=1e-4)
     hours = len(rows) * step_s / 3600
     assert summary.cost_unscaled == pytest.approx(max(r[2] for r in rows) * price * hours, abs=1e-3)
-    assert summary.cost_bound == pytest.approx(room * step_s / 3600 * price / 4, abs=1e-3)
+    assert summary.cost_bound == pytest.approx(served_capacity * step_s / 3600 * price / 4, abs=1e-3)
     assert summary.pending_pod_minutes == pytest.approx(waiting_s / 60, abs=0.0051)
     assert summary.hours == pytest.approx(len(rows) * step_s / 3600, abs=1e-4)
 
 
-def test_no_packing_costs_less_than_the_dearest_resource():
-    """Each step counts for the resource that is dearest in it, at the cheapest price of any group; what none has for none."""
+def test_no_packing_costs_less_than_the_most_expensive_resource():
+    """Each step counts its most expensive resource, at the cheapest price of any group; a resource that no group has counts for nothing."""
     prices = {
         "cores": GroupPrice(per_hour=4.0, offers={"cpu": 4.0, "memory": 8.0, "pods": 100}),
         "memory": GroupPrice(per_hour=6.0, offers={"cpu": 4.0, "memory": 60.0, "pods": 100}),

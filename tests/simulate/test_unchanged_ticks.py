@@ -1,4 +1,4 @@
-"""Ticks that come to what the last one came to are left out, and nobody can tell from what a run leaves behind."""
+"""Ticks with the result of the last one are left out, and the output of a run does not show it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Counted:
 
 
 def without(monkeypatch):
-    """Have every tick gone through, and every verdict made anew."""
+    """Run every tick in full, and make every verdict anew."""
     monkeypatch.setattr(UnchangedTicks, "take", lambda *_, **__: None)
     monkeypatch.setattr(horizontal, "evaluate_unless_unchanged", evaluate)
 

@@ -88,7 +88,7 @@ def played(one, base, look):
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["Recreate", "InPlaceOrRecreate"])
 def test_running_pods_get_what_they_use(mode, tmp_path):
-    """Pods that ask for a third of what they use ask for it all after a while: replaced, or resized where they are."""
+    """Pods that request a third of what they use request all of it after a while: replaced, or resized where they are."""
 
     async def look(world):
         pods = (await world.cluster.list(PODS)).items
@@ -121,7 +121,7 @@ def test_a_vpa_of_a_run_without_its_loops_is_stored(tmp_path):
 
 @pytest.mark.slow
 def test_a_run_is_replayed_byte_by_byte(tmp_path):
-    """What recommender and updater decided in a run is decided again from its records."""
+    """The records of a run replay to the decisions of recommender and updater."""
     one = scenario(VPA % "Recreate", HPA)
     run_simulation(one, base=tmp_path, out=tmp_path / "out", seed=1, warn=str)
     found = replay(tmp_path / "out")
@@ -131,7 +131,7 @@ def test_a_run_is_replayed_byte_by_byte(tmp_path):
 
 @pytest.mark.slow
 def test_a_vpa_leaves_the_resource_of_an_hpa_alone(tmp_path):
-    """For hours with a burst the HPA asks for the replicas that it asks for without a VPA; only memory is recommended."""
+    """For hours with a burst the HPA desires the same replicas as without a VPA; only memory is recommended."""
     burst = BurstSpec(at="02:00", height=4.0)
 
     def run(name, *manifests):

@@ -83,7 +83,7 @@ def evictions(result):
 
 @pytest.mark.slow
 def test_an_oom_kill_as_a_lower_bound_ends_the_kills_sooner(run):
-    """A deploy beyond the limit, after a while in which the histogram has come to weigh more than one kill."""
+    """A deploy exceeds the limit after a time in which the histogram weighs more than one kill."""
 
     def played(**flags):
         web = service(rollouts=(RolloutSpec(at="170m", image="web:2", base_memory="650Mi"),))
@@ -127,7 +127,7 @@ def _bursty():
 
 
 def test_targets_that_fit_a_node_are_scheduled(run):
-    """Pods that use nearly a whole node: with the margin on top no node has room for them."""
+    """Pods that use nearly a whole node: with the margin on top they fit on no node."""
 
     def played(**flags):
         one = scenario(
@@ -146,7 +146,7 @@ def test_targets_that_fit_a_node_are_scheduled(run):
 
 
 def test_labelled_workloads_get_advice_without_a_vpa_object(run, tmp_path):
-    """What is recommended is reported and written nowhere; a workload with a VPA of its own has that one only."""
+    """The recommendation is reported and written nowhere; a workload with a VPA of its own has only that one."""
     web = (
         deployment("web", "{cpu: 50m, memory: 100Mi}")
         .partition("---")[0]

@@ -63,7 +63,7 @@ def test_from_zero_the_catalogue_refuses_and_is_named(run):
 
 
 def test_after_a_live_node_the_pod_is_accepted(run):
-    """Once a node of the group was seen, the pod has its place, and the group tells both numbers."""
+    """Once a node of the group was seen, the pod has its place, and the group shows both numbers."""
     assert "It is on node wide-" in why(run, "pod", report_pod(run))
     group = why(run, "nodegroup", "wide")
     assert "template: live node wide-" in group
@@ -86,7 +86,7 @@ def test_a_name_that_is_not_there_gets_the_nearest(run):
 
 
 def test_a_folder_without_records_is_named(tmp_path):
-    """A wrong folder is said to be one."""
+    """A folder without records is reported as one."""
     with pytest.raises(RecordError, match="--out"):
         why(tmp_path, "node", "x")
 
@@ -103,7 +103,7 @@ def test_a_time_of_a_log_in_whole_seconds_includes_what_was_decided_in_that_seco
 
 
 def test_a_time_outside_of_the_run_is_said_to_be_one(run):
-    """Before the run there is nothing to say but when it begins; after it the answer is that of its end."""
+    """Before the run the answer says only when it begins; after it the answer is that of its end."""
     with pytest.raises(WhyError, match="the run begins at 2026-03-02T00:00:00Z; choose"):
         why(run, "nodegroup", "wide", "2026-03-01T23:00:00Z")
     with pytest.raises(WhyError, match="and the horizontal loop decides from 2026-03-02T00:00:15Z on"):
@@ -118,8 +118,8 @@ def test_what_is_done_to_its_nodes_is_decided_about_a_group(run, tmp_path):
     """A group lists its nodes' removals with its purchases, and says that earlier ones are left out."""
 
     def with_removals(record: Record) -> Record:
-        gone = NODES.reason("NodeDeleted", f"wide-{record.tick}", group="wide")
-        return replace(record, reasons=(gone,)) if record.tick <= 20 else replace(record, reasons=())
+        removal = NODES.reason("NodeDeleted", f"wide-{record.tick}", group="wide")
+        return replace(record, reasons=(removal,)) if record.tick <= 20 else replace(record, reasons=())
 
     text = why(rewritten(run, tmp_path, with_removals), "nodegroup", "wide", "00:10")
     assert "What was decided before:\n  ... and more, earlier; -o wide shows all\n" in text

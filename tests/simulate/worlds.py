@@ -39,7 +39,7 @@ spec:
 
 
 def small(*, duration: str = "20m", faults: tuple[FaultSpec, ...] = (), nodes: int = 3) -> Scenario:
-    """One service on one group of machines, at a load that asks for a few pods more."""
+    """One service on one group of machines, at a load that needs a few pods more."""
     load = LoadSpec(daily=DailySpec(low=40, peak=40))
     return Scenario(
         name="small",

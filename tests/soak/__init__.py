@@ -1,1 +1,1 @@
-"""Random scenarios, played through and looked at from outside."""
+"""Random scenarios, played through and checked from outside."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 from tests.soak.playing import command, play
-from tests.soak.progress import kept, taken_up
+from tests.soak.progress import save, taken_up
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
         failed = (*progress.failed, seed) if wrong else progress.failed
         progress = msgspec.structs.replace(progress, following=seed + 1, failed=failed)
         if path is not None:
-            kept(path, progress)
+            save(path, progress)
     named = f": seeds {', '.join(map(str, progress.failed))}" if progress.failed else ""
     print(
         f"{progress.following - options.seed - len(progress.failed)} good, {len(progress.failed)} wrong{named}"

@@ -1,4 +1,4 @@
-"""What must hold in any run, looked at from outside: by rules of its own, over the objects of the cluster."""
+"""What must hold in any run, checked from outside: by rules of its own, over the objects of the cluster."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ class Looking:
         """Groups of the scenario stay, and no more are created than the flag allows."""
         there, scenario = self._world.cloud.counts(), self._world.scenario
         given = {one.name for one in scenario.node_groups}
-        if gone := sorted(given - there.keys()):
-            self._wrong(f"groups that a person made are gone: {', '.join(gone)}")
+        if missing := sorted(given - there.keys()):
+            self._wrong(f"groups that a person made are missing: {', '.join(missing)}")
         most = int(scenario.flags.get("max-autoprovisioned-node-group-count", 0))
         if len(there.keys() - given) > most:
             self._wrong(f"{len(there.keys() - given)} groups were created, the most are {most}")
@@ -133,7 +133,7 @@ class Looking:
         for other in self._world.pods.objects.values():
             same = other.spec.node_name == node.metadata.name and other.metadata.uid != pod.metadata.uid
             if same and (other.metadata.labels or {}).get("app") == mine and not is_finished(other):
-                self._wrong(f"pod {pod.metadata.name} stands beside {other.metadata.name}")
+                self._wrong(f"pod {pod.metadata.name} is beside {other.metadata.name}")
 
 
 def _requests(pod: Pod, resource: str) -> int:

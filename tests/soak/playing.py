@@ -24,7 +24,7 @@ from kubetide.units.time import Instant, before, parse_duration
 
 
 class Played(NamedTuple):
-    """What came of a run.
+    """The result of a run.
 
     Attributes:
         wrong: What was wrong, a sentence each.

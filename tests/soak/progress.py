@@ -27,7 +27,7 @@ def taken_up(path: Path, seed: int, minutes: int) -> Progress:
     return known if same else begun
 
 
-def kept(path: Path, progress: Progress) -> None:
+def save(path: Path, progress: Progress) -> None:
     """Write how far it has come; a stop in between leaves the file as it was."""
     path.parent.mkdir(parents=True, exist_ok=True)
     written = path.with_suffix(".new")

@@ -42,7 +42,7 @@ class Anew:
 
 
 class AheadClock:
-    """A clock that jumps ahead now and then, and stands still when it is set right: it never goes back."""
+    """A clock that jumps ahead now and then, and pauses when it is corrected: it never goes back."""
 
     def __init__(self, clock: Clock, draw: Draw) -> None:
         self._clock, self._draw = clock, draw

@@ -126,7 +126,7 @@ def load_of(seed: int, name: str, minutes: int) -> str:
 
 
 def _pod(draw: Draw, name: str, groups: list[Json]) -> Json:
-    """A pod spec with any of what filters and scores read."""
+    """A pod spec with any fields that filters and scores read."""
     requests = {
         "cpu": f"{draw.one_of((100, 150, 250, 500))}m",
         "memory": f"{draw.one_of((128, 256, 512))}Mi",

@@ -1,4 +1,4 @@
-"""Random scenarios of fixed seeds: fifty virtual hours in all, each looked at from outside."""
+"""Random scenarios of fixed seeds: fifty virtual hours in all, each checked from outside."""
 
 from __future__ import annotations
 

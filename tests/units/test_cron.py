@@ -35,7 +35,7 @@ def test_the_next_activation_is_the_first_minute_that_matches(text, at):
     """In UTC no minute between the question and the answer matches, and the answer does."""
     spec = parse_cron(text)
     due = spec.next(at)
-    if due is None:  # a day of the month that never is that weekday cannot be asked for here
+    if due is None:  # a day of the month that never is that weekday cannot be generated here
         raise AssertionError(text)
     assert due > at
     assert due % 60_000_000_000 == 0
@@ -89,7 +89,7 @@ def test_the_message_is_that_of_upstreams_parser(text, message):
 
 
 def test_the_schedules_own_zone_wins():
-    """A zone before the fields takes the place of the one that is asked with."""
+    """A zone before the fields overrides the zone of the question."""
     at = parse_rfc3339("2026-11-20T00:00:00Z")
     due = parse_cron("CRON_TZ=Asia/Tokyo 0 9 * * *").next(at, zone_of("America/New_York"))
     assert due == parse_rfc3339("2026-11-21T00:00:00Z")
@@ -132,7 +132,7 @@ def test_six_fields_begin_with_the_seconds():
     ],
 )
 def test_a_grammar_may_allow_less(text, grammar, message):
-    """What a grammar does not allow is refused in the words of upstream's parser."""
+    """Fields that a grammar does not allow are refused in the words of upstream's parser."""
     with pytest.raises(CronError) as caught:
         parse_cron(text, grammar)
     assert str(caught.value) == message

@@ -142,7 +142,7 @@ VALUES = st.text(st.characters(exclude_categories=("Cs",)), max_size=8)
 
 @given(st.dictionaries(st.tuples(VALUES, VALUES), st.floats(allow_nan=False), max_size=6), VALUES)
 def test_labels_survive_the_official_reader(series, text):
-    """Whatever stands in a label, the official Python client reads the same."""
+    """Whatever a label holds, the official Python client reads the same."""
     registry = Registry()
     gauge = registry.gauge("some", text, labels=("a", "b"))
     for values, number in series.items():
@@ -172,7 +172,7 @@ def test_a_histogram_counts_each_value_below_its_bounds(seen):
 
 
 def test_collectors_set_what_is_worked_out_at_a_scrape():
-    """A gauge that nobody keeps is set when somebody asks."""
+    """A gauge that nobody maintains is set at a scrape."""
     registry = Registry()
     gauge, asked = registry.gauge("asked", "Scrapes."), []
     registry.before_scrape(lambda: gauge.set(len(asked)))
@@ -182,7 +182,7 @@ def test_collectors_set_what_is_worked_out_at_a_scrape():
 
 
 def test_clearing_forgets_series_with_labels():
-    """What is gone from the cluster is gone from the page; a gauge without labels stays."""
+    """Series of objects that were deleted disappear from the page; a gauge without labels stays."""
     registry = Registry()
     gauge, plain = registry.gauge("some", "", labels=("a",)), registry.gauge("plain", "")
     gauge.set(1, "x")

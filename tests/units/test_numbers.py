@@ -13,7 +13,7 @@ from kubetide.units.numbers import NumberError, parse_bool, parse_float, parse_i
 
 @given(st.integers(-(1 << 63), (1 << 63) - 1))
 def test_every_integer_of_64_bits_is_read(number):
-    """What is printed is read back."""
+    """Printed numbers read back."""
     assert parse_integer(str(number)) == number
 
 

@@ -75,7 +75,7 @@ def test_the_canonical_text_reads_back_and_is_stable(text):
 @given(texts, texts)
 @settings(max_examples=100)
 def test_order_sum_and_hash_follow_the_value(first, second):
-    """Comparison, addition and hash go by the value and not by the suffix."""
+    """Comparison, addition and hash depend on the value and not on the suffix."""
     a, b = Quantity.parse("".join(first)), Quantity.parse("".join(second))
     x, y = fraction_of(a), fraction_of(b)
     assert (a < b, a <= b, a == b, a >= b, a > b) == (x < y, x <= y, x == y, x >= y, x > y)
@@ -162,7 +162,7 @@ def test_quantities_print_in_canonical_form(text, printed, form):
     ],
 )
 def test_milli_values_overflow_as_upstream_does(text, expected):
-    """MilliValue keeps upstream's int64: rounding, zero or wrapping on overflow."""
+    """MilliValue has upstream's int64: rounding, zero or wrapping on overflow."""
     assert Quantity.parse(text).milli_value() == expected
 
 
@@ -198,7 +198,7 @@ def test_json_numbers_are_quantities():
             Quantity.parse(bad)
 
 
-def test_a_sum_keeps_the_left_format_unless_left_is_zero():
+def test_a_sum_has_the_left_format_unless_left_is_zero():
     """The left side's format stays; a zero takes the right side's, as upstream's Add does."""
     assert str(Quantity.parse("1Ki") + Quantity.parse("1k")) == "2024"
     assert str(Quantity.parse("1Mi") + Quantity.parse("1Mi")) == "2Mi"

@@ -1,4 +1,4 @@
-"""A table of what was in use lately goes on to serve what comes again, and stays small."""
+"""A table of recent keys goes on to serve those that come again, and stays small."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubetide.units.recent import Recent
 
 @given(st.integers(1, 6), st.lists(st.integers(0, 20), max_size=80))
 def test_the_last_keys_are_there_and_few_others(size, keys):
-    """Of the keys used last, as many as the size are always there; never more than twice as many."""
+    """As many of the most recent keys as the size are always there; never more than twice as many."""
     table = Recent(size)
     for number, key in enumerate(keys):
         if table.get(key) is None:
@@ -21,7 +21,7 @@ def test_the_last_keys_are_there_and_few_others(size, keys):
 
 
 def test_as_many_keys_as_fit_may_come_in_turns():
-    """Going round over all of them finds each, where a table that is emptied when full would find none."""
+    """Cycling over all keys finds each, where a table that is emptied when full would find none."""
     table = Recent(5)
     misses = 0
     for _ in range(10):
@@ -42,14 +42,14 @@ def test_a_newer_value_takes_the_place_of_the_old():
     assert [table.get(key) for key in (1, 2, 3)] == ["e", "c", "d"]
 
 
-def test_keys_of_weight_are_kept_by_their_weight():
-    """What is kept weighs no more than twice what was asked for, or is one key that by itself does."""
+def test_keys_of_weight_are_cached_by_their_weight():
+    """The cache weighs no more than twice the limit, or holds one key that by itself weighs more."""
     table = Recent(100, len)
     for number in range(50):
         table.put(str(number) + "x" * (number * 7 % 40), number)
-        kept = {**table._old, **table.newest}
-        assert sum(map(len, kept)) <= 200
-        assert table.get(next(reversed(kept))) == number
+        cached = {**table._old, **table.newest}
+        assert sum(map(len, cached)) <= 200
+        assert table.get(next(reversed(cached))) == number
     table.put("y" * 1000, "huge")
     assert table.get("y" * 1000) == "huge"
     table.put("z", "small")

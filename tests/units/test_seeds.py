@@ -37,7 +37,7 @@ def test_the_unit_interval_is_even():
 
 
 def test_uniform_and_normal_have_their_moments():
-    """The shaped draws have the mean and deviation they were asked for."""
+    """The shaped draws have the requested mean and deviation."""
     flat = [seeds.uniform(2, 10.0, 20.0, i) for i in range(3000)]
     bell = [seeds.normal(2, 100.0, 5.0, i) for i in range(3000)]
     assert min(flat) >= 10.0

@@ -284,7 +284,7 @@ def test_a_bad_field_selector_is_refused(text, message):
         ),
     ],
 )
-def test_names_are_judged_as_the_server_judges_them(check, good, bad):
+def test_names_are_validated_as_in_the_server(check, good, bad):
     """Good names pass and bad ones do not, for each kind of name."""
     assert all(check(text) for text in good)
     assert not any(check(text) for text in bad)

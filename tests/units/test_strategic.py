@@ -155,7 +155,7 @@ def test_merging_keyed_lists(old, new):
 
 @given(items, st.permutations("abcde"))
 @settings(max_examples=60)
-def test_a_full_order_is_kept(old, order):
+def test_a_full_order_is_applied(old, order):
     """Where the order names every item, the list comes out in that order."""
     patch = {"$setElementOrder/containers": [{"name": name} for name in order]}
     merged = strategic_merge({"containers": old}, patch, SHAPE)

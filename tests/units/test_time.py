@@ -50,7 +50,7 @@ def test_rfc3339_texts_are_read_to_the_nanosecond(text, expected):
     ],
 )
 def test_a_bad_time_is_refused_by_name(text):
-    """What is no RFC 3339 time is refused with a message that quotes it."""
+    """A text that is no RFC 3339 time is refused with a message that quotes it."""
     with pytest.raises(t.TimeFormatError) as caught:
         t.parse_rfc3339(text)
     assert json.dumps(text, ensure_ascii=False) in str(caught.value)

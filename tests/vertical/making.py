@@ -60,7 +60,7 @@ def vpa(mode="Recreate", *, name="web", target=("Deployment", "web"), cpu="500m"
 
 
 def oom(*, lasted, since):
-    """Give the status of a container that was killed so long ago, so long after its start."""
+    """Return the status of a container that was killed that long ago, that long after its start."""
     ended = before(NOW, since)
     state = {
         "reason": "OOMKilled",

@@ -56,8 +56,8 @@ DEFINITION = {
 }
 
 
-class Kept:
-    """A recorder that keeps the records' bytes; every third loop is full."""
+class MemoryRecorder:
+    """A recorder that stores the records' bytes; every third loop is full."""
 
     def __init__(self):
         self.lines, self.ticks = [], 0
@@ -81,7 +81,7 @@ def recommendation(cpu="500m", memory="500Mi", container="main", lower="300m", u
 
 class World:
     def __init__(self, clock, guard=None, **settings):
-        self.clock, self.recorder = clock, Kept()
+        self.clock, self.recorder = clock, MemoryRecorder()
         self.cluster = EmbeddedCluster(Store(), clock, seed=1)
         self.pods = Informer(self.cluster, PODS, clock)
         self.nodes = Informer(self.cluster, NODES, clock)
@@ -131,7 +131,7 @@ class World:
             await self.cluster.create(LEASES, body, namespace="kube-system")
         await self.cluster.patch(LEASES, "vpa-admission-controller", {"spec": spec}, namespace="kube-system")
 
-    async def keep_lease(self):
+    async def renew_lease_forever(self):
         while True:
             await self.renew_lease()
             await self.clock.sleep(seconds(10))
@@ -155,7 +155,7 @@ class World:
         await self.clock.sleep(seconds(60))
         tasks.append(asyncio.create_task(run_alone(self.updater, self.caches, self.clock)))
         if lease:
-            tasks.append(asyncio.create_task(self.keep_lease()))
+            tasks.append(asyncio.create_task(self.renew_lease_forever()))
         yield
         for task in tasks:
             assert not task.done(), task

@@ -63,7 +63,7 @@ def test_certificates_name_the_service_and_are_valid_now():
     assert certificate.not_valid_after_utc.isoformat() == "2026-04-01T00:00:00+00:00"
 
 
-def test_clients_hear_of_a_new_authority_before_it_signs():
+def test_clients_receive_a_new_authority_before_it_signs():
     """Through two years every certificate is signed by an authority of the bundle before, and is valid."""
     made = Made(["x"])
     before = made.current(at(0))

@@ -172,7 +172,7 @@ def test_the_updater_is_reported_that_pods_are_answered_for():
 
 
 def test_a_run_that_only_advises_registers_nothing():
-    """No webhook, no lease; reviews are answered all the same."""
+    """It has no webhook and no lease; reviews are still answered."""
 
     async def story(world):
         await world.clock.sleep(milliseconds(300))

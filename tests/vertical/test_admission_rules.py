@@ -141,17 +141,17 @@ def test_proportions_are_exact_and_end_at_int64(amount, base, result):
 
 
 @given(st.permutations(range(6)), st.sets(st.integers(0, 5)))
-def test_the_oldest_vpa_wins_in_whatever_order_they_come(order, gone):
+def test_the_oldest_vpa_wins_in_whatever_order_they_come(order, removed):
     """An index that VPA objects are put into and taken from is that of those that are left."""
     vpas = [making.vpa(name=f"v{number}") for number in range(6)]
     index = VpaIndex()
     for number in order:
         index.put(vpas[number])
         index.put(vpas[number])
-    for number in gone:
+    for number in removed:
         index.remove(("default", f"v{number}"))
     views = {view.key: view for view in making.workloads(2)}
-    left = sorted(set(range(6)) - gone)
+    left = sorted(set(range(6)) - removed)
     winner = index.of_pod(making.pod().metadata, views).vpa
     assert (winner.metadata.name if winner else None) == (f"v{left[0]}" if left else None)
     assert len(index) == len(left)

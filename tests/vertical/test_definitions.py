@@ -35,7 +35,7 @@ def play(story):
     return run_virtual(main, start=Instant(0))
 
 
-def test_an_object_of_all_fields_is_taken_and_keeps_them():
+def test_an_object_of_all_fields_is_accepted_whole():
     """Nothing that upstream's schema has is pruned."""
     policy = {
         "containerName": "*",

@@ -68,7 +68,7 @@ def test_hpas_are_found_by_target_whatever_its_version():
 
 
 def test_the_condition_comes_and_goes():
-    """It names the HPA and the resource, and is gone once there is no conflict."""
+    """The condition names the HPA and the resource, and is removed once there is no conflict."""
     said = message([LeftResource("web", "cpu")])
     begun = conditions_of((), problem="", pods=True, provided=True, now=Instant(0), left=said)
     [one] = [one for one in begun if one.type == LEFT_TO_HPA]

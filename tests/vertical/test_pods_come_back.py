@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tests.embedded.controllers.live import play
-from tests.vertical.pods_world import DEFINITION, Kept, recommendation
+from tests.vertical.pods_world import DEFINITION, MemoryRecorder, recommendation
 
 from kubetide.loop.runner import Runner
 from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, VPAS
@@ -48,7 +48,7 @@ def test_every_pod_of_a_deployment_gets_what_is_recommended_and_none_is_changed_
         admission = AdmissionController(
             live.cluster, live.clock, AdmissionSettings(), caches=caches, answers=caller
         )
-        updater = UpdaterController(live.cluster, live.clock, Kept(), Settings(), caches=caches)
+        updater = UpdaterController(live.cluster, live.clock, MemoryRecorder(), Settings(), caches=caches)
         runners = [Runner(one, live.clock) for one in (admission, updater)]
         tasks = [asyncio.create_task(one.run()) for one in (caches, *runners)]
         await live.sleep(30)

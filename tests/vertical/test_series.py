@@ -1,4 +1,4 @@
-"""What the three VPA loops tell Prometheus, as it is scraped."""
+"""What the three VPA loops report to Prometheus, as it is scraped."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Scraped:
         self.registry = Registry()
 
     def listen(self, controller, series):
-        """Have the series hear of a controller's records, as a process does."""
+        """Have the series receive a controller's records, as in a process."""
 
         def fail(text):
             raise AssertionError(text)
@@ -62,7 +62,7 @@ def value_of(found, name, **labels):
     return value
 
 
-def test_the_recommender_tells_what_it_serves_and_recommends():
+def test_the_recommender_reports_what_it_serves_and_recommends():
     """VPAs by what they have, answers of the metrics API, parts of a pass, and each recommendation."""
     scraped = Scraped()
 

@@ -39,7 +39,7 @@ def test_memory_above_the_request_is_one_kill_until_it_falls_below():
 
 
 def test_gaps_and_missing_resources_are_left_out():
-    """Containers of which little was measured neither count nor stop the others."""
+    """Containers with few measurements neither count nor stop the others."""
     cpu = np.full((2, 288), 500.0)
     cpu[1, 10:] = np.nan
     found = lines(trace(cpu, None))

@@ -15,7 +15,7 @@ from kubetide.vertical.updater.core import UpdaterCore
 
 
 def test_pods_outside_of_the_bounds_are_evicted_one_at_a_time():
-    """Of two replicas one may be down: one pod goes, and both it and its VPA get an event."""
+    """Two replicas may have one down: one pod is evicted, and both it and its VPA get an event."""
 
     async def story(world):
         await world.build(2)
@@ -30,7 +30,7 @@ def test_pods_outside_of_the_bounds_are_evicted_one_at_a_time():
 
 
 def test_a_resize_in_place_reaches_the_container():
-    """The pod keeps running, is marked, and its kubelet gives it what is recommended."""
+    """The pod goes on running, is marked, and its kubelet gives it the recommended resources."""
 
     async def story(world):
         await world.build(2, mode="InPlaceOrRecreate")
@@ -47,7 +47,7 @@ def test_a_resize_in_place_reaches_the_container():
     assert ("InPlaceResizedByVPA", "web-0") in events
 
 
-def test_a_resize_that_the_node_has_no_room_for_now_becomes_an_eviction_after_five_minutes():
+def test_a_resize_without_capacity_becomes_an_eviction_after_five_minutes():
     """A deferred resize is waited for, and then given up."""
 
     async def story(world):
@@ -81,7 +81,7 @@ def test_nothing_is_done_without_the_admission_controllers_lease():
 
 
 def test_a_run_that_only_advises_changes_nothing():
-    """Commands are decided and withheld: no pod goes, no event tells of one."""
+    """Commands are decided and withheld: no pod is evicted, and no event reports one."""
 
     async def story(world):
         await world.build(2)
@@ -96,13 +96,13 @@ def test_a_run_that_only_advises_changes_nothing():
 
 
 def test_a_start_up_boost_ends_when_its_time_is_up():
-    """Between two loops, about when the pod has been ready for so long, and the annotation goes."""
-    kept = '{"requests":{"cpu":"100m","memory":"100Mi"},"limits":{}}'
+    """The annotation is removed between two loops, about when the pod has been ready for its boost's time."""
+    original = '{"requests":{"cpu":"100m","memory":"100Mi"},"limits":{}}'
     boost = {"cpu": {"type": "Factor", "factor": 3, "durationSeconds": 130}}
 
     async def story(world):
         await world.build(1, mode="Off", startupBoost=boost)
-        note = {boost_annotation("main"): kept}
+        note = {boost_annotation("main"): original}
         await world.add_pod("web-9", annotations=note, cpu="300m")
         async with world.running():
             # The pods have been ready for somewhat less than a minute when the updater starts.
@@ -119,7 +119,7 @@ def test_a_start_up_boost_ends_when_its_time_is_up():
 
 
 def test_records_are_decided_again_to_the_same_bytes():
-    """Each recorded command and event comes out of a replay as it went in, and so does the memory."""
+    """A replay gives each recorded command and event, and the same memory."""
 
     async def story(world):
         await world.build(3, mode="InPlaceOrRecreate")

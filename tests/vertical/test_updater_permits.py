@@ -92,8 +92,8 @@ def test_pods_wait_for_their_window_but_not_after_a_kill():
     assert run([*pods, killed], [vpa()], update_windows=closed)[1] == ["web-9"]
 
 
-def test_an_annotation_that_cannot_be_read_keeps_pods_as_they_are():
-    """What was meant is unknown, so nothing is changed, and the reason says why."""
+def test_an_annotation_that_cannot_be_read_leaves_pods_as_they_are():
+    """The intention is unknown, so nothing is changed, and the reason says why."""
     _, evicted, result = run([pod("web-0"), pod("web-1")], [_annotated(vpa(), "at night")])
     assert evicted == []
     assert "UpdateWindowsUnreadable" in {reason.code for reason in result.reasons}

@@ -47,7 +47,7 @@ def daemon_set(**numbers):
         ("1.8.0", {"desired": 0, "ready": 4}, 2),
     ],
 )
-def test_a_daemon_set_should_have_the_pods_that_it_wants_scheduled(compatibility, numbers, evicted):
+def test_a_daemon_set_should_have_its_desired_number_of_pods(compatibility, numbers, evicted):
     """1.8.0 took the ready ones; with none of them the group is left alone."""
     pods = [pod(f"a-{number}", owner=("DaemonSet", "agent")) for number in range(4)]
     found = state(
@@ -95,7 +95,7 @@ GATE = FeatureGates(cpu_startup_boost=True)
 
 
 def test_a_boost_ends_outside_of_the_loop():
-    """The loop leaves boosted pods out; what ends boosts asks for no lease, and says when the next one ends."""
+    """The loop leaves boosted pods out; the end of a boost needs no lease, and says when the next one ends."""
     pods = [boosted("web-0", ready=seconds(61)), boosted("web-1", ready=seconds(20))]
     found = state(pods, [vpa("Initial", **BOOST)], gates=GATE)
     found.lease = None
@@ -147,7 +147,7 @@ def test_a_refused_eviction_leaves_its_budget_to_the_next_pod():
 
 
 def test_withheld_commands_are_neither_done_nor_failed():
-    """A run that only advises chooses the pods that one loop would change, remembers nothing, and tells of nothing."""
+    """A run that only advises chooses the pods that one loop would change, remembers nothing, and reports nothing."""
     found = state([pod(f"web-{number}") for number in range(4)], [vpa("InPlaceOrRecreate")])
     commands, result = decide(found, NOW, lambda command: Outcome(command.due, withheld=True))
     assert pods_of(commands) == ["web-0", "web-1"]
@@ -174,7 +174,7 @@ def test_a_node_that_can_never_hold_a_resize_is_remembered():
     assert len(decide(found, NOW)[0]) == 2
 
 
-def test_pods_that_are_gone_are_forgotten():
+def test_deleted_pods_are_forgotten():
     """Memory does not grow with pods that come and go."""
     found = state([pod("web-0"), pod("web-1")], [vpa("InPlaceOrRecreate")], eviction_tolerance=1.0)
     decide(found, NOW)
@@ -217,14 +217,14 @@ def test_one_bad_object_never_stops_the_others():
     ],
 )
 def test_owners_that_lead_nowhere(views, code):
-    """A missing target is said of the VPA; a circle of owners ends the search, and the pods stay."""
+    """The VPA's reason names a missing target; a circle of owners ends the search, and the pods stay."""
     commands, result = decide(state([pod("web-0"), pod("web-1")], [vpa()], views=views), NOW)
     assert commands == []
     assert codes(result, "default/web") == ([code] if code else [])
 
 
 def test_nothing_is_changed_on_a_cache_that_may_not_be_believed():
-    """The hold is named, and no pod is looked at."""
+    """The hold is named, and no pod is evaluated."""
     found = state([pod("web-0"), pod("web-1")], [vpa()])
     found.apply(making.Delta(lease=found.lease, holds=["a new list of pods lacked many"]))
     commands, result = decide(found, NOW)
@@ -283,15 +283,15 @@ def test_a_limiter_lets_through_no_more_than_its_rate(rate, burst, pauses):
     share=st.floats(0, 1),
 )
 def test_a_group_never_loses_more_than_its_tolerance(configured, running, share):
-    """However many are asked for, and with no tolerance at most one."""
+    """However many are to be evicted, and with no tolerance at most one."""
     group = Group(configured=configured, tolerance=int(configured * share), running=running)
-    gone = 0
-    while group.has_budget() and gone <= 40:
+    evicted = 0
+    while group.has_budget() and evicted <= 40:
         group.evicted += 1
-        gone += 1
+        evicted += 1
     most = max(running - configured + group.tolerance, 0)
     single = int(group.tolerance == 0 and running == configured)
-    assert gone == max(most, single)
+    assert evicted == max(most, single)
 
 
 @pytest.mark.parametrize(

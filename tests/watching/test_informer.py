@@ -63,7 +63,7 @@ async def put(cluster, name, value="1"):
 
 
 def values(changed):
-    """What a drained feed says, by name."""
+    """The values of a drained feed, by name."""
     return {key[1]: None if item is None else item.data["k"] for key, item in changed.items()}
 
 
@@ -101,10 +101,10 @@ def test_changes_arrive():
     """Creation, change and removal reach the cache, handlers and feeds."""
 
     async def main(cluster, clock):
-        heard = []
+        observed = []
         async with informing(cluster, clock) as informer:
             informer.on_change(
-                lambda key, old, new: heard.append((key[1], old and old.data["k"], new and new.data["k"]))
+                lambda key, old, new: observed.append((key[1], old and old.data["k"], new and new.data["k"]))
             )
             feed = informer.feed()
             await informer.synced()
@@ -118,7 +118,7 @@ def test_changes_arrive():
             await clock.sleep(seconds(1))
             assert not informer.objects
             assert values(feed.drain()) == {"a": None}
-            assert heard == [("a", None, "1"), ("a", "1", "2"), ("a", "2", None)]
+            assert observed == [("a", None, "1"), ("a", "1", "2"), ("a", "2", None)]
 
     run(main)
 
@@ -188,7 +188,7 @@ def test_selectors_narrow_the_cache():
 
 
 def test_untyped_objects_are_keyed_too():
-    """An informer of plain JSON keeps it by namespace and name."""
+    """An informer of plain JSON caches it by namespace and name."""
 
     async def main(cluster, clock):
         await put(cluster, "a")
@@ -216,7 +216,7 @@ def test_a_dropped_watch_is_taken_up():
 
 
 def test_an_expired_watch_lists_again_and_says_what_was_lost():
-    """After an expiry the list's losses are told apart: how many were held, how many have gone."""
+    """After an expiry the list's losses are reported: how many objects were cached, and how many are missing."""
 
     async def main(cluster, clock):
         outage = Outage()
@@ -233,7 +233,7 @@ def test_an_expired_watch_lists_again_and_says_what_was_lost():
                 await cluster.delete(CONFIG_MAPS, f"n{index}", namespace="default")
             await put(cluster, "new")
             await clock.sleep(seconds(10))
-            assert len(informer.objects) == 5, "what was known is kept through an outage"
+            assert len(informer.objects) == 5, "known objects stay cached through an outage"
             outage.error = None
             await clock.sleep(minutes(1))
             assert sorted(name for _, name in informer.objects) == ["n2", "n3", "n4", "new"]
@@ -298,7 +298,7 @@ def test_a_server_that_hangs_up_is_not_asked_in_a_tight_loop(error, opens):
     run(main)
 
 
-def test_a_watch_that_is_taken_on_is_no_failure_and_no_news():
+def test_an_accepted_watch_is_no_failure_and_no_change():
     """Behind an outage a quiet watch says nothing for long: it does not fail any more, and the cache is as old as it is."""
 
     class Flapping:
@@ -329,8 +329,8 @@ def test_a_watch_that_is_taken_on_is_no_failure_and_no_news():
     run(main)
 
 
-def test_bookmarks_keep_a_quiet_informer_fresh():
-    """A cluster in which nothing happens is still heard of once a minute."""
+def test_bookmarks_refresh_a_quiet_informer():
+    """A cluster in which nothing happens still sends a bookmark once a minute."""
 
     async def main(cluster, clock):
         async with informing(cluster, clock) as informer:
@@ -358,12 +358,12 @@ def test_the_cache_converges(ops):
         reported, fed = {}, {}
         async with informing(cluster.client(faults=outage), clock) as informer:
 
-            def hear(key, old, new):
-                assert reported.get(key) is old, "handlers hear every change in turn"
+            def record(key, old, new):
+                assert reported.get(key) is old, "handlers receive every change in turn"
                 assert new is None or old != new
                 reported[key] = new
 
-            informer.on_change(hear)
+            informer.on_change(record)
             feed = informer.feed()
             for count, (op, name) in enumerate(ops):
                 with suppress(ApiError):
@@ -415,7 +415,7 @@ class Rewinding:
 
 
 def test_a_watch_that_goes_back_is_not_believed():
-    """An object that is gone does not come back by a repeated event: the cache lists anew."""
+    """A deleted object does not come back by a repeated event: the cache lists anew."""
 
     async def main(cluster, clock):
         async with informing(Rewinding(cluster), clock) as informer:
@@ -433,7 +433,7 @@ def test_a_watch_that_goes_back_is_not_believed():
 
 
 class Remote(EmbeddedCluster):
-    """The embedded cluster as if it were behind a network: it gives what is to be kept."""
+    """The embedded cluster as if it were behind a network: it sends projections."""
 
     async def watch(self, kind, *, keep=None, **where):
         keep = keep or (lambda item: item)
@@ -453,28 +453,28 @@ class Remote(EmbeddedCluster):
         return pause
 
 
-class Kept(NamedTuple):
-    """What is kept of a ConfigMap here."""
+class Valued(NamedTuple):
+    """The projection of a ConfigMap to its value."""
 
     namespace: str
     name: str
     value: str
 
 
-def kept(item):
-    return Kept(item.metadata.namespace, item.metadata.name, item.data["k"])
+def valued(item):
+    return Valued(item.metadata.namespace, item.metadata.name, item.data["k"])
 
 
 def run_remote(main):
     return run_virtual(lambda clock: main(Remote(Store(), clock, seed=1), clock), start=START)
 
 
-def test_only_what_is_to_be_kept_is_held():
-    """Of the list and of every event the cache and its feeds have what is kept; a relist compares by it."""
+def test_only_projections_are_cached():
+    """The cache and its feeds have the projections of the list and of every event; a relist compares by them."""
 
     async def main(cluster, clock):
         await put(cluster, "a")
-        async with informing(cluster, clock, keep=kept) as informer:
+        async with informing(cluster, clock, keep=valued) as informer:
             await informer.synced()
             feed = informer.feed()
             assert feed.drain() == {("default", "a"): ("default", "a", "1")}
@@ -496,7 +496,7 @@ def test_a_cluster_of_the_same_process_is_held_as_it_is():
 
     async def main(cluster, clock):
         await put(cluster, "a")
-        async with informing(cluster, clock, keep=kept) as informer:
+        async with informing(cluster, clock, keep=valued) as informer:
             await informer.synced()
             assert informer.objects["default", "a"].data == {"k": "1"}
 
@@ -504,7 +504,7 @@ def test_a_cluster_of_the_same_process_is_held_as_it_is():
 
 
 class Marked(NamedTuple):
-    """What another reader keeps of a ConfigMap here."""
+    """The projection of a ConfigMap to its mark, of another reader."""
 
     namespace: str
     name: str
@@ -515,18 +515,18 @@ def marked(item):
     return Marked(item.metadata.namespace, item.metadata.name, (item.metadata.labels or {}).get("mark", ""))
 
 
-def test_each_reader_has_what_it_keeps():
-    """Of one list and one watch; each hears of changes of its own part only, and goes on to hold what is equal."""
+def test_each_reader_has_its_projection():
+    """From one list and one watch each reader receives changes of its projection only, and equal ones stay one object."""
 
     async def main(cluster, clock):
         await put(cluster, "a")
-        async with informing(cluster, clock, keep=kept) as informer:
+        async with informing(cluster, clock, keep=valued) as informer:
             other = Informer(cluster, CONFIG_MAPS, clock, keep=marked, beside=informer)
             feeds = informer.feed(), other.feed()
             await other.synced()
             key = "default", "a"
             assert [feed.drain() for feed in feeds] == [
-                {key: Kept("default", "a", "1")},
+                {key: Valued("default", "a", "1")},
                 {key: Marked("default", "a", "")},
             ]
             assert (other.last_received, other.failures, other.last_relist) == (START, 0, None)
@@ -551,21 +551,21 @@ changes = st.one_of(
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(changes, max_size=40))
-def test_what_each_reader_keeps_converges(ops):
-    """Through drops and expiries each reader ends at what it keeps of what the cluster holds."""
+def test_the_projection_of_each_reader_converges(ops):
+    """Through drops and expiries each reader ends at its projection of the cluster's objects."""
 
     async def main(cluster, clock):
-        async with informing(cluster, clock, keep=kept) as informer:
+        async with informing(cluster, clock, keep=valued) as informer:
             readers = [informer, Informer(cluster, CONFIG_MAPS, clock, keep=marked, beside=informer)]
             reported = [{}, {}]
 
-            def hear(at, key, old, new):
-                assert reported[at].get(key) is old, "handlers hear every change in turn"
+            def record(at, key, old, new):
+                assert reported[at].get(key) is old, "handlers receive every change in turn"
                 assert old != new
                 reported[at][key] = new
 
             for at, reader in enumerate(readers):
-                reader.on_change(partial(hear, at))
+                reader.on_change(partial(record, at))
             for count, (op, name) in enumerate(ops):
                 with suppress(ApiError):
                     if op == "put":
@@ -586,20 +586,20 @@ def test_what_each_reader_keeps_converges(ops):
                         cluster.expire_watches()
             await clock.sleep(minutes(2))
             items = (await cluster.list(CONFIG_MAPS)).items
-            for keep, reader, heard in zip((kept, marked), readers, reported, strict=True):
+            for keep, reader, seen in zip((valued, marked), readers, reported, strict=True):
                 held = {(item.metadata.namespace, item.metadata.name): keep(item) for item in items}
                 assert dict(reader.objects) == held
-                assert {key: item for key, item in heard.items() if item is not None} == held
+                assert {key: item for key, item in seen.items() if item is not None} == held
 
     run_remote(main)
 
 
-def test_a_cache_holds_no_more_than_its_readers_want():
-    """What each keeps, or the same for all who keep the same; whole objects for all as soon as one wants them."""
+def test_a_cache_holds_no_more_than_its_readers_need():
+    """A cache holds each reader's projection, one for all readers with the same, and whole objects as soon as one reader needs them."""
 
     async def main(cluster, clock):
         await put(cluster, "a")
-        asked = ((kept, kept), (kept, marked), (kept, None), (None, kept), (kept, marked, None))
+        asked = ((valued, valued), (valued, marked), (valued, None), (None, valued), (valued, marked, None))
         caches = [Caches(cluster, clock) for _ in asked]
         readers = [
             [each.of(CONFIG_MAPS, keep=keep) for keep in keeps]
@@ -613,8 +613,8 @@ def test_a_cache_holds_no_more_than_its_readers_want():
             held.append([one.objects["default", "a"] for one in several])
         whole = ConfigMap
         assert [[type(one) for one in several] for several in held] == [
-            [Kept, Kept],
-            [Kept, Marked],
+            [Valued, Valued],
+            [Valued, Marked],
             [whole, whole],
             [whole, whole],
             [whole, whole, whole],
@@ -624,7 +624,7 @@ def test_a_cache_holds_no_more_than_its_readers_want():
         for keep in (None, marked):
             with pytest.raises(RuntimeError, match="the cache of configmaps holds only parts of them"):
                 caches[0].of(CONFIG_MAPS, keep=keep)
-        for keep in (None, kept):
+        for keep in (None, valued):
             assert caches[2].of(CONFIG_MAPS, keep=keep).objects["default", "a"] is held[2][0]
         for task in tasks:
             task.cancel()

@@ -39,7 +39,7 @@ class Site(NamedTuple):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """A dashboard over a run's records, of which the last is held back."""
+    """A dashboard over a run's records, without the last one at first."""
     full, out = tmp_path_factory.mktemp("full"), tmp_path_factory.mktemp("run")
     run_simulation(small(), base=full, out=full, seed=3, warn=lambda _: None)
     records = sorted(
@@ -83,7 +83,7 @@ def element(browser, selector):
 
 
 def go(browser, site, path):
-    """Open a page by its address, and wait until it stands."""
+    """Open a page by its address, and wait until it is shown."""
     browser.get(site.address.partition("?")[0].rstrip("/") + path)
     shown(browser, lambda one: one.find_elements("css selector", "main h1"))
 
@@ -263,7 +263,7 @@ def test_a_page_is_light_and_asks_nobody_else(browser, site):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_can_be_read(browser, site, scheme):
-    """Every text stands out from its ground by 4.5 to 1 (WCAG AA), in both schemes."""
+    """Every text has a contrast of 4.5 to 1 to its background (WCAG AA), in both schemes."""
     browser.execute_cdp_cmd(
         "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     )

@@ -97,7 +97,7 @@ def test_the_numbers_are_those_of_the_records(folder):
 
 
 def test_the_past_in_figures(folder):
-    """Figures of one kind, of one object, until a time, of a window before it, and no more points than wanted."""
+    """Figures of one kind, of one object, until a time, of a window before it, and no more points than requested."""
     every, hpa, early, narrow, few = answers(
         folder,
         "history",
@@ -125,7 +125,7 @@ def test_the_past_in_figures(folder):
 
 
 def test_records_without_figures_say_so(folder, tmp_path):
-    """What an older version wrote has none: the answer is empty, and no error."""
+    """Records of an older version have no figures: the answer is empty, and no error."""
     shutil.copytree(folder / "records", tmp_path / "records")
     for figures in (tmp_path / "records").glob("*.figures"):
         figures.unlink()
@@ -153,7 +153,7 @@ def test_decisions_are_filtered(folder):
 
 
 def test_decisions_are_reported_in_parts(folder):
-    """What a part before has shown is skipped, also where many decisions share one second."""
+    """Decisions of an earlier part are skipped, also where many share one second."""
     whole, *parts = answers(
         folder, "decisions?limit=500", *(f"decisions?limit=2&skip={skip}" for skip in (0, 2, 4, 500))
     )
@@ -210,7 +210,7 @@ def _written(out, records):
     ],
 )
 def test_a_new_run_takes_the_place_of_the_old_one(folder, tmp_path, new):
-    """Of a folder that another run writes to anew, nothing of the run before is reported; runs are counted."""
+    """When another run writes anew to a folder, nothing of the earlier run is reported; runs are counted."""
     of_both = (read_records(folder, loop) for loop in ("horizontal", "nodes"))
     run = sorted((one for loop in of_both for one in loop), key=lambda one: (one.now, one.loop, one.tick))
     _written(tmp_path, run[:400])
@@ -266,7 +266,7 @@ def test_a_folder_without_records(tmp_path):
 
 
 def test_nobody_looks_without_the_token(folder):
-    """Pages and API ask for the token; the one of the address goes into a cookie and out of the address."""
+    """Pages and API require the token; the one of the address goes into a cookie and out of the address."""
     paths = ("/", f"{API}/span", "/app.js", f"/?token={TOKEN}x")
     assert [status for status, _, _ in asked(folder, *paths, headers={})] == [401] * 4
     assert asked(folder, "/", headers={"Authorization": "Bearer no"})[0][0] == 401
@@ -287,7 +287,7 @@ def test_pages_load_nothing_from_elsewhere(folder):
 
 
 def test_too_many_questions_are_sent_away(folder):
-    """While one question is answered a few wait; more are told to come again."""
+    """While one question is answered a few wait; more are refused, with the advice to come again."""
 
     class Slow(History):
         def span(self):
@@ -325,7 +325,7 @@ def test_too_many_questions_are_sent_away(folder):
 
 
 def test_growth_is_reported(folder, tmp_path):
-    """A listener hears at once that it is there, and again when something is recorded."""
+    """A listener gets a line at once, and an event when something is recorded."""
     records = list(read_records(folder, "nodes"))
     writer = RecordWriter(tmp_path, warn=pytest.fail)
     writer.start()
@@ -347,7 +347,7 @@ def test_growth_is_reported(folder, tmp_path):
 
 
 def test_listeners_that_never_read_hold_up_nobody(folder, tmp_path, monkeypatch):
-    """With as many silent listeners as there may be, one more is sent away, questions are answered, and readers hear."""
+    """With as many silent listeners as there may be, one more is refused, questions are answered, and readers get events."""
     monkeypatch.setattr(server, "MOST_STREAMS", 60)
     records = list(read_records(folder, "nodes"))
     writer = RecordWriter(tmp_path, warn=pytest.fail)
@@ -366,23 +366,23 @@ def test_listeners_that_never_read_hold_up_nobody(folder, tmp_path, monkeypatch)
             await sender.drain()
         url = f"http://{listener.authority}{API}"
         async with aiohttp.ClientSession(headers=HEADERS) as session, session.get(f"{url}/events") as reader:
-            heard = [await reader.content.readuntil(b"\n\n")]
+            received = [await reader.content.readuntil(b"\n\n")]
             async with session.get(f"{url}/events") as one_more:
                 refused = one_more.status
             async with session.get(f"{url}/span") as answer:
                 answered = answer.status
             writer.write(records[1])
-            heard.append(await reader.content.readuntil(b"\n\n"))
+            received.append(await reader.content.readuntil(b"\n\n"))
         for _, sender in silent:
             sender.close()
         await listener.close()
-        return refused, answered, heard
+        return refused, answered, received
 
     assert run_real(main) == (503, 200, [b": here\n\n", b"event: grown\ndata: {}\n\n"])
     writer.close()
 
 
-def test_pages_go_by_the_servers_clock():
+def test_pages_use_the_servers_clock():
     """No page asks the browser what time it is, so a clock that is off there changes nothing."""
     code = "".join(path.read_text(encoding="utf-8") for path in STATIC.glob("*.js"))
     assert not re.search(r"Date\.now|new Date\(\)|performance\.now", code)
@@ -417,7 +417,7 @@ def test_a_tail_reads_each_record_once(folder, tmp_path):
     ],
 )
 def test_wrong_flags(folder, tmp_path, arguments, reported):
-    """What cannot be served is one line and exit status 1."""
+    """A wrong flag is one line and exit status 1."""
     command = [sys.executable, "-m", "kubetide", "ui", "--out", str(folder)]
     result = subprocess.run(
         [*command, *(one.format(tmp=tmp_path) for one in arguments)],

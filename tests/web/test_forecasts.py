@@ -18,7 +18,7 @@ ONSETS_S = 1800
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """Three hours in which the load jumps every half an hour, on an HPA that asks for forecasts."""
+    """Three hours in which the load jumps every half an hour, on an HPA with forecasts."""
     folder = tmp_path_factory.mktemp("run")
     minutes = [110 if minute % 30 < 8 else 40 for minute in range(200)]
     (folder / "load.txt").write_text("".join(f"{one}\n" for one in minutes))
@@ -63,7 +63,7 @@ def test_onsets_are_forecast_and_come(run, lines):
 
 
 def test_a_report_holds_them(run, lines):
-    """They stand in the page, value by value."""
+    """The page has them, value by value."""
     folder, _ = run
     found = [one for one in report_data(folder)["history"].lines if one.kind == "forecast"]
     assert [(one.figure, set(one.values)) for one in found] == [
@@ -72,7 +72,7 @@ def test_a_report_holds_them(run, lines):
 
 
 def test_a_run_in_which_nothing_is_forecast_has_its_report(tmp_path):
-    """An HPA asks for forecasts, and its load has no onsets: what came is drawn alone."""
+    """An HPA has forecasts on, and its load has no onsets: its observed load is drawn alone."""
     plain = small(duration="10m")
     asks = "metadata: {name: web, annotations: {horizontal.kubetide.io/forecast: calendar}}\nspec:\n  scaleTargetRef"
     manifest = plain.manifests[0].replace("metadata: {name: web}\nspec:\n  scaleTargetRef", asks)

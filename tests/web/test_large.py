@@ -25,7 +25,7 @@ PATIENCE_S = 60
 
 
 def renamed(one, old, new):
-    """A copy with one word in the place of another, wherever it stands."""
+    """A copy with one word in the place of another, wherever it occurs."""
     return msgspec.json.decode(msgspec.json.encode(one).replace(old.encode(), new.encode()))
 
 
@@ -100,7 +100,7 @@ def test_all_of_it_is_known(folder):
     ],
 )
 def test_pages_stay_small(browser, path, words):
-    """No page has more than so many elements, however many objects there are."""
+    """No page has more than a maximum of elements, however many objects there are."""
     one, address = browser
     one.get(address + path)
     WebDriverWait(one, PATIENCE_S).until(lambda seen: words in seen.find_element("css selector", "main").text)

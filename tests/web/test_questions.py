@@ -28,7 +28,7 @@ PATIENCE_S = 40
 
 
 class Person:
-    """Looks at a page and clicks; what is drawn anew meanwhile is looked at again."""
+    """Looks at a page and clicks; elements that are drawn anew meanwhile are read again."""
 
     def __init__(self, browser, home, folder):
         self._browser, self._home = browser, home
@@ -184,7 +184,7 @@ def test_what_a_moment_cost(person):
 
 
 def test_why_there_are_more_pods(person):
-    """The decision opens to the metric that asked for them."""
+    """The decision opens to the metric that recommended them."""
     person.click("nav a", "Decisions")
     person.click(".decisions summary", "scaled from 3 to 5", on=".loop")
     assert "cpu utilization: " in person.read(".decisions details[open]", "scaled from 3 to 5")

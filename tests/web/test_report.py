@@ -31,7 +31,7 @@ PAGES = ("main", "what-if", "sweep")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """What a small run leaves."""
+    """The output of a small run."""
     out = tmp_path_factory.mktemp("run")
     write_results(run_simulation(small(), base=out, out=out, seed=3, warn=lambda _: None), out)
     return out
@@ -142,7 +142,7 @@ def test_the_report_says_what_the_server_says(tmp_path, seed):
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_figures_end_at_the_summary(tmp_path, seed):
-    """What services lost and what was spent, as the records have it, are the numbers of the summary."""
+    """The services' losses and the cost in the records are the numbers of the summary."""
     scenario = small(duration="10m", nodes=1)
     result = run_simulation(scenario, base=tmp_path, out=tmp_path, seed=seed, warn=lambda _: None)
     lines = {(one.kind, one.figure): one for one in History(tmp_path).whole_past(10_000).lines}

@@ -71,7 +71,7 @@ def _fresh(browser, report):
     assert browser.get_log("browser") == []
 
 
-def test_pointing_at_a_mark_tells_why(browser):
+def test_pointing_at_a_mark_says_why(browser):
     """The reason of a decision appears when the pointer is on its mark, and goes with it."""
     mark = lane(browser, "Nodes ready by group")[-1]
     browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", mark)
@@ -103,7 +103,7 @@ def test_marks_are_reached_by_keyboard(browser):
 
 
 def test_the_page_shows_the_summary(browser, report):
-    """Each cell of the printed table stands on the page."""
+    """Each cell of the printed table is on the page."""
     _, summary = report
     shown = [cell.text for cell in elements(browser, ".outcome :is(th, td, dd, dt)")]
     table = summary_table(summary).split("\n\n")
@@ -193,7 +193,7 @@ def test_an_object_is_found_and_what_a_file_cannot_answer_is_said(browser):
 
 
 def test_older_decisions_follow_also_within_a_second(browser, report, tmp_path):
-    """Of 450 decisions of one second each part leads to the next, until all were seen once."""
+    """Among 450 decisions of one second each part leads to the next, until all were seen once."""
     data = json.loads(report[0].read_text().partition('id="kubetide-data">')[2].partition("</script>")[0])
     one = data["decisions"]["decisions"][0]
     many = [{**one, "text": f"number {number}"} for number in range(450)]
@@ -228,7 +228,7 @@ def test_it_fits_a_small_screen(browser):
 
 
 def test_a_run_without_decisions(browser, tmp_path):
-    """The file of a run that ended before its first decision shows what there is."""
+    """The file of a run that ended before its first decision shows the data that exist."""
     page = tmp_path / "none.html"
     page.write_text(as_file("none", json.loads(json.dumps(report_data(tmp_path), default=lambda _: {}))))
     browser.get(page.as_uri())

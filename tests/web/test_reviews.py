@@ -1,4 +1,4 @@
-"""Who may look at a dashboard, as the API server says: the embedded one, and answers in virtual time."""
+"""Access to a dashboard, as the API server decides: the embedded one, and answers in virtual time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ IDENTITIES = {TOKEN: ADMIN, "ui": User("ui"), "ann": User("ann"), "bob": User("b
 
 
 def test_the_embedded_server_says_who_may_look(tmp_path):
-    """A known user with the right sees pages; one without is told which right; strangers are asked for a token."""
+    """A known user with the right sees pages; one without gets the name of the right; strangers need a token."""
 
     async def main(clock):
         async with (
@@ -58,7 +58,7 @@ def test_the_embedded_server_says_who_may_look(tmp_path):
 
 
 def test_a_token_of_the_address_becomes_a_cookie(tmp_path):
-    """A browser is let in once by the address, and by its cookie from then on."""
+    """A browser is authorized once by the address, and by its cookie from then on."""
 
     async def main(clock):
         async with (
@@ -158,7 +158,7 @@ def test_an_answer_holds_for_a_while():
 
 
 def test_a_thousand_requests_with_one_token_are_one_review():
-    """Who come together wait for the same review; different tokens are looked up a few at a time, and not without end."""
+    """Simultaneous requests wait for the same review; different tokens are reviewed a few at a time, and up to a maximum."""
 
     async def story(server, access, clock):
         found = await asyncio.gather(*(access.refusal("ann") for _ in range(1000)))
@@ -172,7 +172,7 @@ def test_a_thousand_requests_with_one_token_are_one_review():
 
 
 def test_an_api_server_that_is_down_lets_nobody_in_and_nobody_out():
-    """What was not answered is not kept: known people go on for their half minute, others get 503 until it is back."""
+    """An unanswered review is not cached: known people go on for their half minute, others get 503 until it is back."""
 
     async def story(server, access, clock):
         assert await access.refusal("ann") is None
@@ -185,8 +185,8 @@ def test_an_api_server_that_is_down_lets_nobody_in_and_nobody_out():
     reviewed(story)
 
 
-def test_a_stream_ends_when_the_right_is_gone(tmp_path):
-    """A listener whose token no longer lets it in hears no more."""
+def test_a_stream_ends_when_the_right_is_withdrawn(tmp_path):
+    """A listener whose token is no longer accepted gets no more events."""
 
     class Once:
         left = 2

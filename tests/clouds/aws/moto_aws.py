@@ -1,7 +1,7 @@
 """AWS as a server in the same process (moto), behind the real client, with what moto lacks laid over its answers.
 
 moto's instances are there at once and its groups have no activities: ``SlowAws`` hides instances until they have
-booted, refuses them while there is a stock-out, and tells of that in activities as AWS does.
+booted, refuses them while there is a stock-out, and reports it in activities as AWS does.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CREDENTIALS = {
 
 
 class MotoServer:
-    """A server, the provider's own client of it, and clients that make what there is."""
+    """A server, the provider's own client of it, and clients that create its objects."""
 
     def __init__(self, url):
         names = ("autoscaling", "ec2", "eks")
@@ -110,7 +110,7 @@ class SlowAws:
         stock_out: Groups whose new machines cannot be had.
         refuse: Error code by operation; such calls fail.
         untagged: Groups that are not found by their tags yet.
-        calls: The operations that were asked for, in order.
+        calls: The requested operations, in order.
         ended: Each instance that was terminated, and whether its group got smaller by it.
     """
 

@@ -183,7 +183,7 @@ def test_a_machine_that_came_meanwhile_is_not_withdrawn():
 
 
 def test_only_the_named_placeholder_is_withdrawn():
-    """only the named placeholders: the others stay asked for."""
+    """only the named placeholders: the others stay requested."""
 
     async def story(cloud, aws, _clock):
         await cloud.delete_nodes("a", [provider_id("i-placeholder-a-1")])
@@ -267,7 +267,7 @@ def test_an_old_answer_does_not_undo_an_increase():
     play(story, group("a", size=1, instances=["i-1"]), explicit=[("a", 0, 9)])
 
 
-def test_a_refused_refresh_tells_why_and_keeps_the_groups():
+def test_a_refused_refresh_says_why_and_keeps_the_groups():
     """A throttled refresh is an error of that cause; the groups are as they were."""
 
     async def story(cloud, aws, clock):
@@ -288,8 +288,8 @@ def test_a_group_that_vanishes_and_comes_back():
         held = aws.world["groups"]
         aws.world["groups"] = []
         clock.time = after(clock.time, minutes(2))
-        [gone] = await cloud.refresh()
-        assert "AWS knows no Auto Scaling group" in gone.stale
+        [vanished] = await cloud.refresh()
+        assert "AWS knows no Auto Scaling group" in vanished.stale
         aws.world["groups"] = held
         clock.time = after(clock.time, minutes(2))
         [back] = await cloud.refresh()

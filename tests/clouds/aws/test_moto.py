@@ -112,7 +112,7 @@ def test_tags_types_and_discovery(server, world):
     }
 
 
-def test_spot_prices_are_asked_for_while_a_group_wants_spot_machines(server, world):
+def test_spot_prices_are_read_while_a_group_uses_spot_machines(server, world):
     """Prices are by type and zone, read every ten minutes; a role that may not ask knows none, and the group works."""
     aws, clock, api, names, _ = world
     number = names[0].removeprefix("a-")
@@ -135,11 +135,11 @@ def test_spot_prices_are_asked_for_while_a_group_wants_spot_machines(server, wor
     assert aws.calls.count("DescribeSpotPriceHistory") == 2
     alone = AwsCloud(api, clock, groups=groups[1:], types=InstanceTypes(None), prices=SpotPrices(api))
     asyncio.run(_refresh(alone))
-    assert aws.calls.count("DescribeSpotPriceHistory") == 2, "no group wants spot machines"
+    assert aws.calls.count("DescribeSpotPriceHistory") == 2, "no group uses spot machines"
 
 
 def test_the_newest_price_counts():
-    """Of several prices for a type in a zone the newest holds; one that is no number is left out."""
+    """The newest of several prices for a type in a zone counts; one that is no number is left out."""
 
     async def answer(operation, parameters):
         assert (operation, parameters["InstanceTypes"]) == ("DescribeSpotPriceHistory", ["m5.large"])

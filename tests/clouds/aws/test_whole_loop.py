@@ -75,8 +75,8 @@ def test_load_up_and_down(server):
         assert world.sizes() == {"workers": (1, 1)}
         assert len(world.nodes) == 1
         assert set(world.nodes) < before
-        gone = sorted(before - set(world.nodes))
-        assert sorted(world.aws.ended) == [(name, True) for name in gone], (
+        removed = sorted(before - set(world.nodes))
+        assert sorted(world.aws.ended) == [(name, True) for name in removed], (
             "those that were drained, and no other"
         )
         [left] = world.nodes

@@ -43,11 +43,11 @@ YAML = """\
 """
 
 
-def group(name="workers", *, size=0, ways=(), memory="7Gi", kept="6Gi", price=None):
+def group(name="workers", *, size=0, ways=(), memory="7Gi", allocatable_memory="6Gi", price=None):
     labels = {INSTANCE_TYPE: "m5.large", ZONE: "zone-a"}
     capacity, allocatable = (
         {"cpu": "2", "memory": memory, "pods": "110"},
-        {"cpu": "2", "memory": kept, "pods": "110"},
+        {"cpu": "2", "memory": allocatable_memory, "pods": "110"},
     )
     node = template_node(name, labels=labels, taints=(), capacity=capacity, allocatable=allocatable)
     return NodeGroup(
@@ -106,7 +106,7 @@ def test_prices_are_by_type_zone_and_market():
         ("m5.large", "", "reserved"): 0.02,
         ("r5.large", "zone-a", "on-demand"): 0.5,
     }
-    assert found.price_per_hour == 0.5, "the dearest way that the next node may come"
+    assert found.price_per_hour == 0.5, "the most expensive way that the next node may come"
 
 
 def test_a_row_of_the_provider_counts_before_one_of_another():
@@ -131,7 +131,7 @@ def test_a_commitment_is_used_up_by_the_machines_that_there_are():
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=5), st.integers(0, 9), st.integers(0, 9))
 def test_no_commitment_is_counted_on_twice(sizes, of_zone, of_any):
-    """What is left of all commitments is what they cover less the machines, and never below nothing."""
+    """The remaining commitments are what they cover less the existing machines, and at least 0."""
     text = f"type,zone,market,price_per_hour,count\nm5.large,zone-a,reserved,0,{of_zone}\nm5.large,,reserved,0,{of_any}\n"
     found = applied(*(group(f"g{at}", size=size, ways=[way()]) for at, size in enumerate(sizes)), text=text)
     left = sum(one.count for one in found[0].offerings if one.market == "reserved")
@@ -139,13 +139,13 @@ def test_no_commitment_is_counted_on_twice(sizes, of_zone, of_any):
 
 
 def test_a_group_without_offerings_is_priced_by_its_template():
-    """A provider that tells no ways has the type and the zone in the labels of its template."""
+    """For a provider without offerings, type and zone come from the labels of the template."""
     (found,) = applied(group(), text="type,price_per_hour\nm5.large,0.08\n")
     assert found.price_per_hour == 0.08
     assert [(one.instance_type, one.zone) for one in found.offerings] == [("m5.large", "zone-a")]
 
 
-def test_shapes_replace_those_of_the_template_and_what_the_system_keeps_stays():
+def test_shapes_replace_those_of_the_template_but_not_what_the_system_reserves():
     """Memory grows by what the catalogue says more; allocatable CPU is the catalogue's own; the rest is the cloud's."""
     (found,) = applied(group())
     status = found.template.node.status
@@ -324,7 +324,7 @@ def test_the_example_of_the_page_can_be_used(tmp_path):
 
 
 def test_the_page_names_every_column():
-    """Columns and the names of public tables stand on the page, and no others in its table."""
+    """The page lists the columns and the names of public tables, and its table has no others."""
     page = (DOCS / "catalog.md").read_text(encoding="utf-8")
     named = [one for row in rows(section(page, "## The file")) for one in re.findall(r"`([a-z_]+)`", row[0])]
     assert sorted(named) == sorted(COLUMNS)

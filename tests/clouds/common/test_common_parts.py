@@ -1,4 +1,4 @@
-"""What providers share: configuration files, options, answers that are remembered, limits."""
+"""The parts that providers share: configuration files, options, cached answers, limits."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def test_an_ini_file_as_git_writes_it():
     "text", ["key = 1", "[a]\n= 1", '[a]\nb = "x', "[a]\nb = \\q", "[a\n", "[a]\nb = c\\"]
 )
 def test_a_broken_ini_file_names_the_line(text):
-    """What cannot be read is refused with its line."""
+    """An unreadable line is refused with its number."""
     with pytest.raises(CloudConfigError, match=r"line [12]"):
         read_ini(text)
 
 
-def test_a_bad_option_keeps_the_flag_and_warns():
+def test_a_bad_option_leaves_the_flag_and_warns():
     """One value that cannot be read leaves the others in force."""
     raw = {SCALE_DOWN_UNNEEDED: "1d", IGNORE_DAEMON_SETS: "T", "other": "x"}
     found = read_options(raw, (SCALE_DOWN_UNNEEDED, IGNORE_DAEMON_SETS))

@@ -80,7 +80,7 @@ def test_our_chain_answers_as_an_expander(chain, best):
 
 
 def test_pods_and_nodes_come_through_whole():
-    """What the other side reads is what was sent."""
+    """The other side reads the objects as they were sent."""
     seen = []
 
     def choose(offers, nodes):
@@ -111,7 +111,7 @@ def test_an_authority_is_checked(tmp_path):
 
 
 def test_bad_input_is_named():
-    """An expander that the protocol tells too little, a certificate that is not there, bytes that are no pod."""
+    """The errors name an expander that lacks data in the protocol, a missing certificate, and bytes that are no pod."""
     with pytest.raises(CloudConfigError, match="price needs more than the protocol tells"):
         chosen_by("price")
     with pytest.raises(CloudConfigError, match="give a PEM file"):
@@ -137,8 +137,8 @@ def test_the_protocol_is_upstreams():
     }
 
 
-class _Heard:
-    """A recorder that keeps the codes of the reasons."""
+class _CodeRecorder:
+    """A recorder that stores the codes of the reasons."""
 
     def __init__(self):
         self.codes = []
@@ -181,14 +181,14 @@ def one_tick(address_of, expander="grpc"):
                 },
             },
         )
-        caches, heard = Caches(cluster, clock), _Heard()
+        caches, recorder = Caches(cluster, clock), _CodeRecorder()
         async with address_of() as url:
             client = GrpcExpander(url)
             controller = NodesController(
                 cluster,
                 cloud,
                 clock,
-                heard,
+                recorder,
                 None,
                 Settings(expander=expander, grpc_expander_url=url),
                 seed=1,
@@ -200,7 +200,7 @@ def one_tick(address_of, expander="grpc"):
             await controller.tick()
             keeping.cancel()
             await client.close()
-        return {group.id: group.target_size for group in await cloud.refresh()}, heard.codes
+        return {group.id: group.target_size for group in await cloud.refresh()}, recorder.codes
 
     return run_paced(main, start=START, pace=Pace(1))
 

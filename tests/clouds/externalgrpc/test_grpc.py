@@ -86,18 +86,18 @@ def test_what_a_group_says_comes_through():
     async def test(client, _clock):
         cloud = await open_cloud(client, "test")
         groups = {group.id: group for group in await cloud.refresh()}
-        kept = groups["kept"]
+        second = groups["kept"]
         assert cloud.gpu_label == "kubetide.dev/accelerator"
-        assert kept.options.scale_down_unneeded_time == "3m0s"
-        assert kept.options.scale_down_unready_time == "20m0s"
-        assert kept.options.max_node_startup_time == "9m0s"
-        [devices] = kept.template.slices
+        assert second.options.scale_down_unneeded_time == "3m0s"
+        assert second.options.scale_down_unready_time == "20m0s"
+        assert second.options.max_node_startup_time == "9m0s"
+        [devices] = second.template.slices
         assert devices.spec.driver == "gpu.example.com"
         assert len(devices.spec.devices) == 2
         assert groups["empty"].template.slices is None
         assert groups["empty"].options is None
-        assert kept.template.node.status.capacity["nvidia.com/gpu"] == "1"
-        assert kept.template.node.metadata.labels["node.kubernetes.io/instance-type"] == "g4dn.xlarge"
+        assert second.template.node.status.capacity["nvidia.com/gpu"] == "1"
+        assert second.template.node.metadata.labels["node.kubernetes.io/instance-type"] == "g4dn.xlarge"
 
     in_a_world(test)
 

@@ -80,9 +80,9 @@ class FakeAlibaba:
             start = size * (int(given["PageNumber"]) - 1)
             found = [self._group(name) for name in there[start : start + size]]
             return {"TotalCount": len(there), "ScalingGroups": {"ScalingGroup": found}}
-        wanted = [value for key, value in given.items() if key.startswith("ScalingGroupId.")]
-        assert len(wanted) <= int(given.get("PageSize", "10"))
-        found = [self._group(name) for name in wanted if name in self.fleet.groups]
+        requested = [value for key, value in given.items() if key.startswith("ScalingGroupId.")]
+        assert len(requested) <= int(given.get("PageSize", "10"))
+        found = [self._group(name) for name in requested if name in self.fleet.groups]
         return {"TotalCount": len(found), "ScalingGroups": {"ScalingGroup": found}}
 
     def _DescribeScalingConfigurations(self, given):
@@ -91,8 +91,8 @@ class FakeAlibaba:
             "SpotStrategy": "SpotAsPriceGo",
             "Tags": {"Tag": [{"Key": "team", "Value": "shop"}]},
         }
-        wanted = given["ScalingConfigurationId.1"]
-        found = {"ScalingConfigurationId": wanted, **self.configurations.get(wanted, usual)}
+        requested = given["ScalingConfigurationId.1"]
+        found = {"ScalingConfigurationId": requested, **self.configurations.get(requested, usual)}
         return {"TotalCount": 1, "ScalingConfigurations": {"ScalingConfiguration": [found]}}
 
     def _DescribeScalingInstances(self, given):

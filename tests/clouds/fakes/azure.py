@@ -66,9 +66,9 @@ class FakeAzure:
             listed = sorted(self.fleet.groups.keys() - self.unlisted)
             return self._paged([self._set(name) for name in listed], asked)
         if asked.path == f"{_BASE}/virtualMachines":
-            wanted = asked.query["$filter"].split("'")[3]
-            name = wanted.rpartition("/")[2]
-            assert wanted == f"{_SETS}/{name}"
+            requested = asked.query["$filter"].split("'")[3]
+            name = requested.rpartition("/")[2]
+            assert requested == f"{_SETS}/{name}"
             return self._paged([self._machine(name, one) for one in self.fleet.machines(name)], asked)
         if asked.path == f"/subscriptions/{SUBSCRIPTION}/providers/Microsoft.Compute/skus":
             assert asked.query["$filter"] == "location eq 'westeurope'"
@@ -141,8 +141,8 @@ class FakeAzure:
         end = start + self.page
         if end >= len(items):
             return Answer({"value": items[start:]})
-        kept = {key: value for key, value in asked.query.items() if key != "$skiptoken"}
-        query = "&".join(f"{key}={value}" for key, value in {**kept, "$skiptoken": str(end)}.items())
+        others = {key: value for key, value in asked.query.items() if key != "$skiptoken"}
+        query = "&".join(f"{key}={value}" for key, value in {**others, "$skiptoken": str(end)}.items())
         link = f"http://{asked.headers['host']}{asked.path}?{query}"
         return Answer({"value": items[start:end], "nextLink": link})
 

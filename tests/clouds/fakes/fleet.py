@@ -73,7 +73,7 @@ class Fleet:
             )
 
     def set_target(self, name, target):
-        """Ask for that many machines, as a cloud does that makes and ends them by itself."""
+        """Request that many machines, as a cloud does that creates and deletes them by itself."""
         count = target - self.groups[name].target
         if count >= 0:
             self.grow(name, count)

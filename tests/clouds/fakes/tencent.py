@@ -48,7 +48,7 @@ class FakeTencent:
         self.bodies.append((service, action, asked.body))
         if self.refused:
             return _answer({"Error": {"Code": self.refused, "Message": self.refused}})
-        code = next((code for wanted, code in self.errors if wanted == action), None)
+        code = next((code for failing, code in self.errors if failing == action), None)
         if code is not None:
             self.errors.remove((action, code))
             return _answer({"Error": {"Code": code, "Message": code}})
@@ -70,9 +70,9 @@ class FakeTencent:
         assert given.keys() <= {"AutoScalingGroupIds", "Filters", "Limit", "Offset"}
         assert not {"AutoScalingGroupIds", "Filters"} <= given.keys()
         if "Filters" in given:
-            (wanted,) = given["Filters"]
-            assert wanted["Name"] == "tag-key"
-            (key,) = wanted["Values"]
+            (filter_,) = given["Filters"]
+            assert filter_["Name"] == "tag-key"
+            (key,) = filter_["Values"]
             found = [one for one in map(self._group, self.fleet.groups) if _has_tag(one, key)]
             found = found if self.knows_tags else []
             start = given["Offset"]
@@ -84,10 +84,10 @@ class FakeTencent:
     def _as_DescribeLaunchConfigurations(self, given):
         assert given.keys() <= {"LaunchConfigurationIds", "Filters", "Limit", "Offset"}
         if "Filters" in given:
-            (wanted,) = given["Filters"]
-            assert wanted["Name"] == "launch-configuration-name"
+            (filter_,) = given["Filters"]
+            assert filter_["Name"] == "launch-configuration-name"
             named = self.configurations.items()
-            ids = [one for one, body in named if body["LaunchConfigurationName"] in wanted["Values"]]
+            ids = [one for one, body in named if body["LaunchConfigurationName"] in filter_["Values"]]
         else:
             ids = given["LaunchConfigurationIds"]
         usual = {"InstanceType": "S5.LARGE8", "InstanceChargeType": "SPOTPAID"}
@@ -97,9 +97,9 @@ class FakeTencent:
     def _as_DescribeAutoScalingInstances(self, given):
         assert given.keys() == {"Filters", "Limit", "Offset"}
         assert given["Limit"] <= 100
-        (wanted,) = given["Filters"]
-        assert wanted["Name"] == "auto-scaling-group-id"
-        (name,) = wanted["Values"]
+        (filter_,) = given["Filters"]
+        assert filter_["Name"] == "auto-scaling-group-id"
+        (name,) = filter_["Values"]
         listed = [
             {
                 "AutoScalingGroupId": name,

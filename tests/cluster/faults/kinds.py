@@ -122,7 +122,7 @@ def says(body: bytes, *, code=200, where=reads):
 
 
 def no_streams(page=500):
-    """A server before streaming lists; its pages have so many objects at most."""
+    """A server before streaming lists; its pages have that many objects at most."""
 
     async def fault(exchange):
         if "sendInitialEvents" in exchange.query:
@@ -158,7 +158,7 @@ def rewrites(change, where=reads):
 
 
 def loses_items(resource, every=2):
-    """Lists lack each so many-th object, as those of a server that was set back: no error, and nothing tells of it."""
+    """Lists lack every n-th object, as those of a server whose data was restored: without an error or another sign."""
 
     def lose(body):
         body["items"] = [one for number, one in enumerate(body.get("items") or ()) if (number + 1) % every]
@@ -172,7 +172,7 @@ def loses_items(resource, every=2):
 
 
 def cuts_lines(every=3, where=watches):
-    """A watch ends in the middle of each so many-th line."""
+    """A watch ends in the middle of every n-th line."""
 
     def make():
         number = count(1)
@@ -205,12 +205,12 @@ def dribbles(size=7, where=watches):
 
 
 def is_live(line: bytes) -> bool:
-    """Whether an event is a change, and not part of what a streaming list begins with."""
+    """Whether an event is a change, and not part of the beginning of a streaming list."""
     return b'"type":"ADDED"' not in line.replace(b" ", b"") and b"initial-events-end" not in line
 
 
 def spoils(data: bytes, every=2, where=watches):
-    """Each so many-th change of a watch is another line."""
+    """Every n-th change of a watch is another line."""
 
     def make():
         number = count(1)
@@ -247,7 +247,7 @@ def repeats(where=watches):
 
 
 def swaps(where=watches):
-    """Of each two changes the later one comes first."""
+    """The later one of each two changes comes first."""
 
     def make():
         held = []

@@ -1,8 +1,8 @@
-"""A proxy on loopback before an API server, whose faults a test switches on and off.
+"""A proxy on loopback before an API server, with faults that a test switches on and off.
 
 TLS ends at the proxy, by an authority of its own. Each request is an ``Exchange``; the first fault that
 takes it decides what becomes of it, and without one it is passed on. The proxy notes every write that
-reached the server, so that a test can tell whether one was doubled.
+reached the server, so that a test can see whether one was doubled.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Exchange:
         return web.Response()
 
     async def say_nothing(self) -> web.Response:
-        """Keep the connection, and be silent until the client has gone."""
+        """Hold the connection open and send nothing until the client hangs up."""
         self.count()
         await asyncio.Event().wait()
         raise AssertionError("nobody sets it")
@@ -112,7 +112,7 @@ class Exchange:
                     try:
                         for part in [whole] if line is None else line(whole):
                             await response.write(part)
-                            # Each piece comes by itself, as far as a socket keeps pieces apart.
+                            # Each piece arrives by itself, as far as a socket preserves boundaries.
                             await asyncio.sleep(0)
                     except HangUp:
                         return self.hang_up()
@@ -145,7 +145,7 @@ Fault = Callable[[Exchange], Awaitable[web.StreamResponse | None]]
 
 
 class Proxy:
-    """Stands before ``connection``'s server; ``url`` is where clients ask."""
+    """Forwards to ``connection``'s server; clients use ``url``."""
 
     def __init__(self, connection: Connection) -> None:
         self._server = connection.url

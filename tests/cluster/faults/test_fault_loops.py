@@ -47,7 +47,7 @@ FLAGS = {
 
 
 class Switch:
-    """A guard that can be told to refuse."""
+    """A guard that a test can switch to refuse."""
 
     why = ""
 
@@ -93,14 +93,14 @@ class World:
         self.loops = {one.entry.name: one.loop for one in self.service._loops}
 
     def parts(self):
-        """What makes the cluster live, at the server itself."""
-        kept = {
+        """The parts that make the cluster live, at the server itself."""
+        informers = {
             kind.plural: Informer(self.cluster, kind, self.clock)
             for kind in (PODS, NODES, DEPLOYMENTS, REPLICA_SETS, PDBS)
         }
-        pods, nodes, sets = kept["pods"], kept["nodes"], kept["replicasets"]
+        pods, nodes, sets = informers["pods"], informers["nodes"], informers["replicasets"]
         index = PodIndex(pods)
-        yield from (informer.run() for informer in kept.values())
+        yield from (informer.run() for informer in informers.values())
         yield self.cloud.run()
         yield KubeletPool(self.cluster, self.clock, pods=pods, nodes=nodes, seed=1).run()
         yield Scheduler(self.cluster, self.clock, pods=pods, nodes=nodes).run()
@@ -110,7 +110,7 @@ class World:
         yield DeploymentController(
             self.cluster,
             self.clock,
-            deployments=kept["deployments"],
+            deployments=informers["deployments"],
             replica_sets=sets,
             pods=pods,
             pod_index=index,
@@ -120,7 +120,7 @@ class World:
         return (await self.cluster.get(DEPLOYMENTS, "web", namespace="default")).spec.replicas
 
     async def caches_equal_the_server(self):
-        """Whether each cache holds the objects of the server, in the same versions, or what is kept of them."""
+        """Whether each cache holds the server's objects in the same versions, or their projections."""
         for informer in self.service._caches.all:
             listing = await self.cluster.list(informer.kind)
             said = informer.keep or version_of
@@ -128,7 +128,7 @@ class World:
             held = {key: one if informer.keep else version_of(one) for key, one in informer.objects.items()}
             if held != found:
                 return False
-        # Of pods the node loop keeps something else than the HPA loop, by the same list and watch.
+        # The node loop caches another projection of pods than the HPA loop, from the same list and watch.
         pods = (await self.cluster.list(PODS)).items
         slim = {(pod.metadata.namespace, pod.metadata.name): slim_pod(pod) for pod in pods}
         return dict(self.loops["nodes"]._gatherer._sources["pods"].informer.objects) == slim
@@ -148,8 +148,8 @@ class World:
     def check(self):
         """No loop has met a bug, and no write was done twice.
 
-        Who meets a conflict on an old cache writes over what is there now, as upstream; where that is what was
-        wanted already, nothing changes.
+        A writer that meets a conflict on an old cache overwrites the current object, as upstream does; where that has
+        the desired value already, nothing changes.
         """
         for name, loop in self.loops.items():
             assert loop.health.bugs == 0, f"{name}: {loop.health.last_failure}"
@@ -269,7 +269,7 @@ def test_a_wrong_clock_is_reported_of_and_acts_as_upstream_s(ahead):
 
 
 def test_one_forbidden_resource_stops_one_loop():
-    """HPAs may not be read: the horizontal loop waits and says why, the node loop buys the nodes that are wanted."""
+    """HPAs may not be read: the horizontal loop waits and says why, and the node loop buys the nodes in demand."""
 
     async def main(clock):
         async with living(clock, faults.forbids("horizontalpodautoscalers", "autoscaling")) as world:

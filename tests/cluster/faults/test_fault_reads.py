@@ -37,9 +37,9 @@ class Cached:
         self.informer, self.clock = informer, clock
         self.number = 0
 
-    async def churn(self, rounds=4):
+    async def churn(self, passes=4):
         """Creates, changes and deletes pods, at the server itself."""
-        for _ in range(rounds):
+        for _ in range(passes):
             self.number += 1
             name = f"p-{self.number}"
             body = builders.pod(name, labels={"app": "web"})
@@ -58,14 +58,14 @@ class Cached:
         return {key[1]: item.metadata.resource_version for key, item in self.informer.objects.items()}
 
     async def settle(self):
-        """The fault is over: the cache comes to equal the server, and says that all is well."""
+        """End the fault and wait until the cache equals the server, and says that all is well."""
         self.proxy.set()
         await self.churn(2)
-        wanted = await self.versions()
+        expected = await self.versions()
         await until(
             self.clock,
-            lambda: self.cached() == wanted and self.informer.failures == 0,
-            f"{self.cached()} is not {wanted}; {self.informer.last_error}",
+            lambda: self.cached() == expected and self.informer.failures == 0,
+            f"{self.cached()} is not {expected}; {self.informer.last_error}",
         )
 
 
@@ -94,14 +94,14 @@ def deep(levels=200_000):
 
 
 def with_nulls(item):
-    """What a server may send for every list and map that is empty."""
+    """Return an object with the nulls that a server may send for every list and map that is empty."""
     item["metadata"].update(labels=None, annotations=None, ownerReferences=None, finalizers=None)
     item.setdefault("spec", {}).update(tolerations=None, volumes=None, nodeSelector=None, affinity=None)
     item.setdefault("status", {}).update(conditions=None, containerStatuses=None)
 
 
-def with_news(item):
-    """What a newer server sends: fields, phases and values of enums that nobody here knows."""
+def with_unknown_fields(item):
+    """Return what a newer server sends: fields, phases and values of enums that nobody here knows."""
     item["fromTheFuture"] = {"deep": [1, {"a": None}]}
     item["metadata"]["selfAware"] = True
     item.setdefault("spec", {})["restartPolicy"] = "OnFullMoon"
@@ -179,7 +179,7 @@ READ_FAULTS = {
     "out-of-order": [faults.swaps()],
     "nulls": [faults.rewrites(with_nulls)],
     "nulls-in-pages": [faults.no_streams(page=3), faults.rewrites(with_nulls)],
-    "news": [faults.rewrites(with_news)],
+    "unknown fields": [faults.rewrites(with_unknown_fields)],
     "huge": [faults.rewrites(huge)],
 }
 

@@ -47,7 +47,7 @@ FLAGS = {
 
 
 class Load:
-    """metrics.k8s.io: so many milli-CPU over all pods of the Deployment, each with its share."""
+    """metrics.k8s.io: a total of milli-CPU over all pods of the Deployment, each with its share."""
 
     def __init__(self, clock):
         self.clock, self.names, self.milli = clock, [], 400
@@ -130,7 +130,7 @@ class World:
         if replicas >= current:
             return
         pods, began = self.caches["pods"], before(self.clock.now(), self.took())
-        seen = f"from {current} to {replicas} at {began}, pods heard at {pods.last_received}, holds {self.loop.holds}"
+        seen = f"from {current} to {replicas} at {began}, pods received at {pods.last_received}, holds {self.loop.holds}"
         if between(pods.last_received, began) > MAX_AGE:
             self.wrong.append(f"pods are scaled down on a cache that is too old: {seen}")
         # A list that came while the tick was under way was not known when it decided.
@@ -145,15 +145,15 @@ class World:
         return (await self.cluster.get(DEPLOYMENTS, "web", namespace="default")).spec.replicas
 
     async def follow(self):
-        """Make pods be as many as the Deployment wants, ready at once."""
+        """Make as many pods as the Deployment desires, ready at once."""
         since = format_rfc3339(before(self.clock.now(), minutes(30)))
         ready = {"type": "Ready", "status": "True", "lastTransitionTime": since}
         status = {"phase": "Running", "startTime": since, "conditions": [ready]}
         while True:
-            wanted = await self.replicas()
-            while len(self.load.names) > wanted:
+            desired = await self.replicas()
+            while len(self.load.names) > desired:
                 await self.cluster.delete(PODS, self.load.names.pop(), namespace="default", grace_period_s=0)
-            while len(self.load.names) < wanted:
+            while len(self.load.names) < desired:
                 self.number += 1
                 name = f"web-{self.number}"
                 body = builders.pod(name, labels={"app": "web"}, cpu="100m")
@@ -165,7 +165,7 @@ class World:
             await self.cluster.patch(
                 DEPLOYMENTS,
                 "web",
-                {"status": {"replicas": wanted}},
+                {"status": {"replicas": desired}},
                 namespace="default",
                 subresource="status",
             )

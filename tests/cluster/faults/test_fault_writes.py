@@ -66,7 +66,7 @@ def through(story, **more):
 
 @pytest.mark.parametrize("write", WRITES, ids=lambda write: write.__name__)
 def test_a_write_whose_answer_is_lost_is_not_sent_again(write):
-    """The server has done it, and the caller hears that nobody knows."""
+    """The server has done the write, and the caller gets an error that says that the outcome is unknown."""
 
     async def story(_cluster, proxy, client, _clock):
         proxy.set(faults.loses_answers())
@@ -232,7 +232,7 @@ def takes_only(token):
 
 
 def test_a_token_that_has_run_out_is_read_anew(tmp_path):
-    """After a 401 the file is read again, also for writes; while it holds the old one, everybody hears 401."""
+    """After a 401 the file is read again, also for writes; while it holds the old token, every request gets a 401."""
     file, valid = tmp_path / "token", ["first"]
     file.write_text("first")
 

@@ -6,7 +6,7 @@
 Starts a plane of its own (``make control-plane`` builds the programs), with every controller and without
 kubelets and a metrics API. Its nodes are those of ``scenario.yaml``, made and animated by the embedded
 cloud and kubelets through the Cluster port. ``--kubeconfig`` takes another plane, which must be fresh.
-Record with the newest kubectl first: those of other versions keep only what they say differently, in
+Record with the newest kubectl first: those of other versions record only answers that differ, in
 ``expected/1.<minor>/``.
 """
 
@@ -59,7 +59,7 @@ def main() -> None:
             _on_plane(config, asked.kubectl, lambda step, answer: _check(minor, step, answer, differing))
             sys.exit(f"{len(differing)} answers differ: {', '.join(differing)}" if differing else 0)
         _prepare(minor)
-        _on_plane(config, asked.kubectl, lambda step, answer: _keep(minor, step, answer))
+        _on_plane(config, asked.kubectl, lambda step, answer: _record(minor, step, answer))
 
 
 def _on_plane(config: Path, kubectl: str, take: Take) -> None:
@@ -107,7 +107,7 @@ def _type(config: Path, kubectl: str, take: Take) -> None:
 
 
 def _prepare(minor: int) -> None:
-    """Make room, and forget steps that are no more."""
+    """Create the folder and delete recordings of steps that no longer exist."""
     folder = folder_of(minor)
     if minor != NEWEST:
         shutil.rmtree(folder, ignore_errors=True)
@@ -118,7 +118,7 @@ def _prepare(minor: int) -> None:
             path.unlink()
 
 
-def _keep(minor: int, step: Step, answer: Answer) -> None:
+def _record(minor: int, step: Step, answer: Answer) -> None:
     if minor < step.since:
         return
     text = answer.text(step)

@@ -63,7 +63,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command came to: its two outputs, normalised, and its exit code."""
+    """The result of a command: its two outputs, normalised, and its exit code."""
 
     said: str
     errors: str

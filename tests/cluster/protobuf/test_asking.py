@@ -1,4 +1,4 @@
-"""What a client that speaks protobuf asks for, and what it takes for an answer."""
+"""What a client that speaks protobuf requests, and which answers it accepts."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ def test_a_list_and_its_changes(refuses_streams, keep):
     run_real(run)
 
 
-def test_what_is_asked_for_in_json():
-    """Without the setting, and of kinds of which there are few, JSON alone is accepted."""
+def test_what_is_requested_in_json():
+    """Without the setting, and for kinds with few objects, only JSON is accepted."""
 
     async def run(clock):
         seen = []

@@ -83,7 +83,7 @@ def test_every_field_of_the_structs_is_read():
             read.setdefault(model, set()).update(field.name for field in model_fields(model, type_name))
     assert len(read) > 30
     elsewhere = {
-        PODS.model: {"api_version", "kind"},  # what they are stands around them
+        PODS.model: {"api_version", "kind"},  # the message around them names the type
         NODES.model: {"api_version", "kind"},
         Condition: {"last_update_time"},  # of Deployments
     }
@@ -92,7 +92,7 @@ def test_every_field_of_the_structs_is_read():
 
 
 def test_equal_pieces_are_one_object():
-    """What two pods have in common is held once."""
+    """Parts that two pods have in common are held once."""
     spec = {
         "containers": [{"name": "app", "resources": {"requests": {"cpu": "1"}}}],
         "tolerations": [{"key": "a", "operator": "Exists"}],
@@ -104,8 +104,8 @@ def test_equal_pieces_are_one_object():
     assert next(iter(one.metadata.labels)) is next(iter(two.metadata.labels))
 
 
-def test_what_is_held_of_pieces_is_bounded():
-    """Neither many pieces nor long ones are kept."""
+def test_the_cache_of_pieces_is_bounded():
+    """Neither many pieces nor long ones stay in the cache."""
     shared = Shared(bytes.decode)
     for number in range(20_000):
         assert shared[b"%d" % number] == str(number)
@@ -149,13 +149,13 @@ def test_the_closing_bookmark():
 
 def test_errors():
     """An error in a stream and one that is an answer say what their Status says."""
-    gone = {
+    expired = {
         "status": "Failure",
         "message": "too old resource version: 1 (2)",
         "reason": "Expired",
         "code": 410,
     }
-    whole = body("v1", "Status", message(gone, STATUS))
+    whole = body("v1", "Status", message(expired, STATUS))
     with pytest.raises(Expired, match="too old resource version: 1"):
         CODEC.decode_event(unframed(frame("ERROR", whole)), PODS)
     details = {"name": "nono", "kind": "pods", "retryAfterSeconds": 3}
@@ -200,7 +200,7 @@ NOTES = block(1, block(1, b"one") + block(3, b"\xff\xfe"))
     ],
 )
 def test_lists_that_cannot_be_read(whole, said):
-    """An answer that is no list of that kind is reported as such, so that it is asked for again."""
+    """An answer that is no list of that kind is reported as such, so that it is requested again."""
     with pytest.raises(InternalError, match=said):
         CODEC.decode_list(PODS, whole)
 
@@ -226,7 +226,7 @@ def test_events_that_cannot_be_read(event, said):
 @settings(max_examples=150)
 @given(st.integers(0, 2**48), st.data())
 def test_bytes_that_were_changed_raise_nothing_else(seed, data):
-    """Whatever comes, it is read or told as what cannot be read."""
+    """Any bytes are either read or refused as unreadable."""
     whole = bytearray(
         list_body("v1", "Pod", [raw_of(PODS, named(Drawn(seed).object(type_of_kind(PODS)), "one"))])
     )
@@ -239,8 +239,8 @@ def test_bytes_that_were_changed_raise_nothing_else(seed, data):
     assert msgspec.json.encode(found)
 
 
-def test_what_is_asked_for_in_protobuf():
-    """Pods and nodes, as structs; the rest, and what is wanted as plain JSON, is not."""
+def test_what_is_requested_in_protobuf():
+    """Pods and nodes are, as structs; other kinds and plain JSON are not."""
     assert CODEC.knows(PODS)
     assert CODEC.knows(NODES)
     assert not CODEC.knows(PODS.untyped)

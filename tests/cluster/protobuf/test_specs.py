@@ -82,7 +82,7 @@ def spec_of(node="node-1", token=TOKENS[0], **more):
     }
 
 
-def kept_to(node):
+def affinity_to(node):
     """The affinity that the DaemonSet controller gives."""
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
     terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
@@ -94,9 +94,9 @@ def small_change(spec, node, token, change):
     first = spec["containers"][0]
     match change:
         case "affinity":
-            spec["affinity"] = kept_to(node)
+            spec["affinity"] = affinity_to(node)
         case "other affinity":
-            spec["affinity"] = kept_to("elsewhere")
+            spec["affinity"] = affinity_to("elsewhere")
         case "environment":
             first["env"] = [{"name": "NODE", "value": node}, {"name": "TOKEN", "value": token}]
         case "environment that looks like fields":
@@ -182,7 +182,7 @@ def test_specs_of_any_fields(seed, node):
 @settings(max_examples=120)
 @given(drawn_specs, st.data())
 def test_bytes_that_were_changed(piece, data):
-    """What is no spec any more is told so, or comes out as by itself."""
+    """Bytes that are no spec any more are refused, or read as without the cache."""
     read = Counted()
     read(packed(spec_of()))
     changed = bytearray(piece)
@@ -222,15 +222,17 @@ def test_pods_of_a_daemon_set():
     nodes = ("node-1", "node-2", "a-node-with-" + "a" * 110)
     for owner in ("uid-of-one", "uid-of-other"):
         for node, token in zip(nodes, TOKENS, strict=False):
-            spec = read(packed(spec_of(node, token, affinity=kept_to(node))), (OwnerReference(uid=owner),))
-            assert spec == by_itself(packed(spec_of(node, token, affinity=kept_to(node))))
+            spec = read(
+                packed(spec_of(node, token, affinity=affinity_to(node))), (OwnerReference(uid=owner),)
+            )
+            assert spec == by_itself(packed(spec_of(node, token, affinity=affinity_to(node))))
     assert read.count == 2
-    again = [packed(spec_of("node-2", token, affinity=kept_to("node-2"))) for token in TOKENS[:2]]
+    again = [packed(spec_of("node-2", token, affinity=affinity_to("node-2"))) for token in TOKENS[:2]]
     one, two = (read(piece, (OwnerReference(uid="uid-of-one"),)) for piece in again)
     assert one.affinity is two.affinity
 
 
-def test_owners_are_kept_apart():
+def test_owners_do_not_share_an_entry():
     """A pod without owner is read by itself, and so is the first of each owner."""
     read = Counted()
     piece = packed(spec_of())
@@ -250,8 +252,8 @@ def test_a_first_one_that_was_odd_is_forgotten():
     assert read.count == 6
 
 
-def test_an_owner_that_is_asked_for_stays_known():
-    """However many others come and go, the pods of one that comes again and again are read by what is known of it."""
+def test_an_owner_in_use_stays_cached():
+    """However many other owners come and go, pods of an owner in use are read from its cached spec."""
     read = Counted()
     piece = packed(spec_of())
     for number in range(5_000):
@@ -262,7 +264,7 @@ def test_an_owner_that_is_asked_for_stays_known():
 
 
 def test_what_is_held_is_bounded():
-    """Of owners that go there is nothing left in the end."""
+    """Nothing is left of owners that go."""
     read = Counted()
     piece = packed(spec_of())
     for number in range(2_500):

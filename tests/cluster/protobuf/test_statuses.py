@@ -149,7 +149,7 @@ def test_statuses_of_any_fields(seed):
 @settings(max_examples=200)
 @given(drawn_statuses, st.data())
 def test_bytes_that_were_changed(piece, data):
-    """What is no status any more is told so only where it is by itself, too."""
+    """Bytes that are no status any more are refused exactly where they are refused without the cache."""
     bytes_of = bytearray(piece)
     for _ in range(data.draw(st.integers(1, 3))):
         bytes_of[data.draw(st.integers(0, len(bytes_of) - 1))] = data.draw(st.integers(0, 255))
@@ -176,7 +176,7 @@ def test_the_third_of_a_kind_is_not_read_again():
 
 
 def test_what_is_held_is_bounded():
-    """Of phases and conditions that come no more there is nothing left in the end; what comes often stays."""
+    """Phases and conditions that no longer come are evicted; frequent ones stay."""
     read = Counted()
     usual = message(status_of(), STATUS)
     for number in range(100):

@@ -1,4 +1,4 @@
-"""What a time table should do, worked out the slow way: every activation of every rule, listed by local day."""
+"""The intended effect of a time table, computed the slow way: every activation of every rule, listed by local day."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def off_dates(expressions: list[str], zone: ZoneInfo, first: int, last: int) -> 
 
 
 class World(NamedTuple):
-    """What should have come: writes as (when, workload, size), and the sizes at the end."""
+    """The expected results: writes as (when, workload, size), and the sizes at the end."""
 
     writes: list[tuple[str, str, int]]
     workloads: dict[str, int]

@@ -35,7 +35,7 @@ def first_difference(case: Case) -> str | None:
     except TriggerError as error:
         refused = str(error)
     if rule is None:
-        # A number below 0 is refused on purpose: KEDA would ask for no pods while the window is open.
+        # A number below 0 is refused on purpose: KEDA would set the size to 0 while the window is open.
         negative = str(given["metadata"].get("desiredReplicas", "")).strip().startswith("-")
         return None if "create_error" in case or negative else f"refused: {refused}"
     if "create_error" in case:

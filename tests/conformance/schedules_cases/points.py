@@ -49,7 +49,7 @@ class World:
         self.events: list[Any] = []
         self.own_events: list[Any] = []
         self.dirty: set[str] = set()
-        self.gone: set[str] = set()
+        self.deleted: set[str] = set()
         self.made = 0
         self.state: State | None = None
         self.boot()
@@ -85,7 +85,7 @@ class World:
             "status": old["status"] if old else status,
         }
         self.dirty.add(one["name"])
-        self.gone.discard(one["name"])
+        self.deleted.discard(one["name"])
 
     def view(self, target: Target) -> View:
         """Read a target as a cluster would."""
@@ -149,9 +149,9 @@ class World:
         tables = tuple(
             self.mode.read(msgspec.convert(self.objects[name], kind.model)) for name in sorted(self.dirty)
         )
-        gone = tuple((kind.kind, "web", name) for name in sorted(self.gone))
-        self.dirty, self.gone = set(), set()
-        state.apply(Delta(tables=tables, gone=gone))
+        deleted = tuple((kind.kind, "web", name) for name in sorted(self.deleted))
+        self.dirty, self.deleted = set(), set()
+        state.apply(Delta(tables=tables, gone=deleted))
         state.apply(Delta(views=tuple(self.view(target) for target in targets_due(state, clock))))
         commands = decide(state, clock)
         outcomes = [self.act(run, at) for run in commands.runs]
@@ -174,7 +174,7 @@ class World:
                 self.put(step["object"], now)
             case "delete":
                 self.objects.pop(step["name"], None)
-                self.gone.add(step["name"])
+                self.deleted.add(step["name"])
             case "controller_down":
                 self.state = None
             case "controller_up":
@@ -228,7 +228,7 @@ def _without_minimum(case: Case) -> bool:
 
 
 def _is_different(case: Case) -> bool:
-    """Whether a rule says what is expected: it tells sizes alone, without HPAs and writes that fail."""
+    """Whether a rule says what is expected: it reports sizes alone, without HPAs and failed writes."""
     given = case["input"]
     if (case.get("result") or {}).get("panic"):
         return True

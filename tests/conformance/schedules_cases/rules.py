@@ -21,7 +21,7 @@ class DifferenceRule(NamedTuple):
     """A difference from upstream on purpose.
 
     Attributes:
-        applies: Tells from a case's input.
+        applies: Decides from a case's input.
     """
 
     name: str

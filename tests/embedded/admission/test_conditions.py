@@ -30,7 +30,7 @@ VERDICTS = [
     (["!has(request.subResource)"], True),
     (["request.userInfo.username == 'me' && 'ops' in request.userInfo.groups"], True),
     (["request.dryRun"], False),
-    # What does not hold keeps the webhook out, whatever else has no verdict.
+    # A false condition excludes the webhook, whatever conditions fail to evaluate.
     ([NO_LABEL, "false"], False),
     (["false", NO_LABEL], False),
 ]
@@ -44,7 +44,7 @@ def test_verdicts(expressions, asked):
 
 
 def test_a_deletion_has_no_object():
-    """Of a deletion there is the old object alone."""
+    """A deletion has the old object alone."""
     request = attributes(target=target("DELETE"), object=None, old={"metadata": {"name": "p"}})
     assert meets_conditions(first("object == null && oldObject.metadata.name == 'p'"), request, V1)
 
@@ -60,6 +60,6 @@ def test_a_fault_refuses_where_the_webhook_fails_closed():
         meets_conditions(first(NO_LABEL, NO_LABEL, "object.spec.x == 1"), attributes(), V1)
 
 
-def test_a_fault_keeps_out_a_webhook_that_fails_open():
+def test_a_fault_excludes_a_webhook_that_fails_open():
     """It is not asked, and the request goes on."""
     assert not meets_conditions(first(NO_LABEL, failurePolicy="Ignore"), attributes(), V1)

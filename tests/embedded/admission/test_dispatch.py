@@ -25,7 +25,7 @@ START = parse_rfc3339("2026-03-02T00:00:00Z")
 
 
 def mutate(say, *webhooks, asked=None, caller=None):
-    """Return the object that comes of it, who was asked, and the warnings."""
+    """Return the resulting object, the webhooks that were called, and the warnings."""
     caller = caller or Answering(say)
     warnings = []
 
@@ -44,7 +44,7 @@ def labels(obj):
 
 
 def test_each_sees_what_those_before_it_have_made():
-    """Mutating webhooks are asked one after the other, in order, by what the object is by then."""
+    """Mutating webhooks are called one after the other, each with the object as it is by then."""
     only_after_a = {"objectSelector": {"matchLabels": {"a": "yes"}}}
     found, caller, _ = mutate(
         lambda name, _request: set_label(name[0]),
@@ -72,7 +72,7 @@ REINVOCATION = [
 
 @pytest.mark.parametrize(("webhooks", "changing", "order"), REINVOCATION)
 def test_reinvocation(webhooks, changing, order):
-    """Who asks for it is asked once more when a later webhook has changed the object; nobody a third time."""
+    """A webhook with IfNeeded is called once more when a later one has changed the object; none a third time."""
     found, caller, _ = mutate(
         lambda name, _request: set_label(name[0]) if name[0] in changing else None, *webhooks
     )
@@ -96,12 +96,12 @@ def test_a_change_in_the_second_round_is_seen_by_those_after_it():
 
 def test_a_deletion_cannot_be_changed():
     """A patch for an object that goes is refused, whatever the failure policy."""
-    gone = attributes(target=target("DELETE"), object=None, old={"metadata": {"name": "p", "labels": {}}})
+    deletion = attributes(target=target("DELETE"), object=None, old={"metadata": {"name": "p", "labels": {}}})
     with pytest.raises(
         InternalError, match=r'"a.x.y" attempted to modify the object, which is not supported'
     ):
-        mutate(lambda *_: set_label("a"), webhook("a.x.y", failurePolicy="Ignore"), asked=gone)
-    found, caller, _ = mutate(lambda *_: None, webhook("a.x.y"), asked=gone)
+        mutate(lambda *_: set_label("a"), webhook("a.x.y", failurePolicy="Ignore"), asked=deletion)
+    found, caller, _ = mutate(lambda *_: None, webhook("a.x.y"), asked=deletion)
     assert (found, caller.names) == (None, ["a.x.y"])
 
 
@@ -188,7 +188,7 @@ def test_uids_are_drawn_from_the_seed():
 
 
 def test_the_older_review_is_spoken():
-    """A webhook that takes v1beta1 only is asked in it, and its uid is not looked at, as upstream does not."""
+    """A webhook that takes v1beta1 only is called in it, and its uid is not checked, as upstream does not."""
     seen = []
 
     class Old:

@@ -59,7 +59,7 @@ SCOPES = [
 
 @pytest.mark.parametrize(("scope", "group", "plural", "namespace", "covered"), SCOPES)
 def test_scopes(scope, group, plural, namespace, covered):
-    """A Namespace is reported with its own name, and is at the cluster's scope all the same."""
+    """A Namespace is sent with its own name, and is still at the cluster's scope."""
     found = one_rule(scope=scope, resources=["*"], apiGroups=["*"])
     assert covers(found, target(group=group, plural=plural, namespace=namespace), "v1") is covered
 
@@ -130,7 +130,7 @@ def test_what_is_passed_over_early_concerns_nobody(rules, what, views, policy, s
 
 
 def test_the_version_of_the_request_comes_first():
-    """A webhook with a rule for both versions sees the one that was asked in; else earlier rules decide."""
+    """A webhook with a rule for both versions sees that of the request; else earlier rules decide."""
     both = first(rules=[rule(apiVersions=["v2"]), rule(apiVersions=["v1"])])
     assert view_for(both, attributes(views=(V1, V2))) is V1
     other = first(rules=[rule(apiVersions=["v2"])])
@@ -166,11 +166,14 @@ def test_the_namespace_selector():
         view_for(hook, attributes(target=namespace, object={"metadata": {}}, namespace_labels={"team": "a"}))
         is None
     )
-    gone = target("DELETE", plural="namespaces")
-    assert view_for(hook, attributes(target=gone, object=None, old=new, namespace_labels={"team": "a"})) is V1
+    deletion = target("DELETE", plural="namespaces")
+    assert (
+        view_for(hook, attributes(target=deletion, object=None, old=new, namespace_labels={"team": "a"}))
+        is V1
+    )
 
 
 def test_configurations_are_in_the_order_of_their_names():
-    """Within one, webhooks keep their order."""
+    """Configurations are sorted by name; the webhooks of one configuration are in its own order."""
     found = [*hooks(webhook("z.a.b"), webhook("a.a.b"), called="b"), *hooks(webhook("m.a.b"), called="a")]
     assert [hook.identity for hook in found] == ["b/z.a.b", "b/a.a.b", "a/m.a.b"]

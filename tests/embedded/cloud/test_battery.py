@@ -121,7 +121,7 @@ def test_a_group_is_made_used_and_deleted():
         await cloud.increase_size("extra", 1)
         await clock.sleep(minutes(5))
         again = EmbeddedCloud(
-            EmbeddedCluster(Store(), clock), clock, seed=1, groups=two_groups(), stored=kept[-1]
+            EmbeddedCluster(Store(), clock), clock, seed=1, groups=two_groups(), stored=stored[-1]
         )
         [restarted] = [one for one in await again.refresh() if one.id == "extra"]
         assert restarted.template.node.metadata.labels["team"] == "shop"
@@ -136,8 +136,8 @@ def test_a_group_is_made_used_and_deleted():
         await cloud.delete_group("extra")
         assert [one.id for one in await cloud.refresh()] == ["empty", "kept"]
 
-    kept = []
-    play(test, keep=kept.append)
+    stored = []
+    play(test, keep=stored.append)
 
 
 def test_a_group_that_cannot_be_made():

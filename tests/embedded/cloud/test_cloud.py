@@ -121,7 +121,7 @@ def test_initial_machines_are_ready_at_once():
 
 
 def test_deletion_takes_the_node_away_when_the_machine_ends():
-    """A deleted machine keeps its node until it has shut down, and is paid until then."""
+    """The node of a deleted machine remains until the machine has shut down, and is paid until then."""
 
     async def body(cloud, cluster, clock):
         (node,) = await nodes_of(cluster)
@@ -139,7 +139,7 @@ def test_deletion_takes_the_node_away_when_the_machine_ends():
 
 
 def test_a_machine_deleted_while_it_boots_never_joins():
-    """Deleting an order removes it at once and no node comes of it."""
+    """Deleting an order removes it at once, and no node joins."""
 
     async def body(cloud, cluster, clock):
         await cloud.increase_size("web", 1)
@@ -260,9 +260,9 @@ def test_a_wrong_catalogue_entry_shows_in_the_template_only():
     )
     assert whole(template.node.status.capacity["memory"]) == 4 << 30
     assert whole(node.status.capacity["memory"]) == 16 << 30
-    kept = real.reserved_memory_bytes
-    assert whole(template.node.status.allocatable["memory"]) == (4 << 30) - kept
-    assert whole(node.status.allocatable["memory"]) == (16 << 30) - kept
+    reserved = real.reserved_memory_bytes
+    assert whole(template.node.status.allocatable["memory"]) == (4 << 30) - reserved
+    assert whole(node.status.allocatable["memory"]) == (16 << 30) - reserved
 
 
 def test_an_unknown_instance_type_has_no_template_and_cannot_grow():

@@ -24,7 +24,7 @@ GROUP = GroupSpec(
 
 
 @pytest.mark.parametrize("at_s", [0, 30, 59, 65, 75, 85, 99, 120])
-def test_a_cloud_goes_on_from_what_was_kept(at_s):
+def test_a_cloud_resumes_from_its_persisted_state(at_s):
     """Whenever the process ends, machines boot, join and end at the times they would have, and none is lost or made twice."""
 
     async def main(clock):
@@ -75,7 +75,7 @@ def test_a_cloud_goes_on_from_what_was_kept(at_s):
     assert [state for _, state in found[-1][1]] == ["Running", "Running"]
 
 
-def test_kept_machines_must_fit_the_groups():
+def test_persisted_machines_must_fit_the_groups():
     """Machines of a group that is no longer there are named, not dropped."""
 
     async def main(clock):

@@ -1,4 +1,4 @@
-"""A small cluster that lives: informers, the controllers asked for, kubelets, in virtual time."""
+"""A small cluster that lives: informers, the chosen controllers and kubelets, in virtual time."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _QUICK = PodTimes(
 
 
 class Failing:
-    """Requests that a test wants to fail: ``hit(request)`` says which, as long as it says so."""
+    """Requests that a test makes fail: ``hit(request)`` says which, as long as it says so."""
 
     def __init__(self, hit, error=None):
         self.hit = hit
@@ -99,7 +99,7 @@ class Live:
         self.stateful_sets, self.pdbs = made[5:]
 
     def parts(self, names):
-        """The coroutines of the parts asked for."""
+        """The coroutines of the named parts."""
         cluster, clock, pods = self.theirs, self.clock, self.pods
         index = PodIndex(pods)
         owned = {"pods": pods, "pod_index": index}

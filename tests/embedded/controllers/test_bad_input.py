@@ -86,7 +86,7 @@ def test_whatever_the_objects_say_others_are_bound(nodes, pods, objects):
 
 
 def test_what_is_passed_over_is_reported_on_the_object():
-    """A node's amount and a driver's slice that cannot be read get an event each; the pod goes where there is room."""
+    """A node's amount and a driver's slice that cannot be read get an event each; the pod goes where it fits."""
 
     async def body(live):
         put(live, NODES, builders.node("odd", extra={"status": {"allocatable": {"cpu": "many"}}}))

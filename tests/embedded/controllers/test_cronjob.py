@@ -26,7 +26,7 @@ async def starts(world):
 
 
 def test_a_job_is_made_at_each_time_and_old_ones_go():
-    """Every five minutes a Job; of those that succeeded three are kept."""
+    """A Job is created every five minutes; the three newest that succeeded remain."""
 
     async def body(world):
         await world.create(CRON_JOBS, "tick", spec())
@@ -70,7 +70,7 @@ def test_concurrency_policies():
 
 
 def test_a_suspended_cron_job_makes_up_for_one_missed_start_only():
-    """Of the starts missed in a suspension the newest is made, if its deadline allows."""
+    """The newest of the starts missed in a suspension is made, if its deadline allows."""
 
     async def body(world):
         await world.create(CRON_JOBS, "tick", spec(suspend=True, **more))
@@ -87,7 +87,7 @@ def test_a_suspended_cron_job_makes_up_for_one_missed_start_only():
 
 
 def test_failed_jobs_have_a_history_of_their_own():
-    """One failed Job is kept by default."""
+    """By default one failed Job remains."""
 
     async def body(world):
         await world.create(CRON_JOBS, "tick", spec(code="1"))

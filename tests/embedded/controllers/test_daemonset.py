@@ -96,7 +96,7 @@ def test_which_taints_remove_a_running_pod(key, effect, stays):
         ("node.kubernetes.io/network-unavailable", True, True),
     ],
 )
-def test_which_taints_keep_a_new_pod_away(key, host_network, runs):
+def test_which_taints_repel_a_new_pod(key, host_network, runs):
     """Daemon pods tolerate some taints of themselves; a network that is not there only with the host's."""
 
     async def body(live):
@@ -108,7 +108,7 @@ def test_which_taints_keep_a_new_pod_away(key, host_network, runs):
 
 
 def test_a_pod_on_its_way_out_holds_its_node():
-    """A new pod is made only when the deleted one is gone: there are never two on a node."""
+    """A new pod is made only when the old one is deleted: there are never two on a node."""
 
     async def body(live):
         most = []
@@ -178,7 +178,7 @@ def test_nothing_is_made_twice_when_caches_are_behind(lag, expires):
 
 
 def test_a_node_that_goes_takes_its_pod_with_it():
-    """A pod of a gone node is collected, not made anew, and the status forgets the node."""
+    """The pod of a deleted node is collected, not made anew, and the status forgets the node."""
 
     async def body(live):
         await begin(live, "n1", "n2")

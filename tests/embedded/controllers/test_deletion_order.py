@@ -89,7 +89,7 @@ def test_a_cost_that_cannot_be_read_is_none(cost):
 
 
 def test_about_the_same_age_is_equal():
-    """Ages of one power of two are not told apart: the uid decides, so no zone is always the newest."""
+    """Ages within one power of two are equal: the uid decides, so no zone is always the newest."""
     old, older = pod("b", ready=0), pod("a", ready=20_000)
     assert order(old, older) == ["a", "b"]
     old, older = pod("a", ready=0), pod("b", ready=20_000)

@@ -95,7 +95,7 @@ def test_going_back_takes_the_old_replica_set_as_a_new_revision():
     play(body, *PARTS)
 
 
-def test_recreate_waits_until_all_old_pods_are_gone():
+def test_recreate_waits_until_all_old_pods_are_deleted():
     """With Recreate, pods of two templates are never there together."""
 
     async def body(live):
@@ -113,7 +113,7 @@ def test_recreate_waits_until_all_old_pods_are_gone():
 
 
 def test_a_paused_deployment_is_scaled_but_not_rolled():
-    """While it is paused the old template stays, whatever is asked for, and replicas follow."""
+    """A paused Deployment keeps its old template through every change, and its replicas follow."""
 
     async def body(live):
         await begin(live, 2)
@@ -133,7 +133,7 @@ def test_a_paused_deployment_is_scaled_but_not_rolled():
 
 
 @pytest.mark.parametrize(("limit", "left"), [(0, [4]), (1, [3, 4]), (2, [2, 3, 4]), (None, [1, 2, 3, 4])])
-def test_how_many_old_replica_sets_are_kept(limit, left):
+def test_how_many_old_replica_sets_remain(limit, left):
     """Old ReplicaSets past revisionHistoryLimit (10 if it is not set) go, the oldest first."""
 
     async def body(live):
@@ -165,7 +165,7 @@ def test_scaling_in_the_midst_of_a_rollout_is_shared():
 
 
 def test_min_ready_seconds_slow_a_rollout():
-    """A new pod counts only when it was ready for so long."""
+    """A new pod counts only after it was ready for minReadySeconds."""
 
     async def body(live):
         await begin(live, 2, minReadySeconds=100, **strategy(1, 0))
@@ -214,7 +214,7 @@ def test_scaling_is_reported_in_events():
 @pytest.mark.parametrize("verb", ["create", "patch", "get", "delete"])
 @pytest.mark.parametrize("error", [Conflict("changed"), Unavailable("not now")])
 def test_failing_requests_are_tried_again(verb, error):
-    """A rollout comes to its end whatever seven requests of a kind answer."""
+    """A rollout ends whatever seven requests of a kind answer."""
     failing = Failing(lambda request: request.verb == verb and failing.hits < 7, error)
 
     async def body(live):

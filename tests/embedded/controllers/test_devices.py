@@ -30,7 +30,7 @@ async def add_node(live, name, devices):
 
 
 async def begin(live, *, devices=(2,), **spec):
-    """Nodes with so many devices each, a class, and a template of claims for one device."""
+    """Nodes with that many devices each, a class, and a template of claims for one device."""
     for number, count in enumerate(devices):
         await add_node(live, f"n{number}", count)
     await live.add(DEVICE_CLASSES, samples.device_class(**spec))
@@ -76,7 +76,7 @@ async def end(live, name):
 
 
 def test_a_claim_is_made_from_its_template_and_given_a_device():
-    """It is named after pod and claim, belongs to the pod, and the pod is told of it; then the pod is bound."""
+    """It is named after pod and claim, belongs to the pod, and is in the pod's status; then the pod is bound."""
 
     async def body(live):
         await begin(live)
@@ -109,7 +109,7 @@ def test_a_claim_is_made_from_its_template_and_given_a_device():
 
 
 def test_no_device_is_given_twice():
-    """Pods that come at once get devices of their own; who is left over says so in upstream's words."""
+    """Pods that come at once get different devices; a pod without a device has upstream's reason."""
 
     async def body(live):
         await begin(live, devices=(2, 1))
@@ -170,8 +170,8 @@ def test_a_shared_claim_binds_its_users_to_one_node():
     play(body, *PARTS)
 
 
-def test_a_claim_in_use_is_kept_until_its_user_has_gone():
-    """It is deleted at once, and goes when no pod has its devices."""
+def test_a_claim_in_use_remains_until_its_user_is_deleted():
+    """Its deletion is requested at once, and done when no pod has its devices."""
 
     async def body(live):
         await begin(live)
@@ -189,7 +189,7 @@ def test_a_claim_in_use_is_kept_until_its_user_has_gone():
 
 
 def test_extended_resources_get_a_claim_of_their_own():
-    """A class stands for a resource: the scheduler makes the claim, and tells the pod which request is whose."""
+    """A class gives a resource: the scheduler makes the claim, and the pod's status maps requests to containers."""
 
     async def body(live):
         await begin(live, devices=(2,), extendedResourceName=FREE)

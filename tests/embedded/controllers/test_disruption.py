@@ -95,7 +95,7 @@ def test_pods_without_controller_are_not_expected_under_a_percentage():
 
 
 def test_the_replicas_of_a_stateful_set_are_counted():
-    """Pods of a StatefulSet are expected as it asks for them, and a change of its scale is followed."""
+    """The budget expects the replicas in a StatefulSet's spec, and follows a change of its scale."""
 
     async def body(live):
         await begin(live, 2, max_unavailable=1)
@@ -112,7 +112,7 @@ def test_the_replicas_of_a_stateful_set_are_counted():
 
 
 def test_an_owner_of_unknown_scale_allows_nothing():
-    """A budget over such pods says SyncFailed, allows no eviction, and recovers when they are gone."""
+    """A budget over such pods says SyncFailed, allows no eviction, and recovers when they are deleted."""
 
     async def body(live):
         await begin(live, 3, max_unavailable=1)
@@ -157,8 +157,8 @@ def test_an_eviction_that_came_to_nothing_is_believed_for_two_minutes():
     least=st.integers(0, 6),
     steps=st.lists(st.tuples(st.integers(0, 5), st.sampled_from([0.0, 0.1, 1.0, 5.0])), max_size=15),
 )
-def test_evictions_never_leave_fewer_than_the_budget_asks_for(replicas, least, steps):
-    """However evictions come, as many pods stay ready as the budget asks for, if there ever were."""
+def test_evictions_never_leave_fewer_than_the_budget_requires(replicas, least, steps):
+    """However evictions come, as many pods stay ready as the budget requires, if there ever were."""
 
     async def body(live):
         await begin(live, replicas, min_available=least)

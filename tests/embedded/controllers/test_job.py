@@ -31,7 +31,7 @@ async def conditions(world, name="work"):
 
 
 def test_a_job_completes_when_enough_pods_have_succeeded():
-    """Five completions at two a time: three rounds of pods, each counted once, then Complete."""
+    """Five completions at two a time: three batches of pods, each counted once, then Complete."""
 
     async def body(world):
         await world.create(JOBS, "work", spec(completions=5, parallelism=2))
@@ -135,7 +135,7 @@ def test_a_suspended_job_stops_and_starts_again():
 
 
 def test_a_finished_job_goes_after_its_time_to_live():
-    """The Job and its pods are removed so many seconds after its end."""
+    """The Job and its pods are removed that many seconds after its end."""
 
     async def body(world):
         await world.create(JOBS, "work", spec(ttlSecondsAfterFinished=20))
@@ -182,7 +182,7 @@ def test_without_completions_one_success_ends_the_work():
 
 @pytest.mark.parametrize("propagation", ["Background", "Foreground"])
 def test_a_deleted_job_leaves_no_pod_held_by_its_finalizer(propagation):
-    """The pods of a Job that is deleted while it runs are let go and removed."""
+    """The pods of a Job that is deleted while it runs lose their finalizer and are removed."""
 
     async def body(world):
         await world.create(JOBS, "work", spec(parallelism=3))

@@ -35,8 +35,8 @@ def creations(live):
 
 
 @pytest.mark.parametrize(("before", "after"), [(0, 3), (3, 5), (5, 2), (4, 0), (2, 2)])
-def test_as_many_pods_as_asked_for(before, after):
-    """Pods are made and deleted until there are as many as asked for, and the status says so."""
+def test_as_many_pods_as_desired(before, after):
+    """Pods are made and deleted until there are as many as desired, and the status says so."""
 
     async def body(live):
         made = creations(live)
@@ -173,7 +173,7 @@ def test_a_pod_that_is_picked_no_longer_is_released():
     ],
 )
 def test_failing_requests_are_tried_again(verb, error):
-    """Whatever five requests of a kind answer, the ReplicaSet comes to its size in the end."""
+    """Whatever five requests of a kind answer, the ReplicaSet reaches its size in the end."""
     failing = Failing(lambda request: request.verb == verb and failing.hits < 5, error)
 
     async def body(live):
@@ -189,8 +189,8 @@ def test_failing_requests_are_tried_again(verb, error):
     play(body, *PARTS, faults=failing)
 
 
-def test_a_pod_that_is_gone_already_is_no_failure():
-    """Of pods that someone else deletes at the same moment, others are not deleted in their place."""
+def test_a_pod_that_is_already_deleted_is_no_failure():
+    """When someone else deletes pods at the same moment, no others are deleted in their place."""
 
     async def body(live):
         await begin(live, 4)

@@ -1,4 +1,4 @@
-"""What is told of pods where people look into the cluster."""
+"""What the cluster reports of pods where people look."""
 
 from __future__ import annotations
 

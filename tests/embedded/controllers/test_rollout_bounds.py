@@ -32,7 +32,7 @@ def posts(surge, unavailable, replicas):
     expires=st.booleans(),
 )
 @example(replicas=6, surge=1, unavailable=1, pauses=[0.0, 0.0, 0.0], expires=False)
-def test_a_rollout_keeps_between_its_bounds(replicas, surge, unavailable, pauses, expires):
+def test_a_rollout_stays_between_its_bounds(replicas, surge, unavailable, pauses, expires):
     """At every change of a pod, enough are ready and not too many are there, also when rollouts overlap."""
     assume(number(surge, 100, ceil) or number(unavailable, 100, ceil))  # both 0 is refused
     most, least = posts(surge, unavailable, replicas)
@@ -74,7 +74,7 @@ def test_a_rollout_keeps_between_its_bounds(replicas, surge, unavailable, pauses
         (4, 0, "100%", 4, 0),
     ],
 )
-def test_a_rollout_uses_the_room_it_has(replicas, surge, unavailable, most, fewest):
+def test_a_rollout_uses_its_whole_surge(replicas, surge, unavailable, most, fewest):
     """A rollout goes just as far as its bounds let it: surge rounded up, unavailable rounded down, not both 0."""
 
     async def body(live):

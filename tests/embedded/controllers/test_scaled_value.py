@@ -23,7 +23,7 @@ from kubetide.embedded.controllers.workloads.templates import scaled_value
         ("200%", 3, 6, 6),
     ],
 )
-def test_numbers_stand_and_percentages_are_rounded(value, total, up, down):
+def test_numbers_are_unchanged_and_percentages_are_rounded(value, total, up, down):
     """A number is itself; a percentage of the total is rounded as asked, and exactly where it is whole."""
     assert scaled_value(value, total, round_up=True) == up
     assert scaled_value(value, total, round_up=False) == down

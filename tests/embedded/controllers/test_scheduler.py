@@ -40,7 +40,7 @@ def bindings(live):
 
 
 def test_pods_are_bound_by_priority_and_then_arrival():
-    """Of pods that wait together the highest priority is first, and of equals the one that came first."""
+    """Pods that wait together are bound by priority, and equal ones in the order of their arrival."""
 
     async def body(live):
         bound = bindings(live)
@@ -155,7 +155,7 @@ def test_a_pod_that_was_just_refused_waits_for_its_back_off():
 
 
 def test_pods_of_others_are_left_alone():
-    """Pods with gates or of another scheduler wait, until the gates are gone."""
+    """Pods with gates wait until the gates are removed, and pods of another scheduler are ignored."""
 
     async def body(live):
         await live.add_nodes("n1")
@@ -208,7 +208,7 @@ def test_a_binding_counts_before_the_cluster_confirms_it():
 
 @pytest.mark.parametrize("error", [Conflict("changed"), Unavailable("not now")])
 def test_a_binding_that_fails_is_tried_again(error):
-    """The room of a failed binding is free again, and the pod is bound after its back-off."""
+    """The capacity of a failed binding is free again, and the pod is bound after its back-off."""
     failing = Failing(lambda request: request.subresource == "binding" and failing.hits < 2, error)
 
     async def body(live):
@@ -221,7 +221,7 @@ def test_a_binding_that_fails_is_tried_again(error):
     play(body, "scheduler", faults=failing)
 
 
-def test_a_pod_that_is_gone_frees_the_room_it_was_meant_for():
+def test_a_deleted_pod_frees_its_reserved_capacity():
     """A binding that is answered with 404 leaves the node to others."""
     failing = Failing(lambda request: request.subresource == "binding" and failing.hits < 1, NotFound("gone"))
 
@@ -237,7 +237,7 @@ def test_a_pod_that_is_gone_frees_the_room_it_was_meant_for():
     play(body, "scheduler", faults=failing)
 
 
-def test_expiring_watches_lose_no_pod_and_no_room():
+def test_expiring_watches_lose_no_pod_and_no_capacity():
     """Pods that come while caches list anew are all bound, and no node is overfilled."""
 
     async def body(live):
@@ -262,8 +262,8 @@ async def add_web(live, name, **spec):
     await live.add(PODS, builders.pod(name, cpu="100m", extra=extra))
 
 
-def test_pods_that_keep_apart_wait_for_a_node_without_the_other():
-    """The second pod waits although there is room, and is bound as soon as the first is gone."""
+def test_pods_with_anti_affinity_wait_for_a_node_without_the_other():
+    """The second pod waits although the node has capacity, and is bound as soon as the first is deleted."""
 
     async def body(live):
         await live.add_nodes("n1")
@@ -282,7 +282,7 @@ def test_pods_that_keep_apart_wait_for_a_node_without_the_other():
     play(body, "scheduler")
 
 
-def test_a_pod_that_waits_for_company_is_bound_once_that_is_there():
+def test_a_pod_with_affinity_is_bound_once_its_peer_is_there():
     """A pod that must be near another is tried again when the other has a node, not only after 5 minutes."""
 
     async def body(live):
@@ -299,7 +299,7 @@ def test_a_pod_that_waits_for_company_is_bound_once_that_is_there():
 
 
 def test_pods_are_spread_over_nodes():
-    """Hard spreading holds for every pod in turn: four pods on two nodes stand two and two."""
+    """Hard spreading holds for every pod in turn: two nodes get two each of four pods."""
 
     async def body(live):
         await live.add_nodes("n1", cpu="8")
@@ -318,7 +318,7 @@ def test_pods_are_spread_over_nodes():
     play(body, "scheduler")
 
 
-def test_a_soft_taint_keeps_pods_off_while_there_is_another_node():
+def test_a_soft_taint_repels_pods_while_there_is_another_node():
     """PreferNoSchedule on the emptier node sends pods to the other, as kube-scheduler's default profile does."""
 
     async def body(live):
@@ -334,7 +334,7 @@ def test_a_soft_taint_keeps_pods_off_while_there_is_another_node():
 
 
 def test_a_preference_that_cannot_be_read_is_reported():
-    """What scoring fails with stands in the pod's condition, as the scheduler's error."""
+    """The pod's condition has the error of its scoring, as the scheduler's error."""
 
     async def body(live):
         await live.add_nodes("n1", "n2")

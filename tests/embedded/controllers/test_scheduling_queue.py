@@ -53,8 +53,8 @@ def test_an_event_after_the_pause_wakes_at_once():
     assert queue.pop(late) is None
 
 
-def test_a_pod_that_is_gone_is_never_given():
-    """Removed while it waits, in whatever state, a pod does not come back."""
+def test_a_removed_pod_is_never_given():
+    """A pod that is removed while it waits, in whatever state, does not come back."""
     queue = filled(0, 0, 0)
     first = queue.pop(START)
     queue.failed(first, START)

@@ -86,10 +86,10 @@ def test_claims_stay_or_go_with_the_set():
 
     async def body(world):
         await world.cluster.create(STORAGE_CLASSES, samples.storage_class())
-        keeps = spec(1, volumeClaimTemplates=[claim_template()])
-        await world.create(STATEFUL_SETS, "db", keeps)
+        plain = spec(1, volumeClaimTemplates=[claim_template()])
+        await world.create(STATEFUL_SETS, "db", plain)
         policy = {"whenDeleted": "Delete", "whenScaled": "Retain"}
-        await world.create(STATEFUL_SETS, "tmp", {**keeps, "persistentVolumeClaimRetentionPolicy": policy})
+        await world.create(STATEFUL_SETS, "tmp", {**plain, "persistentVolumeClaimRetentionPolicy": policy})
         await world.sleep(30)
         assert len(await world.pods()) == 2
         for name in ("db", "tmp"):
@@ -150,7 +150,7 @@ def test_parallel_makes_and_removes_all_at_once():
     play(body)
 
 
-def test_an_update_goes_down_to_the_partition_and_a_new_pod_below_it_keeps_the_old_template():
+def test_an_update_goes_down_to_the_partition_and_a_new_pod_below_it_has_the_old_template():
     """Pods below the partition stay at the revision they had, even when they are made anew."""
 
     async def body(world):
@@ -244,7 +244,7 @@ def _pod(ordinal, revision, *, ready):
     ),
 )
 def test_a_set_comes_to_rest(replicas, start, partition, most, policy, pods):
-    """From whatever pods, taking the steps and letting pods become ready ends in just the pods asked for."""
+    """From whatever pods, taking the steps and letting pods become ready ends in exactly the desired pods."""
     rolling = StatefulSetRollingUpdate(partition=partition, max_unavailable=most)
     found = StatefulSet(
         metadata=ObjectMeta(name="db"),

@@ -83,7 +83,7 @@ def test_one_pod_more_costs_few_status_writes():
 
 
 def test_a_status_that_someone_else_wrote_is_put_right():
-    """What a sync did not work out itself is no echo: it leads to a sync, and the true status comes back."""
+    """A status that no sync computed is no echo: it leads to a sync, and the true status comes back."""
 
     async def body(live):
         await live.add_nodes("n1")

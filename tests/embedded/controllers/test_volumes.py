@@ -131,7 +131,7 @@ def test_a_volume_is_made_for_a_class_with_a_provisioner():
 
 
 def test_a_volume_that_is_retained_is_released():
-    """Its claim gone, a volume of the policy Retain stays, and nobody else gets it."""
+    """After its claim is deleted a volume of the policy Retain stays, and nobody else gets it."""
 
     async def body(live):
         await live.cluster.create(PERSISTENT_VOLUMES, samples.volume(storageClassName=""))
@@ -167,8 +167,8 @@ def test_what_a_claim_waits_for_is_reported():
     play(body, "volumes")
 
 
-def test_a_claim_in_use_is_kept_until_its_pod_is_gone():
-    """So is a volume until its claim is gone."""
+def test_a_claim_in_use_remains_until_its_pod_is_deleted():
+    """A claim remains while a pod uses it, and a volume while its claim exists."""
 
     async def body(live):
         await live.add_nodes("n1")
@@ -258,7 +258,7 @@ def test_the_first_consumer_decides_where_a_volume_is_made():
 
 
 def test_two_pods_do_not_get_one_volume():
-    """Of two pods that want the only volume of a zone one goes to the other zone's volume, the third waits."""
+    """When two pods need the only volume of a zone, one goes to the other zone's volume, and the third waits."""
 
     async def body(live):
         await live.add_nodes("a1", labels={ZONE: "a"})

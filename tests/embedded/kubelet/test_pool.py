@@ -180,8 +180,8 @@ def test_readiness_without_delay_is_one_write():
     assert play(body, times=times).count("Running") == 1
 
 
-def test_a_deleted_pod_is_gone_after_its_stop_time():
-    """A running pod ends after the drawn stop time; one that never ran is gone at once."""
+def test_a_deleted_pod_disappears_after_its_stop_time():
+    """A running pod ends after the drawn stop time; one that never ran disappears at once."""
 
     async def body(world):
         await world.add_node()
@@ -201,7 +201,7 @@ def test_a_deleted_pod_is_gone_after_its_stop_time():
 
 
 def test_the_grace_period_bounds_the_stop_time():
-    """A pod whose containers take longer than its grace period is gone when that is over."""
+    """A pod whose containers take longer than its grace period disappears when that is over."""
 
     async def body(world):
         await world.add_node()
@@ -230,8 +230,8 @@ def test_a_pod_deleted_while_it_starts_never_runs():
     assert "Running" not in play(body)
 
 
-def test_pods_of_a_gone_node_are_collected():
-    """40 s after the node is gone its pods are deleted, also those that were ending."""
+def test_pods_of_a_deleted_node_are_collected():
+    """40 s after the node is deleted its pods are deleted too, also those that were ending."""
 
     async def body(world):
         await world.add_node()
@@ -269,7 +269,7 @@ def test_nodes_of_others_are_left_alone():
 
 
 def test_a_pod_bound_before_its_node_is_known_starts_when_it_comes():
-    """The order in which the two are heard of does not matter."""
+    """The order in which the two are observed does not matter."""
 
     async def body(world):
         await world.add_pod()
@@ -444,7 +444,7 @@ def test_heartbeats_confirm_every_five_minutes():
     play(body)
 
 
-def test_leases_are_renewed_when_asked_for():
+def test_leases_are_renewed_on_request():
     """One renewal makes the missing leases and moves the others."""
 
     async def body(world):

@@ -42,8 +42,8 @@ NODE = {"cpu": 4000, "memory": 8 * GI}
         ({"cpu": 500, "memory": GI}, {"cpu": 9000}, None),
     ],
 )
-def test_a_resize_is_granted_where_there_is_room(asked, used, expected):
-    """What grows must fit beside the other pods, and at all; what does not grow is granted always."""
+def test_a_resize_is_granted_where_there_is_capacity(asked, used, expected):
+    """A resource that grows must fit beside the other pods, and on the node; one that does not grow is always granted."""
     held = {"cpu": 1000, "memory": GI}
     assert refusal(asked, held, used, NODE) == (expected and Refusal(*expected))
 
@@ -91,7 +91,7 @@ async def reported(world, name="p"):
 
 
 def test_a_resize_is_granted_at_once_and_takes_effect_a_moment_later():
-    """PodResizeInProgress stands until the container has what it was granted; nothing is restarted."""
+    """PodResizeInProgress is true until the container has the granted resources; nothing is restarted."""
 
     async def body(world):
         await begin(world)
@@ -109,8 +109,8 @@ def test_a_resize_is_granted_at_once_and_takes_effect_a_moment_later():
     play(body)
 
 
-def test_a_deferred_resize_is_granted_when_room_comes():
-    """Without room the pod keeps what it has; the end of a neighbour lets it grow."""
+def test_a_deferred_resize_is_granted_when_capacity_is_freed():
+    """Without capacity the pod keeps its resources; the end of a neighbour lets it grow."""
 
     async def body(world):
         await begin(world, q="2")
@@ -130,8 +130,8 @@ def test_a_deferred_resize_is_granted_when_room_comes():
     play(body)
 
 
-def test_a_neighbour_that_shrinks_and_a_node_that_grows_give_room():
-    """Room comes from resizes of others and from what the node says of itself."""
+def test_a_neighbour_that_shrinks_and_a_node_that_grows_free_capacity():
+    """Resizes of other pods and a node's new status free capacity."""
 
     async def body(world):
         await begin(world, q="2")
@@ -153,7 +153,7 @@ def test_a_neighbour_that_shrinks_and_a_node_that_grows_give_room():
 
 
 def test_a_wish_that_is_taken_back_leaves_nothing():
-    """A pod that asks for what it has again waits for nothing."""
+    """A pod that requests its current resources again waits for nothing."""
 
     async def body(world):
         await begin(world, q="2")
@@ -167,7 +167,7 @@ def test_a_wish_that_is_taken_back_leaves_nothing():
 
 
 def test_a_node_that_has_shrunk_makes_a_resize_infeasible():
-    """What the node can never hold is Infeasible, although the request was taken."""
+    """A request that the node can never hold is Infeasible, although it was accepted."""
 
     async def body(world):
         await begin(world, q="2")
@@ -206,8 +206,8 @@ def test_a_container_is_restarted_where_its_policy_says_so():
     play(body)
 
 
-def test_a_crash_keeps_what_was_granted():
-    """Statuses that are written after a resize go on telling of resources."""
+def test_a_crash_leaves_granted_resources():
+    """Statuses written after a resize still report the resources."""
 
     async def body(world):
         await begin(world)
@@ -224,7 +224,7 @@ def test_a_crash_keeps_what_was_granted():
 
 
 def test_a_failing_node_resizes_when_it_is_well_again():
-    """What is asked of a node whose kubelet is silent is done after its recovery."""
+    """A resize on a node whose kubelet is silent is done after its recovery."""
 
     async def body(world):
         await begin(world)

@@ -97,7 +97,7 @@ def test_what_a_pod_cannot_serve_it_does_not_count():
     cores=st.sampled_from(["1", "4", "64"]),
 )
 def test_pods_serve_together_what_the_service_serves(rates, limits, queue, cores):
-    """Whatever the load, the limits and the room on the node, the pods' shares add up to the service's total."""
+    """Whatever the load, the limits and the capacity of the node, the pods' shares add up to the service's total."""
     trace = SeriesTrace(rates, step=seconds(15), start=START, name="t")
     world = World(make_service(trace=trace, max_queue_s=queue), cpu=cores)
     for number, limit in enumerate(limits):
@@ -122,7 +122,7 @@ def test_durations_and_requests_in_flight_are_those_of_the_model():
 
 
 def test_a_deployment_without_pods_has_its_demand_and_its_queue():
-    """What arrives and waits is known also where nobody serves, as scaling from zero needs it."""
+    """Arriving and waiting requests are known also where no pod serves, as scaling from zero needs it."""
     world = World(make_service(10.0, max_queue_s=60.0))
     source = EmbeddedCustomMetrics(world.model, world.clock)
     world.to(30)
@@ -186,7 +186,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("changed", "text"), REFUSED)
 def test_refusals_of_an_object_are_in_the_servers_words(changed, text):
-    """What is not there is refused as a metrics server and its client refuse it."""
+    """A missing object is refused as a metrics server and its client refuse it."""
     world, source = shop()
     world.to(15)
     asked = {

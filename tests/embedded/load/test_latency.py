@@ -18,7 +18,7 @@ BOUNDS = st.sampled_from([0.0, 0.5, 5.0, 60.0])
 
 
 def after_a_step(rate, *, work=0.02, cores=1.0, pods=1, queue=0.0, step_s=15.0, **fields):
-    """What a step of ``rate`` leads to, with all the CPU that the pods may use."""
+    """The result of a step of ``rate``, with all the CPU that the pods may use."""
     facts = ServiceFacts.of([make_service(rate, cpu_seconds_per_request=work, **fields)])
     capacity = np.array([pods * cores / work])
     offered = np.array([float(rate)])
@@ -105,7 +105,7 @@ def test_the_wait_behind_a_queue_counts_once():
 
 
 def test_a_pod_within_its_request_on_a_crowded_node_is_not_at_full_load():
-    """A neighbour that wants more than there is does not slow a pod whose request is guaranteed."""
+    """A neighbour that demands more than the node has does not slow a pod whose request is guaranteed."""
     services = (
         make_service(50.0),
         make_service(900.0, name="api", selector=make_service().selector.parse("app=api")),

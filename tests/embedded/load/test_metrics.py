@@ -98,8 +98,8 @@ def test_a_young_pod_has_no_sample_yet():
     assert set(samples_of(world)) == {("young", "main")}
 
 
-def test_a_pod_that_is_gone_stays_until_the_next_step():
-    """Samples are those of the step, as a scraping server keeps them."""
+def test_a_deleted_pod_stays_until_the_next_step():
+    """Samples are those of the step, as a scraping server stores them."""
     world = World(make_service()).put(make_pod("a")).put(make_pod("b"))
     world.to(20)
     world.remove("a")

@@ -91,7 +91,7 @@ def test_a_queue_is_worked_off_with_spare_capacity():
     bound=st.sampled_from([0.0, 1.0, 30.0]),
 )
 def test_no_request_is_lost(rates, pods, bound):
-    """What was offered was served, dropped or waits."""
+    """Each offered request was served, dropped or waits."""
     trace = SeriesTrace(rates, step=seconds(15), start=START, name="t")
     world = World(make_service(trace=trace, max_queue_s=bound))
     for number in range(pods):
@@ -99,8 +99,8 @@ def test_no_request_is_lost(rates, pods, bound):
     world.to(15 * len(rates))
     history = world.history
     offered = sum(step.offered[0] for step in history) * 15
-    gone = sum(step.served[0] + step.dropped[0] for step in history) * 15
-    assert offered == pytest.approx(gone + history[-1].queue[0], abs=1e-3)
+    handled = sum(step.served[0] + step.dropped[0] for step in history) * 15
+    assert offered == pytest.approx(handled + history[-1].queue[0], abs=1e-3)
     assert all(step.served[0] <= step.capacity[0] * (1 + 1e-9) for step in history)
     assert all(step.dropped[0] >= 0 for step in history)
 
@@ -138,15 +138,15 @@ def test_exactly_the_capacity_is_no_violation():
 
 
 def test_without_ready_pods_everything_waits_or_is_dropped():
-    """No capacity: a violation, nothing served, and at most the longest wait is kept."""
+    """No capacity is a violation: nothing is served, and requests wait at most the longest wait."""
     step = World(make_service(10.0, max_queue_s=5.0)).to(15)
     assert (step.capacity[0], step.served[0], step.queue[0]) == (0, 0, pytest.approx(50))
     assert step.violated[0]
     assert step.latency[0] == 5.0
 
 
-def test_pods_of_a_crowded_node_keep_what_they_request():
-    """Where limits pass the node, requests are sure and the rest goes by what is wanted beyond."""
+def test_pods_of_a_crowded_node_get_at_least_their_requests():
+    """Where limits exceed the node, requests are guaranteed and the rest is divided by the demand beyond them."""
     services = (
         make_service(200.0),
         make_service(200.0, name="api", selector=make_service().selector.parse("app=api")),
@@ -155,7 +155,7 @@ def test_pods_of_a_crowded_node_keep_what_they_request():
     world.put(make_pod("web", app="web", cpu="1", limit="4"))
     world.put(make_pod("api", app="api", cpu="2", limit="4"))
     step = world.to(15)
-    # Each wants 4 cores of 4: sure are 1 and 2, the last one is shared 3 : 2.
+    # Each demands 4 cores of 4: 1 and 2 are guaranteed, and the last one is shared 3 : 2.
     assert usage(world) == {"web": (1600.0, 0.0), "api": (2400.0, 0.0)}
     assert step.capacity.tolist() == pytest.approx([80.0, 120.0])
     assert step.violated.tolist() == [True, True]
@@ -169,7 +169,7 @@ def test_a_pod_without_limit_may_use_its_node():
 
 
 def test_pods_on_a_lost_node_serve_nobody():
-    """A node that is gone or not Ready takes its pods out of service before anybody has marked them."""
+    """A node that is deleted or not Ready takes its pods out of service before anybody has marked them."""
     world = World(make_service(10.0), nodes=("n1", "n2")).put(make_pod("a")).put(make_pod("b", node="n2"))
     assert world.to(15).ready[0] == 2
     world.nodes.put(("", "n1"), make_node("n1", ready="Unknown"))
@@ -258,7 +258,7 @@ def test_a_change_at_the_end_of_a_step_counts_for_the_next():
     assert [step.ready[0] for step in (world.to(15), world.to(30))] == [0, 1]
 
 
-def test_a_row_of_a_pod_that_is_gone_serves_another():
+def test_a_row_of_a_deleted_pod_serves_another():
     """Pods come and go without leaving usage behind."""
     world = World(make_service(10.0))
     for number in range(200):
@@ -285,7 +285,7 @@ def test_a_resized_pod_has_its_new_limit():
 
 
 def test_a_pod_whose_resize_waits_has_its_old_limit():
-    """What a container runs with counts, where its status tells it, not what is asked for."""
+    """The resources in a container's status count, not those in its spec."""
     pod = make_pod("a", limit="2")
     old = ContainerStatus(name="main", resources=ResourceRequirements(limits={"cpu": "1"}))
     waiting = replace(pod, status=replace(pod.status, container_statuses=(old,)))
@@ -390,9 +390,9 @@ def test_the_start_of_a_container_takes_cpu_before_requests_and_is_throttled():
     world = World(service).put(running_since(make_pod("a"), "2026-03-02T00:00:00Z"))
     steps = [world.to(second) for second in (15, 30, 45, 60)]
     assert [step.served[0] for step in steps] == [0.0, 0.0, 25.0, 25.0]
-    wanted = [float(step.resources.demanded_cpu[0]) for step in steps]
+    demanded = [float(step.resources.demanded_cpu[0]) for step in steps]
     withheld = [float(step.resources.withheld_cpu[0]) for step in steps]
-    assert wanted == [2500.0, 1500.0, 500.0, 500.0]
+    assert demanded == [2500.0, 1500.0, 500.0, 500.0]
     assert withheld == [1500.0, 500.0, 0.0, 0.0]
     assert [float(step.resources.unused_cpu[0]) for step in steps] == [0.0, 0.0, 500.0, 500.0]
 

@@ -14,7 +14,7 @@ LONG_AGO = "2026-03-01T00:00:00Z"
 
 
 class Objects:
-    """What a load model needs of an informer: objects and their changes."""
+    """The part of an informer that a load model needs: objects and their changes."""
 
     def __init__(self):
         self.objects = {}
@@ -134,7 +134,7 @@ def make_service(rate=10.0, **fields):
 
 
 def answer(coroutine):
-    """What a coroutine that waits for nothing gives."""
+    """The result of a coroutine that waits for nothing."""
     try:
         coroutine.send(None)
     except StopIteration as done:

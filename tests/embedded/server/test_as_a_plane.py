@@ -1,4 +1,4 @@
-"""What a session with kubectl found to be different from a real control plane."""
+"""Differences from a real control plane that a session with kubectl found."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_the_table_of_a_scale():
 
 
 def test_the_rules_of_a_user():
-    """Who asks what it may do is told its own rules, those of the namespace, and what is open to all."""
+    """A user that asks what it may do gets its own rules, those of the namespace, and what is open to all."""
     reader = User(
         "r", (), (Rule(("get",), ("",), ("pods",), ("shop",)), Rule(("list",), ("",), ("nodes",), ("other",)))
     )

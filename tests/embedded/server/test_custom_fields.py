@@ -1,4 +1,4 @@
-"""The fields of custom kinds: what clients are told of them, and what becomes of those that no schema knows.
+"""The fields of custom kinds: what clients see of them, and what becomes of those that no schema knows.
 
 The expected texts and documents are those of kube-apiserver v1.36.2 for the same definition and bodies.
 """
@@ -93,7 +93,7 @@ def tab(name, **spec):
     return {"apiVersion": "stable.example.com/v1", "kind": "CronTab", "metadata": meta, "spec": spec}
 
 
-# ── what clients are told ───────────────────────────────────────────────────────────────────────
+# ── what clients see ────────────────────────────────────────────────────────────────────────────
 
 
 def test_the_document_of_version_3(kinds):
@@ -117,7 +117,7 @@ def test_the_document_of_version_3(kinds):
 
 
 def test_the_document_of_version_2(kinds):
-    """What version 2 has no word for is left open."""
+    """Fields that version 2 cannot express are left open."""
     found = document_v2(kinds)
     spec = yaml.safe_load(SPEC)
     preserved = {"x-kubernetes-preserve-unknown-fields": True}
@@ -177,7 +177,7 @@ REFUSED = 'CronTab in version "v1" cannot be handled as a CronTab: strict decodi
 
 
 def test_unknown_fields_in_their_order(kinds):
-    """Metadata is told of first, then the rest in order, then the metadata of embedded objects."""
+    """Unknown fields of metadata come first, then the rest in order, then the metadata of embedded objects."""
     kind = next(kind for kind in kinds if kind.kind == "CronTab")
     assert findings(kind, ODD).unknown == UNKNOWN
     assert findings(kind, []).unknown == []
@@ -198,7 +198,7 @@ def test_strict_creation_is_refused():
 
 
 def test_duplicates_come_first():
-    """What is said twice is reported before what is unknown."""
+    """Duplicate fields are reported before unknown ones."""
     body = json.dumps(tab("a", image="i", bogus=1)).replace('"image": "i"', '"image":"i","image":"j"')
     strict = ask(DEFINED, ("POST", f"{TABS}?fieldValidation=Strict", body))
     assert strict.json["message"] == f'{REFUSED}duplicate field "spec.image", unknown field "spec.bogus"'
@@ -217,7 +217,7 @@ def test_duplicates_come_first():
         ),
     ],
 )
-def test_a_patch_is_judged_by_what_it_comes_to(media_type, patch):
+def test_a_patch_is_validated_by_its_result(media_type, patch):
     """A strict patch is refused with the object that it would make; else it warns."""
     made = ("POST", TABS, tab("a", image="i"))
     headers = {"Content-Type": f"application/{media_type}"}

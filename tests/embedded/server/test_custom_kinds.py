@@ -93,7 +93,7 @@ def test_discovery_and_openapi_know_what_is_defined(path):
     assert openapi.document(path.strip("/"), rest.kinds)["paths"]
 
 
-def test_discovery_tells_the_names_of_a_definition():
+def test_discovery_has_the_names_of_a_definition():
     """Singular, short names and categories are the definition's, in both forms of discovery."""
     discovery = Discovery(entries_of(rest_with(COLUMNS).kinds, ()), "127.0.0.1")
     [plain] = discovery.document("/apis/example.com/v1")["resources"]

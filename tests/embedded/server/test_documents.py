@@ -28,8 +28,8 @@ def test_an_answer_is_made_once_until_the_kinds_change():
     assert len(made) == 4
 
 
-def test_what_is_not_there_is_not_kept():
-    """Paths that nobody serves take no memory, however many are asked for."""
+def test_unknown_paths_are_not_cached():
+    """Paths that nobody serves take no memory, however many are requested."""
     documents = Documents()
     documents.renew((PODS,), [])
     assert [documents.get(path, lambda: None) for path in range(100)] == [None] * 100

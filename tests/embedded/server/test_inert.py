@@ -1,4 +1,4 @@
-"""What applications bring beside workloads, and who a request acts as."""
+"""Objects that applications bring beside workloads, and the users that a request acts as."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ async def _with_pod(cluster):
     ("method", "what"), [("GET", "log"), ("POST", "exec"), ("GET", "attach"), ("POST", "portforward")]
 )
 def test_a_pod_has_no_container_to_ask(method, what):
-    """Logs, exec and the like say that nothing runs in a pod; of a pod that is not there, that it is not."""
+    """Logs, exec and similar requests say that nothing runs in a pod, or that the pod does not exist."""
     path = "/api/v1/namespaces/default/pods"
     answer = ask((method, f"{path}/web/{what}"), before=_with_pod)
     assert (answer.code, answer.json["reason"]) == (400, "BadRequest")

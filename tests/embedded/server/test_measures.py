@@ -130,7 +130,7 @@ def test_values_in_the_older_version():
     ],
 )
 def test_which_objects_come(path, names):
-    """A star stands for the objects that the selector chooses and that have a value."""
+    """A star means the objects that the selector chooses and that have a value."""
     found = read(f"{IN_DEFAULT}/{path}")
     assert sorted(item["describedObject"]["name"] for item in found["items"]) == names
 
@@ -143,7 +143,7 @@ def test_a_namespace_is_not_in_one():
 
 
 def test_a_metric_selector_is_repeated_as_an_object():
-    """The answer says which labels of the metric were asked for."""
+    """The answer repeats the selector of the metric's labels."""
     query = "metricLabelSelector=!verb,code+notin+(500)"
     items = read(f"{IN_DEFAULT}/pods/*/http_requests_per_second?{query}")["items"]
     assert len(items) == len(PODS)
@@ -235,7 +235,7 @@ def test_what_is_refused(path, code, text):
     ],
 )
 def test_paths_that_name_no_metric(path):
-    """What is not a path of these APIs is no page."""
+    """A path that these APIs do not have is not found."""
     assert ask(path) == (404, NOT_FOUND)
 
 

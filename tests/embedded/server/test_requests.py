@@ -1,4 +1,4 @@
-"""What the server answers to single requests, spoken without a Kubernetes client."""
+"""The server's answers to single requests, without a Kubernetes client."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_a_binding_names_its_pod():
 
 
 def test_stopping_closes_connections_that_clients_hold():
-    """A client that keeps its connection, and does not answer the good-bye of TLS, is hung up on."""
+    """The server hangs up on a client that holds its connection and does not answer the close of TLS."""
 
     async def main(clock):
         async with served(clock) as (_, server, connection):
@@ -183,7 +183,7 @@ def test_who_asks_must_be_known():
 
 
 def test_an_allow_list_holds():
-    """Who may only read one namespace's ConfigMaps is refused all else in the words of RBAC."""
+    """A user who may only read one namespace's ConfigMaps is refused all else in the words of RBAC."""
     rule = Rule(verbs=("get", "list"), groups=("",), resources=("configmaps",), namespaces=("default",))
     who = Identities({"t": User("viewer", (), (rule,))})
     assert ask(("GET", CONFIG), token="t", identities=who).code == 200
@@ -233,14 +233,14 @@ def test_every_field_of_the_api_is_known():
 
 
 def test_dry_run_stores_nothing():
-    """dryRun=All answers with the object and keeps nothing."""
+    """dryRun=All answers with the object and stores nothing."""
     answer = ask(("POST", f"{CONFIG}?dryRun=All", config("a")))
     assert (answer.code, answer.json["metadata"]["name"]) == (201, "a")
     assert ask(("POST", f"{CONFIG}?dryRun=All", config("a")), ("GET", f"{CONFIG}/a")).code == 404
 
 
 def test_a_deletion_at_once_is_a_status():
-    """What is gone with the request is answered with a Status that names it."""
+    """A deletion that takes effect at once is answered with a Status that names the object."""
     answer = ask(("POST", CONFIG, config("a")), ("DELETE", f"{CONFIG}/a"))
     assert answer.json["status"] == "Success"
     assert answer.json["details"]["name"] == "a"
@@ -261,7 +261,7 @@ def test_long_lists_are_streamed_whole():
 
 
 def test_a_table_has_a_cell_for_each_column():
-    """A list asked for as a Table has the printers' columns and the metadata of each object."""
+    """A list requested as a Table has the printers' columns and the metadata of each object."""
     deployment = builders.deployment("web", replicas=3)
     table = ask(("POST", DEPLOYMENTS, deployment), ("GET", DEPLOYMENTS, None, {"Accept": TABLE})).json
     names = [column["name"] for column in table["columnDefinitions"]]
@@ -273,7 +273,7 @@ def test_a_table_has_a_cell_for_each_column():
 
 
 @pytest.mark.parametrize("form", ["legacy", "aggregated"])
-def test_discovery_tells_every_kind(form):
+def test_discovery_lists_every_kind(form):
     """Both forms of discovery name the same resources, with their subresources."""
     if form == "legacy":
         resources = ask(("GET", "/apis/apps/v1")).json["resources"]
@@ -302,7 +302,7 @@ def test_discovery_tells_every_kind(form):
     ],
 )
 def test_who_names_no_field_manager_is_its_user_agent(agent, query, manager):
-    """The fields belong to what stands before the slash, as upstream's managerOrUserAgent has it."""
+    """The text before the slash owns the fields, as in upstream's managerOrUserAgent."""
     answer = ask(("POST", CONFIG + query, config("a", data={"k": "v"}), {"User-Agent": agent}))
     (entry,) = answer.json["metadata"]["managedFields"]
     assert (entry["manager"], entry["operation"]) == (manager, "Update")

@@ -29,14 +29,14 @@ from kubetide.serving import make_connector
 from kubetide.units.time import milliseconds, minutes
 
 PATH = "/api/v1/namespaces/default/configmaps"
-GONE = None
+DELETED = None
 LOST = (ApiError, aiohttp.ClientError, asyncio.TimeoutError, ConnectionError, OSError)
 DEADLINE_S = 15
 PATIENCE = minutes(2)
 
 
 class Plant:
-    """The server of a test, which can be stopped and started; what is kept lies in a folder."""
+    """The server of a test, which can be stopped and started; its state is persisted in a folder."""
 
     def __init__(self, clock, folder):
         self.clock, self.folder, self.port = clock, folder, 0
@@ -147,17 +147,17 @@ def body_of(name, number):
 
 
 class Writer:
-    """Carries out operations on names of its own, and keeps what may have come of them."""
+    """Carries out operations on names of its own, and records their possible results."""
 
     def __init__(self, door, names):
         self.door = door
-        self.may_be = {name: {GONE} for name in names}
+        self.may_be = {name: {DELETED} for name in names}
         self.versions = []
 
     async def run(self, operations, clock):
         for number, (verb, index) in enumerate(operations):
             name = list(self.may_be)[index]
-            after = GONE if verb == "delete" else str(number)
+            after = DELETED if verb == "delete" else str(number)
             before = self.may_be[name]
             try:
                 version = await asyncio.wait_for(self.door.do(verb, name, number), DEADLINE_S)
@@ -172,7 +172,7 @@ class Writer:
 
 
 class Watch:
-    """Keeps what a watch tells, from a list on, however often it is ended."""
+    """Follows a watch from a list on, however often it is ended."""
 
     def __init__(self, plant, client, **selection):
         self.plant, self.client, self.selection = plant, client, selection
@@ -204,7 +204,7 @@ class Watch:
         assert int(event.resource_version) >= int(version), "versions go back"
         if event.type == "BOOKMARK":
             return event.resource_version
-        assert int(event.resource_version) > int(version), "an event is told twice"
+        assert int(event.resource_version) > int(version), "an event is sent twice"
         if event.type == "DELETED":
             assert event.name in self.state
             del self.state[event.name]
@@ -276,7 +276,7 @@ def check(writers, final):
             assert reported.setdefault(version, (name, data)) == (name, data), "two writes of one version"
         for name, may_be in writer.may_be.items():
             found = there.get(name)
-            assert (GONE if found is None else found.data["n"]) in may_be
+            assert (DELETED if found is None else found.data["n"]) in may_be
             last = max((version for version, whose, _ in writer.versions if whose == name), default=0)
             assert found is None or int(found.metadata.resource_version) >= last
 

@@ -1,4 +1,4 @@
-"""Clients that misbehave: that stop reading, go away, or never finish what they began."""
+"""Clients that misbehave: that stop reading, hang up, or never finish what they began."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def until(clock, done, what):
 
 
 def test_a_watcher_that_does_not_read_is_ended_alone():
-    """It holds no more than a bounded backlog, is told 410 when it reads again, and nobody else notices."""
+    """Its backlog is bounded, it gets a 410 when it reads again, and other clients notice nothing."""
     events, backlog, size = 400, 50, 20_000
 
     async def main(clock):
@@ -82,8 +82,8 @@ def test_a_watcher_that_does_not_read_is_ended_alone():
     assert length < events * size
 
 
-def test_clients_that_go_away_in_the_middle(caplog):
-    """Of a list, of a body, of a line of the head: the server goes on and finds nothing worth a word."""
+def test_clients_that_hang_up_in_the_middle(caplog):
+    """A client may hang up inside a list, a body or a header line: the server goes on and logs nothing."""
 
     async def main(clock):
         async with served(clock) as (cluster, _, connection), HttpCluster(connection, clock) as client:

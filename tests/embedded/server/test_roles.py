@@ -1,4 +1,4 @@
-"""What stored Roles, ClusterRoles and their bindings grant to whom a request acts as."""
+"""The rights that stored Roles, ClusterRoles and their bindings grant to the user of a request."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_rules_are_listed_as_they_are_granted():
 
 
 def test_impersonation_can_be_granted():
-    """Who sends a request has the stored roles too: a binding lets it act as others."""
+    """The sender of a request has the stored roles too: a binding lets it act as others."""
 
     async def more(cluster):
         await grants(cluster)

@@ -41,7 +41,7 @@ def body(api_version, kind, message):
 
 
 def test_a_deployment():
-    """A message reads as the JSON of the same object: absent zeros left out, said zeros kept."""
+    """A message reads as the JSON of the same object: absent zeros are left out, explicit zeros remain."""
     container = field(1, "web") + field(2, "web:1") + field(5, "")
     limits = field(1, field(1, "cpu") + field(2, field(1, "100m")))
     container += field(8, limits)
@@ -72,7 +72,7 @@ def test_a_deployment():
 
 
 def test_members_of_an_inlined_type():
-    """A volume's source stands beside its name in JSON, though it is a message of its own."""
+    """In JSON a volume's source is beside its name, though it is a message of its own."""
     volume = field(1, "v") + field(2, field(2, field(1, "Memory")))
     said = decode_protobuf(body("v1", "Pod", field(2, field(1, volume))))
     assert said["spec"]["volumes"] == [{"name": "v", "emptyDir": {"medium": "Memory"}}]
@@ -159,7 +159,7 @@ def test_the_second_version_says_the_same():
 
 
 def test_old_clients_learn_what_can_be_tried_out():
-    """In OpenAPI v2 the patch of each kind names its kind and has the parameter dryRun, by which kubectl 1.20 goes."""
+    """In OpenAPI v2 the patch of each kind names its kind and has the parameter dryRun, which kubectl 1.20 reads."""
     second = document_v2((CONFIG_MAPS,))
     path = "/api/v1/namespaces/{namespace}/configmaps/{name}"
     patch = second["paths"][path]["patch"]

@@ -153,7 +153,7 @@ def test_several_conflicts_are_listed(world):
 
 
 def test_force_takes_ownership(world):
-    """A forced apply sets the value and takes the field; the other keeps the rest."""
+    """A forced apply sets the value and takes the field; the other manager still owns the rest."""
     world.apply(CONFIG_MAPS, config_map({"x": "1", "y": "1"}), "first")
     json = world.apply(CONFIG_MAPS, config_map({"x": "2"}), "second", force=True)
     assert json["data"] == {"x": "2", "y": "1"}
@@ -162,7 +162,7 @@ def test_force_takes_ownership(world):
 
 
 def test_equal_values_are_shared(world):
-    """Managers that want the same value own it together, and it stays until both let go."""
+    """Managers that apply the same value own it together, and it stays until both release it."""
     world.apply(CONFIG_MAPS, config_map({"x": "1"}), "first")
     json = world.apply(CONFIG_MAPS, config_map({"x": "1"}), "second")
     assert owned(json, "first") == owned(json, "second") == {".data.x"}
@@ -232,8 +232,8 @@ def test_the_scale_can_be_applied(world):
     assert owned(world.send("get", DEPLOYMENTS, "web"), "s", subresource="scale") == {".spec.replicas"}
 
 
-def test_a_dry_run_tells_and_writes_nothing(world):
-    """A dry run answers with what would be, and nothing is there afterwards."""
+def test_a_dry_run_answers_and_writes_nothing(world):
+    """A dry run answers with the result, and stores nothing."""
     assert world.apply(CONFIG_MAPS, config_map({"x": "1"}), dry_run=True)["data"] == {"x": "1"}
     assert world.rest.handle(Request("list", CONFIG_MAPS, "default")).listing == []
 
@@ -279,8 +279,8 @@ steps = st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), data), min_size=1, 
 
 @given(steps)
 @settings(max_examples=60, deadline=None)
-def test_forced_applies_leave_what_somebody_wants(steps):
-    """After any forced applies the object holds exactly the last wishes of all managers, each owned by who wants it."""
+def test_forced_applies_leave_exactly_the_applied_fields(steps):
+    """After any forced applies the object holds exactly what each manager applied last, owned by those managers."""
     world = World()
     wishes = {}
     for manager, wish in steps:

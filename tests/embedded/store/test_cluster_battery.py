@@ -1,4 +1,4 @@
-"""The embedded cluster keeps every fact of the Cluster port's battery."""
+"""The embedded cluster passes the Cluster port's battery."""
 
 from __future__ import annotations
 

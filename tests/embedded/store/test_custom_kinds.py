@@ -351,13 +351,13 @@ def test_a_store_that_was_brought_back_serves_them():
     """Definitions and their objects live on in a store that is filled from an earlier one."""
     world = World()
     world.send("create", ROLLOUTS, body=rollout(replicas=4))
-    kept = [
+    stored = [
         (kind.resource, revision.key, revision.json)
         for kind in world.rest.store.kinds
         for revision in world.rest.store._tables[kind.resource].objects.values()
     ]
     store = Store()
-    store.restore(world.rest.store.version, sorted(kept, key=lambda one: one[0], reverse=True))
+    store.restore(world.rest.store.version, sorted(stored, key=lambda one: one[0], reverse=True))
     again = Rest(store, Clock(), seed=1)
     read = again.handle(Request("get", ROLLOUTS, "default", "a", "scale")).object.json
     assert read["spec"]["replicas"] == 4

@@ -1,4 +1,4 @@
-"""What the scale subresource of a custom kind cannot read; the sentences are kube-apiserver v1.36.2's."""
+"""Fields that the scale subresource of a custom kind cannot read; the sentences are kube-apiserver v1.36.2's."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def everything(name="a.x.y", **changes):
 
 
 def test_nobody_pays_without_a_configuration():
-    """Without webhooks requests go past the front; with the last configuration gone they do again."""
+    """Without webhooks requests go past the front; they do so again once the last configuration is deleted."""
 
     async def main(cluster, caller, _clock):
         await cluster.list(PODS)
@@ -79,7 +79,7 @@ def test_configurations_that_are_there_already_count():
 
 
 def test_a_run_without_a_caller():
-    """What a webhook concerns is refused under Fail, and says why; what none concerns is not."""
+    """A request that a webhook matches is refused under Fail with the reason; one that none matches is not."""
 
     async def main(clock):
         cluster = EmbeddedCluster(Store(), clock, seed=1)
@@ -199,7 +199,7 @@ def test_priorities_are_looked_up_before_and_after():
 
 
 def test_a_name_taken_meanwhile():
-    """Of two creations under review at once one is answered AlreadyExists."""
+    """One of two creations that are under review at once is answered with AlreadyExists."""
 
     async def main(cluster, caller, _clock):
         await configure(cluster, VALIDATING_WEBHOOKS, webhook("a.x.y"))
@@ -237,7 +237,7 @@ def test_an_apply_creates_and_updates():
 
 
 def test_times_do_not_move_while_webhooks_think():
-    """However long a review lasts, what was validated is what is written, and it is asked for once."""
+    """However long a review lasts, the validated object is written, and the review is requested once."""
 
     async def main(cluster, caller, clock):
         await configure(cluster, VALIDATING_WEBHOOKS, everything())
@@ -266,7 +266,7 @@ def test_times_do_not_move_while_webhooks_think():
 
 
 def test_nothing_is_drawn_twice():
-    """A name that is generated under review is the one that the webhooks were reported."""
+    """A name that is generated under review is the one that the webhooks received."""
 
     async def main(cluster, caller, _clock):
         await configure(cluster, MUTATING_WEBHOOKS, everything())

@@ -64,7 +64,7 @@ def paths(value, path=()):
 
 
 def spoil(body, path, value):
-    """Put a value in place of what is at the path, and a member of no meaning beside it."""
+    """Replace the value at the path, and add a meaningless member beside it."""
     body = deepcopy(body)
     at = body
     for key in path[:-1]:

@@ -104,7 +104,7 @@ def test_killed_at_any_byte_nothing_acknowledged_is_lost(operations, longest, da
         again.close()
 
 
-def test_what_was_cut_is_named_and_gone(tmp_path):
+def test_a_torn_line_is_named_and_removed(tmp_path):
     """A torn last line is cut off, the report says how much and where, and the next start is clean."""
     journal, store = opened(tmp_path)
     act(store, NODES, "a", 1)
@@ -124,7 +124,7 @@ def test_what_was_cut_is_named_and_gone(tmp_path):
 
 
 def test_no_version_is_given_twice(tmp_path):
-    """Who has listed at a version that came of no write misses nothing after a start."""
+    """A client that listed at a version without a write misses nothing after a start."""
     journal, store = opened(tmp_path)
     act(store, CONFIG_MAPS, "a", 1)
     store.close_watches(expire=True)
@@ -152,7 +152,7 @@ def test_damage_before_whole_lines_is_refused(tmp_path):
 
 
 def test_a_folder_has_one_user(tmp_path):
-    """A second process is told so, and the first goes on."""
+    """A second process gets an error, and the first goes on."""
     journal, store = opened(tmp_path)
     with pytest.raises(JournalError, match="another process keeps its state there"):
         opened(tmp_path)
@@ -172,8 +172,8 @@ def test_a_write_that_cannot_be_logged_is_refused(tmp_path):
     assert store.get(NODES, ("", "b")) is None
 
 
-def test_parts_and_the_time_are_kept(tmp_path):
-    """What others keep beside the store comes back, with the time of the last line."""
+def test_parts_and_the_time_are_persisted(tmp_path):
+    """The parts that others persist beside the store come back, with the time of the last line."""
     times = iter(range(1, 100))
     journal = Journal.open(tmp_path, longest=2)
     journal.attach(Store(), lambda: Instant(next(times)))

@@ -80,7 +80,7 @@ def test_an_owner_in_another_namespace_is_none():
     ),
 )
 def test_any_owners_come_to_an_end(edges, deletions):
-    """Whatever owns whatever, deletions end, and nothing stays that waits for something that is gone."""
+    """Whatever the owners are, deletions end, and no object remains that waits for a deleted one."""
     rest = Rest(Store(), Clock(), 1)
     uids = {str(number): create(rest, str(number)) for number in range(6)}
     for number in range(6):

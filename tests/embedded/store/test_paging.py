@@ -77,7 +77,7 @@ def test_later_writes_do_not_show():
 
 
 def test_a_token_too_old_comes_with_another():
-    """When the history has gone, the refusal's own token goes on with what is there now."""
+    """When the history was dropped, the refusal's own token goes on with the current objects."""
     rest = world(history=3)
     first = page(rest, limit=2)
     rest.handle(Request("delete", CONFIG_MAPS, "default", "d"))
@@ -95,7 +95,7 @@ def test_a_token_too_old_comes_with_another():
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"v":"meta.k8s.io/v1"}', '{"v":"v0","rv":1,"start":"a/b"}'])
 def test_tokens_that_are_none(text):
-    """What is not a token is refused as such."""
+    """A text that is no token is refused as such."""
     token = base64.urlsafe_b64encode(text.encode()).decode()
     for bad in (token, "%%%"):
         with pytest.raises(BadRequest, match="invalid continue token"):

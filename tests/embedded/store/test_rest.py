@@ -1,4 +1,4 @@
-"""What the embedded API server does beyond the facts that every cluster shares."""
+"""Behavior of the embedded API server beyond the facts that every cluster shares."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def names(rest, kind, namespace="default", **options):
     return [revision.key[1] for revision in listing]
 
 
-def test_fields_nobody_knows_are_kept(rest):
+def test_unknown_fields_are_stored(rest):
     """Fields that no type of ours names survive creation, patches and status writes."""
     body = builders.deployment("a", extra={"spec": {"x-new": {"deep": [1, {"a": None}]}}, "x-top": 1})
     create(rest, DEPLOYMENTS, body)
@@ -269,7 +269,7 @@ def test_a_long_chain_of_owners_goes_without_recursion(rest):
 
 
 def test_a_namespace_with_finalizers_waits(rest):
-    """A namespace with a finalizer of its own stays after its contents have gone."""
+    """A namespace with a finalizer of its own stays after its contents are deleted."""
     rest.handle(Request("create", NAMESPACES, body={"metadata": {"name": "n", "finalizers": ["test/hold"]}}))
     rest.handle(Request("delete", NAMESPACES, name="n"))
     assert rest.handle(Request("get", NAMESPACES, name="n")).object.json["status"]["phase"] == "Terminating"
@@ -317,7 +317,7 @@ def test_a_cluster_starts_once_over_a_store():
     assert store.version == version
 
 
-def test_faults_stand_before_the_server():
+def test_faults_are_those_of_one_client():
     """A client's faults hit its own requests, and no other client's."""
 
     class Refuse:

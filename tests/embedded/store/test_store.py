@@ -66,7 +66,7 @@ def test_a_write_of_the_status_reads_the_spec_no_second_time():
     run(main)
 
 
-def test_an_unknown_member_that_is_named_spec_is_kept():
+def test_an_unknown_member_that_is_named_spec_is_stored():
     async def main(cluster, clock):
         body = {"metadata": {"name": "x"}, "data": {"a": "1"}, "spec": {"b": 2}}
         await cluster.create(CONFIG_MAPS, body, namespace="default")
@@ -78,7 +78,7 @@ def test_an_unknown_member_that_is_named_spec_is_kept():
 
 
 def test_a_watch_older_than_the_history_expires():
-    """A watch from a version that the history has dropped is Expired; from the oldest kept one it is not."""
+    """A watch from a version that the history has dropped is Expired; from the oldest stored one it is not."""
 
     async def main(cluster, clock):
         first = (await cluster.list(CONFIG_MAPS)).resource_version
@@ -95,7 +95,7 @@ def test_a_watch_older_than_the_history_expires():
     run(main, history=3)
 
 
-def test_history_is_kept_kind_by_kind():
+def test_history_is_stored_kind_by_kind():
     """A kind that is written rarely can be watched from far back however busy another is."""
 
     async def main(cluster, clock):
@@ -159,7 +159,7 @@ def test_what_a_watch_begins_with_may_be_long():
 
 
 def test_a_quiet_watch_gets_bookmarks():
-    """A watch with nothing to tell says once a minute how far it is, so that it can be taken up from there."""
+    """A quiet watch sends a bookmark every minute, from which it can be taken up."""
 
     async def main(cluster, clock):
         start = (await cluster.list(CONFIG_MAPS)).resource_version
@@ -241,7 +241,7 @@ def test_a_closed_watch_leaves_nothing_behind():
 
 
 def test_a_busy_writer_gives_others_a_turn():
-    """A task that writes without ever waiting does not keep watchers from reading."""
+    """A task that writes without ever waiting does not block watchers from reading."""
 
     async def main(cluster, clock):
         seen = []

@@ -53,7 +53,7 @@ MEMORY = resource("memory", type="AverageValue", averageValue="1Gi")
 
 
 def test_a_v1_autoscaler_is_stored_as_v2(rest):
-    """What is created in v1 is read in either version, with the target as a cpu metric in v2."""
+    """An HPA created in v1 is read in either version, with the target as a cpu metric in v2."""
     made = send(rest, "create", HPAS_V1, body=v1(targetCPUUtilizationPercentage=60))
     assert made["apiVersion"] == "autoscaling/v1"
     assert made["spec"]["targetCPUUtilizationPercentage"] == 60
@@ -96,7 +96,7 @@ def test_what_v1_has_no_field_for_is_annotated(rest):
     assert read["status"] == {"currentReplicas": 1, "currentCPUUtilizationPercentage": 55}
 
 
-def test_a_patch_in_v1_keeps_the_rest(rest):
+def test_a_patch_in_v1_leaves_the_rest(rest):
     """A merge patch of the v1 target changes that metric; metrics of other types and behavior stay."""
     body = v1()
     body["apiVersion"] = "autoscaling/v2"
@@ -112,7 +112,7 @@ def test_a_patch_in_v1_keeps_the_rest(rest):
 
 
 def test_json_patch_status_and_apply_work_in_v1(rest):
-    """All kinds of patch, a PUT and the status are taken in v1."""
+    """All kinds of patch, a PUT and the status are accepted in v1."""
     made = send(rest, "create", HPAS_V1, body=v1())
     op = {"op": "replace", "path": "/spec/targetCPUUtilizationPercentage", "value": 33}
     assert (
@@ -154,7 +154,7 @@ def test_a_version_that_nobody_serves_is_not_found(rest):
     assert PODS in rest.kinds
 
 
-def test_lists_and_watches_show_the_version_asked_for():
+def test_lists_and_watches_show_the_requested_version():
     """A client of the port lists and watches typed v1 objects."""
 
     async def main(clock):
@@ -221,7 +221,7 @@ def test_v2_to_v1_and_back_is_the_same(metrics, cpu, behaves):
 
 
 def test_annotations_are_written_in_the_order_of_the_types():
-    """What v1 keeps in annotations reads as upstream's types write it, whatever order it was sent in."""
+    """Fields that v1 stores in annotations have the order of upstream's types, whatever order they were sent in."""
     rule = {"policies": [{"periodSeconds": 15, "value": 4, "type": "Pods"}], "selectPolicy": "Max"}
     condition = {"reason": "R", "status": "True", "type": "AbleToScale"}
     notes = v1_of(

@@ -68,7 +68,7 @@ async def write(cluster, clock, op, namespace, name, value):
 
 
 class Follower:
-    """Keeps a state by list and watch alone, and checks each event against it."""
+    """Builds a state by list and watch alone, and checks each event against it."""
 
     def __init__(self, cluster, where):
         self.cluster, self.where = cluster, where
@@ -164,7 +164,7 @@ def test_no_write_changes_an_earlier_revision(ops):
             with suppress(ApiError):
                 await write(cluster, clock, *op)
             for revision in (await cluster.list(PODS.untyped)).items:
-                given_out.append((revision, json.dumps(revision)))  # noqa: PERF401  two things are kept of each
+                given_out.append((revision, json.dumps(revision)))  # noqa: PERF401  two things are recorded of each
         for revision, text in given_out:
             assert json.dumps(revision) == text
 

@@ -1,4 +1,4 @@
-"""What kube-state-metrics and cAdvisor would have told of a run, in OpenMetrics, from the run's records."""
+"""The series of a run as kube-state-metrics and cAdvisor would export them, from the run's records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def open_metrics(folder: Path, twice: bool = False, **left_out: tuple[float, flo
     """Return the series of a run, sampled at each of its ticks.
 
     Args:
-        twice: Whether two kube-state-metrics and two scrapers of cAdvisor tell everything.
+        twice: Whether two kube-state-metrics and two scrapers of cAdvisor export everything.
         left_out: Names of metrics, and between which times (seconds of the run) they were not scraped.
     """
     samples = sorted(set(_samples(folder)), key=lambda one: one[:3])
@@ -46,14 +46,14 @@ def _samples(folder: Path) -> Iterator[Sample]:
     nodes, pods, sets, deployments = {}, {}, {}, {}
     for record in read_records(folder, "nodes"):
         delta = decode_delta(bytes(record.state))
-        for there, changed, gone in (
+        for there, changed, deleted in (
             (nodes, delta.nodes, delta.gone.nodes),
             (pods, delta.pods, delta.gone.pods),
             (sets, delta.replica_sets, delta.gone.replica_sets),
             (deployments, delta.deployments, delta.gone.deployments),
         ):
             there.update({_key(item): item for item in changed})
-            for key in gone:
+            for key in deleted:
                 there.pop(("", key) if isinstance(key, str) else tuple(key), None)
         if record.phase == 0:
             at = record.now / 1e9

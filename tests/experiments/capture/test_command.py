@@ -48,7 +48,7 @@ spec:
 
 
 def world(*, target=60, limit="", duration="40m", max_nodes=4):
-    """A burst that asks for pods and nodes, on machines of a type whose catalogue is wrong."""
+    """A burst that needs pods and nodes, on machines of a type whose catalogue is wrong."""
     burst = BurstSpec(at="00:10", height=4.0, rise="2m", hold="10m", fall="2m")
     load = LoadSpec(daily=DailySpec(low=40, peak=40, burst=burst))
     base = small(duration=duration)
@@ -145,7 +145,7 @@ def test_no_secret_is_captured(run, tmp_path):
     assert "hush" not in "".join(path.read_text() for path in tmp_path.iterdir())
 
 
-def test_the_load_is_what_was_asked_for(run, tmp_path):
+def test_the_load_is_the_offered_load(run, tmp_path):
     """The trace is the load of the run, also while pods come: those that are new do not raise it.
 
     In a step in which the ready pods could not serve all that was asked, it is a lower bound.
@@ -156,14 +156,14 @@ def test_the_load_is_what_was_asked_for(run, tmp_path):
     offered = web.offered[: len(loads)]
     assert len(loads) == 159
     assert max(web.ready) > min(web.ready)
-    served = [min(asked, room) for asked, room in zip(offered, web.capacity, strict=False)]
+    served = [min(asked, capacity) for asked, capacity in zip(offered, web.capacity, strict=False)]
     assert all(load <= 1.05 * asked for load, asked in zip(loads, offered, strict=True))
     near = [load == pytest.approx(done, rel=0.05) for load, done in zip(loads, served, strict=True)]
     assert sum(near) >= 0.98 * len(near)
 
 
 def test_what_limits_cut_off_is_a_lower_bound(tmp_path):
-    """Usage at the limit is named: more may have been asked for."""
+    """Usage at the limit is named: the demand may have been higher."""
     scenario = world(limit=", limits: {cpu: 100m}", duration="15m")
     # A request may not be above its limit.
     manifests = tuple(
@@ -176,7 +176,7 @@ def test_what_limits_cut_off_is_a_lower_bound(tmp_path):
     )
 
 
-def test_the_score_tells_another_policy(run, tmp_path):
+def test_the_score_shows_another_policy(run, tmp_path):
     """A run under another target is farther away: the card can fail."""
     other = played(world(target=25, max_nodes=8), tmp_path)
     recorded, simulated = map(seen_in, (run, other))
@@ -188,7 +188,7 @@ def test_the_score_tells_another_policy(run, tmp_path):
 
 
 def test_without_records_of_nodes(run, tmp_path):
-    """They tell what there is; without them there is nothing to begin with."""
+    """The error names the records of the node loop when they are missing."""
     records = tmp_path / "records"
     records.mkdir()
     for path in (run / "records").glob("horizontal-*.jsonl"):

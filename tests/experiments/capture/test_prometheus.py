@@ -1,4 +1,4 @@
-"""`kubetide capture --prometheus-url`: a run as a real Prometheus tells it, and beside its records."""
+"""`kubetide capture --prometheus-url`: a run as a real Prometheus reports it, and beside its records."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def serving(folder, text):
 
 @pytest.fixture(scope="module")
 def server(run, tmp_path_factory):
-    """A Prometheus that was told everything, twice."""
+    """A Prometheus that received everything twice."""
     with serving(tmp_path_factory.mktemp("prometheus"), open_metrics(run, twice=True)) as prometheus:
         yield prometheus
 
@@ -68,7 +68,7 @@ def scenario_of(folder):
 def test_without_records(server, tmp_path):
     """Workloads, HPA, load, groups and boot times come from Prometheus alone, and the card shows how near they come.
 
-    Two scrapers that tell the same do not double anything.
+    Two scrapers with the same series do not double anything.
     """
     flags = ("--set=scale-down-unneeded-time=2m", "--set=scale-down-delay-after-add=2m")
     result = invoke("--prometheus-url", server.url, *UNTIL, *flags, "--out", tmp_path, "--seed", 5)
@@ -98,7 +98,7 @@ def test_without_records(server, tmp_path):
 
 
 def test_before_the_records(run, server, tmp_path):
-    """Prometheus tells the time before the records, which describe what there is better."""
+    """Prometheus covers the time before the records, which describe their own time better."""
     later = tmp_path / "later"
     from_the_next_whole_state(run, later)
     given = ("--prometheus-url", server.url, *UNTIL[:2], "--out", tmp_path / "out", "--seed", 5)
@@ -156,7 +156,7 @@ def test_without_cadvisor(run, tmp_path):
 
 
 def test_without_the_capacity_of_nodes(run, tmp_path):
-    """Machines of which nothing is known are no node groups."""
+    """Machines without known capacity are no node groups."""
     reported = open_metrics(run, kube_node_status_capacity=(0, 1e9))
     (tmp_path / "prometheus").mkdir()
     with serving(tmp_path / "prometheus", reported) as prometheus:

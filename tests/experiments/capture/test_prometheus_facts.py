@@ -46,7 +46,7 @@ def facts(**given):
 
 
 def test_owners():
-    """Pods belong to the Deployment of their ReplicaSet; without its owner the name tells, where one is called so."""
+    """Pods belong to the Deployment of their ReplicaSet; without its owner the name decides, where a Deployment has it."""
     reported = facts(
         pod_owner=[
             ("shop", "web-5d-a", "ReplicaSet", "web-5d"),
@@ -68,7 +68,7 @@ def test_owners():
 
 
 def test_shapes():
-    """A workload's oldest pod says what it asks for; the nodes that its pods were on, what it tolerates."""
+    """A workload's oldest pod shows its requests; the nodes that its pods were on show what it tolerates."""
     reported = facts(
         pod_owner=[("shop", name, "StatefulSet", "db") for name in ("db-0", "db-1")],
         pod_created={("shop", "db-1"): 200.0, ("shop", "db-0"): 100.0},
@@ -101,7 +101,7 @@ def test_shapes():
 
 
 def test_hpas():
-    """What of an HPA no series tells is said; one without a target that can be told is left out."""
+    """Facts of an HPA that no series has are named; an HPA without a known target is left out."""
     reported = facts(
         hpa=[("shop", name, "apps/v1", "Deployment", name) for name in ("web", "queue", "both")],
         hpa_minimum=dict.fromkeys([("shop", "web"), ("shop", "queue"), ("shop", "both")], 2.0),
@@ -181,7 +181,7 @@ def test_boots(orders, boots):
 
 
 def test_the_grid():
-    """Answers belong to the time that they were asked for, in parts that Prometheus gives at once."""
+    """Answers belong to the requested time, in parts that Prometheus gives at once."""
     grid = Grid(Instant(1_000 * SECOND), Duration(15 * SECOND), 2_500)
     assert [grid.place(second) for second in (1000.0, 1015.0, 1016.0, 999.0, 1000 + 15 * 2500, math.nan)] == [
         0,
@@ -195,7 +195,7 @@ def test_the_grid():
 
 
 def test_the_page_names_all_series():
-    """Who reads docs/capture.md knows which series must be scraped."""
+    """docs/capture.md names all series that must be scraped."""
     page = (
         (Path(__file__).parents[3] / "docs/capture.md")
         .read_text()

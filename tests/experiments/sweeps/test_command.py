@@ -38,7 +38,7 @@ def tables_in(folder):
 
 @pytest.mark.slow
 def test_the_same_tables_from_one_process_and_from_several(shop, tmp_path):
-    """Tables, page and output do not tell how many processes ran the cells."""
+    """Tables, page and output do not depend on how many processes ran the cells."""
     one = invoke(shop, *SETS, "--seeds", 2, "--jobs", 1, "--out", tmp_path / "one")
     assert one.exit_code == 0, one.output
     three = invoke(shop, *SETS, "--seeds", 2, "--jobs", 3, "--out", tmp_path / "three")
@@ -82,7 +82,7 @@ def test_a_sweep_that_was_killed_goes_on(shop, tmp_path):
 
 @pytest.mark.slow
 def test_a_cell_that_fails_is_named(shop, tmp_path):
-    """What cannot be run is named with its settings; the others have their results; the exit status is 1."""
+    """A cell that cannot run is named with its settings; the others have their results; the exit status is 1."""
     result = invoke(
         shop,
         "--set",
@@ -110,7 +110,7 @@ def test_a_cell_that_fails_is_named(shop, tmp_path):
     ],
 )
 def test_sweeps_that_cannot_be_read(shop, tmp_path, arguments, reported):
-    """What is wrong is reported before anything runs."""
+    """Wrong arguments are reported before anything runs."""
     result = invoke(shop, *arguments, "--out", tmp_path / "out")
     assert result.exit_code != 0
     assert reported in result.output + str(result.exception)
@@ -149,7 +149,7 @@ def test_settings_and_effects():
 @pytest.mark.browser
 @pytest.mark.slow
 def test_the_page_in_a_browser(tmp_path):
-    """Points, the cells behind the one that is chosen, tables, failed cells; no name becomes markup."""
+    """Points, the cells behind the chosen one, tables, failed cells; no name becomes markup."""
     cells = made_cells()
     settings = settings_of(cells)
     page = tmp_path / "sweep.html"

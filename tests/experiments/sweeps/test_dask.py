@@ -1,4 +1,4 @@
-"""Cells on a real Dask scheduler with two workers, one of which is killed."""
+"""Cells on a real Dask scheduler with two workers; one of them is killed."""
 
 from __future__ import annotations
 

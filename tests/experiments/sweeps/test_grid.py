@@ -37,7 +37,7 @@ def test_values_of_a_setting(text, values):
     ],
 )
 def test_settings_that_cannot_be_read(texts, reported):
-    """What is wrong, and how it is written."""
+    """The error says what is wrong, and how it is written."""
     with pytest.raises(ScenarioError, match=reported):
         read_axes(texts)
 

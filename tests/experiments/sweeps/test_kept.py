@@ -1,4 +1,4 @@
-"""What a sweep leaves behind beside its tables: Parquet, and records of its cells."""
+"""The output of a sweep beside its tables: Parquet, and records of its cells."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ def test_records_of_cells(shop, tmp_path, where):
     """Each cell's records lie under its name; a cell that was taken over is not run again."""
     if "://" in where:
         pytest.importorskip("fsspec")
-    kept, out = tmp_path / "kept", tmp_path / "out"
+    folder, out = tmp_path / "kept", tmp_path / "out"
     given = (shop, *SETS, "--jobs", 1, "--out", out)
-    assert invoke(*given, "--records", where.format(folder=kept)).exit_code == 0
+    assert invoke(*given, "--records", where.format(folder=folder)).exit_code == 0
     names = sorted(path.stem for path in (out / "cells").glob("*.json"))
-    assert sorted(path.name for path in kept.iterdir()) == names
+    assert sorted(path.name for path in folder.iterdir()) == names
     assert len(names) == 2
-    assert all("horizontal" in recorded_loops(kept / name) for name in names)
+    assert all("horizontal" in recorded_loops(folder / name) for name in names)
     again = tmp_path / "again"
     assert invoke(*given, "--resume", "--records", again).exit_code == 0
     assert not again.exists()
 
 
-def test_records_that_cannot_be_kept(shop, tmp_path):
-    """The cell is named with the place; the others are, too."""
+def test_records_that_cannot_be_written(shop, tmp_path):
+    """The error names each such cell with its place."""
     (tmp_path / "file").write_text("")
     result = invoke(
         shop, *SETS, "--jobs", 1, "--out", tmp_path / "out", "--records", tmp_path / "file" / "in"

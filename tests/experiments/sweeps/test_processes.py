@@ -1,4 +1,4 @@
-"""Cells in processes, some of which are killed."""
+"""Cells in processes; some of them are killed."""
 
 from __future__ import annotations
 

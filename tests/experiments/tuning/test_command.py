@@ -16,8 +16,8 @@ def invoke(command, *arguments):
 
 
 @pytest.mark.slow
-def test_a_search_and_its_judgement(shop, tmp_path):
-    """The cheapest that keeps the bound is judged on other seeds; its patch does what was tried; nothing is stale."""
+def test_a_search_and_its_evaluation(shop, tmp_path):
+    """The cheapest setting within the bound is evaluated on other seeds; its patch sets the tried values; nothing is stale."""
     out = tmp_path / "out"
     arguments = [
         shop, "--knob", "hpa/web.target=40,60,90", "--knob", "group/general.min=1,2",
@@ -27,8 +27,8 @@ def test_a_search_and_its_judgement(shop, tmp_path):
     assert result.exit_code in (0, 1), result.output
     rows = list(csv.DictReader((out / "trials.csv").read_text().splitlines()))
     assert len(rows) == 6
-    kept = [row for row in rows if row["kept"] == "1"]
-    best = min(kept, key=lambda row: float(row["podMinutes"]))
+    valid = [row for row in rows if row["kept"] == "1"]
+    best = min(valid, key=lambda row: float(row["podMinutes"]))
     assert f"  hpa/web.target={best['hpa/web.target']}\n" in result.output
     assert yaml.safe_load((out / "settings.yaml").read_text())["set"]["hpa/web.target"] == int(
         best["hpa/web.target"]
@@ -51,7 +51,7 @@ def test_a_search_and_its_judgement(shop, tmp_path):
 
 @pytest.mark.slow
 def test_nothing_better(shop, tmp_path):
-    """Where nothing that keeps the bounds is lower, there is no patch, and the exit status is 1."""
+    """Where no setting within the bounds is cheaper, there is no patch, and the exit status is 1."""
     result = invoke("tune", shop, "--knob", "hpa/web.target=20,30", "--minimize", "podMinutes", "--seeds", 1, "--out", tmp_path / "out")  # fmt: skip
     assert result.exit_code == 1
     assert "none of these has a lower podMinutes than the scenario as it is" in result.output
@@ -69,7 +69,7 @@ def test_nothing_better(shop, tmp_path):
     ],
 )
 def test_searches_that_cannot_be_made(shop, tmp_path, arguments, reported):
-    """What is wrong is reported before anything runs."""
+    """Wrong arguments are reported before anything runs."""
     result = invoke("tune", shop, *arguments, "--out", tmp_path / "out")
     assert result.exit_code != 0
     assert reported in result.output + str(result.exception)

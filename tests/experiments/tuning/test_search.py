@@ -75,8 +75,8 @@ def test_constraints(text, runs, baseline, excess):
         ("sloMinutes(cart) <= 1", "no service `cart`"),
     ],
 )
-def test_constraints_that_cannot_be_kept(text, reported):
-    """What cannot be read, and what a search cannot keep."""
+def test_constraints_that_cannot_be_used(text, reported):
+    """A constraint that cannot be read, or that a search cannot meet, is an error."""
     with pytest.raises(TuneError, match=reported.replace("(", r"\(")):
         read_constraint(text, ["web"], [])
 

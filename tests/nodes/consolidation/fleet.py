@@ -65,7 +65,7 @@ class Fleet(frozen.World):
         )
 
     @staticmethod
-    def gone_pod(name):
+    def deletion_of(name):
         return Gone(pods=(("default", name),))
 
     def kinds(self):

@@ -22,7 +22,7 @@ def burst(**settings):
         made.apply(pods=(pod(f"burst-{number}", cpu="3", created=format_rfc3339(made.now)),))
         made.run(minutes(1))
         bought.append(made.groups["a"].target_size - before)
-        made.apply(gone=made.gone_pod(f"burst-{number}"))
+        made.apply(gone=made.deletion_of(f"burst-{number}"))
         made.run(minutes(9))
     return made, bought
 
@@ -34,8 +34,8 @@ def test_without_the_flag_a_node_is_bought_again_and_again():
     assert made.kinds() == {"a": 1}
 
 
-def test_what_is_likely_to_be_bought_back_is_kept():
-    """The second burst is remembered of the first: the third finds its node, and explain says why that is there."""
+def test_nodes_that_would_be_bought_back_stay():
+    """The second burst finds the first in memory, so the third finds its node, and explain says why the node is there."""
     made, bought = burst(remember_demand=minutes(30), buy_back_price=minutes(15))
     assert bought == [1, 1, 0]
     assert made.kinds() == {"a": 2}
@@ -53,8 +53,8 @@ def test_demand_is_forgotten():
     assert made.state.memory.consolidation.kept == {}
 
 
-def test_a_low_price_of_buying_back_keeps_nothing():
-    """Keeping costs more than buying back."""
+def test_a_low_price_of_buying_back_retains_nothing():
+    """Retaining a node costs more than buying it back."""
     _, bought = burst(remember_demand=minutes(30), buy_back_price=minutes(5))
     assert bought == [1, 1, 1]
 

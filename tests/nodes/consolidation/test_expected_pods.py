@@ -16,7 +16,7 @@ SMALL = ("small", 4, 0.2)
 
 
 def with_a_burst(*, pods, **settings):
-    """Two nodes, of which one would do, and pods that came and went within the last ten minutes."""
+    """Two nodes where one would do, and pods that came and went within the last ten minutes."""
     made = Fleet(
         [priced(*SMALL)], {"small": [[2500], [900]]}, scale_down_utilization_threshold=0.1, **settings
     )
@@ -55,7 +55,7 @@ def test_pods_that_went_are_remembered_for_half_an_hour():
 
 
 def test_an_overpriced_machine_is_replaced_before_pods_are_moved_to_it():
-    """Its capacity is to be had for a fifth: the pods of others are not what is to keep it."""
+    """Its capacity is available for a fifth of the price: pods of other nodes are no reason to retain it."""
     groups = [priced("dear", 16, 4.0), priced("plain", 16, 0.8)]
     made = Fleet(groups, {"dear": [[8000]], "plain": [[9000], [4250, 4250]]})
     made.minute()
@@ -90,8 +90,8 @@ def test_the_rise_counts_what_came_more_than_it_went():
 
 
 @given(st.lists(st.tuples(st.sampled_from([-1, 1]), st.integers(1, 4)), max_size=12))
-def test_no_stretch_of_time_asked_for_more(steps):
-    """What is expected is at least the greatest rise of what pods ask for, and nothing where nothing rose."""
+def test_no_period_had_a_greater_rise(steps):
+    """The expected amount is at least the greatest rise of the pods' requests, and nothing where nothing rose."""
     changes = [change(at, sign, size * 500, f"p{at}") for at, (sign, size) in enumerate(steps)]
     amounts = [sign * size * 500 for sign, size in steps]
     stretches = (sum(amounts[begin:end]) for end in range(len(amounts) + 1) for begin in range(end))

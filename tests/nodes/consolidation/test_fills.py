@@ -11,7 +11,7 @@ from kubetide.nodes.consolidation.fills import Candidates, Targets, best_fill
 
 
 def nodes(*rows, calm=np.inf):
-    """Price an hour, hours of stay, price of disruption, cores asked for, cores there are."""
+    """Price an hour, hours of stay, price of disruption, requested cores, allocatable cores."""
     columns = np.array(rows, np.float64).reshape(-1, 5)
     return Candidates(*columns[:, :3].T, columns[:, 3:4], columns[:, 4:5], np.full(len(rows), calm))
 

@@ -49,8 +49,8 @@ def test_without_the_flag_it_stays_for_upstream_s_time():
     assert made.run(minutes(9)).kinds() == {"small": 2}
 
 
-def test_what_came_lately_keeps_its_nodes():
-    """One pod in half an hour is enough to keep a node for scale-down's time, and explain says so."""
+def test_recent_pods_hold_their_nodes():
+    """One pod in half an hour is enough to retain a node for scale-down's time, and explain says so."""
     made = idle(2)
     burst(made, 1, minutes_ago=5, node="small-1")
     made.run(minutes(6))
@@ -60,7 +60,7 @@ def test_what_came_lately_keeps_its_nodes():
     assert made.run(minutes(7)).kinds() == {"small": 1}
 
 
-def test_of_equal_use_the_dear_node_goes():
+def test_of_equal_use_the_expensive_node_goes():
     """Expected pods are put on the cheapest of the empty nodes."""
     made = idle(0, 1, 1, groups=(SMALL, ("dear", 4, 0.8), ("plain", 4, 0.3)))
     burst(made, 1, minutes_ago=5, node="plain-0")
@@ -100,7 +100,7 @@ def test_after_a_node_was_bought_back_its_group_is_left_alone():
         made.apply(pods=(frozen.pod(name, cpu="3", created=format_rfc3339(made.now)),))
         made.run(minutes(1))
         held.append((made.state.memory.consolidation.undone["small"].until - made.now) // minutes(1))
-        made.apply(gone=made.gone_pod(name))
+        made.apply(gone=made.deletion_of(name))
     assert held == [15, 30, 60]
 
 
@@ -109,8 +109,8 @@ sizes = st.lists(st.integers(5, 35).map(lambda tenths: tenths * 100), max_size=2
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(sizes, min_size=1, max_size=6), st.integers(0, 4), st.integers(0, 29))
-def test_what_came_within_half_an_hour_finds_room_again(places, pods, ago):
-    """As many pods as came lately, of the same size, need no new node for as long as scale-down would have kept one."""
+def test_pods_like_those_of_the_last_half_hour_find_capacity(places, pods, ago):
+    """As many pods as came lately, of the same size, need no new node for as long as scale-down would have retained one."""
     made = Fleet([priced(*SMALL)], {"small": [[3500], *([] for _ in places)]})
     pods = min(pods, len(places))
     for at in range(pods):

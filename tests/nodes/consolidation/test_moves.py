@@ -1,4 +1,4 @@
-"""Nodes that are replaced by cheaper ones or merged: what is decided, and that it comes to an end."""
+"""Nodes that are replaced by cheaper ones or merged: the decisions, and their end."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_nodes_are_merged_into_one_cheaper():
     assert made.kinds() == {"large": 1}
 
 
-def test_a_full_node_whose_pods_have_room_elsewhere_goes_without_a_new_one():
+def test_a_full_node_whose_pods_fit_elsewhere_goes_without_a_new_one():
     """Scale-down leaves it alone, as it is above the utilization threshold."""
     made = fleet(SMALL, places={"small": [[2500], [900]]}, scale_down_utilization_threshold=0.1)
     made.run(minutes(3))
@@ -75,7 +75,7 @@ def test_what_is_not_worth_it_or_not_allowed_is_left(settings):
     assert made.run(minutes(20)).kinds() == {"large": 1}
 
 
-def test_a_group_keeps_its_minimum():
+def test_a_group_stays_at_its_minimum():
     """As with every removal."""
     groups = [priced(*LARGE, minimum=1), priced(*SMALL)]
     assert Fleet(groups, {"large": [[2000]]}).run(minutes(20)).kinds() == {"large": 1}
@@ -132,7 +132,7 @@ def job(name, node, *, minutes_ago, now):
     )
 
 
-def test_a_job_that_does_not_end_keeps_its_node():
+def test_a_job_that_does_not_end_blocks_its_node():
     """When it has been there for half of the node's life the move is given up, and the taint goes."""
     made = fleet(
         LARGE, CHEAP, places={"large": [[2000]]}, more=[job("job", "large-0", minutes_ago=50, now=None)]
@@ -186,8 +186,8 @@ def test_no_fleet_is_moved_for_ever(some, data):
             assert not same or new.price_per_hour < old.price_per_hour
 
 
-def test_a_dear_machine_is_filled_last():
-    """Pods that would do with a cheap machine keep nobody's place on a dear one, however full it is."""
+def test_an_expensive_machine_is_filled_last():
+    """At the same use an expensive machine gets the most soft taints, and a cheap one none."""
     groups = [priced("dear", 4, 2.0), priced("plain", 4, 0.2)]
     made = Fleet(
         groups,

@@ -14,7 +14,7 @@ SMALL = ("small", 4, 0.2)
 
 
 def large(empty, *, used=60, groups=(SMALL,), **settings):
-    """Return a fleet of which a fiftieth is more than a node, and empty nodes in each group."""
+    """Return a fleet whose fiftieth is more than a node, and empty nodes in each group."""
     places = {name: [[]] * empty for name, *_ in groups}
     places[groups[0][0]] = [*([[3500]] * used), *([[]] * empty)]
     return Fleet([priced(*one, maximum=100) for one in groups], places, **settings)
@@ -37,7 +37,7 @@ def test_a_node_for_an_expected_pod_stays_and_explain_says_until_when():
 
 
 def test_the_price_of_buying_back_says_how_long():
-    """It is gone after the ten minutes and one more."""
+    """The spare is removed after the ten minutes and one more."""
     made = large(1, buy_back_price=minutes(1))
     burst(made, 1, minutes_ago=0, node="small-60")
     assert spares(made.run(minutes(10))) == 1
@@ -54,7 +54,7 @@ def bought_for_a_late_pod(**settings):
 
 
 def test_the_pod_that_was_expected_finds_it():
-    """Nothing is bought for it; where the node has gone, one is."""
+    """Nothing is bought for the pod while the spare exists; after its removal one node is."""
     assert bought_for_a_late_pod() == 0
     assert bought_for_a_late_pod(buy_back_price=minutes(1)) == 1
 
@@ -67,7 +67,7 @@ def test_what_nobody_is_expected_to_need_goes():
 
 
 def test_all_together_cost_no_more_than_a_fiftieth_of_the_fleet():
-    """Three expected pods need three nodes: of 12.6 an hour one of 0.2 is kept beyond scale-down's time."""
+    """Three expected pods need three nodes: of 12.6 an hour one of 0.2 is retained beyond scale-down's time."""
     made = large(3)
     for at in range(3):
         burst(made, 3, minutes_ago=0, node=f"small-{60 + at}")
@@ -75,7 +75,7 @@ def test_all_together_cost_no_more_than_a_fiftieth_of_the_fleet():
     assert spares(made.run(minutes(8))) == 1
 
 
-def test_in_a_small_fleet_none_is_kept():
+def test_in_a_small_fleet_none_is_retained():
     """A node of ten is more than the share: it goes at upstream's time."""
     made = large(1, used=10)
     burst(made, 1, minutes_ago=0, node="small-10")
@@ -83,7 +83,7 @@ def test_in_a_small_fleet_none_is_kept():
     assert spares(made.run(minutes(4)), used=10) == 0
 
 
-def test_an_unready_node_is_not_kept():
+def test_an_unready_node_is_not_retained():
     """No pod could use it."""
     made = large(1, scale_down_unready_time=minutes(10))
     burst(made, 1, minutes_ago=0, node="small-60")

@@ -1,4 +1,4 @@
-"""A small world for scale-down: objects, a cloud that keeps its word, and the step functions over them."""
+"""A small world for scale-down: objects, a reliable cloud, and the step functions over them."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class World:
     slimmer: PodSlimmer = field(default_factory=PodSlimmer)
     unreadable: tuple = ()
     awaited: dict = field(default_factory=dict)
-    """Group -> how many machines it wants that are not there."""
+    """Group -> how many of its desired machines do not exist."""
     log: list = field(default_factory=list)
     events: list = field(default_factory=list)
     state: State | None = None

@@ -42,8 +42,8 @@ def test_an_empty_node_goes_after_the_delay_that_its_taint_needs(world):
     assert made.state.memory.scale_down.deletions == {}
 
 
-def test_a_drained_node_goes_when_its_pods_are_gone(world):
-    """Pods are evicted with their grace cut to the maximum, looked for, and only then the machine goes."""
+def test_a_drained_node_goes_when_its_pods_have_ended(world):
+    """Pods are evicted with their grace cut to the maximum, and the machine is deleted only once they have ended."""
     long = {"spec": {"terminationGracePeriodSeconds": 900}}
     made = begun(world, ("x", {}), ("y", long))
     made.stuck_pods = (("default", "y"),)
@@ -90,7 +90,7 @@ def test_a_pod_that_never_may_go_gives_the_node_back(world):
 
 
 def test_a_pod_that_does_not_end_gives_the_node_back(world):
-    """Evicted pods have the maximum grace and 30 s to be gone."""
+    """Evicted pods have the maximum grace and 30 s to end."""
     made = begun(world, ("x", {}), max_graceful_termination_sec=10)
     made.stuck_pods = (("default", "x"),)
     made.settle(seconds(44))
@@ -104,7 +104,7 @@ def test_a_pod_that_does_not_end_gives_the_node_back(world):
 
 
 def test_a_pod_that_lands_on_an_empty_node_saves_it(world):
-    """What the API server says just before the deletion holds, not what the cache said."""
+    """The API server's answer just before the deletion counts, and not the cache's."""
     made = begun(world).add_pod("late", "a-0")
     made.settle(seconds(5))
     assert (made.log, made.tainted(DELETED)) == ([], [])
@@ -255,7 +255,7 @@ def test_a_node_whose_pods_cannot_be_read_is_not_deleted(world):
 
 
 def test_a_node_that_vanishes_ends_its_deletion(world):
-    """When the Node object is gone there is nothing to give back and nothing to delete."""
+    """When the Node object is deleted there is nothing to give back and nothing to delete."""
     made = begun(world)
     del made.nodes["a-0"]
     made.settle(seconds(10))
@@ -263,7 +263,7 @@ def test_a_node_that_vanishes_ends_its_deletion(world):
 
 
 def test_evictions_are_capped_an_hour(world):
-    """At the cap no eviction is asked for, and the drain fails in time instead of passing it."""
+    """At the cap no eviction is sent, and the drain fails in time instead of passing it."""
     made = begun(world, ("x", {}), ("y", {}), max_evictions_per_hour=1)
     made.settle(minutes(10))
     assert made.log == [("evict", "x", 30)]
@@ -272,7 +272,7 @@ def test_evictions_are_capped_an_hour(world):
 
 
 def test_memory_survives_a_record_in_the_middle_of_a_drain(world):
-    """A deletion in flight goes on from what a record holds."""
+    """A record holds enough to go on with a deletion in flight."""
     made = begun(world, ("x", {}))
     made.refused_evictions = {("default", "x"): 1}
     made.settle(seconds(6))

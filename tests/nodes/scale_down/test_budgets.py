@@ -1,4 +1,4 @@
-"""What disruption budgets allow while a plan is made."""
+"""Evictions that disruption budgets allow while a plan is made."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_an_unreadable_budget_protects_its_namespace(pod):
     allowed=st.fixed_dictionaries({app: st.integers(0, 4) for app in "abc"}),
 )
 def test_allowances_agree_with_counting(apps, allowed, pod, pdb):
-    """Together pods may go exactly when no budget is asked for more than it allows."""
+    """Pods may go together exactly when no budget loses more than it allows."""
     pdbs = {("default", app): pdb(app, app, count) for app, count in allowed.items()}
     pods = [pod(f"{app}-{index}", "n", of=app) for index, app in enumerate(apps)]
     left = Allowances.of(pdbs)

@@ -75,7 +75,7 @@ def test_unready_nodes_have_their_own_time(world):
     ("threshold", "reason"), [("0.074", "NotUnderutilized"), ("0.075", "NotUnneededLongEnough")]
 )
 def test_utilization_at_the_threshold_counts_as_underutilized(threshold, reason, world):
-    """Only more than the threshold keeps a node; a group's own threshold holds over the flag."""
+    """Only more than the threshold protects a node; a group's own threshold overrides the flag."""
     made = world().add_group("a", scale_down_utilization_threshold=float(threshold)).add_node("a-0")
     busy(made.add_pod("x", "a-0", cpu="300m"), "a-1").loop()
     assert made.verdicts()["a-0"] == reason
@@ -132,7 +132,7 @@ def test_parallelism_counts_empty_nodes_first_and_deletions_in_flight(world):
 
 
 def test_whole_groups_go_whole_or_not_at_all(world):
-    """A group of zero-or-max scaling keeps all its nodes as long as one of them is needed."""
+    """A group of zero-or-max scaling retains all its nodes as long as one of them is needed."""
     made = world(scale_down_unneeded_time=seconds(1)).add_group("a", zero_or_max_node_scaling=True)
     busy(made.add_node("a-0").add_node("a-1"), "a-2")
     made.loop()
@@ -169,7 +169,7 @@ def test_pods_that_moved_here_move_on_with_the_node(world):
     assert made.verdicts()["a-1"] == "NoPlaceToMovePods"
 
 
-def test_a_node_whose_pods_have_no_room_says_what_is_missing(world):
+def test_a_node_whose_pods_fit_nowhere_says_what_is_missing(world):
     """The verdict names the pod and the scheduler's reasons, counted over the nodes that were asked."""
     made = world().add_group("a").add_node("a-0").add_pod("x", "a-0", cpu="1800m")
     for name in ("a-1", "a-2"):
@@ -229,7 +229,7 @@ def test_nodes_that_strain_a_budget_go_last(world):
     ],
 )  # fmt: skip
 def test_what_the_node_itself_says(fields, reason, world):
-    """Annotations, a fresh deletion taint and missing numbers keep a node; a deletion taint ages after 5 minutes."""
+    """Annotations, a fresh deletion taint and missing numbers protect a node; a deletion taint ages after 5 minutes."""
     made = world().add_group("a").add_node("a-0", **fields).add_node("a-1")
     made.loop(seconds(1))
     assert made.verdicts()["a-0"] == reason
@@ -254,7 +254,7 @@ def test_delays_of_the_cluster(world):
 
 
 def test_local_delays_leave_other_groups_alone(world):
-    """With type-local a failing cloud keeps the group out for the delay, and the others go on."""
+    """With type-local a failing cloud excludes the group for the delay, and the others go on."""
     made = (
         world(scale_down_unneeded_time=seconds(1), scale_down_delay_type_local=True)
         .add_group("a")
@@ -377,7 +377,7 @@ def test_taints_of_an_earlier_process_are_cleaned(world):
     ("value", "ttl", "goes"), [("1767225600", 0, True), ("?", 60, True), ("1767225600", 60, False)]
 )
 def test_stale_soft_taints_are_cleaned_where_they_are_switched_off(value, ttl, goes, world):
-    """Those older than their time to live, or all of them without one, and those of which nobody can say how old they are."""
+    """Taints older than their time to live are removed, or all without one, and those of unknown age."""
     taint = {"key": "DeletionCandidateOfClusterAutoscaler", "value": value, "effect": "PreferNoSchedule"}
     made = world(max_bulk_soft_taint_count=0, node_deletion_candidate_ttl=seconds(ttl))
     made.add_group("a").add_node("a-0", spec={"taints": [taint]})
@@ -392,7 +392,7 @@ def test_scale_down_switched_off_does_nothing(world):
 
 
 def test_nodes_that_are_to_go_themselves_are_named_as_not_counted(world):
-    """A node whose pods have room only on one that goes as well stays, and says which one was not counted."""
+    """A node stays if its pods fit only on one that goes as well, and says which one was not counted."""
     made = world().add_group("a").add_node("a-0").add_node("a-1", cpu="2")
     made.add_pod("big", "a-0", cpu="1900m").add_pod("f", "a-2", cpu="3500m").add_node("a-2").loop()
     assert made.verdicts()["a-0"] == "NoPlaceToMovePods"
@@ -407,7 +407,7 @@ def test_nodes_that_are_to_go_themselves_are_named_as_not_counted(world):
     ("cpu", "said"),
     [("2857m", "cpu utilization 0.714 is above"), ("2001m", "cpu utilization 0.50025 is above")],
 )
-def test_a_utilization_is_said_with_three_digits_unless_more_tell_the_difference(cpu, said, world):
+def test_a_utilization_has_three_digits_unless_the_threshold_needs_more(cpu, said, world):
     """People read 0.714, but 0.50025 where 0.5 is the threshold."""
     made = world().add_group("a").add_node("a-0").add_pod("x", "a-0", cpu=cpu)
     made.loop()

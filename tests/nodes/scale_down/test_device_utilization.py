@@ -59,7 +59,7 @@ def test_the_share_of_a_pool(devices, taken, share):
 
 
 def test_the_fullest_pool_counts():
-    """What is held in another pool, or of another driver, is not held in this one."""
+    """Devices in use of another pool or driver are not in use in this one."""
     slices = [piece(devices=WHOLE), piece("t", devices=WHOLE, pool="q")]
     assert fullest_pool(slices, held("a") | held("a", "b", pool="q")) == ("gpu.test/q", 1.0)
     assert fullest_pool(slices[:1], {("nic.test", "p", "a")}) == ("gpu.test/p", 0.0)

@@ -47,16 +47,16 @@ CASES = [
     ("custom controller", {}, {"kind": "Widget"}, "block", "NotReplicated"),
     ("custom controller allowed", {"custom": False}, {"kind": "Widget"}, "drain", None),
     ("job", {}, {"kind": "Job"}, "drain", None),
-    ("job that is gone", {}, {"kind": "Job", "of": "gone"}, "block", "ControllerNotFound"),
-    ("job that is gone, any controller", {"custom": False}, {"kind": "Job", "of": "gone"}, "drain", None),
+    ("deleted job", {}, {"kind": "Job", "of": "gone"}, "block", "ControllerNotFound"),
+    ("deleted job, any controller", {"custom": False}, {"kind": "Job", "of": "gone"}, "drain", None),
     ("stateful set", {}, {"kind": "StatefulSet"}, "drain", None),
-    ("stateful set that is gone", {}, {"kind": "StatefulSet", "of": "gone"}, "block", "ControllerNotFound"),
+    ("deleted stateful set", {}, {"kind": "StatefulSet", "of": "gone"}, "block", "ControllerNotFound"),
     ("small stateful set", {"replicas": 3}, {"kind": "StatefulSet"}, "drain", None),
     ("DaemonSet", {}, {"kind": "DaemonSet"}, "drain", None),
     ("annotated as DaemonSet", {}, {"kind": None, **notes(**{"cluster-autoscaler.kubernetes.io/daemonset-pod": "true"})}, "drain", None),
     ("mirror", {}, {"kind": None, **notes(**{"kubernetes.io/config.mirror": "x"})}, "skip", None),
-    ("controller gone", {}, {"of": "ghost"}, "block", "ControllerNotFound"),
-    ("controller gone, custom controllers allowed", {"custom": False}, {"of": "ghost"}, "drain", None),
+    ("deleted controller", {}, {"of": "ghost"}, "block", "ControllerNotFound"),
+    ("deleted controller, custom controllers allowed", {"custom": False}, {"of": "ghost"}, "drain", None),
     ("too few replicas", {"replicas": 3}, {}, "block", "MinReplicasReached"),
     ("enough replicas", {"replicas": 2}, {}, "drain", None),
     ("ended", {}, {"kind": None, "spec": {"restartPolicy": "Never"}, "status": {"phase": "Failed"}}, "drain", None),
@@ -78,7 +78,7 @@ CASES = [
     ("config map volume", {}, volumes({"name": "v", "configMap": {}}), "drain", None),
     ("budget used up", {}, {"of": "tight"}, "block", "NotEnoughPdb"),
     ("budget used up, safe", {}, {"of": "tight", **notes(**{SAFE: "true"})}, "drain", None),
-    ("budget with room", {}, {"of": "loose"}, "drain", None),
+    ("budget that allows a disruption", {}, {"of": "loose"}, "drain", None),
 ]  # fmt: skip
 
 
@@ -138,14 +138,14 @@ def owned(kind, version, name="ghost", **metadata):
         (owned("ReplicaSet", "apps/v1", "unsized"), "drain"),
     ],
 )
-def test_only_owners_that_upstream_reads_are_asked_for(fields, outcome, pod, pdb):
+def test_only_owners_that_upstream_reads_must_exist(fields, outcome, pod, pdb):
     """Foreign sets of the same kind need not exist, and a set without a number has no minimum."""
     asked = context(pdb, replicas=1_000)
     asked.owners["ReplicaSet"]["default", "unsized"] = ReplicaSet()
     assert evaluate(pod("x", "n", **fields), asked)[0].outcome == outcome
 
 
-def test_rules_stand_in_upstreams_order():
+def test_rules_are_in_upstreams_order():
     """The first answer wins, so the order of the rules is part of the contract."""
     assert [rule.name for rule in RULES] == [
         "Mirror", "LongTerminating", "ReplicaCount", "DaemonSet", "SafeToEvict", "Terminal", "OnCompletion",
@@ -153,7 +153,7 @@ def test_rules_stand_in_upstreams_order():
     ]  # fmt: skip
 
 
-def test_a_pod_that_should_be_gone_no_longer_counts(pod, pdb):
+def test_a_pod_whose_end_is_overdue_no_longer_counts(pod, pdb):
     """A deleted pod is skipped once its grace and 30 s more have passed, not at that very moment."""
     deleted = {
         "metadata": {"deletionTimestamp": "2026-01-01T00:30:00Z"},

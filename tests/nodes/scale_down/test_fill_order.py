@@ -11,7 +11,7 @@ from kubetide.nodes.settings import Settings
 
 
 def fleet(world, *used, **settings):
-    """A node of four cores for each number of cores that are asked for on it."""
+    """A node of four cores for each number of cores that pods on it request."""
     made = world(steer_pods_to_fuller_nodes=True, **settings).add_group("a")
     for index, cores in enumerate(used):
         made.add_node(f"a-{index}").add_pod(f"p-{index}", f"a-{index}", cpu=str(cores))
@@ -44,7 +44,7 @@ def test_without_the_flag_no_node_is_steered(world):
 
 
 def test_a_taint_goes_when_the_node_is_clearly_fuller(world):
-    """A node at the share keeps its taint, as a small pod more or less would move it to and fro; one well above loses it."""
+    """A node at the share retains its taint, as a small pod would toggle it; one well above loses it."""
     made = fleet(world, "1900m")
     made.loop()
     assert levels(made) == [2]
@@ -55,7 +55,7 @@ def test_a_taint_goes_when_the_node_is_clearly_fuller(world):
 
 
 def test_changes_share_the_bound_of_soft_taints(world):
-    """What is left of --max-bulk-soft-taint-count is for the order; with 0 there is none."""
+    """The order uses the rest of --max-bulk-soft-taint-count; with 0 there is none."""
     made = fleet(world, "2900m", "2900m", "2900m", max_bulk_soft_taint_count=2)
     made.loop()
     assert sum(levels(made)) == 2

@@ -42,13 +42,13 @@ def world():
 
 def move(made, changes, at):
     """Apply the changes and run a tick at that many seconds; return what came of it, as bytes."""
-    pods, nodes, gone = {}, {}, {}
+    pods, nodes, deleted = {}, {}, {}
     for what, *of in changes:
         match what:
             case "put":
                 pods[f"p{of[0]}"] = pod(f"p{of[0]}", cpu=of[2], node=of[1])
             case "gone":
-                gone["default", f"p{of[0]}"] = None
+                deleted["default", f"p{of[0]}"] = None
             case "pending":
                 pods[f"p{of[0]}"] = pod(f"p{of[0]}", cpu=of[1])
             case "cordon":
@@ -63,8 +63,10 @@ def move(made, changes, at):
                     }
                 }
                 pods[f"p{of[0]}"] = pod(f"p{of[0]}", cpu="2", node=of[1], **stops)
-    left = {name: one for name, one in pods.items() if ("default", name) not in gone}
-    made.tick(at=seconds(at), pods=tuple(left.values()), nodes=tuple(nodes.values()), gone=tuple(gone))
+    left = {name: one for name, one in pods.items() if ("default", name) not in deleted}
+    made.tick(
+        at=seconds(at), pods=tuple(left.values()), nodes=tuple(nodes.values()), deleted_pods=tuple(deleted)
+    )
     return msgspec.json.encode(
         [made.commands, made.events, made.reasons, made.state.memory], order="deterministic"
     )

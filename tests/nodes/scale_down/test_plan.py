@@ -8,11 +8,11 @@ SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 SOON = {"scale_down_unneeded_time": seconds(1)}
 
 
-def gone(made):
+def removed(made):
     return [one.node for one in made.status.scaled_down]
 
 
-def with_room(made):
+def with_spare_node(made):
     """Add a node that stays and takes what moves."""
     return made.add_group("keep", minimum=1).add_node("keep-0", "keep")
 
@@ -27,27 +27,27 @@ def test_a_whole_group_goes_without_the_machines_that_never_joined(world):
     made.awaited["a"] = 1
     made.loop()
     made.loop()
-    assert gone(made) == ["a-0", "a-1"]
+    assert removed(made) == ["a-0", "a-1"]
 
 
 def test_a_node_that_waits_for_its_pods_has_its_share_of_the_minimum(world):
     """Of two nodes above the minimum of one, the first by name would be the one to go; it waits, and so the other stays."""
-    made = with_room(world(**SOON)).add_group("a", minimum=1).add_node("a-0").add_node("a-1")
+    made = with_spare_node(world(**SOON)).add_group("a", minimum=1).add_node("a-0").add_node("a-1")
     add_waiting(made, "w", "a-0").add_pod("v", "a-0").add_pod("x", "a-1")
     made.loop()
     made.loop()
-    assert gone(made) == []
+    assert removed(made) == []
     assert made.verdicts() == {"a-0": "BlockedByOnCompletionPod", "a-1": "NodeGroupMinSizeReached"}
 
 
 def test_a_whole_group_waits_for_pods_that_end_by_themselves(world):
-    """None of it goes; the nodes without such a pod stand in nobody's way."""
-    made = with_room(world(**SOON)).add_group("a", zero_or_max_node_scaling=True)
+    """None of it goes; nodes without such a pod block no others."""
+    made = with_spare_node(world(**SOON)).add_group("a", zero_or_max_node_scaling=True)
     add_waiting(made.add_node("a-0").add_node("a-1"), "w", "a-0")
     made.add_group("b").add_node("b-0", "b")
     made.loop()
     made.loop()
-    assert gone(made) == ["b-0"]
+    assert removed(made) == ["b-0"]
     assert made.verdicts() == {"a-0": "BlockedByOnCompletionPod"}
 
 
@@ -58,7 +58,7 @@ def test_the_first_group_gives_its_nodes_before_the_next_one(world):
         made.add_node(f"n{number}", group)
     made.loop()
     made.loop()
-    assert gone(made) == ["n0", "n2"]
+    assert removed(made) == ["n0", "n2"]
 
 
 def test_with_no_time_to_wait_twice_the_parallelism_is_looked_for(world):
@@ -88,11 +88,11 @@ def whole_groups(world, sizes, *occupied, **settings):
 def test_a_second_whole_group_may_not_exceed_the_parallelism(world):
     """Only the first one may, even where the first did not need to."""
     made = whole_groups(world, {"a": 2, "b": 3}, max_scale_down_parallelism=4)
-    assert gone(made) == ["a-0", "a-1"]
+    assert removed(made) == ["a-0", "a-1"]
 
 
 def test_a_whole_group_to_drain_may_fit_where_an_empty_one_does_not(world):
-    """An empty group without room ends the empty ones, not those that are drained."""
+    """When an empty group exceeds the limit no further empty groups go, but drained ones still may."""
     limits = {"max_scale_down_parallelism": 4, "max_drain_parallelism": 4}
     made = whole_groups(world, {"a": 2, "b": 3, "c": 2}, "c", **limits)
-    assert gone(made) == ["a-0", "a-1", "c-0", "c-1"]
+    assert removed(made) == ["a-0", "a-1", "c-0", "c-1"]

@@ -1,4 +1,4 @@
-"""What holds for every plan, whatever the cluster looks like."""
+"""Properties of every plan, whatever the cluster looks like."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def fit_elsewhere(bins, sizes):
     if not sizes:
         return True
     size, *rest = sizes
-    for index in {room: position for position, room in enumerate(bins)}.values():
+    for index in {free: position for position, free in enumerate(bins)}.values():
         if bins[index] >= size:
             bins[index] -= size
             if fit_elsewhere(bins, rest):
@@ -78,15 +78,15 @@ def fit_elsewhere(bins, sizes):
 @settings(max_examples=80, deadline=None)
 @given(cluster=clusters)
 def test_a_plan_breaks_no_promise(cluster, world):
-    """No plan drops a group below its minimum, strains a budget for a second node, or leaves a pod without room."""
+    """No plan drops a group below its minimum, strains a budget for a second node, or leaves a pod without capacity."""
     made = build(world, cluster)
     made.loop()
     made.loop()
-    gone = [one.node for one in made.status.scaled_down]
+    removed = [one.node for one in made.status.scaled_down]
     unneeded = made.status.unneeded
 
     in_a = [name for name in made.nodes if made.group_of[name] == "a"]
-    assert len(in_a) - sum(name in gone for name in in_a) >= min(len(in_a), cluster["minimum"])
+    assert len(in_a) - sum(name in removed for name in in_a) >= min(len(in_a), cluster["minimum"])
     assert sum(one.kind == "drain" for one in made.status.scaled_down) <= cluster["drains"]
 
     moving = [pod for pod in made.pods.values() if pod.spec.node_name in unneeded and is_moved(pod)]
@@ -96,16 +96,16 @@ def test_a_plan_breaks_no_promise(cluster, world):
         for pod in moving:
             if pod.metadata.labels["app"] == app:
                 takers[pod.spec.node_name] = takers.get(pod.spec.node_name, 0) + 1
-        # The last node to take from a budget may ask for more than is left; those before it may not.
+        # The last node to take from a budget may need more than is left; those before it may not.
         assert sum(takers.values()) - max(takers.values(), default=0) < max(1, cluster["allowed"][app])
         assert not takers or cluster["allowed"][app] >= 1
 
-    room = [
+    free = [
         4000 - sum(cpu_of(pod) for pod in made.pods.values() if pod.spec.node_name == name)
         for name, node in made.nodes.items()
         if name not in unneeded and not node.spec.unschedulable
     ]
-    assert fit_elsewhere(room, sorted((cpu_of(pod) for pod in moving), reverse=True))
+    assert fit_elsewhere(free, sorted((cpu_of(pod) for pod in moving), reverse=True))
 
 
 def is_moved(pod):
@@ -190,7 +190,7 @@ def test_pods_that_share_what_is_known_are_judged_alike(drawn, world):
 @settings(max_examples=40, deadline=None)
 @given(cluster=clusters)
 def test_deciding_leaves_the_snapshot_as_it_was(cluster, world):
-    """What was tried out is taken back to the last byte of every column."""
+    """Trial changes are reverted to the last byte of every column."""
     made = build(world, cluster)
     made.loop()
     snapshot = made.state.snapshot

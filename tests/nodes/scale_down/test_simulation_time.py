@@ -62,7 +62,7 @@ def test_all_removals_are_tried_where_there_is_time():
 
 
 def test_after_the_time_the_others_wait_for_the_next_tick():
-    """The first nodes are not tried again so soon, so the next tick comes to those that were left."""
+    """The first nodes are not tried again so soon, so the next tick reaches the remaining ones."""
     world = world_of(seconds(16))
     world.tick()
     left = NODES - 2 * IN_A_STEP
@@ -75,7 +75,7 @@ def test_after_the_time_the_others_wait_for_the_next_tick():
 
 
 def test_the_flag_is_the_limit():
-    """With more time the same steps come to all nodes."""
+    """With more time the same steps reach all nodes."""
     world = world_of(seconds(16), scale_down_simulation_timeout=minutes(5))
     world.tick()
     assert (known(world), said(world)) == (NODES, [])

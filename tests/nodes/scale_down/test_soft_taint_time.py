@@ -34,7 +34,7 @@ class Slow:
 
 
 class NoCloud(Cloud):
-    """Nothing is asked of it."""
+    """A cloud that is never called."""
 
 
 def test_what_is_not_begun_in_time_is_skipped():
@@ -62,7 +62,7 @@ def test_what_is_not_begun_in_time_is_skipped():
 
 
 def test_the_next_tick_goes_on():
-    """What was skipped is made up for, and the records say what was: a replay comes to the same."""
+    """The next tick makes the skipped changes, and the records name them: a replay has the same result."""
     clocks = []
 
     def slow(cluster):

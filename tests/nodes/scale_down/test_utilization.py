@@ -28,7 +28,7 @@ def test_the_larger_share_counts(cpu, memory, resource, value, pod, node):
 
 
 def test_ignored_pods_are_taken_off_both_sides(pod, node):
-    """What DaemonSet and mirror pods ask for is neither used nor offered when they are ignored."""
+    """The requests of DaemonSet and mirror pods are neither used nor offered when they are ignored."""
     pods = [
         pod("x", "n", cpu="1"),
         pod("d", "n", cpu="1", kind="DaemonSet"),
@@ -39,7 +39,7 @@ def test_ignored_pods_are_taken_off_both_sides(pod, node):
     assert utilization_of(node("n"), pods, NOW, ignore_daemon_sets=True, ignore_mirror_pods=True).value == 0.5
 
 
-def test_pods_that_should_be_gone_use_nothing(pod, node):
+def test_pods_whose_end_is_overdue_use_nothing(pod, node):
     """A pod whose end is overdue by 30 s is left out."""
     dying = pod(
         "x",
@@ -86,7 +86,7 @@ def test_floats_print_as_in_go(number, text):
 
 
 def test_ignored_pods_are_taken_off_both_sides_of_gpus_too(pod, node):
-    """What a DaemonSet's or the kubelet's own pod holds of the GPUs is neither used nor offered when it is ignored."""
+    """GPUs of a DaemonSet's or the kubelet's own pod are neither used nor offered when it is ignored."""
     one = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"nvidia.com/gpu": "1"}}}]}}
     mirror = {"annotations": {"kubernetes.io/config.mirror": "y"}}
     pods = [

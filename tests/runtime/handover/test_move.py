@@ -111,7 +111,7 @@ def test_nothing_is_moved_while_the_other_answers_or_while_nobody_acts():
     play(story)
 
 
-def test_with_a_wait_they_are_moved_as_soon_as_the_other_is_gone():
+def test_with_a_wait_they_are_moved_as_soon_as_the_other_has_stopped():
     """The command is given first, then the other is switched off: within two periods the HPAs are kubetide's."""
 
     async def story(world, moving, said):
@@ -153,7 +153,7 @@ def test_they_are_given_to_others_when_one_has_come():
     play(story)
 
 
-def test_what_is_shown_tells_a_controller_that_runs_from_one_that_is_gone():
+def test_the_table_distinguishes_a_running_controller_from_a_stopped_one():
     async def story(world, moving, _said):
         (row,) = await moving.rows(asks=False)
         assert row.served_by == CLUSTER_WIDE

@@ -1,4 +1,4 @@
-"""Who serves an HPA follows from its metadata alone."""
+"""The controller that serves an HPA follows from its metadata alone."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def test_one_write_of_another_ends_ours_at_once_and_for_good():
 
 
 def test_a_write_in_the_second_of_the_hand_over_is_seen_by_its_order():
-    """Times are whole seconds; the watch tells which came later."""
+    """Times are whole seconds; the watch shows which write came later."""
 
     async def story(world, owners):
         await world.add()
@@ -152,7 +152,7 @@ def test_a_write_in_the_second_of_the_hand_over_is_seen_by_its_order():
 
 
 def test_a_write_to_the_scale_within_a_tick_stops_our_own():
-    """Between reading and writing the other was faster: the scale write is withheld, and nothing is said of it."""
+    """When the other controller writes between our read and our write, the scale write is withheld without a message."""
 
     async def story(world, owners):
         await world.add()
@@ -231,7 +231,7 @@ def test_a_new_hpa_is_adopted_after_a_minute_but_not_beside_others():
 
 
 def test_what_is_given_to_others_is_left_alone_from_the_next_write_on():
-    """The annotation ``others`` lets go of an HPA, without anybody else having written."""
+    """The annotation ``others`` releases an HPA, without anybody else having written."""
 
     async def story(world, owners):
         await world.add()
@@ -250,7 +250,7 @@ def test_what_is_given_to_others_is_left_alone_from_the_next_write_on():
 
 @pytest.mark.parametrize("ahead", [minutes(-90), minutes(90)])
 def test_a_wrong_clock_of_ours_changes_nothing(ahead):
-    """What the API server has stamped is compared with what it has stamped."""
+    """Only times of the API server are compared with each other."""
 
     async def story(clock):
         world, owners = World(clock), Late()
@@ -285,7 +285,7 @@ async def add_stateful_set(world):
 )
 @pytest.mark.parametrize("late", [False, True])
 def test_a_write_to_the_scale_of_any_kind_ends_ours_at_once(kind, reference, add, late):
-    """Not of Deployments alone: of what is built in and of custom kinds, also where the HPA comes later."""
+    """It ends not for Deployments alone, but for built-in and custom kinds, also where the HPA comes later."""
 
     async def story(world, owners):
         async def scene():

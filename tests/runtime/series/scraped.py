@@ -1,4 +1,4 @@
-"""A living cluster whose node loop is listened to, and a frozen one that tells what each step found."""
+"""A living cluster whose node loop is observed, and a frozen one that reports what each step found."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ def reported(story, groups=(SMALL,), *, world_of=Scraped, **settings):
     return play(story, groups, world_of=world_of, **settings)
 
 
-class Telling(Frozen):
-    """A frozen world whose steps one listener hears of; ``listen`` makes it of a registry."""
+class Observed(Frozen):
+    """A frozen world whose steps one listener receives; ``listen`` makes it of a registry."""
 
     def __init__(self, listen, **options):
         super().__init__(**options)
         self.registry = Registry()
         self.listener = listen(self.registry)
 
-    def heard(self, commands, outcomes):
+    def after_step(self, commands, outcomes):
         self.listener(self.state, commands, outcomes, self.now)
 
     def read(self):

@@ -1,4 +1,4 @@
-"""What nodes cost and what their pods cost at least, on a living cluster in virtual time."""
+"""The cost of nodes and the lower bound of their pods' cost, on a living cluster in virtual time."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from kubetide.units.time import after, minutes
 COST, BOUND = ("kubetide_nodes_cost_total",), ("kubetide_nodes_cost_bound_total",)
 
 
-def test_the_cost_is_the_clouds_and_the_bound_is_what_pods_ask_for():
-    """An hour of six full nodes costs what the cloud has billed; after the pods have gone the bound stands still."""
+def test_the_cost_is_the_clouds_and_the_bound_is_that_of_the_requests():
+    """An hour of six full nodes costs what the cloud has billed; after the pods are deleted the bound does not grow."""
 
     async def story(world):
         await world.deploy(replicas=6, cpu="1500m")
@@ -43,7 +43,7 @@ def test_the_cost_is_the_clouds_and_the_bound_is_what_pods_ask_for():
 
 
 def test_nothing_is_counted_of_groups_without_a_price():
-    """Groups of which nobody knows what they cost are in neither sum."""
+    """Groups without a known price are in neither sum."""
     registry = Registry()
     series, world = BillSeries(registry), World(pods=[pod("p")], groups=[group("g")])
     world.increases()

@@ -65,7 +65,7 @@ def test_a_server_that_is_not_there_has_a_code_too():
 
 
 def test_two_clients_share_the_names():
-    """Waits and requests of two servers stand side by side."""
+    """Waits and requests of two servers are side by side."""
     registry = Registry()
     series = ClientSeries(registry)
     series.of("https://a:6443/prefix").waited("GET", milliseconds(1500))

@@ -1,10 +1,10 @@
-"""What is reported of the demand, and of what limits over the whole cluster prevent."""
+"""The series of the demand, and of scaling that limits over the whole cluster prevent."""
 
 from __future__ import annotations
 
 import pytest
 from tests.nodes.frozen import group, node, pod, pods, template
-from tests.runtime.series.scraped import Telling, reported
+from tests.runtime.series.scraped import Observed, reported
 
 from kubetide.nodes.series.demand import DemandSeries
 from kubetide.units.time import minutes, seconds
@@ -17,8 +17,8 @@ def listen(registry):
     return lambda state, *_: series.update(state)
 
 
-def telling(**options):
-    return Telling(listen, **options)
+def observed(**options):
+    return Observed(listen, **options)
 
 
 def skipped(world):
@@ -39,9 +39,9 @@ def skipped(world):
         ({"cores_total": "0:100", "memory_total": "0:100"}, []),
     ],
 )
-def test_each_group_that_a_limit_keeps_small_is_counted_by_resource(limits, named):
-    """Once a tick and group, for each resource of which a node would be too much."""
-    world = telling(
+def test_each_group_that_a_limit_bounds_is_counted_by_resource(limits, named):
+    """Each tick counts a group once for each resource that one more node would exceed."""
+    world = observed(
         groups=[group("a", nodes=["n"]), group("b")],
         nodes=[node("n")],
         pods=pods("p", 3, cpu="3"),
@@ -55,7 +55,7 @@ def test_each_group_that_a_limit_keeps_small_is_counted_by_resource(limits, name
 
 def test_a_group_that_may_not_reach_its_minimum_is_counted():
     """At every tick that leaves it as it is."""
-    world = telling(
+    world = observed(
         groups=[group("a", minimum=1)],
         settings={"cores_total": "0:3", "enforce_node_group_min_size": True},
     )
@@ -65,9 +65,9 @@ def test_a_group_that_may_not_reach_its_minimum_is_counted():
     assert world.groups["a"].target_size == 0
 
 
-def test_each_node_that_a_limit_keeps_is_counted_by_resource():
+def test_each_node_that_a_limit_protects_is_counted_by_resource():
     """From when its time has come, at every tick; both resources where both would fall short."""
-    world = telling(
+    world = observed(
         groups=[group("a", nodes=["n1", "n2"])],
         nodes=[node("n1"), node("n2")],
         settings={**LONG, "cores_total": "8:100", "memory_total": "20:100"},
@@ -85,9 +85,9 @@ def test_each_node_that_a_limit_keeps_is_counted_by_resource():
     }
 
 
-def test_one_node_may_go_and_the_next_is_kept():
-    """What the first takes off counts for the second."""
-    world = telling(
+def test_one_node_may_go_and_the_next_stays():
+    """The capacity that the first removal takes counts for the second."""
+    world = observed(
         groups=[group("a", nodes=["n1", "n2"])],
         nodes=[node("n1"), node("n2")],
         settings={**LONG, "cores_total": "4:100"},
@@ -109,7 +109,7 @@ def of(number):
 def test_the_mixture_of_each_packing_is_reported(kinds, reported_as):
     """Groups of like pods by the machine that they were packed on, and by how many namespaces they come from."""
     big = template(cpu="8000m", labels={"node.kubernetes.io/instance-type": "m5.2xlarge"})
-    world = telling(
+    world = observed(
         groups=[group("a", made=big), group("b", made=template(cpu="2")), group("full", target=10)],
         pods=[
             *(of(number) for number in range(kinds)),
@@ -127,7 +127,7 @@ def test_the_mixture_of_each_packing_is_reported(kinds, reported_as):
 
 def test_pods_that_a_group_refuses_are_not_in_its_mixture():
     """And a group that takes none has no packing."""
-    world = telling(
+    world = observed(
         groups=[group("a"), group("small", made=template(cpu="1"))],
         pods=[pod("p", of="x", cpu="2"), pod("q", of="y", cpu="3")],
     )
@@ -139,11 +139,11 @@ def test_controllers_with_too_many_kinds_of_pods_are_counted():
     """More than ten distinct pods of one controller that fit nowhere; the number goes back with them."""
     distinct = [pod(f"p{at}", cpu=f"{2000 + at}m") for at in range(11)]
     plain = pods("q", 30, of="other", cpu="3")
-    world = telling(groups=[group("a", maximum=0)], pods=[*distinct, *plain])
+    world = observed(groups=[group("a", maximum=0)], pods=[*distinct, *plain])
     world.tick()
     assert world.read()["overflowing_controllers_count",] == 1
     assert world.read()["skipped_pods_count", "filter-out-pod-list-processor"] == 0
-    world.tick(at=seconds(10), gone=[("default", "p3")])
+    world.tick(at=seconds(10), deleted_pods=[("default", "p3")])
     assert world.read()["overflowing_controllers_count",] == 0
 
 
@@ -154,9 +154,11 @@ def test_a_living_loop_counts_what_a_limit_prevents():
         await world.deploy(replicas=3, cpu="1500m")
         await world.after(minutes(6))
         found = world.read()
-        kept = [b"ScaleUpNoOptionsAvailable" in bytes(one.commands) for one in world.recorder.records]
+        without_options = [
+            b"ScaleUpNoOptionsAvailable" in bytes(one.commands) for one in world.recorder.records
+        ]
         assert len(world.nodes) == 2
-        assert found["skipped_scale_events_count", "up", "CpuResourceLimit"] == sum(kept) > 0
+        assert found["skipped_scale_events_count", "up", "CpuResourceLimit"] == sum(without_options) > 0
         assert found["skipped_scale_events_count", "up", "MemoryResourceLimit"] == 0
 
     reported(story, cores_total="0:4")

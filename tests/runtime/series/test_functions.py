@@ -1,4 +1,4 @@
-"""How long the parts of a tick take: each is reported as often as it ran, and by what it waited for."""
+"""The time of a tick's parts: each is reported as often as it ran, with the time that it waited."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_part_takes_as_long_as_what_it_waits_for():
             await self.clock.sleep(seconds(2))
             return await self.cloud.refresh()
 
-    class Told(Scraped):
+    class SlowWorld(Scraped):
         def __init__(self, *args, **options):
             super().__init__(*args, **options)
             self.controller._gatherer._cloud = Slow(self)
@@ -83,11 +83,11 @@ def test_a_part_takes_as_long_as_what_it_waits_for():
         assert found["function_duration_quantile_seconds_sum", "main"] == took["main"]
         assert found["function_duration_quantile_seconds_count", "main"] == often["main"]
 
-    reported(story, world_of=Told)
+    reported(story, world_of=SlowWorld)
 
 
 def test_a_tick_that_fails_leaves_no_time_to_the_next():
-    """What had begun is forgotten; what had ended is not counted with the next tick."""
+    """Parts that had begun are forgotten; parts that had ended are not counted with the next tick."""
 
     async def main(clock):
         watch = Stopwatch(clock)

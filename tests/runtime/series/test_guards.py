@@ -1,4 +1,4 @@
-"""What the guards had to do is counted: sources that fail or hang, holds, records that were lost."""
+"""The guards' actions are counted: sources that fail or hang, holds, records that were lost."""
 
 from __future__ import annotations
 

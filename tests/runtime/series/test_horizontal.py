@@ -6,7 +6,7 @@ from math import isnan
 
 import msgspec
 import pytest
-from tests.horizontal.running import START, Kept, World, play
+from tests.horizontal.running import START, MemoryRecorder, World, play
 from tests.runtime.series.reading import read
 
 from kubetide.explain.records import Record
@@ -43,7 +43,7 @@ def reported(story, **settings):
 
 
 def test_a_scale_up_is_counted():
-    """The tick that writes counts scale_up, the next one none; the gauges say what is wanted."""
+    """The tick that writes counts scale_up, the next one none; the gauges show the desired replicas."""
 
     async def story(world):
         await world.add("web", cpu_percent=25)
@@ -86,7 +86,7 @@ def test_errors_are_counted_by_kind():
 
 
 def test_a_status_that_cannot_be_written_is_an_error():
-    """A scale-up whose status is refused keeps its action, and counts as an internal error."""
+    """A scale-up whose status is refused still has its action, and counts as an internal error."""
 
     class NoStatus:
         async def before(self, request):
@@ -106,7 +106,7 @@ def test_a_status_that_cannot_be_written_is_an_error():
 
 
 def test_a_deleted_hpa_leaves_the_page():
-    """The number of HPAs goes down and the replicas that one wanted are not shown any more."""
+    """The number of HPAs goes down, and the desired replicas of the deleted one are not shown any more."""
 
     async def story(world):
         await world.add("web", cpu_percent=25)
@@ -152,30 +152,30 @@ def test_listening_changes_no_record():
 
 
 def test_each_listener_gets_the_records_of_its_own_loop():
-    """A record is kept first, and passed to the listeners of that loop only."""
-    kept, heard = Kept(), []
-    recorder = ListeningRecorder(kept, pytest.fail)
-    recorder.listen("nodes", lambda record: heard.append((record.tick, len(kept.lines))))
+    """A record is stored first, and passed to the listeners of that loop only."""
+    stored, received = MemoryRecorder(), []
+    recorder = ListeningRecorder(stored, pytest.fail)
+    recorder.listen("nodes", lambda record: received.append((record.tick, len(stored.lines))))
     for tick, loop in enumerate(("horizontal", "nodes", "nodes")):
         recorder.write(Record(loop=loop, tick=tick, now=START))
-    assert heard == [(1, 2), (2, 3)]
-    assert [msgspec.json.decode(line)["loop"] for line in kept.lines] == ["horizontal", "nodes", "nodes"]
+    assert received == [(1, 2), (2, 3)]
+    assert [msgspec.json.decode(line)["loop"] for line in stored.lines] == ["horizontal", "nodes", "nodes"]
     assert recorder.wants_full("nodes") is True
 
 
 def test_a_listener_that_fails_stops_nothing():
-    """Its bug is said once, records are still kept, and it is not called any more."""
-    kept, said, reported_of = Kept(), [], []
+    """Its bug is reported once, records are still stored, and it is not called any more."""
+    stored, said, reported_of = MemoryRecorder(), [], []
 
     def failing(record):
         reported_of.append(record.tick)
         raise ValueError("a bug")
 
-    recorder = ListeningRecorder(kept, said.append)
+    recorder = ListeningRecorder(stored, said.append)
     recorder.listen("nodes", failing)
     for tick in range(3):
         recorder.write(Record(loop="nodes", tick=tick, now=START))
-    assert (len(kept.lines), reported_of) == (3, [0])
+    assert (len(stored.lines), reported_of) == (3, [0])
     [text] = said
     assert text.startswith("the series of the nodes loop stand still: ")
     assert text.endswith("ValueError: a bug")

@@ -1,4 +1,4 @@
-"""What sort of nodes is counted, and how devices differ from what is expected."""
+"""Nodes are counted by kind, and devices that differ from the expected ones are reported."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_drivers_are_named_once_and_in_order(drivers, label):
 
 
 def test_a_group_is_reported_as_its_live_nodes_are():
-    """What nodes have shown goes before what the cloud says."""
+    """The values of live nodes override those of the cloud."""
     world = World(
         groups=[group("g", made=made("dra.net"), nodes=["n"])],
         nodes=[node("n")],
@@ -67,7 +67,7 @@ def test_a_group_is_reported_as_its_live_nodes_are():
 
 
 def test_scale_ups_have_the_drivers_of_their_group():
-    """Nodes that were asked for, and increases that the cloud refuses."""
+    """Requested nodes, and increases that the cloud refuses, have the drivers of their group."""
     groups = (
         GroupSpec(name="gpu", instance_type="m5.large", max_size=5, devices={"gpu.nvidia.com": 2, "my": 1}),
     )
@@ -89,7 +89,7 @@ def in_pool(one, name, pieces=1):
 
 
 def like(*names, count=1, driver="gpu.test", pool="p", pieces=1):
-    """A slice with so many devices that have these attributes."""
+    """A slice with that many devices with these attributes."""
     one = in_pool(slice_of("n", count, driver=driver), pool, pieces)
     attributes = {name: DeviceAttribute(string_value="x") for name in names}
     each = tuple(replace(device, attributes=attributes or None) for device in one.spec.devices)
@@ -133,7 +133,7 @@ def test_devices_are_compared_by_number_and_attributes(expected, there, found):
 
 
 def test_a_node_that_brings_less_than_its_template_is_reported_until_that_learns():
-    """Of nodes that are ready; once shown, a driver stays at 0."""
+    """Ready nodes count; once shown, a driver stays at 0."""
     young = node("n", created="2026-03-02T07:59:50Z")
     world = World(
         groups=[group("g", made=replace(template(), slices=(slice_of("t", 4),)), nodes=["n"])],
@@ -179,7 +179,7 @@ def test_devices_that_a_nodes_own_pods_have_are_no_difference():
 
 
 def test_without_devices_there_is_nothing_to_compare():
-    """Where nobody asks for any, nothing is looked at and no series is shown."""
+    """Where no pod requests devices, nothing is compared and no series is shown."""
     world = World(groups=[group("g", nodes=["n"])], nodes=[node("n")])
     world.tick()
     registry = Registry()

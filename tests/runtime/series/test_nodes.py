@@ -22,7 +22,7 @@ from kubetide.units.time import after, minutes, seconds
 
 
 def test_before_the_first_tick_only_what_is_configured_is_reported():
-    """Limits are there at once; what nobody has looked at is not shown, or stands at zero."""
+    """Limits are there at once; values that were never measured are missing, or zero."""
 
     async def main(clock):
         found = Scraped(clock, cores_total="8:64", memory_total="1:2").read()
@@ -35,7 +35,7 @@ def test_before_the_first_tick_only_what_is_configured_is_reported():
     run_virtual(main, start=START)
 
 
-def test_what_may_be_counted_stands_at_zero_from_the_start():
+def test_counters_are_zero_from_the_start():
     """As upstream's: without it a rate would not see the first time."""
 
     async def main(clock):
@@ -61,7 +61,7 @@ def test_what_may_be_counted_stands_at_zero_from_the_start():
 
 
 def test_nodes_that_come_are_counted():
-    """Nodes asked for, those that are ready, cores and memory are those of the cluster."""
+    """Requested nodes, ready nodes, cores and memory are those of the cluster."""
 
     async def story(world):
         await world.deploy(replicas=6, cpu="1500m")
@@ -103,11 +103,11 @@ def test_nodes_that_go_are_counted_by_why():
         assert idle["node_taints_count", "DeletionCandidateOfClusterAutoscaler"] > 0
         await world.after(minutes(15))
         found = world.read()
-        gone = {key[-1]: count for key, count in found.items() if key[0] == "scaled_down_nodes_total"}
-        assert sum(gone.values()) == found["scaled_up_nodes_total", *NO_GPU] - len(world.nodes)
+        removed = {key[-1]: count for key, count in found.items() if key[0] == "scaled_down_nodes_total"}
+        assert sum(removed.values()) == found["scaled_up_nodes_total", *NO_GPU] - len(world.nodes)
         drained = len([one for one in world.recorder.reasons if one.code == "NodeChosen"])
-        assert gone.get("underutilized", 0) == drained
-        assert gone["empty"] > 0
+        assert removed.get("underutilized", 0) == drained
+        assert removed["empty"] > 0
         moved = found["evicted_pods_total", "succeeded"]
         assert moved == sum(b'"op":"evictPod"' in bytes(one.commands) for one in world.recorder.records)
         assert found["pending_node_deletions",] == 0
@@ -166,8 +166,8 @@ def test_refused_increases_and_machines_that_fail_are_counted():
     reported(story, groups, faults=CloudFaults(stock_outs=(out,)))
 
 
-def test_each_group_is_reported_where_that_is_asked_for():
-    """Bounds, target, health and backoff; a reason that was shown stays at 0, and a group that is gone is gone."""
+def test_each_group_is_reported_with_the_flag():
+    """Bounds, target, health and backoff; a reason that was shown stays at 0, and a deleted group disappears."""
     out = Window(START, after(START, minutes(4)), group="first")
     groups = (
         GroupSpec(name="first", instance_type="m5.large", min_size=0, max_size=6),
@@ -219,7 +219,7 @@ def test_machines_that_never_join_time_out_and_are_removed():
 
 
 def test_a_tick_that_fails_is_counted_by_whose_error_it_was():
-    """An error of the cloud's and a bug are told apart."""
+    """An error of the cloud's and a bug are counted separately."""
 
     async def story(world):
         refresh = world.cloud.refresh
@@ -302,7 +302,7 @@ def test_unready_nodes_that_go_are_unready():
 
 
 def gauges(world):
-    """Return the gauges of a world that stands still, after a tick that is not the process's first."""
+    """Return the gauges of a world that does not change, after a tick that is not the process's first."""
     world.state.memory.cleaned = True
     world.tick()
     registry = Registry()
@@ -355,7 +355,7 @@ def test_the_most_nodes_are_bounded_by_groups_and_flag():
 
 
 def test_pods_that_a_bypassed_scheduler_has_not_seen_are_counted_apart():
-    """Only of schedulers that are bypassed does a pod count that nobody has looked at."""
+    """A pod that no scheduler has seen counts only for schedulers that are bypassed."""
     unseen = {"status": {"conditions": None}, "spec": {"schedulerName": "mine"}}
     pods = [pod("a"), pod("b", **unseen), pod("c", status={"conditions": None})]
     world = Frozen(groups=[group("g")], pods=pods, settings={"bypassed_scheduler_names": ("mine",)})

@@ -1,10 +1,10 @@
-"""How long nodes wait to go, and to be looked at."""
+"""How long nodes wait for their removal and for their evaluation."""
 
 from __future__ import annotations
 
 from tests.nodes.frozen import group, node, pod
 from tests.nodes.live import SHORT as SOON
-from tests.runtime.series.scraped import Telling, reported
+from tests.runtime.series.scraped import Observed, reported
 
 from kubetide.nodes.decision import Outcome
 from kubetide.nodes.series.removals import RemovalSeries
@@ -19,7 +19,7 @@ def listen(registry):
 
 
 def two_nodes(**settings):
-    return Telling(
+    return Observed(
         listen,
         groups=[group("g", nodes=["n1", "n2"])],
         nodes=[node("n1"), node("n2")],
@@ -45,9 +45,9 @@ def test_a_node_that_goes_has_waited_since_it_might():
 
 
 def test_an_unready_node_waits_for_its_own_time():
-    """What it had to wait for is the time for nodes in its state."""
+    """A node waits for the time of its state."""
     sick = node("n2", ready=False)
-    world = Telling(
+    world = Observed(
         listen,
         groups=[group("g", nodes=["n2"])],
         nodes=[sick, node("n1", spec={"providerID": "other:///n1"})],
@@ -59,7 +59,7 @@ def test_an_unready_node_waits_for_its_own_time():
 
 
 def test_a_node_that_is_needed_again_names_what_held_it():
-    """The last reason but for time; a node that was never eligible is not counted."""
+    """The last reason other than time counts; a node that was never eligible is not counted."""
     world = two_nodes(cores_total="8:100")
     world.tick()
     world.tick(at=minutes(4))
@@ -88,7 +88,7 @@ def test_advice_is_no_deletion():
 def test_the_longest_time_without_a_look_is_reported():
     """Nodes that are left out as enough are unneeded wait from the tick before; 0 when all have had their turn."""
     names = [f"n{at}" for at in range(4)]
-    world = Telling(
+    world = Observed(
         listen,
         groups=[group("g", nodes=names)],
         nodes=[node(name) for name in names],
@@ -122,9 +122,9 @@ def test_a_living_loop_counts_the_nodes_that_go():
         await world.scale("web", 1)
         await world.after(minutes(15))
         found = world.read()
-        gone = sum(count for key, count in found.items() if key[0] == "scaled_down_nodes_total")
-        assert gone == 3
-        assert found["node_removal_latency_seconds_count", "none", "true"] == gone
-        assert 0 < found["node_removal_latency_seconds_sum", "none", "true"] <= gone * 10
+        removed = sum(count for key, count in found.items() if key[0] == "scaled_down_nodes_total")
+        assert removed == 3
+        assert found["node_removal_latency_seconds_count", "none", "true"] == removed
+        assert 0 < found["node_removal_latency_seconds_sum", "none", "true"] <= removed * 10
 
     reported(story, **SOON)

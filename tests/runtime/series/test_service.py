@@ -1,4 +1,4 @@
-"""A service with both loops tells the series of both, on one page."""
+"""A service with both loops reports the series of both, on one page."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 
 import pytest
-from tests.horizontal.running import START, Kept, Usage
+from tests.horizontal.running import START, MemoryRecorder, Usage
 from tests.nodes.live import FREE, SMALL
 from tests.runtime.series.reading import read
 
@@ -21,10 +21,10 @@ from kubetide.units.time import minutes, seconds
 
 
 def test_both_loops_are_on_the_page():
-    """After five minutes the ticks of both are there, by their own periods, and all records are kept."""
+    """After five minutes the ticks of both are there, by their own periods, and all records are stored."""
 
     async def main(clock):
-        registry, kept = Registry(), Kept()
+        registry, stored = Registry(), MemoryRecorder()
         cluster = EmbeddedCluster(Store(), clock, seed=1)
         cloud = EmbeddedCloud(cluster, clock, seed=1, groups=(SMALL,))
         await cloud.start()
@@ -35,7 +35,7 @@ def test_both_loops_are_on_the_page():
             sources=Sources(Usage(cluster, clock, 100)),
             cloud=cloud,
             guard=FREE,
-            recorder=kept,
+            recorder=stored,
             registry=registry,
             warn=pytest.fail,
             seed=1,
@@ -49,6 +49,6 @@ def test_both_loops_are_on_the_page():
         assert found["kubetide_horizontal_tick_duration_seconds_count",] == 20
         assert found["cluster_autoscaler_function_duration_seconds_count", "main"] == 31
         assert found["cluster_autoscaler_last_activity", "main"] == (START + minutes(5)) / 1e9
-        assert len(kept.lines) >= 20 + 31
+        assert len(stored.lines) >= 20 + 31
 
     run_virtual(main, start=START)

@@ -93,8 +93,8 @@ def test_reading_goes_on_behind_what_is_wrong():
 
 
 @pytest.mark.parametrize("argument", ["--help", "-h"])
-def test_help_is_asked_for(argument):
-    """Help is asked for in both of its forms."""
+def test_help_is_requested(argument):
+    """Both forms of the flag request help."""
     assert parse_arguments([argument], FLAGS).asks_for_help
 
 
@@ -121,7 +121,7 @@ def test_integers_in_all_notations(number):
 
 @given(st.text(max_size=20), st.sampled_from(sorted({flag.kind for flag in FLAGS.values()})))
 def test_any_text_is_read_or_refused(text, kind):
-    """Whatever stands behind a flag is a value or a ValueError, never another error."""
+    """Whatever follows a flag is a value or a ValueError, never another error."""
     reported = "it takes"
     try:
         read(kind, text)

@@ -1,4 +1,4 @@
-"""Cluster Autoscaler's command lines, as they stand in real Deployments, and what is wrong with others."""
+"""Cluster Autoscaler's command lines as real Deployments have them, and what is wrong with others."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_every_flag_of_upstream_is_there_once():
 
 @pytest.mark.parametrize("name", list(FLAGS))
 def test_every_flag_can_be_given_with_what_holds_anyway(name):
-    """Each flag with the value that describes what happens is accepted, without a warning of what is lacking."""
+    """Each flag with the value of the actual behavior is accepted, with a warning only if it has no effect."""
     flag = FLAGS[name]
     if flag.is_list or name in {"cloud-provider", "drain-priority-config"}:
         return
@@ -234,7 +234,7 @@ def test_every_flag_can_be_given_with_what_holds_anyway(name):
     ],
 )
 def test_checks_at_the_start(line, text):
-    """What upstream refuses at its start is refused with the flag, its value and the fix."""
+    """Flags that upstream refuses at its start are refused with the flag, its value and the fix."""
     assert any(text in problem for problem in problems_of(f"--cloud-provider=aws {line}"))
 
 
@@ -296,7 +296,7 @@ def test_limits_of_requests_are_read_as_client_go_does(line, qps, burst):
 
 
 def test_advice_and_own_settings():
-    """Kubetide's own flags stand beside upstream's, and --advise takes the pen away."""
+    """Kubetide's own flags are beside upstream's, and --advise prevents all writes."""
     config = config_of(
         "--cloud-provider=labels --advise --max-evictions-per-hour=7 --out=/tmp/x --max-records-size=1Gi "
         "--node-group-label=a,b --logging-format=json --node-info-cache-expire-time=1h"
@@ -317,7 +317,7 @@ def test_a_kubeconfig_is_needed_outside_of_a_pod():
 
 
 def test_json_where_protobuf_is_not_installed(monkeypatch):
-    """Upstream's default content type is a preference: without the package JSON is asked for, and told if it was given."""
+    """Upstream's default content type is a preference: without the package JSON is requested, with a warning if the flag was given."""
     module = "kubetide.runtime.upstream.cluster_autoscaler.is_protobuf_installed"
     monkeypatch.setattr(module, lambda: False)
     assert config_of("--cloud-provider=aws").run.kube_api_content_type == "application/json"

@@ -41,7 +41,7 @@ def samples(at, *rows):
 
 
 class Run:
-    """Passes, each of which writes all that it decides."""
+    """Passes that write all that they decide."""
 
     def __init__(self, settings: Settings | None = None, state: State | None = None) -> None:
         self.state = state or State(settings)

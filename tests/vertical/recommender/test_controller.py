@@ -94,8 +94,8 @@ class NoExternal:
         raise NoSeries("none")
 
 
-class Kept:
-    """A recorder that keeps the bytes of the records; every third is full."""
+class MemoryRecorder:
+    """A recorder that stores the bytes of the records; every third is full."""
 
     def __init__(self):
         self.lines = []
@@ -124,7 +124,7 @@ class Advising:
 
 class World:
     def __init__(self, clock, *, acts=True, **settings):
-        self.clock, self.recorder = clock, Kept()
+        self.clock, self.recorder = clock, MemoryRecorder()
         self.external = None
         self.cluster = EmbeddedCluster(Store(), clock, seed=1)
         self.usage = Usage(clock)
@@ -251,7 +251,7 @@ def test_a_restart_goes_on_from_checkpoints():
 
 
 def test_an_oom_of_a_pod_raises_its_memory():
-    """A container that was killed for memory gets more than it had asked for."""
+    """A container that was killed for memory gets more than its request."""
 
     async def main(world):
         await world.begin()
@@ -303,7 +303,7 @@ def test_a_target_that_cannot_be_read_is_a_condition(body, message):
 
 
 def test_history_comes_from_prometheus():
-    """What Prometheus knows of a pod counts from the first pass on; no checkpoint is written then."""
+    """Prometheus's history of a pod counts from the first pass on; no checkpoint is written then."""
 
     async def main(world):
         await world.begin()
@@ -353,7 +353,7 @@ def test_the_loop_goes_on_without_history(error):
 
 
 def test_a_checkpoint_without_a_vpa_is_deleted():
-    """A checkpoint whose VPA is gone is deleted within the interval of their collection."""
+    """A checkpoint whose VPA was deleted is deleted within the interval of their collection."""
 
     async def main(world):
         await world.begin()
@@ -371,7 +371,7 @@ def test_a_checkpoint_without_a_vpa_is_deleted():
 
 
 def test_records_decide_again():
-    """From any full record on, the core comes to the same commands and results, byte by byte."""
+    """From any full record on, the core decides the same commands and results, byte by byte."""
 
     async def main(world):
         await world.begin()

@@ -57,7 +57,7 @@ def test_a_kill_raises_target_and_bounds_at_once_and_for_a_window():
 @given(kills=st.lists(st.integers(1, 4000), min_size=1, max_size=30))
 @settings(max_examples=40)
 def test_kills_without_a_limit_never_add_up(kills):
-    """Whatever a container asked for when its node ran out of memory, only what it has used counts."""
+    """Whatever a container requested when its node ran out of memory, only what it has used counts."""
     run = Run(BOUNDED)
     run.tick(("web-1", "app", 100, 300 * MIB), vpas=[vpa()], pods=[pod()])
     for had in kills:
@@ -81,7 +81,7 @@ def requested(cpu, of_memory, limit=0):
 
 
 def test_a_kill_after_less_memory_brings_the_old_request_back():
-    """A pod that was shrunk and killed: what pods asked for before is recommended for the window, and explained."""
+    """A pod was shrunk and killed: the earlier request is recommended for the window, and explained."""
     run = fed(ROLLING, 5)
     run.tick(pods=[pod(resources=requested(500, 1000))])
     run.tick(pods=[pod(resources=requested(500, 400))])

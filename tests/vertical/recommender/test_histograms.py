@@ -55,7 +55,7 @@ def test_rows_together_are_rows_one_by_one(samples):
 
 
 def test_thousands_of_samples_leave_a_row_as_one_by_one_would():
-    """What is taken out at once is what would be taken out one after another, up to the last digits."""
+    """Removing samples at once equals removing them one after another, up to the last digits."""
     rng = np.random.default_rng(4)
     buckets, zero = rng.integers(0, 176, 500), np.zeros(500, np.int64)
     one, other = (Histograms(CPU_BUCKETS.buckets, DAY, 1) for _ in range(2))

@@ -55,7 +55,7 @@ def test_quantities_spelled_otherwise_are_the_same():
 
 
 def test_a_refused_status_is_written_again():
-    """What was not written is not taken for written."""
+    """A status that was not written does not count as written."""
     run = Run()
     run.state.apply(Delta(at=START, vpas=[vpa()], pods=[pod()]))
     commands = decide(run.state, START)
@@ -155,7 +155,7 @@ def test_checkpoints_carry_history_over_a_restart():
 
 
 def test_the_running_window_is_not_in_a_checkpoint():
-    """The peak of a window that is not over is left out of what is written, and stays in what is remembered."""
+    """The peak of the running window is not in the checkpoint, and stays in memory."""
     run = Run()
     run.tick(("web-1", "app", 100, 300 * MIB), vpas=[vpa()], pods=[pod()])
     [stored] = checkpoints(run.state, [WEB], run.now)
@@ -219,7 +219,7 @@ def test_a_selector_that_changes_links_other_pods():
     assert run.state.pod_count(run.state.vpas[WEB]) == 1
 
 
-def test_aggregates_of_pods_long_gone_are_dropped():
+def test_aggregates_of_long_deleted_pods_are_dropped():
     """Eight days after its last sample an aggregate is forgotten, and its row used again."""
     run = Run()
     run.tick(("web-1", "app", 380, 300 * MIB), vpas=[vpa()], pods=[pod()])
@@ -249,7 +249,7 @@ def test_jobs_that_come_and_go_leave_nothing_behind():
 
 
 def test_stored_checkpoints_without_a_vpa_are_deleted_after_ten_minutes():
-    """Checkpoints whose VPA is gone are garbage, those of VPAs of other recommenders are not."""
+    """Checkpoints whose VPA was deleted are garbage, those of VPAs of other recommenders are not."""
     run = Run()
     other = vpa("other", recommenders=("special",))
     stored = [CheckpointView("shop", f"{name}-app", name) for name in ("web", "other", "gone")]

@@ -1,4 +1,4 @@
-"""A controller of CronTabs: keeps as many pods of each as it asks for, and says how many there are.
+"""A controller of CronTabs: runs as many pods of each as it requests, and says how many there are.
 
     python controller.py --kubeconfig kubetide-out/kubeconfig
 
@@ -63,7 +63,7 @@ CRON_TABS = Kind("stable.example.com", "v1", "CronTab", "crontabs", CronTab, sub
 
 
 class Plan(NamedTuple):
-    """What brings a CronTab's pods to what it asks for, and the status that is true now."""
+    """The changes that give a CronTab its desired pods, and the status that is true now."""
 
     create: list[Json]
     delete: list[Pod]
@@ -132,7 +132,7 @@ async def reconcile(cluster: Cluster, tab: CronTab, pods: Sequence[Pod]) -> None
         with suppress(AlreadyExists):
             await cluster.create(PODS, body, namespace=home)
     for pod in todo.delete:
-        with suppress(NotFound, Conflict):  # gone already, or another pod of that name by now
+        with suppress(NotFound, Conflict):  # deleted already, or another pod of that name by now
             await cluster.delete(PODS, pod.metadata.name, namespace=home, uid=pod.metadata.uid)
     if todo.status != tab.status:
         status = {"status": {"replicas": 0, **to_builtins(todo.status)}}
@@ -179,7 +179,7 @@ async def _main(clock: Clock, kubeconfig: Path) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Keeps the pods of CronTabs.")
+    parser = argparse.ArgumentParser(description="Runs the pods of CronTabs.")
     parser.add_argument("--kubeconfig", type=Path, required=True)
     arguments = parser.parse_args()
     with suppress(KeyboardInterrupt):

@@ -64,7 +64,7 @@ func scaleDeployment(p *player) (string, error) {
 		patched.Spec.Replicas, typed.Spec.Replicas, apierrors.IsConflict(stale)), nil
 }
 
-// evictUnderBudget is refused by a budget without room, and then not.
+// evictUnderBudget is refused by a budget that allows no disruption, and then not.
 func evictUnderBudget(p *player) (string, error) {
 	pods := p.typed.CoreV1().Pods(p.namespace)
 	labels := map[string]string{"app": "web"}
@@ -127,7 +127,7 @@ func evictUnderBudget(p *player) (string, error) {
 		causes(full), apierrors.IsNotFound(evict())), nil
 }
 
-// recordEvents says a thing twice, which a recorder tells as one Event with a count.
+// recordEvents says a thing twice, which a recorder writes as one Event with a count.
 func recordEvents(p *player) (string, error) {
 	broadcaster := record.NewBroadcaster()
 	defer broadcaster.Shutdown()
@@ -154,9 +154,9 @@ func recordEvents(p *player) (string, error) {
 	return fmt.Sprintf("%s %s x%d from %s", event.Reason, event.Message, event.Count, event.Source.Component), nil
 }
 
-// electLeader lets two candidates run for one Lease; the first lets go.
+// electLeader lets two candidates run for one Lease; the first releases it.
 func electLeader(p *player) (string, error) {
-	told := make(chan string, 10)
+	changes := make(chan string, 10)
 	runFor := func(name string, ctx context.Context) error {
 		lock, err := resourcelock.New(resourcelock.LeasesResourceLock, p.namespace, "leader",
 			p.typed.CoreV1(), p.typed.CoordinationV1(), resourcelock.ResourceLockConfig{Identity: name})
@@ -167,8 +167,8 @@ func electLeader(p *player) (string, error) {
 			Lock: lock, LeaseDuration: 5 * time.Second, RenewDeadline: 3 * time.Second, RetryPeriod: 200 * time.Millisecond,
 			ReleaseOnCancel: true,
 			Callbacks: leaderelection.LeaderCallbacks{
-				OnStartedLeading: func(context.Context) { told <- name + " leads" },
-				OnStoppedLeading: func() { told <- name + " stops" },
+				OnStartedLeading: func(context.Context) { changes <- name + " leads" },
+				OnStoppedLeading: func() { changes <- name + " stops" },
 			},
 		})
 		if err != nil {
@@ -179,14 +179,14 @@ func electLeader(p *player) (string, error) {
 	}
 	next := func() string {
 		select {
-		case said := <-told:
+		case said := <-changes:
 			return said
 		case <-time.After(20 * time.Second):
 			return "nothing"
 		}
 	}
-	first, letGo := context.WithCancel(p.ctx)
-	defer letGo()
+	first, release := context.WithCancel(p.ctx)
+	defer release()
 	if err := runFor("first", first); err != nil {
 		return "", err
 	}
@@ -196,7 +196,7 @@ func electLeader(p *player) (string, error) {
 		cancel()
 		return "", err
 	}
-	letGo()
+	release()
 	said += ", " + next() + ", " + next()
 	lease, err := p.typed.CoordinationV1().Leases(p.namespace).Get(p.ctx, "leader", metav1.GetOptions{})
 	cancel()

@@ -54,7 +54,7 @@ func defineKind(p *player) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, kept, _ := unstructured.NestedString(made.Object, "spec", "unknown")
+	_, unknown, _ := unstructured.NestedString(made.Object, "spec", "unknown")
 	_ = unstructured.SetNestedField(made.Object, int64(1), "status", "count")
 	_ = unstructured.SetNestedField(made.Object, "app=w", "status", "selector")
 	if made, err = own.UpdateStatus(p.ctx, made, metav1.UpdateOptions{}); err != nil {
@@ -87,7 +87,7 @@ func defineKind(p *player) (string, error) {
 			return "", fmt.Errorf("no event after %q", seen)
 		}
 	}
-	return fmt.Sprintf("unknown field kept=%t; invalid=%t(%s); scale %d of %d (%s); %v", kept, apierrors.IsInvalid(invalid),
+	return fmt.Sprintf("unknown field kept=%t; invalid=%t(%s); scale %d of %d (%s); %v", unknown, apierrors.IsInvalid(invalid),
 		causes(invalid), found.Status.Replicas, found.Spec.Replicas, found.Status.Selector, seen), nil
 }
 

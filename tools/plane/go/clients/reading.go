@@ -28,11 +28,11 @@ func findResources(p *player) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	wanted := []string{"pods/eviction", "pods/binding", "bindings", "deployments/scale", "leases", "horizontalpodautoscalers"}
+	names := []string{"pods/eviction", "pods/binding", "bindings", "deployments/scale", "leases", "horizontalpodautoscalers"}
 	var found []string
 	for _, list := range lists {
 		for _, resource := range list.APIResources {
-			if slices.Contains(wanted, resource.Name) {
+			if slices.Contains(names, resource.Name) {
 				found = append(found, list.GroupVersion+" "+resource.Name)
 			}
 		}
@@ -115,7 +115,7 @@ func listInParts(p *player) (string, error) {
 	return fmt.Sprintf("%s; odd but part-1: %d", strings.Join(names, " "), len(odd.Items)), nil
 }
 
-// followChanges keeps a shared informer, and waits for each event and for a resync.
+// followChanges runs a shared informer, and waits for each event and for a resync.
 func followChanges(p *player) (string, error) {
 	maps := p.typed.CoreV1().ConfigMaps(p.namespace)
 	if _, err := maps.Create(p.ctx, configMap("old", "k", "1"), metav1.CreateOptions{}); err != nil {
@@ -191,7 +191,7 @@ func followChanges(p *player) (string, error) {
 	return fmt.Sprintf("%s; cached k=%s", strings.Join(seen, ", "), cached.Data["k"]), nil
 }
 
-// listMetadata asks for names and labels only.
+// listMetadata reads names and labels only.
 func listMetadata(p *player) (string, error) {
 	resource := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	list, err := p.metadata.Resource(resource).Namespace(p.namespace).List(p.ctx, metav1.ListOptions{})

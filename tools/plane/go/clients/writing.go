@@ -121,13 +121,13 @@ func applyByOwners(p *player) (string, error) {
 	}
 	condition := appsapply.DeploymentCondition().WithType("Available").WithStatus("True")
 	status := appsapply.Deployment("web", p.namespace).WithStatus(appsapply.DeploymentStatus().WithConditions(condition))
-	told, err := deployments.ApplyStatus(p.ctx, status, metav1.ApplyOptions{FieldManager: "teller", Force: true})
+	updated, err := deployments.ApplyStatus(p.ctx, status, metav1.ApplyOptions{FieldManager: "teller", Force: true})
 	if err != nil {
 		return "", fmt.Errorf("status: %w", err)
 	}
 	return fmt.Sprintf("conflict=%t(%s) replicas %d, appliers %s, second owns replicas=%d, condition %s",
 		apierrors.IsConflict(conflict), causes(conflict), *taken.Spec.Replicas, strings.Join(owners, " "),
-		ptr.Deref(extracted.Spec.Replicas, 0), told.Status.Conditions[0].Type), nil
+		ptr.Deref(extracted.Spec.Replicas, 0), updated.Status.Conditions[0].Type), nil
 }
 
 // causes gives the fields that a refusal names.

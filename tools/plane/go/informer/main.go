@@ -1,9 +1,9 @@
-// Keeps an informer of all pods, as upstream's controllers do, and prints what its first list has cost.
+// Runs an informer of all pods, as upstream's controllers do, and prints what its first list has cost.
 //
 //	informer KUBECONFIG CONTENT_TYPE
 //
 // One line of JSON: the pods, the CPU time of the process for each, and the memory that it has grown by for
-// each: as it stands once all are there, and when all that the collector can give back was given back.
+// each: as it is once all are there, and when all that the collector can give back was given back.
 package main
 
 import (

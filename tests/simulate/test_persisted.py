@@ -88,7 +88,7 @@ def log_of(folder: Path) -> bytes:
 
 
 def objects_of(folder: Path) -> tuple[dict, dict]:
-    """Everything that is kept, by resource and name, and the machines."""
+    """All persisted objects, by resource and name, and the machines."""
     journal = Journal.open(folder / "state")
     restored = journal.restored
     journal.close()
@@ -145,16 +145,16 @@ def test_a_folder_belongs_to_one_scenario_and_a_run_that_goes_on(tmp_path):
         PersistedRun(tmp_path, "bank", noon)
     with pytest.raises(ScenarioError, match="the stored run is at 2026-03-02T12:00:00Z, and its end is"):
         PersistedRun(tmp_path, "shop", noon)
-    with PersistedRun(tmp_path, "shop", parse_rfc3339("2026-03-02T13:00:00Z")) as kept:
-        assert not kept.is_new
-        assert format_rfc3339(kept.resumes_at) == "2026-03-02T12:00:00Z"
+    with PersistedRun(tmp_path, "shop", parse_rfc3339("2026-03-02T13:00:00Z")) as persisted:
+        assert not persisted.is_new
+        assert format_rfc3339(persisted.resumes_at) == "2026-03-02T12:00:00Z"
 
 
 def test_a_start_that_was_interrupted_at_once_is_begun_anew(tmp_path):
-    """What was written before the cluster stood is dropped."""
+    """State that was written before the cluster was complete is dropped."""
     journal = Journal.open(tmp_path)
     journal.keep("machines", {"spent": 0.0, "groups": {}})
     journal.close()
-    with PersistedRun(tmp_path, "shop", parse_rfc3339("2026-03-02T13:00:00Z")) as kept:
-        assert kept.is_new
-        assert kept.machines is None
+    with PersistedRun(tmp_path, "shop", parse_rfc3339("2026-03-02T13:00:00Z")) as persisted:
+        assert persisted.is_new
+        assert persisted.machines is None
