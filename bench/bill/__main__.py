@@ -1,7 +1,7 @@
 """The bill of a stretch of time against a bound: `python -m bench bill [SETS...] [--policy P]... [--hours H]`.
 
-A set is azure, surf, gpu or dlrm, made from the traces in the folder `--data`; none means all four. `--pods FILE
---types FILE` play other ones. Real arrivals and departures go through the production node loop and an embedded
+A set is azure, surf, gpu or dlrm, made from the traces in the folder `--data`; none means all four. Nothing was tuned on
+azure-later, hpc and services. `--pods FILE --types FILE` play other pods. Real arrivals and departures go through the production node loop and an embedded
 cluster in virtual time. The table is for people; the last line is one JSON object.
 """
 
@@ -19,6 +19,7 @@ from bench.bill.bound import bound_usd
 from bench.bill.play import POLICIES, play
 from bench.bill.rows import check, read_pods, read_types
 from bench.bill.sets import HOUR, SETS, BillSet
+from bench.bill.unseen_sets import UNSEEN_SETS
 from kubetide.scheduling.scoring.profile import PROFILES
 
 DATA = Path(os.environ.get("BENCH_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -64,8 +65,9 @@ def table(name: str, found: dict[str, dict[str, Any]]) -> str:
 
 def _sets(said: argparse.Namespace) -> dict[str, BillSet]:
     """Return what is to be played. Raises OSError, ValueError."""
-    if unknown := [name for name in said.sets if name not in SETS]:
-        raise ValueError(f"no set {unknown[0]}; there are {', '.join(SETS)}")
+    every = {**SETS, **UNSEEN_SETS}
+    if unknown := [name for name in said.sets if name not in every]:
+        raise ValueError(f"no set {unknown[0]}; there are {', '.join(every)}")
     if said.hours is not None and not 0 < said.hours < MOST_HOURS:
         raise ValueError(f"--hours {said.hours:g}: give a number of hours above 0, such as 8")
     if (said.pods is None) != (said.types is None):
@@ -77,7 +79,7 @@ def _sets(said: argparse.Namespace) -> dict[str, BillSet]:
         check(pods, types)
         name = said.pods.name.removesuffix(".gz").removesuffix(".csv")
         return {name: BillSet(pods, types, max(pod.departure_s for pod in pods))}
-    found = {name: SETS[name](said.data, said.seed) for name in said.sets or SETS}
+    found = {name: every[name](said.data, said.seed) for name in said.sets or SETS}
     for one in found.values():
         check(one.pods, one.types)
     return found
@@ -85,7 +87,12 @@ def _sets(said: argparse.Namespace) -> dict[str, BillSet]:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench bill", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("sets", nargs="*", metavar="SET", help=f"{', '.join(SETS)}; none for all")
+    parser.add_argument(
+        "sets",
+        nargs="*",
+        metavar="SET",
+        help=f"{', '.join(SETS)}, and {', '.join(UNSEEN_SETS)}; none for the first four",
+    )
     parser.add_argument("--pods", type=Path, help="a CSV of pods instead of a set")
     parser.add_argument("--types", type=Path, help="a CSV of types of nodes")
     parser.add_argument("--policy", action="append", choices=sorted(POLICIES))

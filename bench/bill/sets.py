@@ -25,20 +25,21 @@ class BillSet(NamedTuple):
     horizon_s: float
 
 
-def azure(data: Path, seed: int) -> BillSet:
-    """8 hours of Azure's arrivals of 2017, thinned to some 700 machines, on m6i, c6i, r6i."""
+def azure(data: Path, seed: int, first_h: int = 0) -> BillSet:
+    """8 hours of Azure's arrivals of 2017, from ``first_h`` on, thinned to some 700 machines, on m6i, c6i, r6i."""
     folder, draw, horizon = data / "azure-vm-2017-arrivals", random.Random(seed), 8 * HOUR
     edges: dict[int, list[float]] = {}
-    for line in _text(folder / "v1.interval_map.txt.gz"):
+    for line in lines(folder / "v1.interval_map.txt.gz"):
         second, number = line.split()
         edges.setdefault(int(number), []).append(float(second))
     flavours: dict[str, tuple[int, int]] = {}
-    for line in _text(folder / "flav_map.txt.gz"):
+    for line in lines(folder / "flav_map.txt.gz"):
         size, letter = line.split()
         cores, gib = size.split(",")
         flavours[letter] = int(cores) * 1000, round(float(gib) * _MIB_A_GIB)
-    arrivals = list(_text(folder / "v1.dev.txt.gz"))[: int(horizon / 300)]
-    durations = list(_text(folder / "v1.dev.c2100000.txt.gz"))[: len(arrivals)]
+    steps = slice(first_h * 12, first_h * 12 + int(horizon / 300))
+    arrivals = list(lines(folder / "v1.dev.txt.gz"))[steps]
+    durations = list(lines(folder / "v1.dev.c2100000.txt.gz"))[steps]
     every: list[PodRow] = []
     for at, (kinds, ends) in enumerate(zip(arrivals, durations, strict=True)):
         batch = 0
@@ -64,7 +65,7 @@ def azure(data: Path, seed: int) -> BillSet:
                 )
             )
     pods = [pod for pod in every if draw.random() < 700 / len(every)]
-    return BillSet(sorted(pods), _aws(data, _sizes("m6i", "c6i", "r6i")), horizon)
+    return BillSet(sorted(pods), aws(data, sizes("m6i", "c6i", "r6i")), horizon)
 
 
 def surf(data: Path, seed: int) -> BillSet:
@@ -82,7 +83,7 @@ def surf(data: Path, seed: int) -> BillSet:
         memory = cores * draw.choice((2, 4, 6)) * _MIB_A_GIB
         lasts = max(int(row["duration"]) / 1000, 1.0)
         pods.append(PodRow(arrival, arrival + lasts, cores * 1000, memory, 0, "", f"{cores}-{memory}", "job"))
-    return BillSet(sorted(pods), _aws(data, _sizes("m6i", "c6i", "r6i")), horizon)
+    return BillSet(sorted(pods), aws(data, sizes("m6i", "c6i", "r6i")), horizon)
 
 
 def gpu(data: Path, seed: int) -> BillSet:
@@ -109,8 +110,8 @@ def gpu(data: Path, seed: int) -> BillSet:
                 "deployment" if row["qos"] == "LS" else "job",
             )
         )
-    names = {"p3dn.24xlarge", "g4dn.metal", *_sizes("m6i", "c6i", "r6i", "g4dn", "g5")}
-    types = _aws(data, names)
+    names = {"p3dn.24xlarge", "g4dn.metal", *sizes("m6i", "c6i", "r6i", "g4dn", "g5")}
+    types = aws(data, names)
     return BillSet(sorted(pod for pod in pods if any(one.fits(pod) for one in types)), types, horizon)
 
 
@@ -146,22 +147,22 @@ def dlrm(data: Path, seed: int) -> BillSet:
                 )
             )
     names = {
-        *_sizes("m6i", "c6i", "r6i", "g4dn", "g5", sizes=("4", "8", "12", "16", "24")),
+        *sizes("m6i", "c6i", "r6i", "g4dn", "g5", sizes=("4", "8", "12", "16", "24")),
         "g4dn.metal",
         "g5.48xlarge",
     }
-    types = _aws(data, names)
+    types = aws(data, names)
     return BillSet(sorted(pod for pod in pods if any(one.fits(pod) for one in types)), types, horizon)
 
 
 SETS: dict[str, Callable[[Path, int], BillSet]] = {"azure": azure, "surf": surf, "gpu": gpu, "dlrm": dlrm}
 
 
-def _sizes(*families: str, sizes: tuple[str, ...] = ("", "2", "4", "8")) -> set[str]:
+def sizes(*families: str, sizes: tuple[str, ...] = ("", "2", "4", "8")) -> set[str]:
     return {f"{family}.{size}xlarge" for family in families for size in sizes}
 
 
-def _aws(data: Path, names: set[str]) -> list[TypeRow]:
+def aws(data: Path, names: set[str]) -> list[TypeRow]:
     return sorted(
         TypeRow(
             row["type"],
@@ -182,7 +183,7 @@ def _items(line: str) -> Iterator[str]:
     return (item for item in line.split(" ", 1)[1].strip().split(",") if item)
 
 
-def _text(path: Path) -> Iterator[str]:
+def lines(path: Path) -> Iterator[str]:
     with open_text(path) as file:
         yield from file
 

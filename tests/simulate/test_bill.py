@@ -117,7 +117,7 @@ def test_what_cannot_be_played_is_said(files, capsys):
         file.write("0,10,64000,1,0,,huge,job\n")
     for arguments, reported in (
         (files, "class huge: a pod of 64000m, 1 MiB, 0 GPUs fits no type"),
-        (["paris"], "no set paris; there are azure, surf, gpu, dlrm"),
+        (["paris"], "no set paris; there are azure, surf, gpu, dlrm, azure-later, hpc, services"),
         (files[:2], "give --pods and --types together"),
         ([*files, "--hours", "0"], "--hours 0: give a number of hours above 0"),
     ):

@@ -1,0 +1,80 @@
+"""Sets that nothing was tuned on: named on the command line only, see `docs/quality.md`."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+from bench.bill.rows import PodRow, TypeRow
+from bench.bill.sets import HOUR, BillSet, aws, azure, lines, sizes
+
+
+def azure_later(data: Path, seed: int) -> BillSet:
+    """Azure's arrivals as in ``azure``, the 8 hours after those."""
+    return azure(data, seed, first_h=8)
+
+
+def hpc(data: Path, seed: int) -> BillSet:
+    """A day of NASA's iPSC of 1993, 3 times as fast: a job is one pod for each 8 of its processors, of half a core a processor."""
+    del seed
+    faster, first, horizon = 3.0, 20 * 24 * HOUR, 8 * HOUR
+    pods = []
+    for line in lines(data / "hpc-swf" / "NASA-iPSC-1993-3.1-cln.swf.gz"):
+        if line.startswith(";") or not line.strip():
+            continue
+        submitted, runs, processors = (int(line.split()[at]) for at in (1, 3, 4))
+        arrival, lasts = (submitted - first) / faster, runs / faster
+        if not 0 <= arrival < horizon or lasts <= 0:
+            continue
+        cpu = min(processors, 8) * 500
+        pod = PodRow(round(arrival, 1), round(arrival + lasts, 1), cpu, cpu * 2, 0, "", f"{cpu}m", "job")
+        pods += [pod] * max(1, processors // 8)
+    return BillSet(sorted(pods), _types(data), horizon)
+
+
+def services(data: Path, seed: int) -> BillSet:
+    """14 made-up services, each with one wave in 10 hours, and a batch of 20 to 60 short jobs at each full hour."""
+    draw, horizon = random.Random(seed), 10 * HOUR
+    pods: list[PodRow] = []
+    for service in range(14):
+        cpu = draw.choice((250, 500, 500, 1000, 2000))
+        memory = cpu * draw.choice((2, 4, 4, 8))
+        phase, height, base = draw.uniform(0, 0.5), draw.uniform(5, 40), draw.uniform(2, 8)
+        live: list[float] = []
+
+        def pod(
+            since: float, until: float, service: int = service, cpu: int = cpu, memory: int = memory
+        ) -> PodRow:
+            return PodRow(
+                round(since, 1), round(until, 1), cpu, memory, 0, "", f"service-{service}", "deployment"
+            )
+
+        for at in range(0, int(horizon), 60):
+            wave = max(0.0, math.sin(math.pi * (at / horizon + phase))) ** 2
+            replicas = int(base + height * wave * (1 + 0.08 * draw.gauss(0, 1)))
+            live += [at + draw.uniform(0, 15) for _ in range(replicas - len(live))]
+            # A tenth of slack, as an HPA's tolerance leaves it.
+            if replicas < len(live) - max(1, len(live) // 10):
+                pods += [pod(live.pop(), at + 30.0) for _ in range(len(live) - replicas)]
+        pods += [pod(since, 10 * horizon) for since in live]
+    for hour in range(10):
+        for _ in range(draw.randint(20, 60)):
+            arrival = hour * HOUR + draw.uniform(0, 20)
+            lasts = 20 + draw.expovariate(1 / 400)
+            pods.append(
+                PodRow(round(arrival, 1), round(arrival + lasts, 1), 1000, 2048, 0, "", "batch", "job")
+            )
+    return BillSet(sorted(pods), _types(data), horizon)
+
+
+UNSEEN_SETS: dict[str, Callable[[Path, int], BillSet]] = {
+    "azure-later": azure_later,
+    "hpc": hpc,
+    "services": services,
+}
+
+
+def _types(data: Path) -> list[TypeRow]:
+    return aws(data, sizes("m6i", "c6i", "r6i"))
