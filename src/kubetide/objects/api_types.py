@@ -24,6 +24,7 @@ DURATION = f"{META}.Duration"
 FIELDS_V1 = f"{META}.FieldsV1"
 BINDING = "io.k8s.api.core.v1.Binding"
 EVICTION = "io.k8s.api.policy.v1.Eviction"
+STATUS = f"{META}.Status"
 DELETE_OPTIONS = f"{META}.DeleteOptions"
 OBJECT_META = f"{META}.ObjectMeta"
 
