@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.vertical_pods import pod_body, views, vpa
-from kubetide.embedded.apiserver.http.tls import Authority
 from kubetide.ports.clock import Clock
 from kubetide.runtime.process import tune_gc
 from kubetide.runtime.timing.clock import run_real
 from kubetide.serving import Listener
+from kubetide.serving.certificates import Authority
 from kubetide.vertical.admission.controller.server import ReviewHandler
 from kubetide.vertical.admission.decide import reply
 from kubetide.vertical.admission.state import State

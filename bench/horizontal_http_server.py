@@ -14,7 +14,6 @@ import numpy as np
 
 from kubetide.embedded.apiserver.http import ApiServer, Identities, User
 from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
-from kubetide.embedded.apiserver.http.tls import Authority
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import DEPLOYMENTS, HPAS, NAMESPACES, PODS, REPLICA_SETS
 from kubetide.objects.meta import ObjectMeta
@@ -22,6 +21,7 @@ from kubetide.objects.metrics import ContainerMetrics, NodeMetrics, PodMetrics
 from kubetide.ports.clock import Clock
 from kubetide.runtime.process import tune_gc
 from kubetide.runtime.timing.clock import run_real
+from kubetide.serving.certificates import Authority
 from kubetide.testing import builders
 from kubetide.units.time import before, format_rfc3339, minutes
 

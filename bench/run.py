@@ -27,7 +27,6 @@ from bench.usage import usage_of
 from kubetide.cluster import HttpCluster, load_kubeconfig
 from kubetide.embedded.apiserver.http import ApiServer, Identities, User
 from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
-from kubetide.embedded.apiserver.http.tls import Authority
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.cloud import CATALOGUE, EmbeddedCloud, GroupSpec
 from kubetide.embedded.cloud.groups import node_json
@@ -38,6 +37,7 @@ from kubetide.objects.metrics import ContainerMetrics, NodeMetrics, PodMetrics
 from kubetide.ports.clock import Clock
 from kubetide.runtime.process import tune_gc
 from kubetide.runtime.timing.clock import run_real
+from kubetide.serving.certificates import Authority
 from kubetide.testing import builders
 from kubetide.units.time import format_rfc3339, milliseconds
 from kubetide.watching import Informer

@@ -20,13 +20,13 @@ import msgspec
 from aiohttp import web
 
 from kubetide.embedded.apiserver.http import ApiServer, Identities, User
-from kubetide.embedded.apiserver.http.tls import Authority
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.apiserver.store.selection import Selection
 from kubetide.objects.kinds import CONFIG_MAPS, PODS
 from kubetide.ports.clock import Clock
 from kubetide.runtime.process import tune_gc
 from kubetide.runtime.timing.clock import run_real
+from kubetide.serving.certificates import Authority
 from kubetide.testing import builders
 from kubetide.units.time import milliseconds
 

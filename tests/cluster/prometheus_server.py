@@ -19,7 +19,7 @@ from threading import Thread
 from tests.plane.running import Programs
 from tools.plane.toolchain import cache
 
-from kubetide.embedded.apiserver.http.tls import Authority
+from kubetide.serving.certificates import Authority
 
 USER, PASSWORD = "kubetide", "scrape-me"
 _HASHED = "$2b$04$JvzUBrwryfxniv1lRHGdYuwAuMraM8SD19hIYnk4lX07ARJABvTCK"

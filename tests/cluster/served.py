@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 
 from kubetide.cluster import Connection, HttpCluster
 from kubetide.embedded.apiserver.http import ApiServer, Identities, User
-from kubetide.embedded.apiserver.http.tls import Authority
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.runtime.timing.clock import run_real
+from kubetide.serving.certificates import Authority
 
 TOKEN = "admin-token"
 ADMIN = User("admin", ("system:masters",))

@@ -13,11 +13,11 @@ from tests.cluster.served import served
 
 from kubetide.cluster import Connection, HttpCluster, PemFiles, load_kubeconfig
 from kubetide.embedded.apiserver.http import ApiServer, Identities
-from kubetide.embedded.apiserver.http.tls import Authority
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import NAMESPACES
 from kubetide.ports.errors import Forbidden, Unauthorized, Unavailable
 from kubetide.runtime.timing.clock import run_real
+from kubetide.serving.certificates import Authority
 from kubetide.units.time import minutes
 
 AUTHORITY_OF_USERS = Authority()

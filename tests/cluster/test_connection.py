@@ -10,11 +10,11 @@ from tests.cluster.served import served, with_client
 from kubetide.cluster import Connection, HttpCluster, KubeconfigError, load_kubeconfig
 from kubetide.embedded.apiserver.http import ApiServer, Identities
 from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
-from kubetide.embedded.apiserver.http.tls import Authority
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import CONFIG_MAPS, NAMESPACES
 from kubetide.ports.errors import Forbidden, Unauthorized, Unavailable
 from kubetide.runtime.timing.clock import run_real
+from kubetide.serving.certificates import Authority
 from kubetide.testing import builders
 
 

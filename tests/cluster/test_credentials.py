@@ -16,11 +16,11 @@ from tests.cluster.served import served
 
 from kubetide.cluster import ConfigError, Connection, ExecPlugin, HttpCluster, Impersonation
 from kubetide.embedded.apiserver.http import ApiServer, Identities
-from kubetide.embedded.apiserver.http.tls import Authority
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import CONFIG_MAPS, NAMESPACES
 from kubetide.ports.errors import Forbidden, Unauthorized, Unavailable
 from kubetide.runtime.timing.clock import run_real
+from kubetide.serving.certificates import Authority
 from kubetide.units.time import format_rfc3339, minutes, seconds
 
 V1 = "client.authentication.k8s.io/v1"

@@ -26,7 +26,7 @@ from kubetide.cluster import (
     read_kubeconfigs,
 )
 from kubetide.cluster.access.proxy import proxy_for
-from kubetide.embedded.apiserver.http.tls import Authority
+from kubetide.serving.certificates import Authority
 
 AUTHORITY = Authority()
 PEM = AUTHORITY.certificate.decode()

@@ -21,11 +21,11 @@ from kubetide.cluster import Connection, HttpCluster
 from kubetide.cluster.bounds import Lines
 from kubetide.cluster.decoding import decode_event
 from kubetide.cluster.limits import Limits
-from kubetide.embedded.apiserver.http.tls import Authority
 from kubetide.objects.kinds import CONFIG_MAPS, PODS
 from kubetide.ports.cluster import Listing
 from kubetide.ports.errors import BadRequest, Expired, InternalError, Unavailable
 from kubetide.runtime.timing.clock import Pace, machine_time, run_paced, run_real
+from kubetide.serving.certificates import Authority
 from kubetide.testing import builders
 from kubetide.units.time import minutes, seconds
 from kubetide.watching import Informer

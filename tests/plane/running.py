@@ -22,7 +22,7 @@ from tools.plane.build import TARGETS, find
 
 from kubetide.cluster import Connection
 from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
-from kubetide.embedded.apiserver.http.tls import Authority
+from kubetide.serving.certificates import Authority
 
 PROGRAMS = tuple(name for name in TARGETS["control-plane"] if name != "kubectl")
 ADMIN_TOKEN = "admin-token"

@@ -14,7 +14,7 @@ from tests.plane.running import Plane, Programs, free_ports
 from tests.plane.towns import user_kubeconfig
 from tools.plane.build import TARGETS, find
 
-from kubetide.embedded.apiserver.http.tls import Authority
+from kubetide.serving.certificates import Authority
 
 
 def skip_without_vpa_programs():

@@ -115,26 +115,7 @@ def reasons_of(settlement: Settlement, spec: Autoscaler, holds: Sequence[str] = 
             return (say("PodsUncertain", subject, error=verdict.error),)
         return (*reasons, say("MetricsFailed", subject))
     if verdict.raw is not None:
-        code = "FellBack" if verdict.fallback else "Winner"
-        reasons.append(say(code, subject, proposed=verdict.raw))
-        if verdict.stabilized != verdict.raw:
-            code = "StabilizedAtStart" if verdict.first else "Stabilized"
-            reasons.append(say(code, subject, proposed=verdict.raw, held=verdict.stabilized))
-        if verdict.limited != verdict.stabilized:
-            reasons.append(
-                say(
-                    "Limited",
-                    subject,
-                    held=verdict.stabilized,
-                    desired=verdict.limited,
-                    limit=verdict.limit,
-                )
-            )
-        if verdict.held_back is not None:
-            why = "; ".join(holds)
-            reasons.append(
-                say("ScaleDownHeld", subject, current=verdict.current, proposed=verdict.held_back, why=why)
-            )
+        reasons += _of_number(verdict, holds, subject)
     elif verdict.rescale or verdict.unpaused is not None or verdict.adjusted:
         reasons.append(
             say(
@@ -148,6 +129,40 @@ def reasons_of(settlement: Settlement, spec: Autoscaler, holds: Sequence[str] = 
     else:
         return (say("ScalingDisabled", subject),)
     reasons += _of_forecast(verdict, subject)
+    reasons += _of_options(verdict, spec, subject)
+    reasons.append(_ending(settlement, subject))
+    return tuple(reasons)
+
+
+def _of_number(verdict: Verdict, holds: Sequence[str], subject: str) -> list[Reason]:
+    """Return how the largest proposal became the desired number."""
+    say, reasons = VOCABULARY.reason, list[Reason]()
+    code = "FellBack" if verdict.fallback else "Winner"
+    reasons.append(say(code, subject, proposed=verdict.raw))
+    if verdict.stabilized != verdict.raw:
+        code = "StabilizedAtStart" if verdict.first else "Stabilized"
+        reasons.append(say(code, subject, proposed=verdict.raw, held=verdict.stabilized))
+    if verdict.limited != verdict.stabilized:
+        reasons.append(
+            say(
+                "Limited",
+                subject,
+                held=verdict.stabilized,
+                desired=verdict.limited,
+                limit=verdict.limit,
+            )
+        )
+    if verdict.held_back is not None:
+        why = "; ".join(holds)
+        reasons.append(
+            say("ScaleDownHeld", subject, current=verdict.current, proposed=verdict.held_back, why=why)
+        )
+    return reasons
+
+
+def _of_options(verdict: Verdict, spec: Autoscaler, subject: str) -> list[Reason]:
+    """Return what the options of the HPA changed."""
+    say, reasons = VOCABULARY.reason, list[Reason]()
     if verdict.unready is not None:
         reasons.append(
             say(
@@ -167,8 +182,7 @@ def reasons_of(settlement: Settlement, spec: Autoscaler, holds: Sequence[str] = 
     if verdict.costs:
         code = "EmptiestNodeFirst" if spec.options.emptiest_node_first else "IdlestFirst"
         reasons.append(say(code, subject, pods=len(verdict.costs)))
-    reasons.append(_ending(settlement, subject))
-    return tuple(reasons)
+    return reasons
 
 
 def _ending(settlement: Settlement, subject: str) -> Reason:

@@ -179,10 +179,7 @@ class _Process:
         show_dropped(registry, lambda: self._writer.dropped)
         guard: Guard = AllOf([elector.fence for elector in electors.values()]) if run.act else Advice()
         cluster = await stack.enter_async_context(self._cluster(connection, clock, guard, requests))
-        cloud: Cloud | None = None
-        if any(entry.needs_cloud for entry in loop_entries(run.controllers)):
-            opened = open_cloud(run, self._config.loops.of(NodesSettings), clock, cluster, warn=log.warn)
-            cloud = await stack.enter_async_context(opened)
+        cloud = await self._cloud(cluster, clock, stack)
         plurals = _Plurals(cluster, clock)
         owners = self._owners(cluster, clock)
         notifier = self._notifier(connection, clock, registry)
@@ -208,12 +205,7 @@ class _Process:
             owners=owners,
         )
         log.tell(f"cluster {connection.url}; {', '.join(run.controllers)}; {guard.refusal() or 'acting'}")
-        if run.address:
-            checks = Checks(service.not_alive, service.not_ready, service.health_check)
-            shown = service.snapshot if run.debugging_snapshot_enabled else None
-            served = serving(run.address, checks, registry.text, snapshot=shown)
-            address = await stack.enter_async_context(served)
-            log.tell(f"health and metrics on http://{address}")
+        await self._serve(service, registry, stack)
         # The loops end before the rest is cancelled: a lease is let go of only when nobody acts by it any more.
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -231,6 +223,25 @@ class _Process:
                 await service.run()
         except* LeaseLost as lost:
             raise lost.exceptions[0] from None
+
+    async def _cloud(self, cluster: HttpCluster, clock: Clock, stack: AsyncExitStack) -> Cloud | None:
+        """Return the cloud, None where no loop needs one."""
+        run = self._config.run
+        if not any(entry.needs_cloud for entry in loop_entries(run.controllers)):
+            return None
+        opened = open_cloud(run, self._config.loops.of(NodesSettings), clock, cluster, warn=self._log.warn)
+        return await stack.enter_async_context(opened)
+
+    async def _serve(self, service: Service, registry: Registry, stack: AsyncExitStack) -> None:
+        """Serve health checks and metrics, where an address is set."""
+        run = self._config.run
+        if not run.address:
+            return
+        checks = Checks(service.not_alive, service.not_ready, service.health_check)
+        shown = service.snapshot if run.debugging_snapshot_enabled else None
+        served = serving(run.address, checks, registry.text, snapshot=shown)
+        address = await stack.enter_async_context(served)
+        self._log.tell(f"health and metrics on http://{address}")
 
     def _cluster(
         self, connection: Connection, clock: Clock, guard: Guard, requests: RequestObserver

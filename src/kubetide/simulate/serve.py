@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from kubetide.embedded.apiserver.http import ApiServer, Identities, User
 from kubetide.embedded.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
-from kubetide.embedded.apiserver.http.tls import Authority
 from kubetide.ports.errors import KubetideError
+from kubetide.serving.certificates import Authority
 from kubetide.simulate.playground.playground import Playground
 from kubetide.simulate.world import World
 

@@ -125,17 +125,7 @@ class World:
         loops_cluster = self.cluster.client(faults=self.api_faults, gives_bodies=True)
         plane = self._plane = ControlPlane(self.cluster, clock, seed=seed, store=store, writes_events=served)
         self.pods, self.nodes, self.deployments = plane.pods, plane.nodes, plane.deployments
-        self.cloud = EmbeddedCloud(
-            self.cluster,
-            clock,
-            seed=seed,
-            groups=groups_of(scenario),
-            creatable=creatable_of(scenario),
-            catalogue=catalogue_of(scenario),
-            faults=cloud_faults_of(scenario),
-            keep=None if persisted is None else persisted.keep_machines,
-            stored=None if persisted is None else persisted.machines,
-        )
+        self.cloud = self._embedded_cloud()
         self.load = ServiceLoad(
             services,
             clock=clock,
@@ -149,25 +139,8 @@ class World:
         self.external_metrics = EmbeddedExternalMetrics(
             external_series_of(scenario, base, seed, end), clock, start=self.start, step=self.load.step
         )
-        self.checkers = Checkers(
-            clock=clock,
-            cloud=self.cloud,
-            pods=self.pods,
-            nodes=self.nodes,
-            deployments=self.deployments,
-            pdbs=plane.pdbs,
-        )
-        self.observer = Observer(
-            start=self.start,
-            clock=clock,
-            load=self.load,
-            cloud=self.cloud,
-            groups=[group.name for group in scenario.node_groups],
-            pods=self.pods,
-            nodes=self.nodes,
-            deployments=self.deployments,
-            on_sample=on_sample,
-        )
+        self.checkers = self._invariants()
+        self.observer = self._observing(on_sample)
         self.timeline.notices = notices
         self._caches = Caches(loops_cluster, clock)
         parts = self.parts = Parts(
@@ -182,6 +155,43 @@ class World:
             answers=own,
         )
         self.loops = wire(entries, parts, settings)
+
+    def _embedded_cloud(self) -> EmbeddedCloud:
+        scenario, persisted = self.scenario, self.persisted
+        return EmbeddedCloud(
+            self.cluster,
+            self.clock,
+            seed=self.seed,
+            groups=groups_of(scenario),
+            creatable=creatable_of(scenario),
+            catalogue=catalogue_of(scenario),
+            faults=cloud_faults_of(scenario),
+            keep=None if persisted is None else persisted.keep_machines,
+            stored=None if persisted is None else persisted.machines,
+        )
+
+    def _invariants(self) -> Checkers:
+        return Checkers(
+            clock=self.clock,
+            cloud=self.cloud,
+            pods=self.pods,
+            nodes=self.nodes,
+            deployments=self.deployments,
+            pdbs=self._plane.pdbs,
+        )
+
+    def _observing(self, on_sample: Callable[[Timeline], None] | None) -> Observer:
+        return Observer(
+            start=self.start,
+            clock=self.clock,
+            load=self.load,
+            cloud=self.cloud,
+            groups=[group.name for group in self.scenario.node_groups],
+            pods=self.pods,
+            nodes=self.nodes,
+            deployments=self.deployments,
+            on_sample=on_sample,
+        )
 
     @property
     def timeline(self) -> Timeline:

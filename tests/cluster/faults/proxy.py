@@ -18,8 +18,8 @@ import aiohttp
 from aiohttp import web
 
 from kubetide.cluster import Connection
-from kubetide.embedded.apiserver.http.tls import Authority
 from kubetide.serving import Listener, make_connector
+from kubetide.serving.certificates import Authority
 
 AUTHORITY = Authority()
 HOST = "127.0.0.1"

@@ -15,10 +15,10 @@ from tests.cluster.served import TOKEN, served
 from kubetide.cluster import HttpCluster
 from kubetide.cluster.access.connection import ExecPlugin
 from kubetide.cluster.limits import Limits
-from kubetide.embedded.apiserver.http import tls
 from kubetide.objects.kinds import CONFIG_MAPS, DEPLOYMENTS, PODS
 from kubetide.ports.errors import Unauthorized, Unavailable, Withheld
 from kubetide.runtime.timing.clock import Pace, machine_time, run_paced, run_real
+from kubetide.serving import certificates
 from kubetide.testing import builders
 from kubetide.units.time import seconds
 
@@ -172,7 +172,7 @@ def test_an_unreachable_and_flapping_server():
 def expired_context():
     """A listener whose certificate ran out in 2001."""
     context = AUTHORITY.server_context([HOST])
-    tls.load_pair(context, AUTHORITY.server([HOST], end=datetime(2001, 1, 1, tzinfo=UTC)))
+    certificates.load_pair(context, AUTHORITY.server([HOST], end=datetime(2001, 1, 1, tzinfo=UTC)))
     return context
 
 
@@ -203,7 +203,7 @@ def test_another_authority_is_not_trusted():
 
     async def story(_cluster, proxy, client, _clock):
         await proxy.be_unreachable()
-        proxy._front = tls.Authority().server_context([HOST])
+        proxy._front = certificates.Authority().server_context([HOST])
         await proxy.listen()
         with pytest.raises(Unavailable, match="certificate verify failed"):
             await scale(client)

@@ -23,8 +23,6 @@ from kubetide.simulate.outcome.series import lost_minutes
 from kubetide.simulate.outcome.timeline import Mark, ServiceSeries, Summary, Timeline
 from kubetide.units.time import Instant, after, between, format_duration, format_rfc3339, seconds, to_seconds
 
-_DAY_S = 86400
-
 
 class Finding(msgspec.Struct, frozen=True):
     """The result of one expectation.

@@ -125,6 +125,23 @@ def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
         return PodExplanation(namespace=namespace, name=name, status="ignored", sentence=sentence)
     supposing = Supposing(state, key, now)
     tick = supposing.unchanged_runs()
+    if (fits := _fits(tick, key)) is not None:
+        return fits
+    verdict = next((one for one in tick.verdicts if _holds(one, key)), None)
+    if verdict is None and tick.result != "ScaleUpLimitedByMaxNodesTotal":
+        return PodExplanation(
+            namespace=namespace,
+            name=name,
+            status="ignored",
+            sentence=f"It is not looked at in this tick: {tick.result}.",
+            result=tick.result,
+        )
+    return _by_group(state, supposing, tick, key, verdict)
+
+
+def _fits(tick: Tick, key: Key) -> PodExplanation | None:
+    """Return on which node, present or upcoming, a pod fits; None if it fits none."""
+    namespace, name = key
     for placed, node in tick.demand.placed:
         if (placed.metadata.namespace, placed.metadata.name) == key:
             upcoming = tick.upcoming_nodes.get(node)
@@ -138,15 +155,14 @@ def explain_pod(state: State, key: Key, now: Instant) -> PodExplanation:
                 sentence=f"It fits {where}.",
                 result=tick.result,
             )
-    verdict = next((one for one in tick.verdicts if _holds(one, key)), None)
-    if verdict is None and tick.result != "ScaleUpLimitedByMaxNodesTotal":
-        return PodExplanation(
-            namespace=namespace,
-            name=name,
-            status="ignored",
-            sentence=f"It is not looked at in this tick: {tick.result}.",
-            result=tick.result,
-        )
+    return None
+
+
+def _by_group(
+    state: State, supposing: Supposing, tick: Tick, key: Key, verdict: Verdict | None
+) -> PodExplanation:
+    """Return which groups take a pod, and what would help if none does."""
+    namespace, name = key
     # Remedies are found by deciding again, which leaves another tick.
     cost_summary, no_candidates = _cost_text(tick, key), tick.no_candidates
     groups = tuple(_group_verdict(tick, group, verdict, supposing) for group in tick.views)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -25,7 +26,9 @@ from kubetide.vertical.recommender.targets.estimate import (
     percentiles,
     usage_of,
 )
-from kubetide.vertical.recommender.targets.rendering import NO_CAP, caps_of
+from kubetide.vertical.recommender.targets.fitting import Fit
+from kubetide.vertical.recommender.targets.floors import Floor
+from kubetide.vertical.recommender.targets.rendering import NO_CAP, Caps, caps_of
 from kubetide.vertical.recommender.targets.statuses import fit_of_vpa
 from kubetide.vertical.recommender.usage.histograms import NEVER
 from kubetide.vertical.resources.policies import container_policy
@@ -56,6 +59,9 @@ VOCABULARY = Vocabulary(
     ),
 )
 """What is recommended names its container; the reasons for it are read beside it."""
+
+_Say = Callable[..., Reason]
+"""Returns a reason for one bound of one resource."""
 
 _BOUNDS: Mapping[int, str] = {TARGET: "target", LOWER: "lower bound", UPPER: "upper bound"}
 
@@ -109,7 +115,7 @@ def _time(time: int) -> str:
 
 
 def _of_resource(state: State, vpa: Vpa, container: str, usage: Usage, resource: str) -> list[Reason]:
-    settings, say = state.settings, VOCABULARY.reason
+    settings = state.settings
     subject = "/".join((*vpa.key, container))
     off = [container_policy(vpa.view.policy, name) for name, _ in state.cells_of(vpa)]
     shares = np.array([sum(one is None or one.mode != CONTAINER_OFF for one in off)])
@@ -127,73 +133,64 @@ def _of_resource(state: State, vpa: Vpa, container: str, usage: Usage, resource:
     reasons = []
     shown = []
     for bound, name in _BOUNDS.items():
+        say = partial(VOCABULARY.reason, subject=subject, resource=resource, bound=name)
         percentile = percentiles(settings)[resource != "cpu"][bound]
         reasons.append(
             say(
                 "PercentileTaken",
-                subject,
-                resource=resource,
-                bound=name,
                 percentile=percentile,
                 amount=text(int(base[bound, 0])),
                 margin=settings.recommendation_margin_fraction,
                 wide=text(int(wide[bound, 0])),
             )
         )
-        about = {"resource": resource, "bound": name}
         before, amount = int(wide[bound, 0]), found[bound]
         if bound != TARGET:
             after = without_floor[bound]
-            reasons.append(
-                say(
-                    "ConfidenceApplied",
-                    subject,
-                    **about,
-                    confidence=sure,
-                    before=text(before),
-                    after=text(after),
-                )
-            )
+            reasons.append(say("ConfidenceApplied", confidence=sure, before=text(before), after=text(after)))
             before = after
         if amount > before:
-            reasons.append(say("MinimumApplied", subject, **about, before=text(before), least=text(floor)))
+            reasons.append(say("MinimumApplied", before=text(before), least=text(floor)))
         if held is not None and amount < held.amount:
-            reasons.append(
-                say(
-                    held.why,
-                    subject,
-                    **about,
-                    before=text(amount),
-                    least=text(held.amount),
-                    at=format_rfc3339(held.at),
-                    until=format_rfc3339(held.until),
-                )
-            )
+            reasons.append(_held(say, held, text(amount), text(held.amount)))
             amount = held.amount
         if fit is not None and share < 1.0:
             most = int(np.floor(amount * share)) if bound == TARGET else most
             if amount > most:
-                size = {
-                    "cpu": milli_to_text(fit.size.cpu_milli),
-                    "memory": bytes_to_text(fit.size.memory_bytes),
-                }
-                reasons.append(
-                    say("FittedToNodes", subject, **about, before=text(amount), after=text(most), **size)
-                )
+                reasons.append(_fitted(say, fit, text(amount), text(most)))
                 amount = most
-        printed = text(amount)
-        if amount < caps.least:
-            reasons.append(
-                say("CappedToMinimum", subject, **about, before=printed, bound_amount=str(caps.minimum))
-            )
-            printed = caps.low
-        elif amount > caps.most and caps.most != NO_CAP:
-            reasons.append(
-                say("CappedToMaximum", subject, **about, before=printed, bound_amount=str(caps.maximum))
-            )
-            printed = caps.high
+        capped, printed = _capped(say, amount, text(amount), caps)
+        reasons += capped
         shown.append(printed)
     reasons.append(
-        say("Recommended", subject, resource=resource, target=shown[0], lower=shown[1], upper=shown[2])
+        VOCABULARY.reason(
+            "Recommended", subject, resource=resource, target=shown[0], lower=shown[1], upper=shown[2]
+        )
     )
     return reasons
+
+
+def _held(say: _Say, held: Floor, before: str, least: str) -> Reason:
+    """Return what an OOM kill or a rollback raises the amount to."""
+    return say(
+        held.why,
+        before=before,
+        least=least,
+        at=format_rfc3339(held.at),
+        until=format_rfc3339(held.until),
+    )
+
+
+def _fitted(say: _Say, fit: Fit, before: str, after: str) -> Reason:
+    """Return what the size of a new node lowers the amount to."""
+    cpu, memory = milli_to_text(fit.size.cpu_milli), bytes_to_text(fit.size.memory_bytes)
+    return say("FittedToNodes", before=before, after=after, cpu=cpu, memory=memory)
+
+
+def _capped(say: _Say, amount: int, printed: str, caps: Caps) -> tuple[list[Reason], str]:
+    """Return why the policy's limits change the amount, if they do, and the amount as it is recommended."""
+    if amount < caps.least:
+        return [say("CappedToMinimum", before=printed, bound_amount=str(caps.minimum))], caps.low
+    if amount > caps.most and caps.most != NO_CAP:
+        return [say("CappedToMaximum", before=printed, bound_amount=str(caps.maximum))], caps.high
+    return [], printed

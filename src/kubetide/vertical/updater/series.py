@@ -30,51 +30,9 @@ class UpdaterSeries:
 
     def __init__(self, registry: Registry, controller: UpdaterController) -> None:
         self._controller = controller
-        gauge, counter = registry.gauge, registry.counter
-        self._by_mode: tuple[tuple[Numbers, _Value], ...] = (
-            (
-                gauge(f"{PREFIX}controlled_pods_total", "Pods that VPA objects select.", _BY_MODE),
-                lambda one: one.controlled,
-            ),
-            (
-                gauge(f"{PREFIX}evictable_pods_total", "Pods to be evicted.", _BY_MODE),
-                lambda one: one.evictable,
-            ),
-            (
-                gauge(
-                    f"{PREFIX}vpas_with_evictable_pods_total",
-                    "VPA objects with a pod to be evicted.",
-                    _BY_MODE,
-                ),
-                lambda one: int(one.evictable > 0),
-            ),
-            (
-                gauge(f"{PREFIX}vpas_with_evicted_pods_total", "VPA objects with an evicted pod.", _BY_MODE),
-                lambda one: int(one.evicted > 0),
-            ),
-        )
-        self._by_size: tuple[tuple[Numbers, _Value], ...] = (
-            (
-                gauge(f"{PREFIX}in_place_updatable_pods_total", "Pods to be resized in place.", _BY_SIZE),
-                lambda one: one.in_place_updatable,
-            ),
-            (
-                gauge(
-                    f"{PREFIX}vpas_with_in_place_updatable_pods_total",
-                    "VPA objects with a pod to be resized in place.",
-                    _BY_SIZE,
-                ),
-                lambda one: int(one.in_place_updatable > 0),
-            ),
-            (
-                gauge(
-                    f"{PREFIX}vpas_with_in_place_updated_pods_total",
-                    "VPA objects with a pod that was resized in place.",
-                    _BY_SIZE,
-                ),
-                lambda one: int(one.in_place_updated > 0),
-            ),
-        )
+        counter = registry.counter
+        self._by_mode = _gauges_by_mode(registry)
+        self._by_size = _gauges_by_size(registry)
         self._evicted = counter(f"{PREFIX}evicted_pods_total", "Evicted pods.", ("update_mode", *_OF_VPA))
         self._failed_evictions = counter(
             f"{PREFIX}failed_eviction_attempts_total",
@@ -150,3 +108,57 @@ class UpdaterSeries:
                 by_size[size_label(one.controlled)] += value(one)
             for size, total in by_size.items():
                 gauge.set(total, size)
+
+
+def _gauges_by_mode(registry: Registry) -> tuple[tuple[Numbers, _Value], ...]:
+    """Return the gauges of a VPA by its update mode and size, each with what it counts."""
+    gauge = registry.gauge
+    return (
+        (
+            gauge(f"{PREFIX}controlled_pods_total", "Pods that VPA objects select.", _BY_MODE),
+            lambda one: one.controlled,
+        ),
+        (
+            gauge(f"{PREFIX}evictable_pods_total", "Pods to be evicted.", _BY_MODE),
+            lambda one: one.evictable,
+        ),
+        (
+            gauge(
+                f"{PREFIX}vpas_with_evictable_pods_total",
+                "VPA objects with a pod to be evicted.",
+                _BY_MODE,
+            ),
+            lambda one: int(one.evictable > 0),
+        ),
+        (
+            gauge(f"{PREFIX}vpas_with_evicted_pods_total", "VPA objects with an evicted pod.", _BY_MODE),
+            lambda one: int(one.evicted > 0),
+        ),
+    )
+
+
+def _gauges_by_size(registry: Registry) -> tuple[tuple[Numbers, _Value], ...]:
+    """Return the gauges of a VPA by its size, each with what it counts."""
+    gauge = registry.gauge
+    return (
+        (
+            gauge(f"{PREFIX}in_place_updatable_pods_total", "Pods to be resized in place.", _BY_SIZE),
+            lambda one: one.in_place_updatable,
+        ),
+        (
+            gauge(
+                f"{PREFIX}vpas_with_in_place_updatable_pods_total",
+                "VPA objects with a pod to be resized in place.",
+                _BY_SIZE,
+            ),
+            lambda one: int(one.in_place_updatable > 0),
+        ),
+        (
+            gauge(
+                f"{PREFIX}vpas_with_in_place_updated_pods_total",
+                "VPA objects with a pod that was resized in place.",
+                _BY_SIZE,
+            ),
+            lambda one: int(one.in_place_updated > 0),
+        ),
+    )

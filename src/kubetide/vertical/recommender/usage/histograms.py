@@ -20,8 +20,6 @@ from kubetide.units.vectors import BoolVector, Float64Vector, Int64Vector
 from kubetide.vertical.recommender.usage.buckets import Buckets
 from kubetide.vertical.recommender.usage.powers import exp2
 
-Int16Vector = NDArray[np.int16]
-
 NEVER = -(1 << 63)
 """The reference of a histogram that has had no sample (year 1 does not fit into int64 nanoseconds)."""
 
