@@ -127,6 +127,23 @@ def test_discovery_templates_and_offerings():
     Azure(discovery="label:cluster=shop").with_groups().play(story)
 
 
+def test_a_discovered_set_with_wrong_bounds_is_left_out_with_a_warning():
+    """The others are managed, and the warning names the set and its tag, once."""
+
+    async def story(here):
+        here.fake.models["web"] = model("web", "")
+        here.fake.models["web"]["tags"]["max"] = "many"
+        cloud = here.connect()
+        for _ in range(2):
+            assert [one.id for one in await cloud.refresh()] == ["system"]
+            await here.clock.sleep(minutes(2))
+        assert here.warnings == [
+            "scale set web is left out: invalid max size specified in tag max=many; correct its tags min and max"
+        ]
+
+    Azure(discovery="label:cluster=shop").with_groups().play(story)
+
+
 def test_each_spot_set_is_read_once_a_minute():
     """Its size changes by eviction, which the list shows late."""
 

@@ -88,6 +88,7 @@ class CloudContext:
         environment: The environment variables.
         cluster: Where the nodes join; None where there is none.
         defaults: What the flags say of a group that has no options of its own.
+        warn: To be called with a sentence for what the provider leaves out, once for each.
     """
 
     flags: CloudFlags
@@ -95,6 +96,7 @@ class CloudContext:
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     cluster: Cluster | None = None
     defaults: GroupOptions = UPSTREAM_OPTIONS
+    warn: Callable[[str], None] = lambda _: None
 
 
 CloudFactory = Callable[[CloudContext], AbstractAsyncContextManager[Cloud]]

@@ -33,7 +33,8 @@ async def open_cloud(
         nodes: The flags of the node loop, which hold for a group without options of its own.
         clock: The time.
         cluster: Where nodes join, for providers that read it.
-        warn: Called with a sentence for each column of the catalogue that has no effect.
+        warn: Called with a sentence for each column of the catalogue that has no effect, and each group that the provider
+            leaves out.
 
     Raises: CloudNotFound, CatalogError, CloudUnsupported where a flag asks for what the provider cannot do, and what
         the provider raises.
@@ -52,7 +53,7 @@ async def open_cloud(
         gce_mig_instances_min_refresh_wait_time=run.gce_mig_instances_min_refresh_wait_time,
         bulk_mig_instances_listing_enabled=run.bulk_mig_instances_listing_enabled,
     )
-    context = CloudContext(flags, clock, cluster=cluster, defaults=_defaults(nodes))
+    context = CloudContext(flags, clock, cluster=cluster, defaults=_defaults(nodes), warn=warn)
     async with cloud_factory(run.cloud_provider)(context) as cloud:
         if nodes.node_autoprovisioning_enabled and not cloud.creates_groups:
             raise CloudUnsupported(

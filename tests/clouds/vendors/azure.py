@@ -164,6 +164,7 @@ class Azure(Vendor):
         super().__init__(fleet=fleet, boot_s=boot_s, page=page, flexible=flexible, spot=spot)
         self.discovery = (parse_discovery(discovery),) if discovery else ()
         self.settings = {"flexible": flexible, **settings}
+        self.warnings: list[str] = []
 
     def make_fake(self, page, **how):
         return FakeAzure(self.fleet, page=page, **how)
@@ -171,7 +172,7 @@ class Azure(Vendor):
     def provider(self, rest, address, nodes):
         api = ComputeApi(rest, self.clock, token, Subscription(SUBSCRIPTION, GROUP, address))
         settings = AzureSettings(nodes=nodes, discovery=self.discovery, **self.settings)
-        return AzureCloud(api, settings, self.clock)
+        return AzureCloud(api, settings, self.clock, warn=self.warnings.append)
 
     def make_pattern(self, types, **parts):
         """Make a set a pattern with some of its parts replaced; a path's steps are separated by two underscores."""

@@ -6,8 +6,7 @@ and one list of machines a set every five minutes or as soon as its size and its
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from kubetide.acting.parallel import in_parallel
@@ -48,6 +47,7 @@ class AzureCloud(Cloud):
         settings: Which of them, and how.
         clock: Time.
         types: The sizes of machines there are; the shipped list unless given.
+        warn: Called with a sentence for each discovered set whose bounds cannot be read, once for each.
     """
 
     name = "azure"
@@ -62,12 +62,15 @@ class AzureCloud(Cloud):
         clock: Clock,
         *,
         types: Mapping[str, InstanceType] | None = None,
+        warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._api, self._settings, self._clock, self._types = api, settings, clock, types
         self._explicit = {
             spec.name.lower(): _Group(spec.name, spec.min_size, spec.max_size) for spec in settings.nodes
         }
         self._groups: dict[str, _Group] = dict(self._explicit)
+        self._warn = warn
+        self._left_out: set[str] = set()
         self._sets: dict[str, ScaleSet] = {}
         self._sizes: dict[str, int] = {}
         self._machines: dict[str, list[SetMachine]] = {}
@@ -114,8 +117,10 @@ class AzureCloud(Cloud):
                 bounds = Bounds(None, None)
             if bounds is None or key in self._explicit or key in self._deleted:
                 continue
-            with suppress(CloudError):  # a set whose bounds cannot be read is left out
+            try:
                 self._groups[key] = _Group(one.name, *set_bounds(bounds, one.tags or {}))
+            except CloudError as error:
+                self._leave_out(f"scale set {one.name} is left out: {error}; correct its tags min and max")
         spot = [listed[key].name for key in sorted(self._groups) if key in listed and listed[key].is_spot]
         for one in await in_parallel(spot, self._api.scale_set, limit=_AT_ONCE):
             listed[one.name.lower()] = one
@@ -123,6 +128,11 @@ class AzureCloud(Cloud):
         self._sizes = {key: one.capacity for key, one in listed.items() if one.capacity is not None}
         await self._patterns.read({key: listed[key] for key in self._groups if key in listed})
         self._candidates = None
+
+    def _leave_out(self, message: str) -> None:
+        if message not in self._left_out:
+            self._left_out.add(message)
+            self._warn(message)
 
     def _check_mode(self, scale_set: ScaleSet) -> None:
         """Raise CloudError for a set whose orchestration is not supported or not switched on."""

@@ -48,7 +48,7 @@ async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
         types = None
         if config.is_on("enableDynamicInstanceList"):
             types = await api.skus(config.text("location"))
-        yield AzureCloud(api, settings, clock, types=types)
+        yield AzureCloud(api, settings, clock, types=types, warn=context.warn)
 
 
 async def _subscription(send: Send) -> str:
