@@ -94,7 +94,7 @@ class Vendor:
             yield self
 
     def play(self, story, *given):
-        """Return what a story comes to over the served fake; it is told this, and what is given."""
+        """Return the result of a story over the served fake; the story gets this and what is given."""
 
         async def main():
             async with self.served():
