@@ -131,6 +131,17 @@ class Worker:
             assert self.place.clock.monotonic() < deadline, f"no condition {name}\n{self.place}"
             await self.place.pause()
 
+    async def reports(self, *reasons):
+        """Wait until there are events of the ScaledObject with these reasons; each is written after what it is about."""
+        deadline = self.place.deadline()
+        while True:
+            events = (await self.cluster.list(EVENTS, namespace=self.home)).items
+            found = {one.reason for one in events if one.involved_object.kind == "ScaledObject"}
+            if found >= set(reasons):
+                return
+            assert self.place.clock.monotonic() < deadline, f"only {found}\n{self.place}"
+            await self.place.pause()
+
 
 def test_a_queue_that_prometheus_counts_scales_from_none_and_back(audited, helm, tmp_path):
     """Below the activation threshold nothing runs; then a pod for five orders; after the cooldown none, and no HPA."""
@@ -149,10 +160,8 @@ def test_a_queue_that_prometheus_counts_scales_from_none_and_back(audited, helm,
                 await worker.has(5)
                 queue.series[QUEUE] = 0
                 await worker.has(0)
+                await worker.reports("KEDAScaleTargetActivated", "KEDAScaleTargetDeactivated")
             assert (await place.cluster.list(HPAS, namespace=place.home)).items == ()
-            events = (await place.cluster.list(EVENTS, namespace=place.home)).items
-            about = [one.reason for one in events if one.involved_object.kind == "ScaledObject"]
-            assert {"KEDAScaleTargetActivated", "KEDAScaleTargetDeactivated"} <= set(about)
             asked = requests_of(audited, ACCOUNT)
             assert {"scaledobjects/status", "deployments/scale"} <= {one.resource for one in asked}
             assert [one for one in asked if one.code == 403] == []
