@@ -72,7 +72,7 @@ def go_server(*arguments):
 
 
 def in_go(test, *arguments, tls=None):
-    """Run a test with a server of its own, while our clock goes fifty times as fast as that on the wall."""
+    """Run a test with a server of its own, while our clock goes ten times as fast as that on the wall."""
 
     async def main(clock):
         async with connected(address, tls) as client:
@@ -80,7 +80,7 @@ def in_go(test, *arguments, tls=None):
 
     with ExitStack() as stack:
         address = stack.enter_context(go_server(*arguments))
-        run_paced(main, start=START, pace=Pace(50))
+        run_paced(main, start=START, pace=Pace(10))
 
 
 @pytest.mark.parametrize(
