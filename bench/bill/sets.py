@@ -65,7 +65,7 @@ def azure(data: Path, seed: int, first_h: int = 0) -> BillSet:
                 )
             )
     pods = [pod for pod in every if draw.random() < 700 / len(every)]
-    return BillSet(sorted(pods), aws(data, sizes("m6i", "c6i", "r6i")), horizon)
+    return BillSet(sorted(pods), aws_types(data, type_names("m6i", "c6i", "r6i")), horizon)
 
 
 def surf(data: Path, seed: int) -> BillSet:
@@ -83,7 +83,7 @@ def surf(data: Path, seed: int) -> BillSet:
         memory = cores * draw.choice((2, 4, 6)) * _MIB_A_GIB
         lasts = max(int(row["duration"]) / 1000, 1.0)
         pods.append(PodRow(arrival, arrival + lasts, cores * 1000, memory, 0, "", f"{cores}-{memory}", "job"))
-    return BillSet(sorted(pods), aws(data, sizes("m6i", "c6i", "r6i")), horizon)
+    return BillSet(sorted(pods), aws_types(data, type_names("m6i", "c6i", "r6i")), horizon)
 
 
 def gpu(data: Path, seed: int) -> BillSet:
@@ -110,8 +110,8 @@ def gpu(data: Path, seed: int) -> BillSet:
                 "deployment" if row["qos"] == "LS" else "job",
             )
         )
-    names = {"p3dn.24xlarge", "g4dn.metal", *sizes("m6i", "c6i", "r6i", "g4dn", "g5")}
-    types = aws(data, names)
+    names = {"p3dn.24xlarge", "g4dn.metal", *type_names("m6i", "c6i", "r6i", "g4dn", "g5")}
+    types = aws_types(data, names)
     return BillSet(sorted(pod for pod in pods if any(one.fits(pod) for one in types)), types, horizon)
 
 
@@ -147,22 +147,22 @@ def dlrm(data: Path, seed: int) -> BillSet:
                 )
             )
     names = {
-        *sizes("m6i", "c6i", "r6i", "g4dn", "g5", sizes=("4", "8", "12", "16", "24")),
+        *type_names("m6i", "c6i", "r6i", "g4dn", "g5", sizes=("4", "8", "12", "16", "24")),
         "g4dn.metal",
         "g5.48xlarge",
     }
-    types = aws(data, names)
+    types = aws_types(data, names)
     return BillSet(sorted(pod for pod in pods if any(one.fits(pod) for one in types)), types, horizon)
 
 
 SETS: dict[str, Callable[[Path, int], BillSet]] = {"azure": azure, "surf": surf, "gpu": gpu, "dlrm": dlrm}
 
 
-def sizes(*families: str, sizes: tuple[str, ...] = ("", "2", "4", "8")) -> set[str]:
+def type_names(*families: str, sizes: tuple[str, ...] = ("", "2", "4", "8")) -> set[str]:
     return {f"{family}.{size}xlarge" for family in families for size in sizes}
 
 
-def aws(data: Path, names: set[str]) -> list[TypeRow]:
+def aws_types(data: Path, names: set[str]) -> list[TypeRow]:
     return sorted(
         TypeRow(
             row["type"],

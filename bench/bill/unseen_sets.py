@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.bill.rows import PodRow, TypeRow
-from bench.bill.sets import HOUR, BillSet, aws, azure, lines, sizes
+from bench.bill.sets import HOUR, BillSet, aws_types, azure, lines, type_names
 
 
 def azure_later(data: Path, seed: int) -> BillSet:
@@ -29,8 +29,8 @@ def hpc(data: Path, seed: int) -> BillSet:
         if not 0 <= arrival < horizon or lasts <= 0:
             continue
         cpu = min(processors, 8) * 500
-        pod = PodRow(round(arrival, 1), round(arrival + lasts, 1), cpu, cpu * 2, 0, "", f"{cpu}m", "job")
-        pods += [pod] * max(1, processors // 8)
+        pod = PodRow(0.0, 0.0, cpu, cpu * 2, 0, "", f"{cpu}m", "job")
+        pods += [_lived(pod, arrival, arrival + lasts)] * max(1, processors // 8)
     return BillSet(sorted(pods), _types(data), horizon)
 
 
@@ -43,29 +43,21 @@ def services(data: Path, seed: int) -> BillSet:
         memory = cpu * draw.choice((2, 4, 4, 8))
         phase, height, base = draw.uniform(0, 0.5), draw.uniform(5, 40), draw.uniform(2, 8)
         live: list[float] = []
-
-        def pod(
-            since: float, until: float, service: int = service, cpu: int = cpu, memory: int = memory
-        ) -> PodRow:
-            return PodRow(
-                round(since, 1), round(until, 1), cpu, memory, 0, "", f"service-{service}", "deployment"
-            )
-
+        pod = PodRow(0.0, 0.0, cpu, memory, 0, "", f"service-{service}", "deployment")
         for at in range(0, int(horizon), 60):
             wave = max(0.0, math.sin(math.pi * (at / horizon + phase))) ** 2
             replicas = int(base + height * wave * (1 + 0.08 * draw.gauss(0, 1)))
             live += [at + draw.uniform(0, 15) for _ in range(replicas - len(live))]
             # A tenth of slack, as an HPA's tolerance leaves it.
             if replicas < len(live) - max(1, len(live) // 10):
-                pods += [pod(live.pop(), at + 30.0) for _ in range(len(live) - replicas)]
-        pods += [pod(since, 10 * horizon) for since in live]
+                pods += [_lived(pod, live.pop(), at + 30.0) for _ in range(len(live) - replicas)]
+        pods += [_lived(pod, since, 10 * horizon) for since in live]
+    job = PodRow(0.0, 0.0, 1000, 2048, 0, "", "batch", "job")
     for hour in range(10):
         for _ in range(draw.randint(20, 60)):
             arrival = hour * HOUR + draw.uniform(0, 20)
             lasts = 20 + draw.expovariate(1 / 400)
-            pods.append(
-                PodRow(round(arrival, 1), round(arrival + lasts, 1), 1000, 2048, 0, "", "batch", "job")
-            )
+            pods.append(_lived(job, arrival, arrival + lasts))
     return BillSet(sorted(pods), _types(data), horizon)
 
 
@@ -76,5 +68,9 @@ UNSEEN_SETS: dict[str, Callable[[Path, int], BillSet]] = {
 }
 
 
+def _lived(pod: PodRow, arrival_s: float, departure_s: float) -> PodRow:
+    return pod._replace(arrival_s=round(arrival_s, 1), departure_s=round(departure_s, 1))
+
+
 def _types(data: Path) -> list[TypeRow]:
-    return aws(data, sizes("m6i", "c6i", "r6i"))
+    return aws_types(data, type_names("m6i", "c6i", "r6i"))
