@@ -25,7 +25,7 @@ from kubetide.clouds.common.creation import (
 )
 from kubetide.clouds.common.node_spec import NodeSpec
 from kubetide.clouds.common.orders import Orders
-from kubetide.clouds.common.placeholders import FailedActivity, parted
+from kubetide.clouds.common.placeholders import FailedActivity, split_stand_ins
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, decreased
 from kubetide.objects.node import Node
@@ -197,7 +197,7 @@ class AlibabaCloud(Cloud):
         candidates = await self._creatable(groups)
         pattern = groups[pattern_for(candidates, group, taken=group.id in groups, called=CALLED)]
         (zone,) = group.zones or ("",)
-        vswitches = (await self._templates.zones.parted(pattern.vswitches))[zone]
+        vswitches = (await self._templates.zones.grouped(pattern.vswitches))[zone]
         self._fresh.add(await create(self._api, pattern, group, vswitches))
         return made_group(await self.refresh(), group.id)
 
@@ -252,7 +252,7 @@ class AlibabaCloud(Cloud):
         target = (await self._group(group_id)).size
         if not force:
             check_delete(target, spec.min_size, 1)
-        real, stand_ins = parted(group_id, provider_ids, parse_provider_id)
+        real, stand_ins = split_stand_ins(group_id, provider_ids, parse_provider_id)
         doomed = await self._doomed(group_id, real)
         if not force:
             check_delete(target, spec.min_size, len(doomed) + len(stand_ins))

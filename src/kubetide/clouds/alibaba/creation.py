@@ -185,7 +185,7 @@ class Patterns:
             return []
         warnings = warnings_of(group, configuration, await self._templates.types(), max_size)
         try:
-            await self._templates.zones.parted(group.vswitches)
+            await self._templates.zones.grouped(group.vswitches)
         except CloudError as error:
             warnings.append(f"no group can be created like this one: its vSwitches {unreadable(error)}")
         return warnings
@@ -195,7 +195,7 @@ class Patterns:
         configuration = await self._templates.configuration(group)
         if not types_to_create(configuration):
             return []
-        zones = sorted(await self._templates.zones.parted(group.vswitches))
+        zones = sorted(await self._templates.zones.grouped(group.vswitches))
         types = await self._templates.types()
         return list(
             candidates_like(group, configuration, types, region=self._region, zones=zones, max_size=max_size)

@@ -8,7 +8,7 @@ from kubetide.clouds.alibaba.api import AlibabaApi
 from kubetide.clouds.alibaba.model import InstanceType, ScalingConfiguration, ScalingGroup
 from kubetide.clouds.alibaba.template import build_node, offering
 from kubetide.clouds.common.template import ZONE
-from kubetide.clouds.common.zones import Zones
+from kubetide.clouds.common.zones import NetworkZones
 from kubetide.objects.node import Node
 from kubetide.ports.clock import Clock
 from kubetide.ports.cloud import Offering
@@ -34,7 +34,7 @@ class Templates:
         self._types: dict[str, InstanceType] = {}
         self._types_at: Duration | None = None
         self._types_turn = asyncio.Lock()
-        self.zones = Zones(api.zone_of)
+        self.zones = NetworkZones(api.zone_of)
 
     def renew(self) -> None:
         """Ask again for configurations that could not be read; until then each is asked for once."""

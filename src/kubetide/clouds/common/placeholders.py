@@ -54,7 +54,7 @@ def with_placeholders(
     return reading._replace(instances=(*(reading.instances or ()), *stand_ins))
 
 
-def parted(
+def split_stand_ins(
     group: str, provider_ids: Iterable[str], name_of: Callable[[str], str]
 ) -> tuple[list[str], list[str]]:
     """Return the provider ids of real machines, and the names of the group's stand-ins, each once.

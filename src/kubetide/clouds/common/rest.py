@@ -164,7 +164,7 @@ async def json_request(
 
 
 def decoded(response: Response, kind: type[T]) -> T:
-    """Return what the body of an answer says in JSON. Raises CloudError."""
+    """Return the decoded JSON body of an answer. Raises CloudError."""
     try:
         return msgspec.json.decode(response.body, type=kind, strict=False)
     except msgspec.DecodeError as error:

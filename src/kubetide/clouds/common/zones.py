@@ -1,12 +1,12 @@
-"""In which zone a cloud's networks are, subnets or vSwitches: each is asked for once."""
+"""The zone of each of a cloud's networks (subnets, vSwitches); each is asked for once."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 
 
-class Zones:
-    """Zones by the ids of networks.
+class NetworkZones:
+    """NetworkZones by the ids of networks.
 
     Args:
         ask: Returns the zone of a network, empty for one that there is not. Raises CloudError.
@@ -22,7 +22,7 @@ class Zones:
             self._known[network] = await self._ask(network)
         return self._known[network]
 
-    async def parted(self, networks: Iterable[str]) -> dict[str, list[str]]:
+    async def grouped(self, networks: Iterable[str]) -> dict[str, list[str]]:
         """Return the networks by their zones, without those that are in none. Raises CloudError."""
         found: dict[str, list[str]] = {}
         for network in networks:

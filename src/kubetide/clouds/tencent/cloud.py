@@ -20,7 +20,7 @@ from kubetide.clouds.common.creation import (
 from kubetide.clouds.common.gpu import NVIDIA_TESLA
 from kubetide.clouds.common.node_spec import NodeSpec
 from kubetide.clouds.common.orders import Orders
-from kubetide.clouds.common.placeholders import FailedActivity, parted
+from kubetide.clouds.common.placeholders import FailedActivity, split_stand_ins
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_delete, check_increase, decreased, increased
 from kubetide.clouds.tencent.api import TencentApi
@@ -201,7 +201,7 @@ class TencentCloud(Cloud):
         candidates, taken = await self._creatable(), group.id in self._groups
         pattern = self._groups[pattern_for(candidates, group, taken=taken, called=CALLED)]
         (zone,) = group.zones or ("",)
-        subnets = (await self._templates.zones.parted(pattern.subnets))[zone]
+        subnets = (await self._templates.zones.grouped(pattern.subnets))[zone]
         self._created.add(await create(self._api, pattern, group, subnets))
         return made_group(await self.refresh(), group.id)
 
@@ -269,7 +269,7 @@ class TencentCloud(Cloud):
         if not force:
             check_delete(target, spec.min_size, 1)
         doomed: list[str] = []
-        real, stand_ins = parted(group_id, provider_ids, parse_provider_id)
+        real, stand_ins = split_stand_ins(group_id, provider_ids, parse_provider_id)
         for one in real:
             owner = await self.group_of(one)
             if owner is None:

@@ -276,7 +276,7 @@ class Patterns:
         types = await self._templates.types_named(asked)
         return [
             await self._candidate(group, size, zone, subnets, max_size)
-            for zone, subnets in (await self._templates.zones.parted(group.subnets)).items()
+            for zone, subnets in (await self._templates.zones.grouped(group.subnets)).items()
             for size in types.values()
             if not size.gpu
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from kubetide.clouds.common.readings import attempt
-from kubetide.clouds.common.zones import Zones
+from kubetide.clouds.common.zones import NetworkZones
 from kubetide.clouds.tencent.api import TencentApi
 from kubetide.clouds.tencent.model import Group, InstanceType, LaunchConfiguration
 from kubetide.clouds.tencent.template import build_node
@@ -35,7 +35,7 @@ class Templates:
         self._types: dict[str, InstanceType] = {}
         self._not_before: dict[str, Duration] = {}
         self._zones: dict[str, str] = {}
-        self.zones = Zones(api.subnet_zone)
+        self.zones = NetworkZones(api.subnet_zone)
 
     async def zone_numbers(self) -> dict[str, str]:
         """Return the numbers of all zones by name. Raises CloudError."""
