@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from tests.plane.running import Plane
@@ -111,7 +112,7 @@ class Walk:
         self, hpa: str, expected_row: list[str], reasons: list[str], says: str, reported: str
     ) -> Scene | object:
         """Return the scene if it is as expected, else the differing part."""
-        status = await self._status(hpa)
+        status, scaled = await self._status(hpa)
         conditions = status.get("conditions", [])
         found = [one["reason"] for one in conditions]
         if found[: len(reasons)] != reasons or says not in str(conditions):
@@ -119,33 +120,41 @@ class Walk:
         shown = re.split(r"\s{2,}", (await self.kubectl("get", "hpa", hpa, "--no-headers")).strip())[:-1]
         if shown != expected_row:
             return shown
-        events = await self._events(hpa)
+        events, last_seen = await self._events(hpa)
         failed = [one for one in conditions if one["reason"] not in self.passing]
         if reported not in str(events) or not _all_reported(failed, events):
             return events
+        if not _rescale_reported(status, scaled, last_seen):
+            return last_seen
         described = await self.kubectl("describe", "hpa", hpa)
         # It has not gone on in the meantime, and no event came late.
-        now = await self._status(hpa), await self._events(hpa)
-        return Scene(shown, self._plain(described), status, events) if now == (status, events) else now
+        (status_now, _), (events_now, _) = await self._status(hpa), await self._events(hpa)
+        if (status_now, events_now) != (status, events):
+            return status_now, events_now
+        return Scene(shown, self._plain(described), status, events)
 
-    async def _status(self, hpa: str) -> Json:
+    async def _status(self, hpa: str) -> tuple[Json, str]:
+        """Return the status without times, and when the HPA last rescaled ("" where it never did)."""
         found = await self.place.cluster.get(HPAS.untyped, hpa, namespace=self.place.home)
-        status = {name: value for name, value in found.get("status", {}).items() if name != "lastScaleTime"}
+        status = found.get("status", {})
+        scaled = status.pop("lastScaleTime", "")
         for condition in status.get("conditions", []):
             del condition["lastTransitionTime"]
             condition["message"] = self._named(condition["message"])
-        return status
+        return status, scaled
 
-    async def _events(self, hpa: str) -> list[Json]:
+    async def _events(self, hpa: str) -> tuple[list[Json], dict[str, str]]:
+        """Return the events about an HPA, and when each message was last reported."""
         found = await self.place.cluster.list(EVENTS.untyped, namespace=self.place.home)
-        found_events = []
+        found_events, last_seen = [], {}
         for event in found.items:
             about = event["involvedObject"]
             if (about["kind"], about["name"]) == (HPAS.kind, hpa) and event["reason"] not in self.passing:
                 said = {name: event.get(name) for name in _OF_EVENTS}
                 said |= {"message": self._named(event["message"]), "apiVersion": about["apiVersion"]}
                 found_events.append(said)
-        return sorted(found_events, key=str)
+                last_seen[said["message"]] = event["lastTimestamp"]
+        return sorted(found_events, key=str), last_seen
 
     def _named(self, text: str) -> str:
         """Give names that are drawn at random another one."""
@@ -166,6 +175,23 @@ class Walk:
             # Without a heading where all were left out, as where there were none.
             reported = [*reported[: reported.index("Events:")], "Events:  <none>"]
         return "\n".join([*reported, *sorted(events)])
+
+
+def _rescale_reported(status: Json, scaled: str, last_seen: dict[str, str]) -> bool:
+    """Whether the event of the last rescale is there: both controllers write events beside the status.
+
+    The controller takes the event's time just before that of the status, to whole seconds, so two of them may
+    lie between.
+    """
+    reasons = {one["reason"] for one in status.get("conditions", [])}
+    if not scaled or "ScalingDisabled" in reasons:
+        return True
+    since = datetime.fromisoformat(scaled) - timedelta(seconds=2)
+    size = f"New size: {status['desiredReplicas']};"
+    return any(
+        message.startswith(size) and datetime.fromisoformat(seen) >= since
+        for message, seen in last_seen.items()
+    )
 
 
 def _all_reported(conditions: list[Json], events: list[Json]) -> bool:

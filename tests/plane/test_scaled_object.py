@@ -10,7 +10,7 @@ from tests.plane.hpa_walk import TIMES, kubectl
 from tests.plane.towns import ACCOUNT, ROOMY, kubetide_run, requests_of, town
 from tools.manifests import render
 
-from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, EVENTS, HPAS, SCALED_OBJECTS
+from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, HPAS, SCALED_OBJECTS
 from kubetide.ports.errors import NotFound
 from kubetide.runtime.timing.clock import run_real
 from kubetide.testing import builders
@@ -131,17 +131,6 @@ class Worker:
             assert self.place.clock.monotonic() < deadline, f"no condition {name}\n{self.place}"
             await self.place.pause()
 
-    async def reports(self, *reasons):
-        """Wait until there are events of the ScaledObject with these reasons; each is written after what it is about."""
-        deadline = self.place.deadline()
-        while True:
-            events = (await self.cluster.list(EVENTS, namespace=self.home)).items
-            found = {one.reason for one in events if one.involved_object.kind == "ScaledObject"}
-            if found >= set(reasons):
-                return
-            assert self.place.clock.monotonic() < deadline, f"only {found}\n{self.place}"
-            await self.place.pause()
-
 
 def test_a_queue_that_prometheus_counts_scales_from_none_and_back(audited, helm, tmp_path):
     """Below the activation threshold nothing runs; then a pod for five orders; after the cooldown none, and no HPA."""
@@ -160,7 +149,9 @@ def test_a_queue_that_prometheus_counts_scales_from_none_and_back(audited, helm,
                 await worker.has(5)
                 queue.series[QUEUE] = 0
                 await worker.has(0)
-                await worker.reports("KEDAScaleTargetActivated", "KEDAScaleTargetDeactivated")
+                await place.until_reported(
+                    "ScaledObject", "KEDAScaleTargetActivated", "KEDAScaleTargetDeactivated"
+                )
             assert (await place.cluster.list(HPAS, namespace=place.home)).items == ()
             asked = requests_of(audited, ACCOUNT)
             assert {"scaledobjects/status", "deployments/scale"} <= {one.resource for one in asked}

@@ -32,7 +32,7 @@ from kubetide.embedded.cloud import CloudFaults, EmbeddedCloud, GroupSpec
 from kubetide.embedded.cloud.faults import NO_FAULTS
 from kubetide.embedded.draws import Between, fixed
 from kubetide.embedded.kubelet import KubeletPool, PodTimes
-from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, LEASES, NAMESPACES, NODES, PODS
+from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, EVENTS, LEASES, NAMESPACES, NODES, PODS
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod, pod_condition
 from kubetide.ports.clock import Clock
@@ -161,6 +161,17 @@ class Town:
         deadline = self.deadline()
         while not holds():
             assert self.clock.monotonic() < deadline, f"waited in vain: {what}\n{self}"
+            await self.pause()
+
+    async def until_reported(self, kind: str, *reasons: str) -> None:
+        """Wait until objects of a kind have events with these reasons; each is written after what it is about."""
+        deadline = self.deadline()
+        while True:
+            events = (await self.cluster.list(EVENTS, namespace=self.home)).items
+            found = {one.reason for one in events if one.involved_object.kind == kind}
+            if found >= set(reasons):
+                return
+            assert self.clock.monotonic() < deadline, f"only {found} of {reasons} are reported\n{self}"
             await self.pause()
 
     def deadline(self) -> Duration:

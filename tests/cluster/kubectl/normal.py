@@ -10,6 +10,11 @@ _DRAWN = "bcdfghjklmnpqrstvwxz2456789"
 _RULES = [
     (re.compile(pattern), text)
     for pattern, text in (
+        # What ``kubectl wait`` logs, by chance, when it hangs up while the next event of its watch comes in.
+        (
+            r'(?m)^I\d{4} \S+ +\d+ reflector\.go:\d+\] "Warning: watch ended with error".* context canceled.*\n?',
+            "",
+        ),
         # The two folders that ``kubectl diff`` compares; some of their numbers look like hashes.
         (r"(/tmp/(?:LIVE|MERGED))-\d+", r"\1"),
         # Names of events: the object's name and a number in hexadecimal.
