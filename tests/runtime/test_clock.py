@@ -278,6 +278,27 @@ def test_a_request_to_end_is_as_ctrl_c(number):
         signal.signal(number, before)
 
 
+def test_a_request_to_end_counts_where_ctrl_c_is_ignored():
+    """What a script starts in the background ignores SIGINT; SIGTERM ends its run through its own clean-up all the same."""
+    cleaned = []
+
+    async def main(clock):
+        try:
+            asyncio.get_running_loop().call_later(0, os.kill, os.getpid(), signal.SIGTERM)
+            await clock.sleep(seconds(1000))
+        finally:
+            cleaned.append(True)
+
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with pytest.raises(KeyboardInterrupt), ended_by_signals():
+            run_paced(main, start=START, pace=Pace(1))
+        assert cleaned == [True]
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_ctrl_c_cancels_main_and_waits_for_its_clean_up():
     """An interrupt ends main through its own clean-up."""
     cleaned = []

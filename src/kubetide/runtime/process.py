@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 # Of mallopt(3), which glibc has.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
@@ -45,14 +46,14 @@ def trim_freed_memory() -> None:
 def ended_by_signals() -> Iterator[None]:
     """Make SIGTERM, and SIGHUP of a closed terminal, end the block as Ctrl-C does.
 
-    A signal that this process was started to ignore (``nohup``) stays ignored. Outside of the main thread, which alone
-    may handle signals, nothing is changed.
+    A signal that this process was started to ignore stays ignored: SIGHUP under ``nohup``, SIGINT of what a script
+    starts in the background. Outside of the main thread, which alone may handle signals, nothing is changed.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     before = {
-        number: signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
+        number: signal.signal(number, _interrupt)
         for number in (signal.SIGTERM, signal.SIGHUP)
         if signal.getsignal(number) is signal.SIG_DFL
     }
@@ -61,3 +62,10 @@ def ended_by_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    del number, frame
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        raise KeyboardInterrupt  # raised again it would be ignored, and nothing but SIGKILL would end the process
+    signal.raise_signal(signal.SIGINT)
