@@ -1,8 +1,10 @@
-"""The bill of a stretch of time against a bound: `python -m bench bill [SETS...] [--policy P]... [--hours H]`.
+"""The bill of a stretch of time against a bound: `python -m bench bill [SETS...] [--policy P]... [--hours H] [--seeds N]`.
 
 A set is azure, surf, gpu or dlrm, made from the traces in the folder `--data`; none means all four. Nothing was tuned on
 azure-later, hpc and services. `--pods FILE --types FILE` play other pods. Arrivals and departures go through the
 production node loop and an embedded cluster in virtual time. The table is for people; the last line is one JSON object.
+
+One draw of boots and pods moves cost by a tenth. With `--seeds N` so many are played, and the JSON has their means.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import os
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from bench.bill.bound import bound_usd
@@ -38,18 +41,18 @@ def table(name: str, found: dict[str, dict[str, Any]]) -> str:
             (
                 name,
                 policy,
-                f"{one['pods']:,}",
+                f"{one['pods']:,.0f}",
                 f"{one['bound_usd']:,.2f}",
                 f"{one['cost_usd']:,.2f}",
                 f"{one['ratio']:.3f}",
                 *(f"{wait:,.0f}" for wait in one["wait_s"]),
-                f"{one['bought']:,}",
-                f"{one['deleted']:,}",
-                f"{one['lived_under_15m']:,}",
-                f"{one['bought_back_15m']:,}",
-                f"{one['evictions']:,}",
+                f"{one['bought']:,.0f}",
+                f"{one['deleted']:,.0f}",
+                f"{one['lived_under_15m']:,.0f}",
+                f"{one['bought_back_15m']:,.0f}",
+                f"{one['evictions']:,.0f}",
                 f"{one['evictions_per_pod_hour']:.4f}",
-                f"{one['left_pending']:,}",
+                f"{one['left_pending']:,.0f}",
                 f"{one['cpu_s']:,.0f}",
             )
         )
@@ -63,13 +66,15 @@ def table(name: str, found: dict[str, dict[str, Any]]) -> str:
     )
 
 
-def _sets(said: argparse.Namespace) -> dict[str, BillSet]:
-    """Return what is to be played. Raises OSError, ValueError."""
+def _sets(said: argparse.Namespace, seed: int) -> dict[str, BillSet]:
+    """Return what is to be played with a seed. Raises OSError, ValueError."""
     every = {**SETS, **UNSEEN_SETS}
     if unknown := [name for name in said.sets if name not in every]:
         raise ValueError(f"no set {unknown[0]}; there are {', '.join(every)}")
     if said.hours is not None and not 0 < said.hours < MOST_HOURS:
         raise ValueError(f"--hours {said.hours:g}: give a number of hours above 0, such as 8")
+    if said.seeds < 1:
+        raise ValueError(f"--seeds {said.seeds}: give a number of draws, 1 or more")
     if (said.pods is None) != (said.types is None):
         raise ValueError("give --pods and --types together")
     if said.pods is not None:
@@ -79,7 +84,7 @@ def _sets(said: argparse.Namespace) -> dict[str, BillSet]:
         check(pods, types)
         name = said.pods.name.removesuffix(".gz").removesuffix(".csv")
         return {name: BillSet(pods, types, max(pod.departure_s for pod in pods))}
-    found = {name: every[name](said.data, said.seed) for name in said.sets or SETS}
+    found = {name: every[name](said.data, seed) for name in said.sets or SETS}
     for one in found.values():
         check(one.pods, one.types)
     return found
@@ -99,42 +104,73 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--hours", type=float, help="how long to play; what comes later is left out")
     parser.add_argument("--scheduler", choices=sorted(PROFILES), default="default")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seeds", type=int, default=1, help="how many draws to play, from --seed on")
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument(
         "--jobs", type=int, default=2, help="runs side by side; they do not change the figures"
     )
     said = parser.parse_args(arguments)
     try:
-        sets = _sets(said)
+        draws = {seed: _sets(said, seed) for seed in range(said.seed, said.seed + max(said.seeds, 1))}
     except (OSError, ValueError) as error:
         print(f"bench bill: {error}", file=sys.stderr)
         return 2
+    results = _played(said, draws)
+    print(json.dumps(results[0] if len(results) == 1 else {"sets": results}))
+    return 0
+
+
+def _played(said: argparse.Namespace, draws: dict[int, dict[str, BillSet]]) -> list[dict[str, Any]]:
+    """Play each set with each seed and policy, print a table of each set, and return the figures of each."""
     policies = list(dict.fromkeys(said.policy or ["upstream", "ours"]))
-    horizons = {
-        name: one.horizon_s if said.hours is None else said.hours * HOUR for name, one in sets.items()
-    }
+
+    def horizon(one: BillSet) -> float:
+        return one.horizon_s if said.hours is None else float(said.hours) * HOUR
+
+    results: list[dict[str, Any]] = []
     with ProcessPoolExecutor(said.jobs) as pool:
         going = {
-            (name, policy): pool.submit(
+            (name, seed, policy): pool.submit(
                 play,
                 one.pods,
                 one.types,
                 policy,
-                horizon_s=horizons[name],
+                horizon_s=horizon(one),
                 scheduler=said.scheduler,
-                seed=said.seed,
+                seed=seed,
             )
+            for seed, sets in draws.items()
             for name, one in sets.items()
             for policy in policies
         }
-        bounds = {name: bound_usd(one.pods, one.types, horizons[name]) for name, one in sets.items()}
-        results: list[dict[str, Any]] = []
-        for name, bound in bounds.items():
-            found = {policy: _with_bound(going[name, policy].result(), bound) for policy in policies}
-            print(table(name, found), flush=True)
-            results.append({"set": name, "policies": found})
-    print(json.dumps(results[0] if len(results) == 1 else {"sets": results}))
-    return 0
+        for name in draws[said.seed]:
+            each: dict[int, dict[str, Any]] = {}
+            for seed, sets in draws.items():
+                one = sets[name]
+                bound = bound_usd(one.pods, one.types, horizon(one))
+                each[seed] = {
+                    policy: _with_bound(going[name, seed, policy].result(), bound) for policy in policies
+                }
+                print(table(name if len(draws) == 1 else f"{name} {seed}", each[seed]), flush=True)
+            if len(draws) == 1:
+                results.append({"set": name, "policies": each[said.seed]})
+                continue
+            means = {policy: mean_of([found[policy] for found in each.values()]) for policy in policies}
+            print(table(f"{name} mean", means), flush=True)
+            results.append({"set": name, "seeds": list(each), "policies": means, "by_seed": each})
+    return results
+
+
+def mean_of(values: list[Any]) -> Any:
+    """Return the mean of figures of one shape: of numbers, and of each part of lists and of dicts; of others the first."""
+    first = values[0]
+    if isinstance(first, dict):
+        return {name: mean_of([one[name] for one in values]) for name in first}
+    if isinstance(first, list):
+        return [mean_of(list(parts)) for parts in zip(*values, strict=True)]
+    if all(isinstance(one, int | float) for one in values):
+        return round(fmean(values), 4)
+    return first
 
 
 def _with_bound(found: dict[str, Any], bound: float) -> dict[str, Any]:

@@ -92,6 +92,21 @@ def test_the_bound_is_that_of_the_time_in_each_step():
     assert bound_usd([model], types, 1000.0) == pytest.approx(1.0)
 
 
+def test_draws_are_played_to_their_mean(files, capsys):
+    """--seeds plays each draw as --seed does, and what is compared is their mean."""
+    policy = ("--policy", "least-cost")
+    each = [played(capsys, *files, *policy, "--seed", seed)["policies"]["least-cost"] for seed in "34"]
+    found = played(capsys, *files, *policy, "--seed", "3", "--seeds", "2")
+    assert found["seeds"] == [3, 4]
+    mean = found["policies"]["least-cost"]
+    assert each[0]["wait_s"] != each[1]["wait_s"]
+    assert mean["cost_usd"] == pytest.approx(sum(one["cost_usd"] for one in each) / 2, abs=1e-3)
+    assert mean["wait_s"][2] == pytest.approx(sum(one["wait_s"][2] for one in each) / 2, abs=1e-3)
+    assert [one["least-cost"]["cost_usd"] for one in found["by_seed"].values()] == [
+        one["cost_usd"] for one in each
+    ]
+
+
 @pytest.mark.parametrize(
     ("line", "reported"),
     [
@@ -120,6 +135,7 @@ def test_what_cannot_be_played_is_said(files, capsys):
         (["paris"], "no set paris; there are azure, surf, gpu, dlrm, azure-later, hpc, services"),
         (files[:2], "give --pods and --types together"),
         ([*files, "--hours", "0"], "--hours 0: give a number of hours above 0"),
+        ([*files, "--seeds", "0"], "--seeds 0: give a number of draws, 1 or more"),
     ):
         assert main(list(arguments)) == 2
         assert reported in capsys.readouterr().err
