@@ -277,6 +277,11 @@ def is_finished(pod: Pod) -> bool:
     return pod.status.phase in {"Succeeded", "Failed"}
 
 
+def ends_by_itself(pod: Pod) -> bool:
+    """Return whether the pod runs to completion: its kubelet does not start it again once it has succeeded."""
+    return pod.spec.restart_policy in {"Never", "OnFailure"}
+
+
 def acting_containers(pod: Pod) -> tuple[Container, ...] | None:
     """Return the containers with the resources they run with: those of the spec, unless the status has others."""
     reported = {

@@ -15,13 +15,12 @@ from kubetide.nodes.scale_down.unneeded.eligibility import candidates as eligibl
 from kubetide.nodes.scale_down.unneeded.eligibility import ignores_daemon_sets, is_disabled
 from kubetide.nodes.state import State
 from kubetide.objects.node import Node
-from kubetide.objects.pod import Pod
+from kubetide.objects.pod import Pod, ends_by_itself
 from kubetide.ports.cloud import NodeGroup
 from kubetide.scheduling import classify_unbound, node_allocatable
 from kubetide.scheduling.pods.resources import PODS
 from kubetide.units.time import Duration, Instant, between, hours, parse_rfc3339
 
-_ENDS_BY_ITSELF = ("Never", "OnFailure")
 _KEPT_BY_OWNER = ("NotReplicated", "NotSafeToEvictAnnotation")
 """Drain rules that keep a pod from being evicted, but not from ending."""
 
@@ -153,11 +152,7 @@ def split_ending(
         answer = verdict.answer
         waits = answer is not None and (
             answer.outcome == "wait"
-            or (
-                answer.outcome == "block"
-                and answer.reason in _KEPT_BY_OWNER
-                and pod.spec.restart_policy in _ENDS_BY_ITSELF
-            )
+            or (answer.outcome == "block" and answer.reason in _KEPT_BY_OWNER and ends_by_itself(pod))
         )
         if waits:
             ending.append(pod)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 
 from kubetide.nodes.expander.least_cost.offers import Kind, Offer, kind_of_class, problem_of
 from kubetide.nodes.expander.least_cost.purchase import Buying
-from kubetide.nodes.expander.least_cost.solver import Budget, Fleet, solve
+from kubetide.nodes.expander.least_cost.solver import Budget, Fleet, solve, with_smaller_first
+from kubetide.objects.pod import ends_by_itself
 from kubetide.scheduling.placement import place
 from kubetide.scheduling.pods.grouping import PodGroup
 
@@ -57,10 +59,23 @@ def buy_by_arithmetic(buying: Buying) -> Fleet | None:
         left=buying.left,
         most_nodes=buying.most_nodes,
     )
+    if _most_end_by_themselves(buying, itertools.chain.from_iterable(kinds.values())):
+        problem = with_smaller_first(problem)
     rounds = buying.state.settings.least_cost_rounds
     fleet = solve(problem, Budget(rounds=rounds, searches=rounds * _SEARCHES_A_ROUND), buying.meter)
     _deliver(buying, fleet, offers, list(kinds.values()))
     return fleet
+
+
+def _most_end_by_themselves(buying: Buying, numbers: Iterable[int]) -> bool:
+    """Return whether most of the pods run to completion.
+
+    Nobody moves such a pod, so one keeps its whole node until it ends: of two nodes for one price the smaller are
+    sooner empty. Consolidation gives back what others leave of a large one.
+    """
+    groups = [buying.waiting[number] for number in numbers]
+    ending = sum(len(group.pods) for group in groups if ends_by_itself(group.pods[0]))
+    return 2 * ending > sum(len(group.pods) for group in groups)
 
 
 def _deliver(buying: Buying, fleet: Fleet, offers: list[Offer], kinds: list[list[int]]) -> None:

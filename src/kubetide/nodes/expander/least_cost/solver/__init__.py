@@ -15,6 +15,7 @@ from kubetide.nodes.expander.least_cost.solver.problem import (
     Meter,
     Pattern,
     Purchase,
+    with_smaller_first,
 )
 from kubetide.nodes.expander.least_cost.solver.rates import rates_of
 from kubetide.nodes.expander.least_cost.solver.relaxation import relax
@@ -33,4 +34,5 @@ __all__ = [
     "rates_of",
     "relax",
     "solve",
+    "with_smaller_first",
 ]

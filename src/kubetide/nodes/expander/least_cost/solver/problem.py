@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -100,6 +100,10 @@ class FleetProblem:
         return bounded
 
 
+_PREFERENCE = 1e-6
+"""The share of its price that a node of half the price is made cheaper by."""
+
+
 class Pattern(NamedTuple):
     """A way to fill a node: its offer, and the pods of each class on it."""
 
@@ -143,6 +147,17 @@ class Fleet:
     def gap(self) -> float:
         """How far the price is above the bound, as a share of the bound; 0 if both are 0."""
         return max(0.0, self.price / self.bound - 1.0) if self.bound > 0 else 0.0
+
+
+def with_smaller_first(problem: FleetProblem) -> FleetProblem:
+    """Return the problem with cheaper nodes made cheaper still, by next to nothing: of choices with one price the one of small nodes wins.
+
+    No price rises, so a bound of the new problem is one of the old.
+    """
+    paid = problem.prices > 0
+    most = problem.prices.max(initial=0.0)
+    halvings = np.log2(most / np.where(paid, problem.prices, most or 1.0))
+    return replace(problem, prices=problem.prices * (1 - _PREFERENCE * halvings))
 
 
 def price_of(problem: FleetProblem, purchases: tuple[Purchase, ...]) -> float:
