@@ -58,6 +58,33 @@ def test_each_kind_of_pods_goes_where_it_is_cheapest_in_one_tick():
     assert made.increases(at=seconds(10)) == {}
 
 
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+def test_of_nodes_for_one_price_jobs_get_the_small_ones(policy):
+    """A job keeps its node until it ends; what others leave of a large node is given back by moving them."""
+    groups = [sized("a-large", 16, 64, 0.8), sized("b-small", 4, 16, 0.2), sized("c-middle", 8, 32, 0.4)]
+
+    def bought(demand):
+        made = world(*groups, demand=demand)
+        found = made.increases()
+        cost_summary = made.state.tick.cost_summary
+        assert cost_summary.price == pytest.approx(0.8)
+        assert cost_summary.gap == pytest.approx(0.0, abs=1e-4)
+        return found
+
+    ends = {"spec": {"restartPolicy": policy}}
+    assert bought(pods("job", 16, cpu="1", memory="1Gi", **ends)) == {"b-small": 4}
+    assert bought(pods("web", 16, cpu="1", memory="1Gi")) == {"a-large": 1}
+    mixed = [*pods("job", 5, cpu="1", memory="1Gi", **ends), *pods("web", 11, cpu="1", memory="1Gi")]
+    assert bought(mixed) == {"a-large": 1}
+
+
+def test_small_nodes_for_jobs_cost_no_more():
+    """A larger node that is cheaper for its pods is bought for jobs, too."""
+    groups = [sized("large", 16, 64, 0.799), sized("small", 4, 16, 0.2)]
+    demand = pods("job", 16, cpu="1", memory="1Gi", spec={"restartPolicy": "Never"})
+    assert world(*groups, demand=demand).increases() == {"large": 1}
+
+
 GROUPS = st.lists(
     st.tuples(st.sampled_from([1, 2, 4, 8]), st.integers(1, 20), st.integers(0, 5)), min_size=1, max_size=4
 )
