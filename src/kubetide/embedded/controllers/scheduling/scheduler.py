@@ -12,19 +12,18 @@ from kubetide.embedded.controllers.scheduling.claim_binding import ClaimBinder, 
 from kubetide.embedded.controllers.scheduling.device_binding import DeviceBinder
 from kubetide.embedded.controllers.scheduling.device_cache import DeviceCache
 from kubetide.embedded.controllers.scheduling.device_changes import DeviceChanges
+from kubetide.embedded.controllers.scheduling.nominations import Nominations
 from kubetide.embedded.controllers.scheduling.pod_changes import NAME, asks_other, counts_the_same, is_ours
 from kubetide.embedded.controllers.scheduling.pod_chooser import PodChooser
 from kubetide.embedded.controllers.scheduling.scheduling_queue import SchedulingQueue, Waiting
 from kubetide.embedded.controllers.scheduling.volume_cache import VolumeCache
-from kubetide.embedded.controllers.scheduling.why_nowhere import Refused, chosen, why_nowhere
+from kubetide.embedded.controllers.scheduling.why_nowhere import Refused, chosen, refusal_patch, why_nowhere
 from kubetide.embedded.controllers.workloads.owned_pods import follow
-from kubetide.embedded.controllers.workloads.templates import to_json
 from kubetide.embedded.wake import Wake
-from kubetide.objects.base import Json
 from kubetide.objects.kinds import PODS, Kind
-from kubetide.objects.meta import Condition, Key
+from kubetide.objects.meta import Key
 from kubetide.objects.node import Namespace, Node
-from kubetide.objects.pod import Pod, is_finished, pod_condition
+from kubetide.objects.pod import Pod, is_finished
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, NotFound
@@ -32,7 +31,6 @@ from kubetide.scheduling import PodClass, classify_unbound
 from kubetide.scheduling.devices.allocation import PlannedClaim
 from kubetide.scheduling.scoring import ScoredSnapshot
 from kubetide.scheduling.snapshot.unread import unread_amounts
-from kubetide.units.time import format_rfc3339
 from kubetide.watching import Informer
 
 _LOG = logging.getLogger(__name__)
@@ -45,7 +43,7 @@ class Scheduler:
     nowhere gets the condition and the event that kube-scheduler writes, and is tried again when a
     node comes or changes or a pod goes so that a pod of its kind would fit, or after 5 minutes.
 
-    Preemption is not done, so the messages end before kube-scheduler's part about it.
+    Preemption is not done, so the messages end before kube-scheduler's part about it, and only others nominate pods.
 
     Args:
         volumes: Claims and volumes; pods are placed as if they had none without it.
@@ -84,6 +82,7 @@ class Scheduler:
         self._events = EventWriter(cluster, clock, NAME)
         self._unread = UnreadObjects(self._events)
         self._snapshot = ScoredSnapshot()
+        self._nominations = Nominations(self._snapshot)
         self._chooser = chooser or PodChooser()
         self._queue = SchedulingQueue()
         self._wake = Wake()
@@ -204,6 +203,8 @@ class Scheduler:
 
     def _node_changed(self, key: Key, _old: Node | None, new: Node | None) -> None:
         if new is None:
+            for nominated in self._nominations.to(key[1]):
+                self._nominations.drop(nominated)
             self._snapshot.remove_node(key[1])
             self._others_may_fit()
             return
@@ -222,11 +223,14 @@ class Scheduler:
             old = None
         if new.spec.node_name:
             self._queue.remove(key)
+            self._nominations.drop(key)
             if old is None or not counts_the_same(old, new):
                 self._put_on(key, new)
             return
-        if self._snapshot.node_of(key) is not None:
+        if key not in self._nominations and self._snapshot.node_of(key) is not None:
             return  # its binding is on the way
+        if is_ours(new) and (given_up := self._nominations.note(key, new)):
+            self._may_help(given_up)
         if not is_ours(new):
             self._queue.remove(key)
             return
@@ -236,6 +240,8 @@ class Scheduler:
 
     def _forget(self, key: Key) -> None:
         self._queue.remove(key)
+        if given_up := self._nominations.drop(key):
+            self._may_help(given_up)
         if self._claims is not None:
             self._claims.drop(key)
         self._take_off(key)
@@ -262,6 +268,10 @@ class Scheduler:
         """Wake the waiting pods that this node would take now, or any node because of what it has."""
         if node not in self._snapshot:
             return
+        for nominated in self._nominations.to(node):
+            # They take the capacity that they wait for themselves.
+            if (entry := self._queue.get(nominated)) is not None:
+                self._wake_class(entry.pod_class)
         for pod_class in self._queue.unschedulable_classes():
             if self._snapshot.has_inter_pod_rules(pod_class):
                 self._wake_if_it_fits(pod_class)
@@ -302,11 +312,11 @@ class Scheduler:
                 await self._take_over_volumes()
         if self._devices is not None and pod_class.devices is not None:
             await self._look_at_devices(pod_class)
-        known = self._refused.get(pod_class)
+        known = None if entry.key in self._nominations else self._refused.get(pod_class)
         if known is not None and known.version == self._snapshot.version:
             await self._refuse(entry, pod, known)
             return
-        node, found = chosen(self._chooser, pod, pod_class, self._snapshot)
+        node, found = self._choose(entry, pod)
         if node is None or found is not None:
             assert found is not None, "without a node there is a reason"
             self._refused.pop(pod_class, None)
@@ -319,6 +329,14 @@ class Scheduler:
             await self._hold(entry, pod, node)
             return
         await self._bind(entry, pod, node)
+
+    def _choose(self, entry: Waiting, pod: Pod) -> tuple[str | None, Refused | None]:
+        """Return the node for a pod, or why there is none: the one that it is nominated to if that takes it."""
+        nominated = self._nominations.drop(entry.key)
+        if nominated and nominated in self._snapshot and self._snapshot.fits(entry.pod_class, nominated):
+            return nominated, None
+        with self._nominations.passed_over(entry.priority):
+            return chosen(self._chooser, pod, entry.pod_class, self._snapshot)
 
     async def _look_at_devices(self, pod_class: PodClass) -> None:
         """Wait for the caches where the pod names claims, or devices are in use already."""
@@ -371,29 +389,11 @@ class Scheduler:
 
     async def _refuse(self, entry: Waiting, pod: Pod, why: Refused) -> None:
         self._queue.failed(entry, self._clock.now())
-        known = pod_condition(pod, "PodScheduled")
-        stands = known is not None and (known.status, known.reason) == ("False", why.reason)
         try:
-            if not stands or known is None or known.message != why.message:
-                since = known.last_transition_time if stands and known is not None else None
-                patch = self._condition_patch(pod, why, since)
+            if patch := refusal_patch(pod, why, self._clock.now()):
                 await self._cluster.patch(
                     PODS, entry.key[1], patch, namespace=entry.key[0], subresource="status"
                 )
         except NotFound:
             return
         await self._events.record(PODS, pod.metadata, "Warning", "FailedScheduling", cut_note(why.message))
-
-    def _condition_patch(self, pod: Pod, why: Refused, since: str | None) -> Json:
-        condition = Condition(
-            type="PodScheduled",
-            status="False",
-            reason=why.reason,
-            message=why.message,
-            last_transition_time=since or format_rfc3339(self._clock.now()),
-        )
-        others = [to_json(c) for c in pod.status.conditions or () if c.type != condition.type]
-        return {
-            "metadata": {"uid": pod.metadata.uid},
-            "status": {"conditions": [*others, to_json(condition)]},
-        }

@@ -1,4 +1,4 @@
-"""The words of FailedScheduling."""
+"""The words of FailedScheduling, and the status of a pod that fits nowhere."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from kubetide.embedded.controllers.scheduling.pod_chooser import PodChooser
-from kubetide.objects.pod import Pod
+from kubetide.embedded.controllers.workloads.templates import to_json
+from kubetide.objects.base import Json
+from kubetide.objects.meta import Condition
+from kubetide.objects.pod import Pod, pod_condition
 from kubetide.scheduling import ERROR, PodClass, Snapshot
 from kubetide.scheduling.scoring import ScoredSnapshot, ScoreError
+from kubetide.units.time import Instant, format_rfc3339
 
 NO_NODES = "no nodes available to schedule pods"
 
@@ -79,3 +83,24 @@ def refusal_message(nodes: int, reasons: Mapping[str, int]) -> str:
         return NO_NODES
     listed = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
     return f"0/{nodes} nodes are available" + (f": {listed}." if listed else ".")
+
+
+def refusal_patch(pod: Pod, why: Refused, now: Instant) -> Json | None:
+    """Return the patch of a status that says why the pod fits nowhere, and ends its nomination; None where it says so already."""
+    known = pod_condition(pod, "PodScheduled")
+    stands = known is not None and (known.status, known.reason) == ("False", why.reason)
+    if stands and known is not None and known.message == why.message and not pod.status.nominated_node_name:
+        return None
+    since = known.last_transition_time if stands and known is not None else None
+    condition = Condition(
+        type="PodScheduled",
+        status="False",
+        reason=why.reason,
+        message=why.message,
+        last_transition_time=since or format_rfc3339(now),
+    )
+    others = [to_json(one) for one in pod.status.conditions or () if one.type != condition.type]
+    status: Json = {"conditions": [*others, to_json(condition)]}
+    if pod.status.nominated_node_name:
+        status["nominatedNodeName"] = None
+    return {"metadata": {"uid": pod.metadata.uid}, "status": status}

@@ -1,0 +1,66 @@
+"""Nominations: pods that somebody wants on a node, whose capacity is kept for them meanwhile.
+
+Source: kube-scheduler 1.36, ``status.nominatedNodeName`` (KEP-5278): a nominated pod is tried on its node first, pods of
+no higher priority leave that capacity alone, and a nomination ends at a try at which the pod fits nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from kubetide.objects.meta import Key
+from kubetide.objects.pod import Pod
+from kubetide.scheduling.scoring import ScoredSnapshot
+
+
+class _Nominated(NamedTuple):
+    pod: Pod
+    node: str
+
+
+class Nominations:
+    """The nominated pods. Each counts on its node in the snapshot as if it ran there."""
+
+    def __init__(self, snapshot: ScoredSnapshot) -> None:
+        self._snapshot = snapshot
+        self._known: dict[Key, _Nominated] = {}
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._known
+
+    def to(self, node: str) -> list[Key]:
+        """Return the pods that are nominated to a node."""
+        return [key for key, one in self._known.items() if one.node == node]
+
+    def note(self, key: Key, pod: Pod) -> str:
+        """Take over what a pending pod says; return the node that it gives up, empty for none."""
+        known, node = self._known.get(key), pod.status.nominated_node_name
+        if known is not None and known.node == node:
+            return ""
+        self.drop(key)
+        if node and node in self._snapshot:
+            self._known[key] = _Nominated(pod, node)
+            self._snapshot.add_pod(pod, node)
+        return "" if known is None else known.node
+
+    def drop(self, key: Key) -> str:
+        """Forget a pod and take it off its node; return the node, empty for none."""
+        known = self._known.pop(key, None)
+        if known is None:
+            return ""
+        self._snapshot.remove_pod(key)
+        return known.node
+
+    @contextmanager
+    def passed_over(self, priority: int) -> Iterator[None]:
+        """Take those of a lower priority off their nodes within the block."""
+        lower = {key: one for key, one in self._known.items() if (one.pod.spec.priority or 0) < priority}
+        for key in lower:
+            self._snapshot.remove_pod(key)
+        try:
+            yield
+        finally:
+            for one in lower.values():
+                self._snapshot.add_pod(one.pod, one.node)
