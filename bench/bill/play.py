@@ -16,13 +16,20 @@ import numpy as np
 from bench.bill.feed import MODEL_LABEL, Feed
 from bench.bill.gap import Gap
 from bench.bill.rows import PodRow, TypeRow
+from kubetide.nodes.facts.nodes import NOMINATES
 from kubetide.ports.clock import Clock
 from kubetide.runtime.recording.records import NullRecorder
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.simulate.outcome.marks import MarkingRecorder
 from kubetide.simulate.outcome.timeline import Mark, Timeline
 from kubetide.simulate.scenarios.machines import prices_of
-from kubetide.simulate.scenarios.scenario import InstanceTypeSpec, NodeGroupSpec, Scenario, start_of
+from kubetide.simulate.scenarios.scenario import (
+    InstanceTypeSpec,
+    NodeGroupSpec,
+    Scenario,
+    TaintSpec,
+    start_of,
+)
 from kubetide.simulate.world import World
 from kubetide.units.time import Instant, after, minutes, seconds
 
@@ -35,9 +42,10 @@ Flags = dict[str, str | int | float | bool]
 
 @dataclass(frozen=True)
 class Policy:
-    """Flags of the node loop; all others are upstream's defaults."""
+    """Flags of the node loop; all others are upstream's defaults. ``nominates``: groups have the taint for nominations."""
 
     flags: Flags = field(default_factory=dict)
+    nominates: bool = False
 
 
 _OURS: Flags = {
@@ -56,6 +64,7 @@ POLICIES = {
     "least-cost+steer": Policy({"expander": "least-cost", "steer-pods-to-fuller-nodes": True}),
     "least-cost+consolidation": Policy({"expander": "least-cost", "consolidation-enabled": True}),
     "ours": Policy(_OURS),
+    "ours+nominate": Policy(_OURS, nominates=True),
     "ours+remember": Policy({**_OURS, "remember-demand": "30m"}),
     "ours+early": Policy({**_OURS, **_EARLY}),
     "ours+early+remember": Policy({**_OURS, **_EARLY, "remember-demand": "30m", "buy-back-price": "5m"}),
@@ -74,7 +83,7 @@ def play(
 ) -> dict[str, Any]:
     """Return the figures of the pods that arrive before the horizon, under a policy."""
     there = [pod for pod in pods if pod.arrival_s < horizon_s]
-    scenario = _scenario(types, POLICIES[policy].flags, scheduler)
+    scenario = _scenario(types, POLICIES[policy], scheduler)
     end = Instant(start_of(scenario) + round(horizon_s * 1e9))
     marks: list[Mark] = []
     runs: list[tuple[World, Feed, Gap]] = []
@@ -102,7 +111,7 @@ def play(
     return {**found, "by_use_usd": gap.parts(found["cost_usd"]), "cpu_s": round(cpu_s, 1)}
 
 
-def _scenario(types: Sequence[TypeRow], flags: Flags, scheduler: str) -> Scenario:
+def _scenario(types: Sequence[TypeRow], policy: Policy, scheduler: str) -> Scenario:
     return Scenario(
         name="bill",
         step="30s",
@@ -127,12 +136,13 @@ def _scenario(types: Sequence[TypeRow], flags: Flags, scheduler: str) -> Scenari
                 max=MOST_NODES,
                 labels={MODEL_LABEL: one.gpu_model} if one.gpu_model else {},
                 boot_time="60s-90s",
+                taints=(TaintSpec(key=NOMINATES, effect="NoSchedule"),) if policy.nominates else (),
             )
             for one in types
         ),
         scheduler=scheduler,
         loops=("nodes",),
-        flags={"demand-sources": "pending", **flags},
+        flags={"demand-sources": "pending", **policy.flags},
     )
 
 

@@ -15,6 +15,7 @@ ACT = "--set=config.act=true"
 IDLEST = "--set=options.idlestFirst=true"
 UI = "--set=ui.enabled=true"
 CAPACITY = "--set=options.capacityApis=true"
+NOMINATE = "--set=options.nominatePods=true"
 
 
 @pytest.fixture(scope="session")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 
 import pytest
 from click.testing import CliRunner
 from tests.cli.test_run import QUICK, Busy, a_busy_deployment, line_with, running
 from tests.cluster.served import ADMIN, TOKEN, served
-from tests.deploy.conftest import ACT, ALL, BOTH, CAPACITY, IDLEST, UI
+from tests.deploy.conftest import ACT, ALL, BOTH, CAPACITY, IDLEST, NOMINATE, UI
 from tests.deploy.requests import Granted, Observed, Watched, granted_by
 from tests.embedded.load.worlds import START as LOAD_START
 from tests.embedded.load.worlds import World as LoadWorld
@@ -17,7 +18,7 @@ from tests.embedded.load.worlds import make_pod, make_service
 from tests.horizontal.running import START
 from tests.horizontal.running import World as HorizontalWorld
 from tests.horizontal.worlds import external
-from tests.nodes.live import SHORT
+from tests.nodes.live import SHORT, SMALL
 from tests.nodes.live import World as NodesWorld
 
 from kubetide.cli.main import cli
@@ -42,15 +43,18 @@ from kubetide.horizontal.controller import HorizontalController
 from kubetide.horizontal.settings import Settings as HorizontalSettings
 from kubetide.loop import BUILT_IN, loop_entries
 from kubetide.nodes.controller import NodesController
+from kubetide.nodes.facts.nodes import NOMINATES, has_taint
 from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.objects.kinds import (
     DEPLOYMENTS,
     HPAS,
+    NODES,
     PODS,
     REPLICATION_CONTROLLERS,
     STATEFUL_SETS,
     STORED_KINDS,
 )
+from kubetide.objects.node import Taint
 from kubetide.ports.errors import Conflict, Forbidden
 from kubetide.runtime.handover.tracker import HpaOwners
 from kubetide.runtime.permissions import roles, with_hint
@@ -90,6 +94,8 @@ def test_the_chart_grants_what_the_table_says(rendered, acting):
     assert granted_by(rendered(*flags)) == of_table(acting=acting)
     assert granted_by(rendered(*flags, IDLEST)) == of_table(acting=acting, values={"options.idlestFirst"})
     assert granted_by(rendered(*flags, CAPACITY)) == of_table(acting=acting, values={"options.capacityApis"})
+    nominating = of_table(acting=acting, values={"options.nominatePods"})
+    assert granted_by(rendered(*flags, NOMINATE)) == nominating
     assert granted_by(rendered(*flags, UI)) == of_table(acting=acting, values={"ui.enabled"})
 
 
@@ -364,6 +370,34 @@ def test_pods_are_patched_only_where_a_value_enables_it(rendered):
     without, granted = granted_by(rendered(ACT)), granted_by(rendered(ACT, IDLEST))
     refused = {one for one in seen if not any(rule.allows(one) for rule in without)}
     assert {(one.verb, one.group, one.resource) for one in refused} == {("patch", "", "pods")}
+    assert all(any(rule.allows(one) for rule in granted) for one in refused)
+    assert len(granted - without) == 1
+
+
+def test_pods_are_nominated_only_where_a_value_enables_it(rendered):
+    """Groups with the taint for it need one verb more, and their nodes are opened without it, too."""
+
+    async def main(clock):
+        held = (Taint(key=NOMINATES, effect="NoSchedule"),)
+        world, seen = NodesWorld(clock, groups=(dataclasses.replace(SMALL, taints=held),)), set()
+        observed = Observed(world.cluster, seen)
+        world.caches = Caches(observed, clock)
+        settings = NodesSettings(**SHORT, expander="least-cost")
+        world.controller = NodesController(
+            observed, world.cloud, clock, world.recorder, world.board, settings, seed=1, caches=world.caches
+        )
+        async with world.running():
+            await world.deploy(replicas=6, cpu="900m")
+            await clock.sleep(minutes(5))
+            assert len(world.nodes) > 2
+            assert not any(has_taint(one, NOMINATES) for one in (await world.cluster.list(NODES)).items)
+        return seen
+
+    seen = run_virtual(main, start=START)
+    nodes = (*BOTH, ACT)
+    without, granted = granted_by(rendered(*nodes)), granted_by(rendered(*nodes, NOMINATE))
+    refused = {one for one in seen if not any(rule.allows(one) for rule in without)}
+    assert {(one.verb, one.group, one.resource) for one in refused} == {("patch", "", "pods/status")}
     assert all(any(rule.allows(one) for rule in granted) for one in refused)
     assert len(granted - without) == 1
 

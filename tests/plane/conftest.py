@@ -23,7 +23,7 @@ def audited(tmp_path_factory):
 @pytest.fixture
 def roles_of_the_chart(audited, helm, tmp_path):
     """The rights of the chart's account in a release that acts with both loops."""
-    values = "config.controllers={horizontal,nodes},config.cloud-provider=mine,config.act=true"
+    values = "config.controllers={horizontal,nodes},config.cloud-provider=mine,config.act=true,options.nominatePods=true"
     targets = "rbac.scaleTargets[0].group=stable.example.com,rbac.scaleTargets[0].resource=crontabs"
     rendered = yaml.safe_load_all(render(helm, f"--set={values},{targets}"))
     roles = [one for one in rendered if one and "Role" in one["kind"]]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from kubetide.nodes.facts.nodes import TO_BE_DELETED
+from kubetide.nodes.facts.nodes import NOMINATES, TO_BE_DELETED, has_taint
+from kubetide.nodes.registry.nominations import may_be_nominated_to
 from kubetide.objects.meta import controller_of
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod, is_finished
@@ -14,7 +15,7 @@ from kubetide.units.quantity import Quantity
 from kubetide.units.time import Instant, after, format_rfc3339, minutes, seconds
 
 LOOK_EVERY = seconds(30)
-MOST_TAINTED = minutes(40)
+MOST_TAINTED = {TO_BE_DELETED: minutes(40), NOMINATES: minutes(5)}
 """For longer no deletion takes: eviction, what pods may take to end, faults of cloud and API server, and a rest."""
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 _MOST = 20
@@ -29,7 +30,7 @@ class Looking:
         self.looks = self.bindings = 0
         self._world = world
         self._bounds = bounds
-        self._tainted: dict[str, Instant] = {}
+        self._tainted: dict[tuple[str, str], Instant] = {}
         world.pods.on_change(self._pod_changed)
 
     async def run(self) -> None:
@@ -73,17 +74,18 @@ class Looking:
                 self._wrong(f"node {name} has two pods of one DaemonSet")
 
     def _look_at_taints(self) -> None:
-        """A node that is tainted for its deletion goes, or loses the taint, before long."""
+        """A node that is tainted for its deletion goes, or loses the taint, before long; one kept for its pods is opened."""
         now = self._world.clock.now()
         tainted = {
-            name: self._tainted.get(name, now)
+            (name, key): self._tainted.get((name, key), now)
             for (_, name), node in self._world.nodes.objects.items()
-            if any(one.key == TO_BE_DELETED for one in node.spec.taints or ())
+            for key in MOST_TAINTED
+            if has_taint(node, key) and (key == TO_BE_DELETED or may_be_nominated_to(node))
         }
         self._tainted = tainted
-        for name, since in tainted.items():
-            if after(since, MOST_TAINTED) < now:
-                self._wrong(f"node {name} has {TO_BE_DELETED} since {format_rfc3339(since)}")
+        for (name, key), since in tainted.items():
+            if after(since, MOST_TAINTED[key]) < now:
+                self._wrong(f"node {name} has {key} since {format_rfc3339(since)}")
 
     def _look_at_groups(self) -> None:
         """Groups of the scenario stay, and no more are created than the flag allows."""

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from kubetide.nodes.facts.nodes import NOMINATES
+
 Json = dict[str, Any]
 
 TYPES = ("m5.large", "m5.xlarge", "c5.xlarge", "r5.large", "m5.2xlarge")
@@ -36,6 +38,9 @@ def scenario_of(seed: int, minutes: int) -> Json:
     """Return the scenario of a seed, as its file would say it."""
     draw = Draw(seed)
     groups = _groups(draw)
+    if Draw(seed + 1_000_000).chance(0.3):
+        for group in groups:
+            group["taints"] = [*group.get("taints", ()), {"key": NOMINATES, "effect": "NoSchedule"}]
     services, manifests = _services(draw, groups)
     manifests += _others(draw, groups)
     flags: Json = {

@@ -95,6 +95,15 @@ class EvictPod(msgspec.Struct, frozen=True, tag_field="op", tag="evictPod", omit
     grace_period_s: int | None = None
 
 
+class NominatePod(msgspec.Struct, frozen=True, tag_field="op", tag="nominatePod", omit_defaults=True):
+    """Tell the scheduler to try a pod on a node first, and to keep the node's capacity for it meanwhile."""
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
+
+
 class DeleteNodes(msgspec.Struct, frozen=True, tag_field="op", tag="deleteNodes", omit_defaults=True):
     """Delete the machines of these nodes.
 
@@ -118,6 +127,7 @@ Action = (
     | AddTaint
     | RemoveTaint
     | EvictPod
+    | NominatePod
     | DeleteNodes
 )
 

@@ -239,6 +239,8 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Nodes asked for within the last hour."""
     planned: dict[str, tuple[tuple[str, ...], ...]] = {}
     """By group: for which pods (by ``hint_key``) each of the nodes was bought that are not there yet."""
+    nominated: tuple[str, ...] = ()
+    """Nodes whose pods were nominated, and that still have the taint for it as far as is known, in name order."""
     hints: dict[str, str] = {}
     """The node that each pod without one fitted on in the last tick, by ``hint_key``: it is tried first."""
     rotation: int = 1

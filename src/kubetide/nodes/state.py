@@ -128,7 +128,7 @@ class State:
     def health(self, node_name: str) -> Health:
         """Return the health that the node object states. Raises KeyError for an unknown node."""
         node = self.nodes[node_name]
-        if self.snapshot.facts.devices is not None and self._lacks_devices(node_name):
+        if self.snapshot.facts.devices is not None and self.lacks_devices(node_name):
             return Health(readiness(node, self.settings) or "ResourceUnready", None)
         known = self._health.get(node_name)
         if known is not None and known[0] is node and known[1] is self.settings:
@@ -144,7 +144,7 @@ class State:
             self._node_devices = devices, NodeDevices.of(self.snapshot)
         return self._node_devices[1]
 
-    def _lacks_devices(self, node_name: str) -> bool:
+    def lacks_devices(self, node_name: str) -> bool:
         """Return whether a driver has fewer complete pools here than on nodes of the group. Source: Cluster Autoscaler, RunOnce."""
         group = self.group_of(node_name)
         seen = None if group is None else self.memory.templates.get(group)

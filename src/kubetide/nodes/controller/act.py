@@ -19,6 +19,7 @@ from kubetide.nodes.decision import (
     DeleteNodes,
     EvictPod,
     IncreaseSize,
+    NominatePod,
     Outcome,
     Outcomes,
     RemoveTaint,
@@ -130,6 +131,8 @@ class Actor:
                     await self._remove_taint(action)
                 case EvictPod():
                     await self._evict(action)
+                case NominatePod():
+                    await self._nominate(action)
         except (CloudWithheld, Withheld) as error:
             return Outcome("withheld", str(error))
         except CloudError as error:
@@ -218,6 +221,15 @@ class Actor:
                 pod=action.name,
                 uid=action.uid,
                 grace_period_s=action.grace_period_s,
+            )
+        except NotFound:
+            return
+
+    async def _nominate(self, action: NominatePod) -> None:
+        patch: Json = {"metadata": {"uid": action.uid}, "status": {"nominatedNodeName": action.node}}
+        try:
+            await self._cluster.patch(
+                PODS, action.name, patch, namespace=action.namespace, subresource="status"
             )
         except NotFound:
             return

@@ -17,6 +17,7 @@ from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record, Recorder
 from kubetide.loop import BaseLoop, Offload
 from kubetide.nodes.controller.act import Actor
+from kubetide.nodes.controller.eager import call_on_demand
 from kubetide.nodes.controller.figures import figures_of
 from kubetide.nodes.controller.gather import Gatherer
 from kubetide.nodes.controller.not_understood import NotUnderstood
@@ -109,12 +110,12 @@ class NodesController(BaseLoop):
             )
         )
         self._offload = offload
-        if settings.frequent_loops_enabled:
-            self.eager = asyncio.Event()
         self.deciding = False
         """Whether a decision is made in another thread just now, or over several steps: then ``state`` is in the middle of it, and not to be read."""
         self._gatherer = Gatherer(cluster, cloud, clock, board, self._state, caches)
-        self._gatherer.on_new_demand = self._hurry
+        if settings.frequent_loops_enabled:
+            self.eager = asyncio.Event()
+            call_on_demand(self._gatherer.pods, self._gatherer.nodes, self._state, self._hurry)
         self._expander = expander
         self._actor = Actor(cluster, cloud, clock, self._ask_expander if expander is not None else None)
         self._taint_latency: TaintLatency | None = None

@@ -19,7 +19,6 @@ from kubetide.nodes.facts.devices import (
     slim_device_object,
 )
 from kubetide.nodes.facts.objects import KnownKey
-from kubetide.nodes.facts.pods import is_unschedulable
 from kubetide.nodes.facts.priorities import PriorityMap
 from kubetide.nodes.facts.slim_pods import PodSlimmer
 from kubetide.nodes.facts.slimming import (
@@ -99,8 +98,6 @@ class Gatherer:
         self.capacity = CapacityGatherer(caches, known)
         self._midway = False
         self.config_maps = ConfigMapReader(cluster)
-        self.on_new_demand: Callable[[], None] | None = None
-        """Called for each pod that has become unschedulable just now."""
         self.anew = False
         """Whether the last delta holds all that the caches have, for a state that knows nothing."""
         kinds: tuple[Kind[Any], ...] = (
@@ -116,16 +113,8 @@ class Gatherer:
         )
         for kind in kinds:
             self._open(kind)
-        self._sources[PODS.plural].informer.on_change(self._pod_changed)
+        self.pods: Informer[Pod] = self._sources[PODS.plural].informer
         self.nodes: Informer[Node] = self._sources[NODES.plural].informer
-
-    def _pod_changed(self, _key: Key, old: Pod | None, new: Pod | None) -> None:
-        """Announce a pod that has just become unschedulable; what the first list holds is not new."""
-        if self.on_new_demand is None or new is None or not self._sources[PODS.plural].informer.has_synced:
-            return
-        settings = self._known.settings
-        if is_unschedulable(new, settings) and not (old is not None and is_unschedulable(old, settings)):
-            self.on_new_demand()
 
     async def synced(self) -> None:
         """Return once every cache has had its first list."""

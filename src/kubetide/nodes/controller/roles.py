@@ -59,6 +59,7 @@ NODES: Final = Role(
         Grant(("get",), "batch", ("jobs",), acting=True, value=_VALUE),
         Grant(("get", "patch"), "", ("nodes",), acting=True),
         Grant(("create",), "", ("pods/eviction",), acting=True),
+        Grant(("patch",), "", ("pods/status",), acting=True, value="options.nominatePods"),
         EVENTS,
     ),
 )

@@ -27,6 +27,7 @@ class KnownNodes(msgspec.Struct):
         failed: Machines that could not be made, by group.
         all_registered: Whether each machine of the groups has a node.
         marked: The nodes that have the soft taint of candidates for deletion.
+        nominating: The nodes that have the taint under which pods are nominated to them, in name order.
         no_young: Whether no node will become a template by the passing of time alone.
     """
 
@@ -38,6 +39,7 @@ class KnownNodes(msgspec.Struct):
     counts: tuple[Counts, dict[str, Counts]] | None = None
     failed: dict[str, tuple[Instance, ...]] | None = None
     marked: frozenset[str] | None = None
+    nominating: tuple[str, ...] | None = None
     all_registered: bool = False
     no_young: bool = False
 

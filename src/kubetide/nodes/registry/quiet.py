@@ -46,6 +46,7 @@ def note_quiet(state: State, view: ClusterView, commands: Commands, now: Instant
         or memory.backoff
         or memory.stock_outs
         or memory.attempts
+        or memory.nominated
         or memory.useless
         or memory.degradation.loops
         or memory.scale_down.deletions

@@ -16,12 +16,13 @@ from kubetide.nodes.decision import (
     Outcome,
     RemoveTaint,
 )
-from kubetide.nodes.facts.nodes import readiness
+from kubetide.nodes.facts.nodes import NOMINATES, readiness
 from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.memory import Attempt, Useless
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.cluster_state import recalculate
 from kubetide.nodes.registry.failures import doomed_with, is_zero_or_max, max_provision_time
+from kubetide.nodes.registry.nominations import nominations
 from kubetide.nodes.registry.view import ClusterView
 from kubetide.nodes.scale_down.decide import forget_unneeded
 from kubetide.nodes.scale_down.soft_taints import cleanup_event, startup_cleanup
@@ -48,6 +49,9 @@ def plan_update(state: State, view: ClusterView, now: Instant) -> Commands | Non
     if not state.memory.cleaned:
         state.memory.cleaned = True
         actions += startup_cleanup(state, now)
+    nominated, opened, why = nominations(state)
+    actions += [*nominated, *opened]
+    reasons += why
     if not state.settings.scale_up_from_zero and (message := not_begun(state)):
         if len(state.nodes) == 0 or _is_overdue(state, now):
             events += on_status(state, "Warning", "ClusterUnhealthy", message)
@@ -88,7 +92,7 @@ def absorb_update(
     """Apply the outcomes (present targets and machines); return the events."""
     events: list[EventRecord] = []
     for action, outcome in zip(actions, results, strict=True):
-        if isinstance(action, RemoveTaint):
+        if isinstance(action, RemoveTaint) and action.key != NOMINATES:
             # The node is as it was until the watch says otherwise, as upstream's loop has it: nothing moves there yet.
             events.append(cleanup_event(action, outcome))
         elif isinstance(action, DecreaseTarget):

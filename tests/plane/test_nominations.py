@@ -1,0 +1,69 @@
+"""Nominations on a real control plane: Kubernetes' own scheduler binds pods where `least-cost` has planned them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from tests.plane.towns import ACCOUNT, MEDIUM, SOON, kubetide_run, requests_of, town
+
+from kubetide.embedded.cloud.groups import GROUP_LABEL
+from kubetide.embedded.draws import fixed
+from kubetide.nodes.facts.nodes import NOMINATES
+from kubetide.objects.kinds import DEPLOYMENTS
+from kubetide.objects.node import Taint
+from kubetide.runtime.timing.clock import run_real
+from kubetide.testing import builders
+from kubetide.units.time import seconds
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("roles_of_the_chart")]
+
+HELD = (Taint(key=NOMINATES, effect="NoSchedule"),)
+SMALL = dataclasses.replace(MEDIUM, name="small", min_size=0, taints=HELD, boot=fixed(seconds(5)))
+LARGE = dataclasses.replace(SMALL, name="large", instance_type="m5.2xlarge", boot=fixed(seconds(1)))
+CATALOGUE = """type,price_per_hour
+m5.large,0.1
+m5.2xlarge,0.4
+"""
+
+
+def test_pods_are_bound_to_the_nodes_that_were_bought_for_them(audited, tmp_path):
+    """The large node is there first and would hold all the little pods, which are first in the scheduler's queue, too."""
+    (tmp_path / "prices.csv").write_text(CATALOGUE)
+    flags = ("--act", "--controllers=nodes", "--expander=least-cost", f"--catalog={tmp_path / 'prices.csv'}")
+
+    async def run(clock):
+        async with town(audited, clock, tmp_path, SMALL, LARGE) as place:
+            for name, replicas, cpu in (("little", 3, "1500m"), ("big", 1, "6")):
+                body = builders.deployment(name, replicas=replicas, cpu=cpu)
+                await place.cluster.create(DEPLOYMENTS, body, namespace=place.home)
+                await place.until(
+                    "the pods are there",
+                    lambda: (
+                        len(place.pods.objects) >= 3 and all(map(is_refused, place.pods.objects.values()))
+                    ),
+                )
+            await place.until("all wait", lambda: len(place.pods.objects) == 4)
+            async with kubetide_run(place, ACCOUNT, *flags, *SOON) as loop:
+                await place.until(
+                    "all run", lambda: (len(place.running("little")), len(place.running("big"))) == (3, 1)
+                )
+            assert (place.ledger.increased("large"), place.ledger.increased("small")) == (1, 2)
+            groups = {
+                name: node.metadata.labels[GROUP_LABEL] for (_, name), node in place.nodes.objects.items()
+            }
+            assert [groups[pod.spec.node_name] for pod in place.running("big")] == ["large"]
+            found = sorted(groups[pod.spec.node_name] for pod in place.running("little"))
+            assert found == ["large", "small", "small"], str(loop)
+            assert place.nodes_with_taint(NOMINATES) == []
+            asked = requests_of(audited, ACCOUNT)
+            assert [one for one in asked if one.code == 403] == []
+            assert [one.code for one in asked if (one.verb, one.resource) == ("patch", "pods/status")] == [
+                200
+            ] * 4
+
+    run_real(run)
+
+
+def is_refused(pod):
+    return any(one.reason == "Unschedulable" for one in pod.status.conditions or ())
