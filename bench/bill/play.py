@@ -63,12 +63,15 @@ POLICIES = {
     "least-cost": Policy({"expander": "least-cost"}),
     "least-cost+steer": Policy({"expander": "least-cost", "steer-pods-to-fuller-nodes": True}),
     "least-cost+consolidation": Policy({"expander": "least-cost", "consolidation-enabled": True}),
-    "ours": Policy(_OURS),
-    "ours+nominate": Policy(_OURS, nominates=True),
-    "ours+remember": Policy({**_OURS, "remember-demand": "30m"}),
-    "ours+early": Policy({**_OURS, **_EARLY}),
-    "ours+early+remember": Policy({**_OURS, **_EARLY, "remember-demand": "30m", "buy-back-price": "5m"}),
+    "least-cost+steer+consolidation": Policy(_OURS),
+    "ours": Policy(_OURS, nominates=True),
+    "ours+remember": Policy({**_OURS, "remember-demand": "30m"}, nominates=True),
+    "ours+early": Policy({**_OURS, **_EARLY}, nominates=True),
+    "ours+early+remember": Policy(
+        {**_OURS, **_EARLY, "remember-demand": "30m", "buy-back-price": "5m"}, nominates=True
+    ),
     "upstream+steer": Policy({"steer-pods-to-fuller-nodes": True}),
+    "upstream+nominate": Policy(nominates=True),
 }
 
 

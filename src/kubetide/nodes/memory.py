@@ -184,6 +184,13 @@ class RequestsMemory(msgspec.Struct, frozen=True, omit_defaults=True):
     retry: dict[str, Duration] = {}
 
 
+class Nominated(msgspec.Struct, frozen=True):
+    """The upcoming node of a group as which a new node was taken; -1 for none."""
+
+    group: str
+    upcoming: int
+
+
 class MadeGroup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A group that the loop created: when, for which pods, and from how many candidates."""
 
@@ -239,8 +246,10 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Nodes asked for within the last hour."""
     planned: dict[str, tuple[tuple[str, ...], ...]] = {}
     """By group: for which pods (by ``hint_key``) each of the nodes was bought that are not there yet."""
-    nominated: tuple[str, ...] = ()
-    """Nodes whose pods were nominated, and that still have the taint for it as far as is known, in name order."""
+    nominated: dict[str, Nominated] = {}
+    """By name of node: nodes that pods were nominated to, and that still have the taint for it as far as is known."""
+    expected: dict[str, str] = {}
+    """By ``hint_key``: the upcoming node that a pod is counted on, where nodes of any group get nominations."""
     hints: dict[str, str] = {}
     """The node that each pod without one fitted on in the last tick, by ``hint_key``: it is tried first."""
     rotation: int = 1

@@ -1,9 +1,9 @@
-"""Nominations: new nodes whose group has a taint for it get the pods that they were bought for.
+"""Nominations: new nodes whose group has a taint for it get the pods that are counted on to go there.
 
 A scheduler binds pods to whichever node is ready first. So a small pod takes part of a node that was bought for a
 large one, and another must be bought. Where a group's nodes begin with the start-up taint ``NOMINATES``, the loop
-writes ``status.nominatedNodeName`` of the planned pods that still wait once the node is well, and then takes the taint off.
-Only then: kube-scheduler drops a nomination at the first try at which the node does not take the pod.
+writes ``status.nominatedNodeName`` of the pods of one of the group's upcoming nodes once the node is well, and then takes the
+taint off. Only then: kube-scheduler drops a nomination at the first try at which the node does not take the pod.
 
 Source: kube-scheduler 1.36, KEP-5278 (nominatedNodeName for expectation): pods of no higher priority leave a node's capacity to
 those nominated to it.
@@ -11,41 +11,62 @@ those nominated to it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.decision import NominatePod, RemoveTaint
 from kubetide.nodes.facts.nodes import NOMINATES, has_taint, readiness
+from kubetide.nodes.memory import Nominated
 from kubetide.nodes.reasons import reason
+from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
+from kubetide.nodes.templates.names import upcoming_name, upcoming_number
 from kubetide.objects.node import Node, node_condition
 from kubetide.objects.pod import Pod
 from kubetide.scheduling import hint_key
+
+_NONE = -1
 
 
 def nominations(state: State) -> tuple[list[NominatePod], list[RemoveTaint], list[Reason]]:
     """Return the nominations of this tick, the taints to take off after them, and why.
 
-    The nodes are remembered, so that one that still shows its taint only loses that.
+    A node is remembered until it no longer shows its taint. As long as it counts as upcoming, its pods are placed on
+    the same upcoming node as before, so that nothing is bought for them again.
     """
+    memory = state.memory
     ready = [name for name in _tainted(state) if _waits_for_nothing_else(state, name)]
-    known = frozenset(state.memory.nominated)
-    state.memory.nominated = tuple(ready)
-    new = [name for name in ready if name not in known]
+    if not ready and not memory.nominated:
+        return [], [], []
+    _forget_opened(state, ready)
     nominated: list[NominatePod] = []
     reasons: list[Reason] = []
-    waiting = {hint_key(pod): pod for pod in state.pending.values()} if new else {}
-    for name in new:
-        pods = _take_planned(state, name, waiting)
+    pending = {hint_key(pod): pod for pod in state.pending.values()}
+    for name in ready:
+        if name in memory.nominated:
+            continue
+        group = state.group_of(name) or ""
+        number, pods = _choose_upcoming(state, group, pending)
+        memory.nominated[name] = Nominated(group, number)
         nominated += [
             NominatePod(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid, name) for pod in pods
         ]
         if pods:
-            group = state.group_of(name) or ""
             reasons.append(reason("PodsNominated", name, group=group, pods=len(pods)))
     return nominated, [RemoveTaint(name, NOMINATES) for name in ready], reasons
+
+
+def note_expected(state: State, tick: Tick) -> None:
+    """Remember which pods are counted on each upcoming node, where nodes of any group get nominations."""
+    placed = tick.demand.placed if _has_nominations(state) else ()
+    state.memory.expected = {hint_key(pod): name for pod, name in placed if name in tick.upcoming_nodes}
+
+
+def _has_nominations(state: State) -> bool:
+    learned = state.memory.learned.groups.values()
+    return bool(_tainted(state)) or any(NOMINATES in one.startup_taints for one in learned)
 
 
 def may_be_nominated_to(node: Node) -> bool:
@@ -71,17 +92,47 @@ def _waits_for_nothing_else(state: State, name: str) -> bool:
     return may_be_nominated_to(node) and not readiness(open_node, state.settings) and has_devices
 
 
-def _take_planned(state: State, name: str, waiting: dict[str, Pod]) -> list[Pod]:
-    """Take a node's share of the group's plan: the planned node of which most pods still wait; return these pods."""
-    planned = state.memory.planned.get(state.group_of(name) or "", ())
-    best = max(planned, key=lambda keys: _number_of(keys, waiting), default=())
-    if not _number_of(best, waiting):
-        return []
-    group = state.group_of(name) or ""
-    at = planned.index(best)
-    state.memory.planned[group] = (*planned[:at], *planned[at + 1 :])
-    return [waiting.pop(key) for key in best if key in waiting]
+def _choose_upcoming(state: State, group: str, pending: Mapping[str, Pod]) -> tuple[int, list[Pod]]:
+    """Return the number of the group's upcoming node on which the pod is counted that has waited longest, and all its pods."""
+    taken = {one.upcoming for one in state.memory.nominated.values() if one.group == group}
+    expected: dict[int, dict[str, None]] = {}
+    for number, keys in enumerate(state.memory.planned.get(group, ())):
+        expected[number] = dict.fromkeys(key for key in keys if key in pending)
+    for key, name in state.memory.expected.items():
+        if key in pending and (found := upcoming_number(group, name)) is not None:
+            expected.setdefault(found, {})[key] = None
+    free = [number for number in sorted(expected) if number not in taken and expected[number]]
+    if not free:
+        return _NONE, []
+    best = min(free, key=lambda number: _oldest(expected[number], pending))
+    return best, [pending[key] for key in expected[best]]
 
 
-def _number_of(keys: tuple[str, ...], waiting: Mapping[str, Pod]) -> int:
-    return sum(key in waiting for key in keys)
+def _oldest(keys: Collection[str], pending: Mapping[str, Pod]) -> str:
+    """Return the first creation among these pods. All times are of one format, so that they compare as texts."""
+    return min(pending[key].metadata.creation_timestamp or "" for key in keys)
+
+
+def _forget_opened(state: State, ready: Collection[str]) -> None:
+    """Take nodes that were opened, or have gone, out of the plan: the upcoming nodes after each move up by one."""
+    memory = state.memory
+    opened = [name for name in memory.nominated if name not in ready]
+    for one in sorted((memory.nominated.pop(name) for name in opened), key=lambda one: -one.upcoming):
+        if one.upcoming == _NONE:
+            continue
+        planned = memory.planned.get(one.group, ())
+        memory.planned[one.group] = (*planned[: one.upcoming], *planned[one.upcoming + 1 :])
+        memory.expected = {
+            key: moved for key, name in memory.expected.items() if (moved := _moved_up(one, name)) is not None
+        }
+        for name, other in memory.nominated.items():
+            if other.group == one.group and other.upcoming > one.upcoming:
+                memory.nominated[name] = replace(other, upcoming=other.upcoming - 1)
+
+
+def _moved_up(opened: Nominated, name: str) -> str | None:
+    """Return the name of an upcoming node once an earlier one is no longer upcoming; None of that one itself."""
+    number = upcoming_number(opened.group, name)
+    if number is None or number < opened.upcoming:
+        return name
+    return None if number == opened.upcoming else upcoming_name(opened.group, number - 1)

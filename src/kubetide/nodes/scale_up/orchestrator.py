@@ -38,6 +38,7 @@ from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.backoff import is_backed_off, start_backoff
 from kubetide.nodes.registry.cluster_state import recalculate, upcoming_nodes
 from kubetide.nodes.registry.failures import note_request
+from kubetide.nodes.registry.nominations import note_expected
 from kubetide.nodes.registry.stock_outs import note_shortage
 from kubetide.nodes.registry.view import ClusterView, GroupView
 from kubetide.nodes.scale_up.choosing.choice import choose_among, choose_groups
@@ -57,6 +58,7 @@ from kubetide.nodes.scale_up.reporting.rounds import combined, min_size_round, r
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.build import all_templates
+from kubetide.nodes.templates.names import upcoming_name
 from kubetide.objects.node import Node
 from kubetide.scheduling import hint_key
 from kubetide.units.time import Instant
@@ -77,8 +79,9 @@ def open_tick(state: State, view: ClusterView, now: Instant, *, most: int | None
     for group_view in view.groups.values():
         _add_upcoming(state, tick, group_view, upcoming_nodes(state, group_view, now))
     tick.writes = (*update_buffers(state, now), *update_quotas(state, _amount_in(state), now))
-    tick.demand = demanded_pods(state, now, tick.hints, most=most)
+    tick.demand = demanded_pods(state, now, {**state.memory.expected, **tick.hints}, most=most)
     if tick.demand.search is None:
+        note_expected(state, tick)
         tick.requests = open_requests(state, tick.demand.placed, now)
     return tick
 
@@ -87,6 +90,7 @@ def place_on(state: State, tick: Tick, now: Instant, *, most: int | None) -> Non
     """Place the next pods of a tick that has not handled all of them."""
     place_more(state, tick.demand, now, most)
     if tick.demand.search is None:
+        note_expected(state, tick)
         tick.requests = open_requests(state, tick.demand.placed, now)
 
 
@@ -309,7 +313,7 @@ def _add_upcoming(state: State, tick: Tick, view: GroupView, count: int) -> None
         # A template copy stands for it until it has started.
         state.snapshot.remove_node(name)
     tick.upcoming[view.group.id] = count
-    names = [f"{template.node.metadata.name}-upcoming-{number:04d}" for number in range(count)]
+    names = [upcoming_name(view.group.id, number) for number in range(count)]
     state.snapshot.add_templates(template.node, template.pods, names)
     for number, name in enumerate(names):
         tick.upcoming_nodes[name] = view.group.id

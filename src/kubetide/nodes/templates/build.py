@@ -30,6 +30,7 @@ from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.cached import KnownTemplates
 from kubetide.nodes.templates.learned import corrected_by_machines, over_types, template_inputs
+from kubetide.nodes.templates.names import template_name
 from kubetide.nodes.templates.template import LookedAt, Origin, Template
 from kubetide.objects.base import Quantities
 from kubetide.objects.meta import ObjectMeta, OwnerReference
@@ -237,7 +238,7 @@ def _own_pods(state: State, node_name: str) -> tuple[Pod, ...]:
 
 
 def _sanitised(node: Node, group_id: str, settings: Settings) -> Node:
-    name = f"template-node-for-{group_id}"
+    name = template_name(group_id)
     labels = {**(node.metadata.labels or {}), HOSTNAME_LABEL: name}
     status = _readable(node.status)
     ready = tuple(
