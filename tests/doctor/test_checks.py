@@ -11,6 +11,7 @@ from tests.nodes.frozen import START, deployment, group, node, pod, replica_set
 
 from kubetide.doctor import GroupStatus, Server, Snapshot, diagnose
 from kubetide.doctor.registry import CHECKS, Check
+from kubetide.nodes.facts.nodes import NOMINATES
 from kubetide.objects.cluster import Lease
 from kubetide.objects.elastic import ElasticWorkload
 from kubetide.objects.hpa import HorizontalPodAutoscaler
@@ -366,6 +367,22 @@ def test_pods_that_block_a_node_for_ever():
     assert [(one.object, one.cost_per_hour) for one in reported] == [("Node n2", 2.0), ("Node n1", 0.1)]
     assert "default/local: LocalStorageRequested; default/stuck: NotSafeToEvictAnnotation" in reported[0].seen
     assert "default/bare: NotReplicated" in reported[1].seen
+
+
+def test_a_node_that_nobody_opens():
+    """Ready for long, and still closed to pods; one that has just come, or is not ready, is left alone."""
+    closed = {"taints": [{"key": NOMINATES, "effect": "NoSchedule"}]}
+    now = format_rfc3339(before(START, minutes(1)))
+    nodes = (
+        node("old", spec=closed),
+        node("new", spec=closed, created=now),
+        node("unready", spec=closed, ready=False),
+        node("open"),
+    )
+    [finding] = found("closed-nodes", nodes=nodes)
+    assert (finding.severity, finding.object) == ("critical", "Node old")
+    assert finding.seen == f"ready for 2h0m0s, and still has the taint {NOMINATES}"
+    assert f"kubectl taint nodes old {NOMINATES}-" in finding.fix
 
 
 def test_competing_controllers():

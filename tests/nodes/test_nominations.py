@@ -42,16 +42,21 @@ LITTLE = [pod(f"little-{at}", cpu="1500m", of="little") for at in range(3)]
 BIG = pod("big", cpu="6", of="big")
 
 
+def on_node(one, name):
+    """Return a pod that is nominated to a node."""
+    return replace(one, status=replace(one.status, nominated_node_name=name))
+
+
 class Town(World):
     """Three little pods and a big one, for which a large node and two small ones are bought."""
 
-    def __init__(self, **settings):
+    def __init__(self, *, pods=(*LITTLE, BIG), groups=None, bought=None, expander="least-cost"):
         super().__init__(
-            groups=(sized("large", 8, 0.4), sized("small", 2, 0.1)),
-            pods=(*LITTLE, BIG),
-            settings={"expander": "least-cost", **settings},
+            groups=groups or (sized("large", 8, 0.4), sized("small", 2, 0.1)),
+            pods=pods,
+            settings={"expander": expander},
         )
-        assert self.increases() == {"large": 1, "small": 2}
+        assert self.increases() == (bought or {"large": 1, "small": 2})
 
     def join(self, *nodes, at, **changes):
         """Let machines come, and return what the loop does."""
@@ -84,11 +89,7 @@ def test_the_pods_that_a_node_was_bought_for_are_nominated_once_it_is_well():
     assert [
         (one.code, one.subject, one.fields["pods"]) for one in town.reasons if one.code == "PodsNominated"
     ] == [("PodsNominated", "large-1", 2)]
-    on_large = [
-        replace(one, status=replace(one.status, nominated_node_name="large-1"))
-        for one in (BIG, *LITTLE)
-        if one.metadata.name in {"big", *pods}
-    ]
+    on_large = [on_node(one, "large-1") for one in (BIG, *LITTLE) if one.metadata.name in {"big", *pods}]
     both = joined("small-1", 2, HELD), joined("small-2", 2, HELD)
     others, opened = nominated(town.join(joined("large-1", 8), *both, at=90, pods=tuple(on_large)))
     assert opened == ["small-1", "small-2"]
@@ -146,6 +147,29 @@ def test_pods_are_bound_as_planned_in_a_living_cluster(taints, bought):
         assert not any(has_taint(node, NOMINATES) for node in nodes)
 
     assert live.replayed(live.play(story, (small, large), expander="least-cost"))
+
+
+@pytest.mark.parametrize("expander", ["least-waste", "least-cost"])
+def test_each_pod_is_nominated_once_whichever_expander_has_chosen(expander):
+    """Each node gets the pods that are counted on one upcoming node, and no more than it holds; nothing is bought twice."""
+    waiting = [
+        pod("big", cpu="6", of="big"),
+        *(pod(f"little-{at}", cpu="1500m", of="little") for at in range(4)),
+    ]
+    town = Town(pods=waiting, groups=(sized("large", 8, 0.4),), bought={"large": 2}, expander=expander)
+    assert nominated(town.join(joined("large-1", 8, HELD, OTHER), at=30)) == ({}, [])
+    first, opened = nominated(town.join(joined("large-1", 8, HELD), at=60))
+    assert (set(first.values()), opened) == ({"large-1"}, ["large-1"])
+    assert nominated(town.tick(at=seconds(61))) == ({}, ["large-1"])
+    left = [one for one in waiting if one.metadata.name not in first]
+    seen = [on_node(one, "large-1") for one in waiting if one.metadata.name in first]
+    both = joined("large-1", 8), joined("large-2", 8, HELD)
+    others, opened = nominated(town.join(*both, at=70, pods=tuple(seen)))
+    assert (set(others.values()), opened) == ({"large-2"}, ["large-2"])
+    assert sorted([*first, *others]) == sorted(one.metadata.name for one in waiting)
+    assert sorted(others) == sorted(one.metadata.name for one in left)
+    for pods in (first, others):
+        assert sum(6000 if name == "big" else 1500 for name in pods) <= 8000
 
 
 def test_a_nomination_that_fails_keeps_no_node_closed():

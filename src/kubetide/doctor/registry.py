@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from kubetide.doctor.checks import (
     budgets,
+    closed_nodes,
     competing_controllers,
     elastic,
     group_backoff,
@@ -48,6 +49,7 @@ CHECKS: Final = (
     Check("group-backoff", group_backoff.find),
     Check("group-maximum", group_maximum.find),
     Check("group-warnings", group_warnings.find),
+    Check("closed-nodes", closed_nodes.find),
     Check("zones", zones.find),
     Check("scale-down-blockers", scale_down_blockers.find),
     Check("budgets", budgets.find),
