@@ -32,7 +32,7 @@ MOST_HOURS = 24 * 366
 def table(name: str, found: dict[str, dict[str, Any]]) -> str:
     """Return the figures of a set for people."""
     heads = (
-        "set", "policy", "pods", "bound $", "cost $", "ratio", "wait p50", "p95", "max s", "bought", "deleted",
+        "set", "policy", "pods", "bound $", "cost $", "ratio", "wait mean", "p50", "p95", "max s", "bought", "deleted",
         "< 15 min", "bought back", "evicted", "/pod-hour", "pending", "CPU s",
     )  # fmt: skip
     rows: list[tuple[str, ...]] = [heads]
@@ -45,7 +45,7 @@ def table(name: str, found: dict[str, dict[str, Any]]) -> str:
                 f"{one['bound_usd']:,.2f}",
                 f"{one['cost_usd']:,.2f}",
                 f"{one['ratio']:.3f}",
-                *(f"{wait:,.0f}" for wait in one["wait_s"]),
+                *(f"{wait:,.0f}" for wait in (one["wait_mean_s"], *one["wait_s"])),
                 f"{one['bought']:,.0f}",
                 f"{one['deleted']:,.0f}",
                 f"{one['lived_under_15m']:,.0f}",

@@ -161,6 +161,7 @@ def _figures(
         "pods": len(pods),
         "cost_usd": round(timeline.cost[-1], 4) if timeline.cost else 0.0,
         "wait_s": [round(float(one), 3) for one in (*np.percentile(waits, [50, 95]), waits.max())],
+        "wait_mean_s": round(float(waits.mean()), 3),
         "bought": sum(mark.change for mark in marks if mark.loop == "nodes" and mark.change > 0),
         "deleted": sum(one.deleted is not None for one in lives),
         "lived_under_15m": sum(
