@@ -21,6 +21,7 @@ PLANES_OF = {
         "tests/plane/test_hpa_prometheus.py",
         "tests/plane/test_hpa_walks.py",
         "tests/plane/test_living_nodes.py",
+        "tests/plane/test_nominations.py",
         "tests/plane/test_scaled_object.py",
         "tests/plane/test_whole_loop.py",
     ),
