@@ -15,8 +15,11 @@ from kubetide.units.quantity import Quantity
 from kubetide.units.time import Instant, after, format_rfc3339, minutes, seconds
 
 LOOK_EVERY = seconds(30)
-MOST_TAINTED = {TO_BE_DELETED: minutes(40), NOMINATES: minutes(5)}
-"""For longer no deletion takes: eviction, what pods may take to end, faults of cloud and API server, and a rest."""
+MOST_TAINTED = {TO_BE_DELETED: minutes(40), NOMINATES: minutes(20)}
+"""For longer no deletion takes: eviction, what pods may take to end, faults of cloud and API server, and a rest.
+
+A node is opened by the next loop that acts and whose cloud answers; leases are lost, and calls hang, for minutes.
+"""
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 _MOST = 20
 
