@@ -78,6 +78,16 @@ def test_of_nodes_for_one_price_jobs_get_the_small_ones(policy):
     assert bought(mixed) == {"a-large": 1}
 
 
+def test_jobs_get_nodes_that_cost_nothing():
+    """Machines of one's own may have the price 0."""
+    groups = [sized("racks", 16, 64, 0.0), sized("shelf", 4, 16, 0.0)]
+    demand = pods("job", 16, cpu="1", memory="1Gi", spec={"restartPolicy": "Never"})
+    made = world(*groups, demand=demand)
+    assert sum(made.increases().values()) >= 1
+    assert made.state.tick.cost_summary.price == 0.0
+    assert made.state.tick.cost_summary.left == 0
+
+
 def test_small_nodes_for_jobs_cost_no_more():
     """A larger node that is cheaper for its pods is bought for jobs, too."""
     groups = [sized("large", 16, 64, 0.799), sized("small", 4, 16, 0.2)]

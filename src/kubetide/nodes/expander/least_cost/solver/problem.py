@@ -150,13 +150,13 @@ class Fleet:
 
 
 def with_smaller_first(problem: FleetProblem) -> FleetProblem:
-    """Return the problem with cheaper nodes made cheaper still, by next to nothing: of choices with one price the one of small nodes wins.
+    """Return the problem with smaller nodes a millionth cheaper: of choices for one price, that of small nodes is then the cheapest.
 
-    No price rises, so a bound of the new problem is one of the old.
+    No price rises, so a lower bound of the new problem holds for the old one. Nodes without a price stay as they are.
     """
     paid = problem.prices > 0
-    most = problem.prices.max(initial=0.0)
-    halvings = np.log2(most / np.where(paid, problem.prices, most or 1.0))
+    halvings = np.zeros_like(problem.prices)
+    halvings[paid] = np.log2(problem.prices.max(initial=0.0) / problem.prices[paid])
     return replace(problem, prices=problem.prices * (1 - _PREFERENCE * halvings))
 
 
