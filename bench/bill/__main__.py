@@ -4,7 +4,7 @@ A set is azure, surf, gpu or dlrm, made from the traces in the folder `--data`; 
 azure-later, hpc and services. `--pods FILE --types FILE` play other pods. Arrivals and departures go through the
 production node loop and an embedded cluster in virtual time. The table is for people; the last line is one JSON object.
 
-One draw of boots and pods moves cost by a tenth. With `--seeds N` so many are played, and the JSON has their means.
+One draw of boots and pods moves the cost by a tenth. `--seeds N` plays N draws, and the JSON has their means.
 """
 
 from __future__ import annotations
@@ -73,8 +73,6 @@ def _sets(said: argparse.Namespace, seed: int) -> dict[str, BillSet]:
         raise ValueError(f"no set {unknown[0]}; there are {', '.join(every)}")
     if said.hours is not None and not 0 < said.hours < MOST_HOURS:
         raise ValueError(f"--hours {said.hours:g}: give a number of hours above 0, such as 8")
-    if said.seeds < 1:
-        raise ValueError(f"--seeds {said.seeds}: give a number of draws, 1 or more")
     if (said.pods is None) != (said.types is None):
         raise ValueError("give --pods and --types together")
     if said.pods is not None:
@@ -111,7 +109,9 @@ def main(arguments: list[str] | None = None) -> int:
     )
     said = parser.parse_args(arguments)
     try:
-        draws = {seed: _sets(said, seed) for seed in range(said.seed, said.seed + max(said.seeds, 1))}
+        if said.seeds < 1:
+            raise ValueError(f"--seeds {said.seeds}: give a number of draws, 1 or more")
+        draws = {seed: _sets(said, seed) for seed in range(said.seed, said.seed + said.seeds)}
     except (OSError, ValueError) as error:
         print(f"bench bill: {error}", file=sys.stderr)
         return 2
@@ -162,10 +162,13 @@ def _played(said: argparse.Namespace, draws: dict[int, dict[str, BillSet]]) -> l
 
 
 def mean_of(values: list[Any]) -> Any:
-    """Return the mean of figures of one shape: of numbers, and of each part of lists and of dicts; of others the first."""
+    """Return the mean of figures of one shape: of numbers, and of each part of lists and of dicts; of others the first.
+
+    Violations are left out: they are sentences about one draw.
+    """
     first = values[0]
     if isinstance(first, dict):
-        return {name: mean_of([one[name] for one in values]) for name in first}
+        return {name: mean_of([one[name] for one in values]) for name in first if name != "violations"}
     if isinstance(first, list):
         return [mean_of(list(parts)) for parts in zip(*values, strict=True)]
     if all(isinstance(one, int | float) for one in values):

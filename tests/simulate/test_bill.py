@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from bench.bill.__main__ import main
+from bench.bill.__main__ import main, mean_of
 from bench.bill.bound import bound_usd
 from bench.bill.play import bought_back
 from bench.bill.rows import POD_COLUMNS, TYPE_COLUMNS, PodRow, TypeRow, read_pods
@@ -105,6 +105,14 @@ def test_draws_are_played_to_their_mean(files, capsys):
     assert [one["least-cost"]["cost_usd"] for one in found["by_seed"].values()] == [
         one["cost_usd"] for one in each
     ]
+
+
+def test_the_mean_of_draws_leaves_violations_to_each_draw():
+    """They are sentences, of another number in each draw."""
+    draws = [{"cost": 1.0, "wait": [0, 2], "violations": ["a", "b"]}, {"cost": 2.0, "wait": [1, 4]}]
+    assert mean_of(draws) == {"cost": 1.5, "wait": [0.5, 3]}
+    assert mean_of(draws[::-1]) == mean_of(draws)
+    assert mean_of([draws[0], draws[0]]) == {"cost": 1.0, "wait": [0, 2]}
 
 
 @pytest.mark.parametrize(
