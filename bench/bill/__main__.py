@@ -66,6 +66,13 @@ def table(name: str, found: dict[str, dict[str, Any]]) -> str:
     )
 
 
+def _draws(said: argparse.Namespace) -> dict[int, dict[str, BillSet]]:
+    """Return what is to be played, by seed. Raises OSError, ValueError."""
+    if said.seeds < 1:
+        raise ValueError(f"--seeds {said.seeds}: give a number of draws, 1 or more")
+    return {seed: _sets(said, seed) for seed in range(said.seed, said.seed + said.seeds)}
+
+
 def _sets(said: argparse.Namespace, seed: int) -> dict[str, BillSet]:
     """Return what is to be played with a seed. Raises OSError, ValueError."""
     every = {**SETS, **UNSEEN_SETS}
@@ -109,9 +116,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     said = parser.parse_args(arguments)
     try:
-        if said.seeds < 1:
-            raise ValueError(f"--seeds {said.seeds}: give a number of draws, 1 or more")
-        draws = {seed: _sets(said, seed) for seed in range(said.seed, said.seed + said.seeds)}
+        draws = _draws(said)
     except (OSError, ValueError) as error:
         print(f"bench bill: {error}", file=sys.stderr)
         return 2
