@@ -16,7 +16,7 @@ import numpy as np
 from bench.bill.feed import MODEL_LABEL, Feed
 from bench.bill.gap import Gap
 from bench.bill.rows import PodRow, TypeRow
-from kubetide.nodes.facts.nodes import NOMINATES
+from kubetide.nodes.facts.nodes import NOMINATION_TAINT
 from kubetide.ports.clock import Clock
 from kubetide.runtime.recording.records import NullRecorder
 from kubetide.runtime.timing.clock import run_virtual
@@ -139,7 +139,7 @@ def _scenario(types: Sequence[TypeRow], policy: Policy, scheduler: str) -> Scena
                 max=MOST_NODES,
                 labels={MODEL_LABEL: one.gpu_model} if one.gpu_model else {},
                 boot_time="60s-90s",
-                taints=(TaintSpec(key=NOMINATES, effect="NoSchedule"),) if policy.nominates else (),
+                taints=(TaintSpec(key=NOMINATION_TAINT, effect="NoSchedule"),) if policy.nominates else (),
             )
             for one in types
         ),

@@ -43,7 +43,7 @@ from kubetide.horizontal.controller import HorizontalController
 from kubetide.horizontal.settings import Settings as HorizontalSettings
 from kubetide.loop import BUILT_IN, loop_entries
 from kubetide.nodes.controller import NodesController
-from kubetide.nodes.facts.nodes import NOMINATES, has_taint
+from kubetide.nodes.facts.nodes import NOMINATION_TAINT, has_taint
 from kubetide.nodes.settings import Settings as NodesSettings
 from kubetide.objects.kinds import (
     DEPLOYMENTS,
@@ -378,7 +378,7 @@ def test_pods_are_nominated_only_where_a_value_enables_it(rendered):
     """Groups with the taint for it need one verb more, and their nodes are opened without it, too."""
 
     async def main(clock):
-        held = (Taint(key=NOMINATES, effect="NoSchedule"),)
+        held = (Taint(key=NOMINATION_TAINT, effect="NoSchedule"),)
         world, seen = NodesWorld(clock, groups=(dataclasses.replace(SMALL, taints=held),)), set()
         observed = Observed(world.cluster, seen)
         world.caches = Caches(observed, clock)
@@ -390,7 +390,9 @@ def test_pods_are_nominated_only_where_a_value_enables_it(rendered):
             await world.deploy(replicas=6, cpu="900m")
             await clock.sleep(minutes(5))
             assert len(world.nodes) > 2
-            assert not any(has_taint(one, NOMINATES) for one in (await world.cluster.list(NODES)).items)
+            assert not any(
+                has_taint(one, NOMINATION_TAINT) for one in (await world.cluster.list(NODES)).items
+            )
         return seen
 
     seen = run_virtual(main, start=START)

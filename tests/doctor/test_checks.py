@@ -11,7 +11,7 @@ from tests.nodes.frozen import START, deployment, group, node, pod, replica_set
 
 from kubetide.doctor import GroupStatus, Server, Snapshot, diagnose
 from kubetide.doctor.registry import CHECKS, Check
-from kubetide.nodes.facts.nodes import NOMINATES
+from kubetide.nodes.facts.nodes import NOMINATION_TAINT
 from kubetide.objects.cluster import Lease
 from kubetide.objects.elastic import ElasticWorkload
 from kubetide.objects.hpa import HorizontalPodAutoscaler
@@ -371,7 +371,7 @@ def test_pods_that_block_a_node_for_ever():
 
 def test_a_node_that_nobody_opens():
     """Ready for long, and still closed to pods; one that has just come, or is not ready, is left alone."""
-    closed = {"taints": [{"key": NOMINATES, "effect": "NoSchedule"}]}
+    closed = {"taints": [{"key": NOMINATION_TAINT, "effect": "NoSchedule"}]}
     now = format_rfc3339(before(START, minutes(1)))
     nodes = (
         node("old", spec=closed),
@@ -379,10 +379,10 @@ def test_a_node_that_nobody_opens():
         node("unready", spec=closed, ready=False),
         node("open"),
     )
-    [finding] = found("closed-nodes", nodes=nodes)
+    [finding] = found("nomination-taint", nodes=nodes)
     assert (finding.severity, finding.object) == ("critical", "Node old")
-    assert finding.seen == f"ready for 2h0m0s, and still has the taint {NOMINATES}"
-    assert f"kubectl taint nodes old {NOMINATES}-" in finding.fix
+    assert finding.seen == f"ready for 2h0m0s, and still has the taint {NOMINATION_TAINT}"
+    assert f"kubectl taint nodes old {NOMINATION_TAINT}-" in finding.fix
 
 
 def test_competing_controllers():

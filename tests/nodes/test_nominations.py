@@ -14,14 +14,14 @@ from tests.nodes.live import SMALL
 from kubetide.embedded.cloud.groups import GROUP_LABEL
 from kubetide.embedded.draws import fixed
 from kubetide.nodes.decision import NominatePod, Outcome, RemoveTaint
-from kubetide.nodes.facts.nodes import NOMINATES, has_taint
+from kubetide.nodes.facts.nodes import NOMINATION_TAINT, has_taint
 from kubetide.objects.kinds import NODES
 from kubetide.objects.node import Taint
 from kubetide.ports.cloud import Instance
 from kubetide.units.time import format_rfc3339, minutes, seconds
 
-HELD = {"key": NOMINATES, "effect": "NoSchedule"}
-HELD_TAINTS = (Taint(key=NOMINATES, effect="NoSchedule"),)
+HELD = {"key": NOMINATION_TAINT, "effect": "NoSchedule"}
+HELD_TAINTS = (Taint(key=NOMINATION_TAINT, effect="NoSchedule"),)
 NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 OTHER = {"key": "startup-taint.cluster-autoscaler.kubernetes.io/cni", "effect": "NoSchedule"}
 
@@ -72,7 +72,7 @@ class Town(World):
 def nominated(actions):
     """Return pod to node, and the nodes that are opened; nominations come first."""
     pods = {one.name: one.node for one in actions if isinstance(one, NominatePod)}
-    opened = [one.node for one in actions if isinstance(one, RemoveTaint) and one.key == NOMINATES]
+    opened = [one.node for one in actions if isinstance(one, RemoveTaint) and one.key == NOMINATION_TAINT]
     assert [type(one) for one in actions] == [NominatePod] * len(pods) + [RemoveTaint] * len(opened)
     return pods, opened
 
@@ -144,7 +144,7 @@ def test_pods_are_bound_as_planned_in_a_living_cluster(taints, bought):
         assert world.pending == []
         nodes = (await world.cluster.list(NODES)).items
         assert Counter(node.metadata.labels[GROUP_LABEL] for node in nodes) == bought
-        assert not any(has_taint(node, NOMINATES) for node in nodes)
+        assert not any(has_taint(node, NOMINATION_TAINT) for node in nodes)
 
     assert live.replayed(live.play(story, (small, large), expander="least-cost"))
 

@@ -9,7 +9,7 @@ from tests.plane.towns import ACCOUNT, MEDIUM, SOON, kubetide_run, requests_of, 
 
 from kubetide.embedded.cloud.groups import GROUP_LABEL
 from kubetide.embedded.draws import fixed
-from kubetide.nodes.facts.nodes import NOMINATES
+from kubetide.nodes.facts.nodes import NOMINATION_TAINT
 from kubetide.objects.kinds import DEPLOYMENTS
 from kubetide.objects.node import Taint
 from kubetide.runtime.timing.clock import run_real
@@ -18,7 +18,7 @@ from kubetide.units.time import seconds
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("roles_of_the_chart")]
 
-HELD = (Taint(key=NOMINATES, effect="NoSchedule"),)
+HELD = (Taint(key=NOMINATION_TAINT, effect="NoSchedule"),)
 SMALL = dataclasses.replace(MEDIUM, name="small", min_size=0, taints=HELD, boot=fixed(seconds(5)))
 LARGE = dataclasses.replace(SMALL, name="large", instance_type="m5.2xlarge", boot=fixed(seconds(1)))
 CATALOGUE = """type,price_per_hour
@@ -71,7 +71,7 @@ async def is_as_planned(place):
         await place.until(
             "all run", lambda: (len(place.running("little")), len(place.running("big"))) == (3, 1)
         )
-        assert place.nodes_with_taint(NOMINATES) == []
+        assert place.nodes_with_taint(NOMINATION_TAINT) == []
     groups = {name: node.metadata.labels[GROUP_LABEL] for (_, name), node in place.nodes.objects.items()}
     found = sorted(groups[pod.spec.node_name] for pod in place.running("little"))
     bought = place.ledger.increased("large"), place.ledger.increased("small")

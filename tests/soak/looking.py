@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from kubetide.nodes.facts.nodes import NOMINATES, TO_BE_DELETED, has_taint
-from kubetide.nodes.registry.nominations import may_be_nominated_to
+from kubetide.nodes.facts.nodes import NOMINATION_TAINT, TO_BE_DELETED, has_taint
+from kubetide.nodes.registry.nominations import awaits_nominations
 from kubetide.objects.meta import controller_of
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod, is_finished
@@ -15,7 +15,7 @@ from kubetide.units.quantity import Quantity
 from kubetide.units.time import Instant, after, format_rfc3339, minutes, seconds
 
 LOOK_EVERY = seconds(30)
-MOST_TAINTED = {TO_BE_DELETED: minutes(40), NOMINATES: minutes(20)}
+MOST_TAINTED = {TO_BE_DELETED: minutes(40), NOMINATION_TAINT: minutes(20)}
 """For longer no deletion takes: eviction, what pods may take to end, faults of cloud and API server, and a rest.
 
 A node is opened by the next loop that acts and whose cloud answers; leases are lost, and calls hang, for minutes.
@@ -83,7 +83,7 @@ class Looking:
             (name, key): self._tainted.get((name, key), now)
             for (_, name), node in self._world.nodes.objects.items()
             for key in MOST_TAINTED
-            if has_taint(node, key) and (key == TO_BE_DELETED or may_be_nominated_to(node))
+            if has_taint(node, key) and (key == TO_BE_DELETED or awaits_nominations(node))
         }
         self._tainted = tainted
         for (name, key), since in tainted.items():

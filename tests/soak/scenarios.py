@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kubetide.nodes.facts.nodes import NOMINATES
+from kubetide.nodes.facts.nodes import NOMINATION_TAINT
 
 Json = dict[str, Any]
 
@@ -40,7 +40,7 @@ def scenario_of(seed: int, minutes: int) -> Json:
     groups = _groups(draw)
     if Draw(seed + 1_000_000).chance(0.3):
         for group in groups:
-            group["taints"] = [*group.get("taints", ()), {"key": NOMINATES, "effect": "NoSchedule"}]
+            group["taints"] = [*group.get("taints", ()), {"key": NOMINATION_TAINT, "effect": "NoSchedule"}]
     services, manifests = _services(draw, groups)
     manifests += _others(draw, groups)
     flags: Json = {

@@ -7,7 +7,6 @@ from typing import Final, NamedTuple
 
 from kubetide.doctor.checks import (
     budgets,
-    closed_nodes,
     competing_controllers,
     elastic,
     group_backoff,
@@ -20,6 +19,7 @@ from kubetide.doctor.checks import (
     hpa_shared_target,
     hpa_target,
     no_group,
+    nomination_taint,
     owners,
     requests,
     scale_down_blockers,
@@ -49,7 +49,7 @@ CHECKS: Final = (
     Check("group-backoff", group_backoff.find),
     Check("group-maximum", group_maximum.find),
     Check("group-warnings", group_warnings.find),
-    Check("closed-nodes", closed_nodes.find),
+    Check("nomination-taint", nomination_taint.find),
     Check("zones", zones.find),
     Check("scale-down-blockers", scale_down_blockers.find),
     Check("budgets", budgets.find),

@@ -184,11 +184,11 @@ class RequestsMemory(msgspec.Struct, frozen=True, omit_defaults=True):
     retry: dict[str, Duration] = {}
 
 
-class Nominated(msgspec.Struct, frozen=True):
-    """The upcoming node of a group as which a new node was taken; -1 for none."""
+class UpcomingNode(msgspec.Struct, frozen=True):
+    """One of a group's upcoming nodes, counted from 0; -1 for none of them."""
 
     group: str
-    upcoming: int
+    number: int
 
 
 class MadeGroup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -246,10 +246,10 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Nodes asked for within the last hour."""
     planned: dict[str, tuple[tuple[str, ...], ...]] = {}
     """By group: for which pods (by ``hint_key``) each of the nodes was bought that are not there yet."""
-    nominated: dict[str, Nominated] = {}
-    """By name of node: nodes that pods were nominated to, and that still have the taint for it as far as is known."""
+    nominated: dict[str, UpcomingNode] = {}
+    """By node that pods were nominated to: the upcoming node whose pods these were. Until the node has lost its nomination taint."""
     expected: dict[str, str] = {}
-    """By ``hint_key``: the upcoming node that a pod is counted on, where nodes of any group get nominations."""
+    """By ``hint_key``: the upcoming node on which the last tick placed a pod. Empty where no group has the nomination taint."""
     hints: dict[str, str] = {}
     """The node that each pod without one fitted on in the last tick, by ``hint_key``: it is tried first."""
     rotation: int = 1

@@ -70,7 +70,7 @@ SCALE_UP = {
     "UpcomingNodes": "group {subject}: {nodes:node} on the way",
     "TemplateLearned": "group {subject}: the template is that of live node {node}",
     "TemplateDiffers": "group {subject}: {resource} is {seen} on live node {node}, the cloud said {said}",
-    "PodsNominated": "{pods:pod} that node {subject} of group {group} was bought for are nominated to it, and its taint is taken off",
+    "PodsNominated": "{pods:pod} planned for a new node of group {group} are nominated to node {subject}, and its nomination taint is removed",
     "NodeJoined": "group {subject}: node {node} was ready {took} after it was created",
     "TemplateMissed": "group {subject}: {resource} is {seen} on new node {node}, the template promised {promised} ({source})",
     "GroupNotice": "group {subject}: {why}",

@@ -17,13 +17,13 @@ from kubetide.explain.reasons import Reason
 from kubetide.explain.records import Record, Recorder
 from kubetide.loop import BaseLoop, Offload
 from kubetide.nodes.controller.act import Actor
-from kubetide.nodes.controller.eager import call_on_demand
 from kubetide.nodes.controller.figures import figures_of
 from kubetide.nodes.controller.gather import Gatherer
 from kubetide.nodes.controller.not_understood import NotUnderstood
 from kubetide.nodes.controller.status import StatusMap
 from kubetide.nodes.controller.stopwatch import Stopwatch
 from kubetide.nodes.controller.taint_latency import TaintLatency
+from kubetide.nodes.controller.triggers import trigger_on_demand
 from kubetide.nodes.controller.unchanged_ticks import UnchangedTicks
 from kubetide.nodes.controller.writes import Writer
 from kubetide.nodes.core import (
@@ -115,7 +115,7 @@ class NodesController(BaseLoop):
         self._gatherer = Gatherer(cluster, cloud, clock, board, self._state, caches)
         if settings.frequent_loops_enabled:
             self.eager = asyncio.Event()
-            call_on_demand(self._gatherer.pods, self._gatherer.nodes, self._state, self._hurry)
+            trigger_on_demand(self._gatherer.pods, self._gatherer.nodes, self._state, self._hurry)
         self._expander = expander
         self._actor = Actor(cluster, cloud, clock, self._ask_expander if expander is not None else None)
         self._taint_latency: TaintLatency | None = None

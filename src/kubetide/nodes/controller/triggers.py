@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubetide.nodes.facts.pods import is_unschedulable
-from kubetide.nodes.registry.nominations import may_be_nominated_to
+from kubetide.nodes.registry.nominations import awaits_nominations
 from kubetide.nodes.state import State
 from kubetide.objects.meta import Key
 from kubetide.objects.node import Node
@@ -13,10 +13,10 @@ from kubetide.objects.pod import Pod
 from kubetide.watching import Informer
 
 
-def call_on_demand(
+def trigger_on_demand(
     pods: Informer[Pod], nodes: Informer[Node], state: State, call: Callable[[], None]
 ) -> None:
-    """Call for each pod that has just become unschedulable, and each node that waits for nominations; what the first lists hold is not new."""
+    """Call when a pod becomes unschedulable, and when a node only waits for nominations. Objects of the first lists do not count."""
 
     def pod_changed(_key: Key, old: Pod | None, new: Pod | None) -> None:
         if new is None or not pods.has_synced:
@@ -26,9 +26,9 @@ def call_on_demand(
             call()
 
     def node_changed(_key: Key, old: Node | None, new: Node | None) -> None:
-        if new is None or not nodes.has_synced or not may_be_nominated_to(new):
+        if new is None or not nodes.has_synced or not awaits_nominations(new):
             return
-        if old is None or not may_be_nominated_to(old):
+        if old is None or not awaits_nominations(old):
             call()
 
     pods.on_change(pod_changed)

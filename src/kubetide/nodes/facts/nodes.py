@@ -19,8 +19,8 @@ FILL_LATER: Final = tuple(f"kubetide.dev/fill-later-{number}" for number in (1, 
 """Soft taints of --steer-pods-to-fuller-nodes; the emptier a node is the more of them it has."""
 CONSOLIDATION: Final = "kubetide.dev/consolidation"
 """A node that consolidation takes away once the pods on it have ended that may not be evicted: no new ones come."""
-NOMINATES: Final = "startup-taint.cluster-autoscaler.kubernetes.io/kubetide-nominates"
-"""A new node whose group has it keeps pods away until the loop has nominated those that it was bought for."""
+NOMINATION_TAINT: Final = "startup-taint.cluster-autoscaler.kubernetes.io/kubetide-nominates"
+"""A start-up taint: a new node that has it takes no pods until the loop has nominated the pods planned for it."""
 OWN_TAINTS: Final = frozenset({TO_BE_DELETED, DELETION_CANDIDATE, CONSOLIDATION, *FILL_LATER})
 """Taints that the node loop puts on nodes; no new node has them."""
 TEMPLATE_LABEL: Final = "cluster-autoscaler.kubernetes.io/template-node"

@@ -16,7 +16,7 @@ from kubetide.nodes.decision import (
     Outcome,
     RemoveTaint,
 )
-from kubetide.nodes.facts.nodes import NOMINATES, readiness
+from kubetide.nodes.facts.nodes import NOMINATION_TAINT, readiness
 from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.memory import Attempt, Useless
 from kubetide.nodes.reasons import reason
@@ -92,7 +92,7 @@ def absorb_update(
     """Apply the outcomes (present targets and machines); return the events."""
     events: list[EventRecord] = []
     for action, outcome in zip(actions, results, strict=True):
-        if isinstance(action, RemoveTaint) and action.key != NOMINATES:
+        if isinstance(action, RemoveTaint) and action.key != NOMINATION_TAINT:
             # The node is as it was until the watch says otherwise, as upstream's loop has it: nothing moves there yet.
             events.append(cleanup_event(action, outcome))
         elif isinstance(action, DecreaseTarget):

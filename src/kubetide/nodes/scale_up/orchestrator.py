@@ -58,7 +58,7 @@ from kubetide.nodes.scale_up.reporting.rounds import combined, min_size_round, r
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.build import all_templates
-from kubetide.nodes.templates.names import upcoming_name
+from kubetide.nodes.templates.upcoming_names import upcoming_name
 from kubetide.objects.node import Node
 from kubetide.scheduling import hint_key
 from kubetide.units.time import Instant

@@ -30,8 +30,8 @@ from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import State
 from kubetide.nodes.templates.cached import KnownTemplates
 from kubetide.nodes.templates.learned import corrected_by_machines, over_types, template_inputs
-from kubetide.nodes.templates.names import template_name
 from kubetide.nodes.templates.template import LookedAt, Origin, Template
+from kubetide.nodes.templates.upcoming_names import template_name
 from kubetide.objects.base import Quantities
 from kubetide.objects.meta import ObjectMeta, OwnerReference
 from kubetide.objects.node import Node, NodeSpec, NodeStatus

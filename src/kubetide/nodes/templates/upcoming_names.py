@@ -1,4 +1,4 @@
-"""Names of nodes that do not exist yet: templates, and the upcoming nodes of a group."""
+"""Names of nodes that do not exist yet: a group's template node, and its upcoming nodes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Nominations: pods that somebody wants on a node, whose capacity is kept for them meanwhile.
+"""Nominated pods: the scheduler tries them on their node first, and reserves its capacity for them.
 
-Source: kube-scheduler 1.36, ``status.nominatedNodeName`` (KEP-5278): a nominated pod is tried on its node first, pods of
-no higher priority leave that capacity alone, and a nomination ends at a try at which the pod fits nowhere.
+Source: kube-scheduler 1.36, ``status.nominatedNodeName`` (KEP-5278): pods of the same or a lower priority cannot use that
+capacity, and a nomination ends at a try at which the pod fits nowhere.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Nominations:
         return [key for key, one in self._known.items() if one.node == node]
 
     def note(self, key: Key, pod: Pod) -> str:
-        """Take over what a pending pod says; return the node that it gives up, empty for none."""
+        """Update the nomination of a pending pod; return the node that it is no longer nominated to, empty for none."""
         known, node = self._known.get(key), pod.status.nominated_node_name
         if known is not None and known.node == node:
             return ""
@@ -54,8 +54,8 @@ class Nominations:
         return known.node
 
     @contextmanager
-    def passed_over(self, priority: int) -> Iterator[None]:
-        """Take those of a lower priority off their nodes within the block."""
+    def ignoring_lower(self, priority: int) -> Iterator[None]:
+        """Ignore nominated pods of a lower priority within the block."""
         lower = {key: one for key, one in self._known.items() if (one.pod.spec.priority or 0) < priority}
         for key in lower:
             self._snapshot.remove_pod(key)

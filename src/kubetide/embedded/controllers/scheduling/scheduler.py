@@ -269,7 +269,7 @@ class Scheduler:
         if node not in self._snapshot:
             return
         for nominated in self._nominations.to(node):
-            # They take the capacity that they wait for themselves.
+            # To the filters the node is full of the nominated pods themselves.
             if (entry := self._queue.get(nominated)) is not None:
                 self._wake_class(entry.pod_class)
         for pod_class in self._queue.unschedulable_classes():
@@ -333,9 +333,9 @@ class Scheduler:
     def _choose(self, entry: Waiting, pod: Pod) -> tuple[str | None, Refused | None]:
         """Return the node for a pod, or why there is none: the one that it is nominated to if that takes it."""
         nominated = self._nominations.drop(entry.key)
-        if nominated and nominated in self._snapshot and self._snapshot.fits(entry.pod_class, nominated):
+        if nominated and self._snapshot.fits(entry.pod_class, nominated):
             return nominated, None
-        with self._nominations.passed_over(entry.priority):
+        with self._nominations.ignoring_lower(entry.priority):
             return chosen(self._chooser, pod, entry.pod_class, self._snapshot)
 
     async def _look_at_devices(self, pod_class: PodClass) -> None:
