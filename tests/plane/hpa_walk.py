@@ -180,8 +180,7 @@ class Walk:
 def _rescale_reported(status: Json, scaled: str, last_seen: dict[str, str]) -> bool:
     """Whether the event of the last rescale is there: both controllers write events beside the status.
 
-    The controller takes the event's time just before that of the status, to whole seconds, so two of them may
-    lie between.
+    The event's time is just before that of the status. Both are in whole seconds, so they may differ by up to two.
     """
     reasons = {one["reason"] for one in status.get("conditions", [])}
     if not scaled or "ScalingDisabled" in reasons:

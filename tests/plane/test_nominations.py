@@ -54,18 +54,13 @@ async def is_as_planned(place):
     """Let a large and two small nodes be bought for one big and three little pods; return whether these are enough."""
     catalogue = place.folder / "prices.csv"
     catalogue.write_text(CATALOGUE)
-    for name, replicas, cpu in (("little", 3, "1500m"), ("big", 1, "6")):
+    for name, replicas, cpu, pods in (("little", 3, "1500m", 3), ("big", 1, "6", 4)):
         body = builders.deployment(name, replicas=replicas, cpu=cpu)
         await place.cluster.create(DEPLOYMENTS, body, namespace=place.home)
         await place.until(
-            "the pods wait",
-            lambda replicas=replicas: (
-                len(place.pods.objects) >= replicas and all(map(is_refused, place.pods.objects.values()))
-            ),
+            f"{pods} pods wait",
+            lambda pods=pods: sum(map(is_refused, place.pods.objects.values())) == pods,
         )
-    await place.until(
-        "all wait", lambda: len(place.pods.objects) == 4 and all(map(is_refused, place.pods.objects.values()))
-    )
     flags = ("--act", "--controllers=nodes", "--expander=least-cost", f"--catalog={catalogue}")
     async with kubetide_run(place, ACCOUNT, *flags, *SOON):
         await place.until(

@@ -256,8 +256,12 @@ def test_real_time_begins_at_the_given_instant():
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_request_to_end_is_as_ctrl_c(number):
-    """SIGTERM and SIGHUP end a run through its own clean-up; afterwards they do again what they did."""
+@pytest.mark.parametrize("interrupt", [signal.default_int_handler, signal.SIG_IGN])
+def test_a_request_to_end_is_as_ctrl_c(number, interrupt):
+    """SIGTERM and SIGHUP end a run through its own clean-up; afterwards they do again what they did.
+
+    So they do where SIGINT is ignored, as in what a script starts in the background.
+    """
     cleaned = []
 
     async def main(clock):
@@ -268,35 +272,18 @@ def test_a_request_to_end_is_as_ctrl_c(number):
             cleaned.append(True)
 
     # A shell's nohup makes SIGHUP ignored, and what is ignored stays so.
-    before = signal.signal(number, signal.SIG_DFL)
+    before = {
+        one: signal.signal(one, to) for one, to in ((number, signal.SIG_DFL), (signal.SIGINT, interrupt))
+    }
     try:
         with pytest.raises(KeyboardInterrupt), ended_by_signals():
             run_paced(main, start=START, pace=Pace(1))
         assert cleaned == [True]
         assert signal.getsignal(number) is signal.SIG_DFL
+        assert signal.getsignal(signal.SIGINT) is interrupt
     finally:
-        signal.signal(number, before)
-
-
-def test_a_request_to_end_counts_where_ctrl_c_is_ignored():
-    """What a script starts in the background ignores SIGINT; SIGTERM ends its run through its own clean-up all the same."""
-    cleaned = []
-
-    async def main(clock):
-        try:
-            asyncio.get_running_loop().call_later(0, os.kill, os.getpid(), signal.SIGTERM)
-            await clock.sleep(seconds(1000))
-        finally:
-            cleaned.append(True)
-
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        with pytest.raises(KeyboardInterrupt), ended_by_signals():
-            run_paced(main, start=START, pace=Pace(1))
-        assert cleaned == [True]
-        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGINT, before)
+        for one, to in before.items():
+            signal.signal(one, to)
 
 
 def test_ctrl_c_cancels_main_and_waits_for_its_clean_up():
