@@ -30,6 +30,7 @@ from kubetide.units.time import Instant, after, format_rfc3339, minutes, seconds
 TYPE = "node.kubernetes.io/instance-type"
 C5D = {TYPE: "c5d.large"}
 CATALOGUE = template(cpu="2", memory="4Gi", labels=C5D, source="catalogue: c5d.large, 2 CPU, 4Gi")
+DEVICE = "smarter-devices/fuse"
 BIG = {"cpu": "500m", "memory": "8Gi"}
 
 
@@ -37,6 +38,11 @@ def of_type(name, *, memory="16Gi", cpu="2", labels=None, **extra):
     """Return a node of type c5d.large that takes no more pods."""
     full = {"spec": {"taints": [{"key": "full", "effect": "NoSchedule"}]}}
     return node(name, cpu=cpu, memory=memory, labels={**C5D, **(labels or {})}, **{**full, **extra})
+
+
+def sizes_with(**more):
+    full = {"cpu": "2", "memory": "16Gi", "pods": "110", **more}
+    return {"capacity": full, "allocatable": full}
 
 
 def two_groups(**fields):
@@ -91,6 +97,34 @@ def test_without_the_flag_each_group_learns_for_itself():
     )
     world.change("a", max_size=1)
     assert world.increases() == {}
+
+
+def test_without_the_flag_the_first_good_node_is_the_template():
+    """With --templates-by-instance-type=false no other node of the group counts, not even one seen before."""
+    small, large = of_type("a-0", memory="12Gi"), of_type("a-1")
+    world = World(
+        nodes=[small, large],
+        groups=[group("a", made=CATALOGUE, nodes=("a-0", "a-1"))],
+        settings={"templates_by_instance_type": False},
+    )
+    world.tick()
+    assert memory_of(world, "a")[0] == "12Gi"
+    world.tick(at=seconds(10), nodes=(of_type("a-0", memory="12Gi", ready=False),))
+    assert memory_of(world, "a")[0] == "16Gi"
+
+
+@pytest.mark.parametrize("late", [{}, {DEVICE: "0"}])
+def test_a_device_plugin_that_registers_late_hides_nothing(late):
+    """A node without a resource that the group's first node has, or with none of it yet, does not take it away."""
+    world = World(
+        nodes=[of_type("a-0", status=sizes_with(**{DEVICE: "4"})), of_type("a-1", status=sizes_with(**late))],
+        groups=[group("a", made=CATALOGUE, nodes=("a-0", "a-1")), group("b", made=CATALOGUE)],
+    )
+    world.tick()
+    found = template_of(world.state, world.state.groups["a"], ())
+    assert found.node.status.allocatable[DEVICE] == "4"
+    [learned] = world.state.memory.learned.types["c5d.large"]
+    assert learned.allocatable[DEVICE] == "4"
 
 
 def test_what_was_learned_outlives_the_process():

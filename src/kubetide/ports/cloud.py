@@ -8,7 +8,7 @@ A cloud shows its groups as data and takes a few commands. What upstream asks by
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from msgspec import field
 
@@ -21,6 +21,17 @@ from kubetide.ports.limits import ResourceLimits
 
 InstanceState = Literal["Creating", "Running", "Deleting"]
 Market = Literal["on-demand", "spot", "reserved"]
+
+NVIDIA_GPU: Final = "nvidia.com/gpu"
+GPU_RESOURCES: Final = (
+    NVIDIA_GPU,
+    "habana.ai/gaudi",
+    "gpu.intel.com/i915",
+    "gpu.intel.com/xe",
+    "amd.com/gpu",
+    "microsoft.com/directx",
+)
+"""Extended resources that count as GPUs. Of a node with several the first one that it has any of counts, as upstream."""
 
 
 class InstanceError(ApiStruct):

@@ -6,10 +6,10 @@ Source: cluster-autoscaler cloudprovider/alicloud, node templates.
 from __future__ import annotations
 
 from kubetide.clouds.alibaba.model import InstanceType, ScalingConfiguration
-from kubetide.clouds.common.template import DEFAULT_PODS, NVIDIA_GPU, generic_labels, template_node
+from kubetide.clouds.common.template import DEFAULT_PODS, generic_labels, template_node
 from kubetide.objects.base import Quantities
 from kubetide.objects.node import Node
-from kubetide.ports.cloud import Offering
+from kubetide.ports.cloud import NVIDIA_GPU, Offering
 
 _GIB = 1 << 30
 GPU_LABEL = "aliyun.accelerator/nvidia_name"

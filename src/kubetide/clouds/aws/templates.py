@@ -17,14 +17,13 @@ from kubetide.clouds.aws.nodegroups import Managed
 from kubetide.clouds.aws.tags import Tags
 from kubetide.clouds.common.template import (
     DEFAULT_PODS,
-    NVIDIA_GPU,
     generic_labels,
     kube_proxy,
     least_quantities,
     template_node,
 )
 from kubetide.objects.base import Json, Quantities
-from kubetide.ports.cloud import Market, NodeTemplate, Offering
+from kubetide.ports.cloud import NVIDIA_GPU, Market, NodeTemplate, Offering
 
 EBS_ZONE: Final = "topology.ebs.csi.aws.com/zone"
 _MIB: Final = 1 << 20

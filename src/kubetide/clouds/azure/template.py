@@ -13,14 +13,13 @@ from kubetide.clouds.azure.skus import InstanceType, find_type, has_nvidia_label
 from kubetide.clouds.common.old_labels import OLD_ARCH, OLD_INSTANCE_TYPE, OLD_OS, OLD_REGION, OLD_ZONE
 from kubetide.clouds.common.template import (
     DEFAULT_PODS,
-    NVIDIA_GPU,
     generic_labels,
     kube_proxy,
     template_node,
 )
 from kubetide.objects.base import Quantities
 from kubetide.objects.node import Node
-from kubetide.ports.cloud import NodeTemplate, Offering
+from kubetide.ports.cloud import NVIDIA_GPU, NodeTemplate, Offering
 from kubetide.ports.errors import CloudError
 from kubetide.units.quantity import Format, Quantity
 

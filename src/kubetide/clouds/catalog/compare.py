@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from kubetide.clouds.catalog.apply import ways_of
-from kubetide.clouds.catalog.rows import GPU, Catalog
+from kubetide.clouds.catalog.rows import Catalog
 from kubetide.clouds.common.template import INSTANCE_TYPE
 from kubetide.objects.base import ApiStruct, Quantities
 from kubetide.objects.node import Node
-from kubetide.ports.cloud import NodeGroup
+from kubetide.ports.cloud import NVIDIA_GPU, NodeGroup
 from kubetide.units.quantity import bytes_to_text, milli, milli_to_text, whole
 
 SMALL: Final = 0.005
@@ -170,5 +170,5 @@ def _named(kind: str, quantities: Quantities | None) -> dict[str, int]:
     return {
         f"{kind} {name}": milli(value) if name == "cpu" else whole(value)
         for name, value in (quantities or {}).items()
-        if name in {"cpu", "memory", "pods", GPU}
+        if name in {"cpu", "memory", "pods", NVIDIA_GPU}
     }

@@ -9,10 +9,8 @@ from typing import NamedTuple
 from msgspec import field
 
 from kubetide.objects.base import ApiStruct
-from kubetide.ports.cloud import Market
+from kubetide.ports.cloud import NVIDIA_GPU, Market
 from kubetide.ports.errors import KubetideError
-
-GPU = "nvidia.com/gpu"
 
 
 class CatalogError(KubetideError):
@@ -31,7 +29,7 @@ class Shape(NamedTuple):
 
     def capacity(self) -> dict[str, int]:
         """Return what is said of the capacity, by resource."""
-        said = {"cpu": self.cpu, "memory": self.memory, "pods": self.pods, GPU: self.gpus}
+        said = {"cpu": self.cpu, "memory": self.memory, "pods": self.pods, NVIDIA_GPU: self.gpus}
         return {name: amount for name, amount in said.items() if amount is not None}
 
     def allocatable(self) -> dict[str, int]:

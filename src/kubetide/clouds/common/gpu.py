@@ -9,16 +9,8 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from kubetide.objects.base import Quantities
+from kubetide.ports.cloud import GPU_RESOURCES, NVIDIA_GPU
 from kubetide.units.quantity import milli
-
-GPU_RESOURCES: Final = (
-    "nvidia.com/gpu",
-    "habana.ai/gaudi",
-    "amd.com/gpu",
-    "gpu.intel.com/i915",
-    "microsoft.com/directx",
-)
-"""Extended resources that count as GPUs; where a node has several the first one counts."""
 
 NVIDIA_TESLA: Final = (
     "nvidia-tesla-k80",
@@ -45,5 +37,5 @@ def gpu_of(
     offered = allocatable or {}
     resource = next((name for name in GPU_RESOURCES if name in offered and milli(offered[name])), "")
     if gpu_label and gpu_label in (labels or {}):
-        return NodeGpu(gpu_label, (labels or {})[gpu_label], resource or GPU_RESOURCES[0])
+        return NodeGpu(gpu_label, (labels or {})[gpu_label], resource or NVIDIA_GPU)
     return NodeGpu(gpu_label, "", resource) if resource else None

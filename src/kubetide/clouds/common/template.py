@@ -22,7 +22,6 @@ INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 REGION: Final = "topology.kubernetes.io/region"
 ZONE: Final = "topology.kubernetes.io/zone"
 HOSTNAME: Final = "kubernetes.io/hostname"
-NVIDIA_GPU: Final = "nvidia.com/gpu"
 DEFAULT_PODS: Final = 110
 """Pods that a node takes where its provider knows no better."""
 

@@ -21,13 +21,12 @@ import msgspec
 from kubetide.clouds.gce.machine_types import family_of, is_custom
 from kubetide.clouds.gce.template import BOOT_DISK_SIZE, BOOT_DISK_TYPE, LOCAL_SSD_COUNT, LOCAL_SSD_FOR_PODS
 from kubetide.objects.base import Quantities
-from kubetide.ports.cloud import PodPrices
+from kubetide.ports.cloud import NVIDIA_GPU, PodPrices
 from kubetide.ports.errors import CloudError
 from kubetide.units.quantity import Quantity
 from kubetide.units.time import Duration, minutes
 
 _GIB = 1 << 30
-_GPU = "nvidia.com/gpu"
 GPU_LABEL = "cloud.google.com/gke-accelerator"
 _SPOT_LABELS = ("cloud.google.com/gke-preemptible", "cloud.google.com/gke-spot")
 _SSD_LABEL = "cloud.google.com/gke-ephemeral-storage-local-ssd"
@@ -155,7 +154,7 @@ def _boot_disk(labels: Mapping[str, str], annotations: Mapping[str, str], hours:
 
 
 def _gpus(kind: str, sizes: Mapping[str, Quantity], hours: float, *, spot: bool) -> float:
-    count = sizes.get(_GPU, Quantity(0)).value()
+    count = sizes.get(NVIDIA_GPU, Quantity(0)).value()
     if count <= 0:
         return 0.0
     table = price_table()

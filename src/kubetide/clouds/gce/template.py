@@ -10,12 +10,13 @@ from contextlib import suppress
 
 from msgspec import field
 
-from kubetide.clouds.common.template import DEFAULT_PODS, NVIDIA_GPU, generic_labels, template_node
+from kubetide.clouds.common.template import DEFAULT_PODS, generic_labels, template_node
 from kubetide.clouds.gce import kube_env, reserved
 from kubetide.clouds.gce.machine_types import MachineType
 from kubetide.clouds.gce.references import region_of
 from kubetide.objects.base import ApiStruct, Json
 from kubetide.objects.node import Node
+from kubetide.ports.cloud import NVIDIA_GPU
 from kubetide.ports.errors import CloudError
 from kubetide.units.quantity import Format, Quantity
 

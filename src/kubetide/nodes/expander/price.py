@@ -6,10 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 
 from kubetide.nodes.expander.base import Context, Option
-from kubetide.nodes.facts.nodes import GPU_RESOURCE
 from kubetide.nodes.scale_down.unneeded.utilization import has_gpu
 from kubetide.objects.node import Node
-from kubetide.ports.cloud import PodPrices
+from kubetide.ports.cloud import NVIDIA_GPU, PodPrices
 from kubetide.scheduling import classify
 from kubetide.units.quantity import milli
 
@@ -73,7 +72,7 @@ def pod_price(requests: Mapping[str, int], prices: PodPrices) -> float:
     """Return the hourly price of a pod that requests these milli-cores, bytes and GPUs."""
     price = _price_of(requests.get("cpu", 0), requests.get("memory", 0), prices)
     price += requests.get("ephemeral-storage", 0) / _GIB * prices.storage_gib_hour
-    return price + requests.get(GPU_RESOURCE, 0) * prices.gpu_hour
+    return price + requests.get(NVIDIA_GPU, 0) * prices.gpu_hour
 
 
 def _price_of(milli_cores: int, memory: int, prices: PodPrices) -> float:

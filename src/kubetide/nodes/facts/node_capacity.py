@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubetide.nodes.facts.nodes import GPU_RESOURCE, is_virtual_kubelet
+from kubetide.nodes.facts.nodes import allocatable_gpus, is_virtual_kubelet
 from kubetide.objects.node import Node
 from kubetide.units.quantity import whole
 
@@ -21,7 +21,7 @@ def gpus_of(node: Node, gpu_label: str) -> dict[str, int]:
     kind = (node.metadata.labels or {}).get(gpu_label) if gpu_label else None
     if kind is None or is_virtual_kubelet(node):
         return {}
-    return {kind: whole((node.status.allocatable or {}).get(GPU_RESOURCE, 0))}
+    return {kind: allocatable_gpus(node)}
 
 
 def capacity_of(node: Node, gpu_label: str = "") -> dict[str, int]:

@@ -10,6 +10,7 @@ from typing import Final, Literal, NamedTuple
 
 from kubetide.nodes.settings import Settings
 from kubetide.objects.node import Node, Taint, node_condition
+from kubetide.ports.cloud import GPU_RESOURCES
 from kubetide.units.quantity import whole
 from kubetide.units.time import Duration, Instant, after, minutes, parse_duration, parse_rfc3339, seconds
 
@@ -28,8 +29,6 @@ DAEMON_SET_POD_ANNOTATION: Final = "cluster-autoscaler.kubernetes.io/daemonset-p
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 INSTANCE_TYPE_LABEL: Final = "node.kubernetes.io/instance-type"
-GPU_RESOURCE: Final = "nvidia.com/gpu"
-GPU_RESOURCES: Final = (GPU_RESOURCE, "amd.com/gpu", "gpu.intel.com/i915")
 
 _UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 _IGNORE_PREFIX: Final = "ignore-taint.cluster-autoscaler.kubernetes.io/"
@@ -97,9 +96,13 @@ def is_suspended(node: Node) -> bool:
 
 
 def allocatable_gpus(node: Node) -> int:
-    """Return how many GPUs the node offers now."""
+    """Return how many GPUs the node offers now: of several kinds the first that it has any of counts.
+
+    Source: Cluster Autoscaler, the GPUs of a node over all vendors.
+    """
     allocatable = node.status.allocatable or {}
-    return sum(whole(allocatable[name]) for name in GPU_RESOURCES if name in allocatable)
+    offered = (whole(allocatable[name]) for name in GPU_RESOURCES if name in allocatable)
+    return next((count for count in offered if count), 0)
 
 
 def is_startup_taint(key: str, settings: Settings) -> bool:

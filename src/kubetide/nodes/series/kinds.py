@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kubetide.nodes.facts.nodes import GPU_RESOURCES
 from kubetide.nodes.state import State
 from kubetide.objects.node import Node
 from kubetide.objects.resource import ResourceSlice
+from kubetide.ports.cloud import GPU_RESOURCES, NVIDIA_GPU
 
 LABELS = ("dra_drivers", "gpu_name", "gpu_resource_name")
 UNKNOWN = ("", "", "")
@@ -44,5 +44,5 @@ def _kind(state: State, node: Node, slices: Iterable[ResourceSlice]) -> tuple[st
     if label and label in labels:
         offered = node.status.allocatable or {}
         name = labels[label]
-        resource = next((one for one in GPU_RESOURCES if one in offered), GPU_RESOURCES[0])
+        resource = next((one for one in GPU_RESOURCES if one in offered), NVIDIA_GPU)
     return ",".join(sorted(drivers)), name, resource

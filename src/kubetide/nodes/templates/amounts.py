@@ -51,8 +51,8 @@ def seen_on(node: Node, group: str, now: Instant) -> SeenAmounts:
     return SeenAmounts(
         instance_type=instance_type(node),
         image={key: labels[key] for key in IMAGE_LABELS if key in labels},
-        capacity=_readable(node.status.capacity),
-        allocatable=_readable(node.status.allocatable),
+        capacity=_shown(node.status.capacity),
+        allocatable=_shown(node.status.allocatable),
         from_node=node.metadata.name,
         from_group=group,
         seen_at=now,
@@ -160,6 +160,15 @@ def _order(one: SeenAmounts) -> tuple[str, list[tuple[str, str]]]:
 
 def _readable(amounts: Quantities | None) -> Quantities:
     return {name: value for name, value in (amounts or {}).items() if quantity_error(value) is None}
+
+
+def _shown(amounts: Quantities | None) -> Quantities:
+    """Return the amounts that can be read, without extended resources of which there is none (yet)."""
+    return {
+        name: value
+        for name, value in _readable(amounts).items()
+        if "/" not in name or Quantity.parse(value).sign()
+    }
 
 
 def _pick(

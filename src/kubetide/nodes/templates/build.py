@@ -4,7 +4,7 @@ In order, the first that there is: a good live node of the group; a node of it t
 what the cloud says, its amounts corrected by machines of the group or of the same instance type that were
 seen, also by an earlier process; any live node, however unwell. What live nodes have shown is remembered,
 with the least that was ever seen of each resource, so that a template never promises more than a machine
-has been seen to have.
+has been seen to have. With --templates-by-instance-type=false it is the first good node as it is.
 
 Source of the order, but for the correction: Cluster Autoscaler, mixed template node info provider.
 """
@@ -177,18 +177,19 @@ def _seen(
     slices: tuple[ResourceSlice, ...],
 ) -> SeenTemplate:
     first = good[0]
-    statuses = [_readable(node.status) for node in good if _machine(node) == _machine(first)]
-    if former is not None and _machine(former.node) == _machine(first):
-        statuses.append(former.node.status)
     node = _sanitised(first, group_id, state.settings)
-    status = NodeStatus(
-        capacity=_least([status.capacity for status in statuses]),
-        allocatable=_least([status.allocatable for status in statuses]),
-        conditions=node.status.conditions,
-        declared_features=node.status.declared_features,
-    )
+    if state.settings.templates_by_instance_type:
+        statuses = [_readable(other.status) for other in good if _machine(other) == _machine(first)]
+        if former is not None and _machine(former.node) == _machine(first):
+            statuses.append(former.node.status)
+        least = replace(
+            node.status,
+            capacity=_least([status.capacity for status in statuses]),
+            allocatable=_least([status.allocatable for status in statuses]),
+        )
+        node = replace(node, status=least)
     return SeenTemplate(
-        node=replace(node, status=status),
+        node=node,
         pods=_own_pods(state, first.metadata.name),
         slices=slices,
         from_node=first.metadata.name,
@@ -201,14 +202,26 @@ def _machine(node: Node) -> str:
 
 
 def _least(each: Sequence[Quantities | None]) -> Quantities:
-    """Return the least of every resource of the first; one that another lacks is 0 there, so it is left out."""
+    """Return the least of every resource of the first node; others that have none of it do not count.
+
+    A device plugin registers its resource after the node is ready: for a while a machine lacks what it has.
+    """
     # Machines of one type mostly say the same: what is equal is compared once.
     given: list[Quantities] = []
     for quantities in each:
         if (quantities or {}) not in given:
             given.append(quantities or {})
-    names = [name for name in given[0] if all(name in other for other in given)]
-    return {name: min((other[name] for other in given), key=Quantity.parse) for name in names}
+    first = given[0]
+    if len(given) == 1:
+        return first
+    return {name: _least_of_one(name, value, given[1:]) for name, value in first.items()}
+
+
+def _least_of_one(name: str, first: str | float, others: Sequence[Quantities]) -> str | float:
+    if Quantity.parse(first).sign() == 0:
+        return first
+    there = (other[name] for other in others if name in other and Quantity.parse(other[name]).sign())
+    return min((first, *there), key=Quantity.parse)
 
 
 def _differences(group: NodeGroup, seen: SeenTemplate) -> list[Reason]:

@@ -11,13 +11,13 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from kubetide.nodes.facts.nodes import GPU_RESOURCE
 from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.scale_down.pods import is_long_terminating
 from kubetide.nodes.scale_down.unneeded.device_utilization import UtilizationError, fullest_pool
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.objects.resource import ResourceSlice
+from kubetide.ports.cloud import GPU_RESOURCES, NVIDIA_GPU
 from kubetide.scheduling import PodClass, classify_unbound, node_allocatable
 from kubetide.scheduling.devices.offers import DeviceId
 from kubetide.scheduling.pods.classes import charges_on_node
@@ -52,7 +52,7 @@ def has_gpu(node: Node, gpu_label: str) -> bool:
 
 def _has_gpu(node: Node, gpu_label: str, offered: Mapping[str, int]) -> bool:
     labelled = bool(gpu_label) and gpu_label in (node.metadata.labels or {})
-    return labelled or offered.get(GPU_RESOURCE, 0) > 0
+    return labelled or any(offered.get(name, 0) > 0 for name in GPU_RESOURCES)
 
 
 def requests_of(pod: Pod, pod_class: PodClass | None = None) -> Mapping[str, int]:
@@ -103,8 +103,9 @@ def utilization_of(
             used.append(request)
     if gpu_node:
         # A GPU that cannot be allocated yet is not in use.
-        gpu = _share(GPU_RESOURCE, offered, used, left_out) if offered.get(GPU_RESOURCE, 0) else 0.0
-        return Utilization(gpu=gpu, resource=GPU_RESOURCE, value=gpu)
+        resource = next((name for name in GPU_RESOURCES if offered.get(name, 0)), NVIDIA_GPU)
+        gpu = _share(resource, offered, used, left_out) if offered.get(resource, 0) else 0.0
+        return Utilization(gpu=gpu, resource=resource, value=gpu)
     if slices:
         pool, full = fullest_pool(slices, held)
         return Utilization(dra=full, resource=pool, value=full)

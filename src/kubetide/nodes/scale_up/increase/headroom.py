@@ -6,11 +6,11 @@ from msgspec.structs import replace
 
 from kubetide.nodes.capacity.quotas import quotas_of
 from kubetide.nodes.facts.node_capacity import gpus_of
-from kubetide.nodes.facts.nodes import GPU_RESOURCE
 from kubetide.nodes.scale_up.increase.limits import Headroom
 from kubetide.nodes.scale_up.tick import Tick
 from kubetide.nodes.state import State
 from kubetide.objects.node import Node
+from kubetide.ports.cloud import GPU_RESOURCES
 
 
 def headroom_of(state: State, tick: Tick) -> Headroom:
@@ -32,6 +32,7 @@ def with_expected_gpus(state: State, tick: Tick, node: Node) -> Node:
     template = tick.templates.get(group) if group is not None else None
     if template is None:
         return node
-    expected = (template.node.status.allocatable or {}).get(GPU_RESOURCE, 0)
-    allocatable = {**(node.status.allocatable or {}), GPU_RESOURCE: expected}
+    offered = template.node.status.allocatable or {}
+    allocatable = dict(node.status.allocatable or {})
+    allocatable.update({name: offered[name] for name in GPU_RESOURCES if name in offered})
     return replace(node, status=replace(node.status, allocatable=allocatable))

@@ -15,6 +15,7 @@ from kubetide.nodes.scale_up.pending.injected_pods import INJECTED, within_limit
 from kubetide.nodes.scale_up.tick import Demand
 from kubetide.nodes.state import State
 from kubetide.objects.pod import Pod
+from kubetide.ports.cloud import GPU_RESOURCES
 from kubetide.scheduling import classify, hint_key
 from kubetide.scheduling.placement import Search
 from kubetide.units.time import Duration, Instant, after, parse_duration, parse_rfc3339, seconds
@@ -131,8 +132,8 @@ def _asks_gpu(pod: Pod) -> bool:
     containers = (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))
     given = [*(one.resources.requests for one in containers), pod.spec.overhead]
     # Few pods name one at all: only these are worth adding up.
-    named = any(name.endswith("/gpu") for amounts in given for name in amounts or ())
-    return named and any(name.endswith("/gpu") for name in classify(pod).requests)
+    named = any(name in GPU_RESOURCES for amounts in given for name in amounts or ())
+    return named and any(name in GPU_RESOURCES for name in classify(pod).requests)
 
 
 def kind_of(pod: Pod) -> str:

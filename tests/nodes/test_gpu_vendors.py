@@ -1,0 +1,68 @@
+"""GPUs of all vendors count alike: for readiness, totals, utilization, and the wait for more pods."""
+
+from __future__ import annotations
+
+import pytest
+from tests.nodes.frozen import START, World, group, node, pod, pods
+
+from kubetide.nodes.decision import IncreaseSize
+from kubetide.nodes.facts.nodes import readiness
+from kubetide.nodes.scale_down.unneeded.utilization import has_gpu, utilization_of
+from kubetide.nodes.settings import Settings
+from kubetide.ports.cloud import GPU_RESOURCES, NodeTemplate
+from kubetide.units.time import format_rfc3339, seconds
+
+LABEL = "cloud.google.com/gke-accelerator"
+every_vendor = pytest.mark.parametrize("resource", GPU_RESOURCES)
+
+
+def machine(name, resource, *, offered="2", labels=None):
+    amounts = {"cpu": "8", "memory": "32Gi", "pods": "110", resource: offered}
+    return node(name, labels=labels, status={"capacity": amounts, "allocatable": amounts})
+
+
+def asking(resource):
+    requests = {"requests": {"cpu": "1", resource: "1"}, "limits": {resource: "1"}}
+    return {"containers": [{"name": "main", "image": "x", "resources": requests}]}
+
+
+@every_vendor
+def test_a_node_with_the_label_is_ready_once_it_offers_gpus(resource):
+    settings = Settings(gpu_label=LABEL)
+    assert readiness(machine("n", resource, labels={LABEL: "big"}), settings) == ""
+    starting = machine("n", resource, offered="0", labels={LABEL: "big"})
+    assert readiness(starting, settings) == "ResourceUnready"
+
+
+@every_vendor
+def test_a_node_that_offers_gpus_is_as_full_as_these(resource):
+    found = machine("n", resource)
+    assert has_gpu(found, LABEL)
+    used = utilization_of(found, [pod("p", node="n", spec=asking(resource))], START, gpu_label=LABEL)
+    assert (used.resource, used.value) == (resource, 0.5)
+
+
+@every_vendor
+def test_gpus_of_all_nodes_count_for_the_total(resource):
+    """With --gpu-total=big:0:4 and a node of two there is room for one more."""
+    there = machine("n", resource, labels={LABEL: "big"})
+    made = NodeTemplate(node=machine("template", resource, labels={LABEL: "big"}), source="catalogue")
+    world = World(
+        groups=[group("g", made=made, nodes=("n",))],
+        nodes=[there],
+        pods=pods("p", 6, spec=asking(resource)),
+        settings={"gpu_total": ("big:0:4",), "gpu_label": LABEL},
+    )
+    assert sum(one.delta for one in world.tick() if isinstance(one, IncreaseSize)) == 1
+
+
+@pytest.mark.parametrize(
+    ("resource", "bought"), [*((name, 0) for name in GPU_RESOURCES), ("example.com/gpu", 1)]
+)
+def test_pods_that_ask_for_gpus_are_waited_for(resource, bought):
+    """The loop waits half a minute for more pods of GPUs, and not for pods of other devices."""
+    made = NodeTemplate(node=machine("template", resource), source="catalogue")
+    young = pod("p", created=format_rfc3339(START), spec=asking(resource))
+    world = World(groups=[group("g", made=made)], pods=[young])
+    grown = [one for one in world.tick(at=seconds(10)) if isinstance(one, IncreaseSize)]
+    assert len(grown) == bought
