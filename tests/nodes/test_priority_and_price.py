@@ -7,12 +7,15 @@ import pytest
 from tests.nodes.frozen import World, group, node, pod, pods, replica_set, template
 
 from kubetide.clouds.gce.prices import pod_prices
-from kubetide.nodes.decision import IncreaseSize
+from kubetide.nodes.decision import AskExpander, IncreaseSize
 from kubetide.nodes.expander.price import pod_price
 from kubetide.nodes.expander.priority import PrioritiesError, read_priorities
 from kubetide.nodes.facts.priorities import PriorityMap
 from kubetide.objects.batch import Job
 from kubetide.ports.cloud import NodeTemplate, PodPrices
+
+
+SERVICE = {"grpc_expander_url": "expander:7000", "grpc_expander_cert": "cert.pem"}
 
 
 def world_of(text, *, expander="priority", groups=("od", "spot-a", "spot-b")):
@@ -112,10 +115,25 @@ def test_a_cloud_may_price_disks_and_gpus_of_pods():
 
 
 def test_without_any_price_no_group_is_chosen_and_the_reason_says_so():
-    """A group without a price is left out; where all are, nothing grows."""
-    world = World(groups=[group("a"), group("b")], pods=[pod("p")], settings={"expander": "price"})
-    assert grown(world) == set()
-    assert any(one.code == "NoneRated" for one in world.reasons)
+    """A group without a price is left out; where all are, nothing grows, and the pods are told."""
+    for expander in ("price", "price,grpc"):
+        world = World(
+            groups=[group("a"), group("b")], pods=[pod("p")], settings={"expander": expander, **SERVICE}
+        )
+        assert grown(world) == set()
+        assert any(one.code == "NoneRated" for one in world.reasons)
+        text = "2 expansion options filtered out and no longer considered"
+        assert world.messages("NotTriggerScaleUp") == [f"pod didn't trigger scale-up: {text}"]
+
+
+def test_a_service_is_not_asked_about_what_one_expander_settled():
+    """With price,grpc the only group with a price is bought; with grpc,price the service has a say about one group."""
+    groups = [group("a"), priced("b", 0.2)]
+    world = World(groups=groups, pods=[pod("p")], settings={"expander": "price,grpc", **SERVICE})
+    assert grown(world) == {"b"}
+    world = World(groups=[group("a")], pods=[pod("p")], settings={"expander": "grpc,price", **SERVICE})
+    asked, bought = world.tick()
+    assert (asked, bought.group) == (AskExpander(("a",)), "a")
 
 
 GPU = "example.com/gpu"
@@ -162,6 +180,21 @@ def test_missing_pods_buy_nodes_with_the_flag(limit, delta):
         pods=[pod("p", cpu="1", of="web")],
         replica_sets=(replica_set("web", 10),),
         settings={"enable_proactive_scaleup": True, "pod_injection_limit": limit},
+    )
+    assert sum(one.delta for one in world.tick() if isinstance(one, IncreaseSize)) == delta
+
+
+@pytest.mark.parametrize(
+    ("others", "delta"),
+    [({"status": {"conditions": []}}, 2), ({"spec": {"schedulingGates": [{"name": "g"}]}}, 1)],
+)
+def test_copies_stand_in_for_pods_that_the_scheduler_has_not_seen(others, delta):
+    """Of six pods one waits: five just made are bought for as well, five gated ones are not."""
+    world = World(
+        groups=[group("g")],
+        pods=[pod("p", cpu="1", of="web"), *pods("q", 5, cpu="1", of="web", **others)],
+        replica_sets=(replica_set("web", 6),),
+        settings={"enable_proactive_scaleup": True},
     )
     assert sum(one.delta for one in world.tick() if isinstance(one, IncreaseSize)) == delta
 

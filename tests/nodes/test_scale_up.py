@@ -40,6 +40,32 @@ TAINTED = {
 WEB = Workload("default", "Deployment", "web")
 
 
+def test_the_backoff_after_a_refused_call_has_upstreams_code():
+    """The status names the kind of error; what the cloud called it is in the message."""
+    world = World(groups=[group("g")], pods=[pod("p")])
+    world.refused["g"] = "AccessDenied: no"
+    world.tick()
+    entry = world.state.memory.backoff["g"]
+    assert (entry.error_class, entry.error_code) == ("Other", "cloudProviderError")
+    assert entry.error_message == "failed to increase node group size: AccessDenied: no"
+
+
+def test_groups_that_do_not_exist_are_not_counted():
+    """The event of a pod counts the reasons of groups that are there."""
+    small = template(cpu="1")
+    groups = [group("a", made=small), group("ghost", made=small, exists=False)]
+    world = World(groups=groups, pods=[pod("p", cpu="3")])
+    assert world.increases() == {}
+    assert world.messages("NotTriggerScaleUp") == ["pod didn't trigger scale-up: 1 Insufficient cpu"]
+
+
+def test_more_than_twelve_similar_groups_grow_in_the_order_of_upstreams_sort():
+    """Go's sort is not stable: of fourteen groups with five smallest ones g09 comes first."""
+    sizes = (3, 1, 3, 2, 1, 3, 1, 2, 3, 1, 2, 1, 3, 2)
+    groups = [group(f"g{at:02}", target=size) for at, size in enumerate(sizes)]
+    assert [(one.id, size) for one, size in balance(groups, 1)] == [("g09", 2)]
+
+
 def test_no_second_purchase_while_nodes_are_on_their_way():
     """Requested nodes count as capacity until they have joined."""
     world = World(pods=pods("a", 8, cpu="1"), groups=[group("g")])

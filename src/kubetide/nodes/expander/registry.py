@@ -112,16 +112,19 @@ def asks_service(expander: str) -> bool:
     return GRPC in expander.split(",")
 
 
-def before_service(options: Sequence[Option], expander: str, context: Context) -> list[Option]:
-    """Return the options that the expanders before ``grpc`` leave; the service is asked unless only one is left."""
+def before_service(options: Sequence[Option], expander: str, context: Context) -> tuple[list[Option], bool]:
+    """Return the options that the expanders before ``grpc`` leave, and whether it is asked about them.
+
+    As upstream it is not where an expander before it leaves at most one.
+    """
     left = list(options)
     for name in expander.split(","):
         if name == GRPC:
             break
         left = expander_of(name)(left, context)
         if len(left) <= 1:
-            break
-    return left
+            return left, False
+    return left, True
 
 
 def choose(
@@ -136,11 +139,14 @@ def choose(
     """Return the best option and the expander that decided.
 
     Each expander of the chain (of what comes after ``grpc``, where that is in it) keeps its best; of several that are left at the end one is drawn, by
-    seed and time. Options must be in order of group id, at least one.
+    seed and time. As upstream, the chain ends where one is left, also before ``grpc``. Options must be in order of group id; there are none only where an
+    expander before ``grpc`` rated none.
     """
     context = context or Context()
     left = list(options)
     names = parse_expanders(expander)
+    if GRPC in names and len(left) < 2:
+        return Choice(left[0], "being the only one") if left else Choice(None, names[0])
     for name in names[names.index(GRPC) + 1 :] if GRPC in names else names:
         if name == RANDOM:
             break

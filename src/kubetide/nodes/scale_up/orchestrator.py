@@ -276,7 +276,7 @@ def absorb_scale_up(
     if tick.result == "ScaleUpSuccessful" and tick.chosen:
         events += [*triggered(tick), *buffers_triggered(state, tick)]
     elif tick.result != "ScaleUpError":
-        events += not_triggered(tick, pods_left(tick.verdicts))
+        events += not_triggered(tick, pods_left(tick.verdicts), state.groups)
         events += buffers_left(state, tick, pods_left(tick.verdicts))
     tick.rounds.append(round_of(tick, refused, all_tried=any(action.parallel for action in actions)))
     down = state.memory.scale_down
@@ -375,8 +375,9 @@ def _failed(state: State, action: IncreaseSize, outcome: Outcome, now: Instant) 
         memory.backoff.get(action.group),
         now,
         state.settings,
-        error_class=outcome.error_class,
-        error_code=outcome.error_code or "cloudProviderError",
+        # As upstream: the code of a refused call is the kind of error; the cloud's own is in the message.
+        error_class="Other",
+        error_code="cloudProviderError",
         error_message=f"{_REFUSED}: {outcome.error}",
     )
     memory.backoff[action.group] = replace(entry, cause=outcome.cause)

@@ -39,7 +39,7 @@ def buffers_left(state: State, tick: Tick, left: Sequence[Verdict]) -> list[Even
     for verdict in left:
         for uid, count in _by_buffer(verdict.pods.pods).items():
             counts[uid] = counts.get(uid, 0) + count
-            texts.setdefault(uid, []).extend([reasons_text(tick, verdict)] * count)
+            texts.setdefault(uid, []).extend([reasons_text(tick, verdict, state.groups)] * count)
     return [
         _event(
             buffer,

@@ -9,7 +9,7 @@ from kubetide.nodes.capacity.autoprovisioning.candidates import add_candidates, 
 from kubetide.nodes.decision import EventRecord
 from kubetide.nodes.expander import Option, asks_service, before_service, choose, packs_all_groups
 from kubetide.nodes.facts.pods import pod_text
-from kubetide.nodes.reasons import reason
+from kubetide.nodes.reasons import FILTERED_OUT, reason
 from kubetide.nodes.registry.failures import is_zero_or_max
 from kubetide.nodes.scale_up.choosing.expander_context import expander_context, priority_warnings
 from kubetide.nodes.scale_up.choosing.options import (
@@ -23,7 +23,7 @@ from kubetide.nodes.scale_up.increase.balancing import balance
 from kubetide.nodes.scale_up.increase.headroom import headroom_of
 from kubetide.nodes.scale_up.increase.limits import Headroom
 from kubetide.nodes.scale_up.reporting.events import max_nodes_total
-from kubetide.nodes.scale_up.tick import CostSummary, Increase, Tick
+from kubetide.nodes.scale_up.tick import CostSummary, Increase, Rejection, Tick
 from kubetide.nodes.state import State
 from kubetide.units.time import Instant, before, hours
 
@@ -118,10 +118,13 @@ def _choose_one(
 ) -> list[EventRecord]:
     settings = state.settings
     context = expander_context(state)
+    left: Sequence[Option] = tick.options
     if asks_service(settings.expander):
-        tick.asking = tuple(before_service(tick.options, settings.expander, context))
-        return priority_warnings(state, context)
-    return _take_best(state, tick, tick.options, headroom, reasons, now)
+        left, asks = before_service(tick.options, settings.expander, context)
+        if asks:
+            tick.asking = tuple(left)
+            return priority_warnings(state, context)
+    return _take_best(state, tick, left, headroom, reasons, now)
 
 
 def choose_among(
@@ -157,6 +160,9 @@ def _take_best(
     if chosen is None:
         tick.result = "ScaleUpNoOptionsAvailable"
         reasons.append(reason("NoneRated", expander=choice.by, options=len(tick.options)))
+        for verdict in tick.verdicts:
+            rated_out = dict.fromkeys(verdict.accepted, Rejection((FILTERED_OUT,)))
+            verdict.rejected, verdict.accepted = {**verdict.rejected, **rated_out}, {}
         return warned
     tick.chosen, tick.drawn_among = (chosen,), choice.drawn_among
     reasons.append(

@@ -18,6 +18,7 @@ from kubetide.nodes.templates.template import Template
 from kubetide.objects.base import Quantities
 from kubetide.ports.cloud import NodeGroup
 from kubetide.scheduling import classify_unbound, node_allocatable
+from kubetide.scheduling.estimator.unstable_sort import descending_order
 from kubetide.units.quantity import Quantity
 
 _PLACE_LABELS: Final = (
@@ -174,9 +175,9 @@ def balance(groups: Sequence[NodeGroup], new_nodes: int) -> list[tuple[NodeGroup
     Nodes beyond the maxima of all groups are dropped. Groups that were found full come first: in this order the groups
     are raised. Source: BalanceScaleUpBetweenGroups.
     """
-    open_groups = sorted(
-        (group for group in groups if group.target_size < group.max_size), key=lambda group: group.target_size
-    )
+    growing = [group for group in groups if group.target_size < group.max_size]
+    # Upstream's sort is not stable: of more than twelve groups equals change places.
+    open_groups = [growing[at] for at in descending_order([-group.target_size for group in growing])]
     line = [(group, group.target_size) for group in open_groups]
     left = min(new_nodes, sum(group.max_size - group.target_size for group in open_groups))
     full = at = 0

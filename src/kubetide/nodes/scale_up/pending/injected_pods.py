@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kubetide.nodes.facts.pods import consumes_request, is_unschedulable
 from kubetide.nodes.scale_down.pods import is_expendable
+from kubetide.nodes.settings import Settings
 from kubetide.nodes.state import State
 from kubetide.objects.batch import Job
 from kubetide.objects.pod import Pod
@@ -27,10 +28,10 @@ def injected_pods(state: State) -> list[Pod]:
         return []
     found: list[Pod] = []
     for uid, desired in sorted(_desired(state)):
-        missing = desired - state.held_pods.count_controlled_by(uid)
+        pods = state.held_pods.controlled_by(uid)
+        missing = desired - sum(_is_counted(pod, state.settings) for pod in pods)
         if missing <= 0:
             continue
-        pods = state.held_pods.controlled_by(uid)
         waiting = (pod for pod in pods if not pod.spec.node_name and is_unschedulable(pod, state.settings))
         sample = next(waiting, None)
         if sample is not None and _may_buy(state, sample):
@@ -56,6 +57,14 @@ def within_limit(state: State, pods: Sequence[Pod], injected: Iterable[tuple[str
         else:
             left.append(pod)
     return left
+
+
+def _is_counted(pod: Pod, settings: Settings) -> bool:
+    """Return whether the pod has a node, asks for one, or is gated.
+
+    For a pod that the scheduler has not looked at yet a copy stands in, or it would be bought for a tick later.
+    """
+    return bool(pod.spec.node_name or pod.spec.scheduling_gates) or is_unschedulable(pod, settings)
 
 
 def _may_buy(state: State, pod: Pod) -> bool:

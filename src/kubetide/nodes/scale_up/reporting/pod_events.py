@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from kubetide.nodes.decision import EventRecord
 from kubetide.nodes.scale_up.tick import Tick, Verdict
 from kubetide.objects.pod import Pod
+from kubetide.ports.cloud import NodeGroup
+
+Groups = Mapping[str, NodeGroup]
 
 MAX_TOTAL_NODES = "max total nodes in cluster reached"
 
@@ -26,14 +29,14 @@ def triggered(tick: Tick) -> list[EventRecord]:
     return found
 
 
-def not_triggered(tick: Tick, left: Sequence[Verdict]) -> list[EventRecord]:
+def not_triggered(tick: Tick, left: Sequence[Verdict], groups: Groups) -> list[EventRecord]:
     """Return one event per pod that no group helps, with the counts of the reasons."""
     if tick.result == "ScaleUpLimitedByMaxNodesTotal":
         message = f"pod didn't trigger scale-up: {MAX_TOTAL_NODES}"
         return [on_pod(pod, "NotTriggerScaleUp", message) for pod in _real(tick, tick.demand.pods)]
     found = []
     for verdict in left:
-        message = f"pod didn't trigger scale-up: {reasons_text(tick, verdict)}"
+        message = f"pod didn't trigger scale-up: {reasons_text(tick, verdict, groups)}"
         found += [on_pod(pod, "NotTriggerScaleUp", message) for pod in _real(tick, verdict.pods.pods)]
     return found
 
@@ -48,15 +51,19 @@ def increases_text(tick: Tick, groups: Collection[str]) -> str:
     return f"[{' '.join(parts)}]"
 
 
-def reasons_text(tick: Tick, verdict: Verdict) -> str:
-    """Return the reasons of all groups, counted."""
+def reasons_text(tick: Tick, verdict: Verdict, groups: Groups) -> str:
+    """Return the reasons of all groups, counted; as upstream without groups that do not exist."""
+    given = [
+        (group_id, reasons)
+        for group_id, reasons in tick.skipped.items()
+        if group_id not in verdict.skipped_refuse
+    ]
+    given += [(group_id, rejection.reasons) for group_id, rejection in verdict.refused.items()]
     counts: dict[str, int] = {}
-    for group_id, reasons in tick.skipped.items():
-        for text in () if group_id in verdict.skipped_refuse else reasons:
-            counts[text] = counts.get(text, 0) + 1
-    for rejection in verdict.refused.values():
-        for text in rejection.reasons:
-            counts[text] = counts.get(text, 0) + 1
+    for group_id, reasons in given:
+        if group_id in groups and groups[group_id].exists:
+            for text in reasons:
+                counts[text] = counts.get(text, 0) + 1
     return ", ".join(sorted(f"{count} {text}" for text, count in counts.items()))
 
 
