@@ -10,10 +10,10 @@ from kubetide.clouds.gce.prices import pod_prices
 from kubetide.nodes.decision import AskExpander, IncreaseSize
 from kubetide.nodes.expander.price import pod_price
 from kubetide.nodes.expander.priority import PrioritiesError, read_priorities
+from kubetide.nodes.explain.answers import explain_pod
 from kubetide.nodes.facts.priorities import PriorityMap
 from kubetide.objects.batch import Job
 from kubetide.ports.cloud import NodeTemplate, PodPrices
-
 
 SERVICE = {"grpc_expander_url": "expander:7000", "grpc_expander_cert": "cert.pem"}
 
@@ -124,6 +124,9 @@ def test_without_any_price_no_group_is_chosen_and_the_reason_says_so():
         assert any(one.code == "NoneRated" for one in world.reasons)
         text = "2 expansion options filtered out and no longer considered"
         assert world.messages("NotTriggerScaleUp") == [f"pod didn't trigger scale-up: {text}"]
+        answer = explain_pod(world.state, ("default", "p"), world.now)
+        assert answer.remedy is not None
+        assert "give group a a price per hour" in str(answer.remedy)
 
 
 def test_a_service_is_not_asked_about_what_one_expander_settled():

@@ -37,6 +37,7 @@ from kubetide.ports.cloud import NodeGroup
 from kubetide.scheduling import Refusal
 from kubetide.units.time import Instant, format_rfc3339
 
+_PRICE = "price"
 _MOST_CHANGES = 5
 
 
@@ -97,6 +98,14 @@ class Supposing:
         """Return what would make the group take the pod; None if it takes the pod already or no remedy is known."""
         supposed = self._unchanged()
         changes: list[Change] = []
+        group = supposed.groups.get(group_id)
+        if (
+            group is not None
+            and group.price_per_hour is None
+            and _PRICE in self._settings.expander.split(",")
+        ):
+            # That expander leaves out groups without a price, whatever they take.
+            changes.append(_give_price(group, supposed))
         for _ in range(_MOST_CHANGES):
             tick = self._decide(supposed, group_id)
             if _takes(tick, group_id, self._key):
@@ -180,8 +189,7 @@ class Supposing:
             supposed.groups[group.id] = replace(group, max_size=maximum)
             return Change("max_size", f"raise max of group {group.id} from {group.max_size} to {maximum}")
         if why == NO_PRICE:
-            supposed.groups[group.id] = replace(group, price_per_hour=0.0)
-            return Change("price", f"give group {group.id} a price per hour")
+            return _give_price(group, supposed)
         if why == BACKED_OFF:
             supposed.forgiven[group.id] = None
             entry = self._state.memory.backoff[group.id]
@@ -193,6 +201,11 @@ class Supposing:
         if template is not None and why.startswith("exceeded quota"):
             return _raise_limits(self._state, template, tick, supposed)
         return None
+
+
+def _give_price(group: NodeGroup, supposed: _Supposed) -> Change:
+    supposed.groups[group.id] = replace(group, price_per_hour=0.0)
+    return Change("price", f"give group {group.id} a price per hour")
 
 
 def _takes(tick: Tick, group_id: str, key: Key) -> bool:
