@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.nodes.frozen import group, pods, template
+from tests.nodes.frozen import group, pod, pods, template
 from tests.nodes.requests import quota, world
 
 from kubetide.nodes.capacity.quotas import InvalidQuota, quota_of
@@ -25,7 +25,7 @@ def test_a_quota_skips_the_group_in_upstream_s_words():
     held = world(quotas=[quota("small", {"nodes": "1"})], pods=pods("p", 3, cpu="3"))
     assert held.increases() == {}
     assert held.messages("NotTriggerScaleUp")[0] == (
-        'pod didn\'t trigger scale-up: 1 exceeded quota: "small", resources: nodes'
+        'pod didn\'t trigger scale-up: 1 exceeded quota: "CapacityQuota/small", resources: nodes'
     )
 
 
@@ -37,13 +37,44 @@ def test_a_quota_cuts_an_increase():
     assert held.increases() == {"g": 1}
 
 
+@pytest.mark.parametrize("bound", ["flag", "quota"])
+def test_similar_groups_stay_within_the_limits_together(bound):
+    """A similar group may have larger nodes than the chosen one: what it may not have is not bought."""
+    groups = [group("a", made=template(memory="100Gi")), group("b", made=template(memory="101Gi"))]
+    flags = {"memory_total": "0:400"} if bound == "flag" else {}
+    quotas = [quota("memory", {"memory": "400Gi"})] if bound == "quota" else []
+    held = world(
+        quotas=quotas,
+        groups=groups,
+        nodes=(),
+        pods=pods("p", 4, cpu="3"),
+        balance_similar_node_groups=True,
+        **flags,
+    )
+    assert held.increases() == {"a": 2, "b": 1}
+
+
+def test_groups_come_up_to_their_minimum_within_the_quota():
+    """What one group takes of a quota is not there for the next one, nor what was bought for pods in the same tick."""
+    groups = [group("a", minimum=2), group("b", minimum=2), group("g", made=template(cpu="8"))]
+    held = world(
+        quotas=[quota("small", {"nodes": "4"})],
+        groups=groups,
+        nodes=(),
+        pods=[pod("p", cpu="7")],
+        enforce_node_group_min_size=True,
+    )
+    held.tick()
+    assert [one.target_size for one in held.groups.values()] == [2, 1, 1]
+
+
 def test_a_quota_holds_for_the_nodes_that_it_selects():
     """A group of other labels is not bound by it."""
     bound = [quota("gpus", {"nodes": "0"}, GPU)]
     held = world(quotas=bound, groups=two_groups(), pods=pods("p", 3, cpu="3"))
     assert held.increases() == {"g": 2}
     assert held.state.tick is None or held.state.tick.skipped == {
-        "x": ('exceeded quota: "gpus", resources: nodes',)
+        "x": ('exceeded quota: "CapacityQuota/gpus", resources: nodes',)
     }
 
 

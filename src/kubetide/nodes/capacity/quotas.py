@@ -47,6 +47,11 @@ class Quota:
     selector: Selector
     limits: dict[str, int]
 
+    @property
+    def id(self) -> str:
+        """The name of the quota in reasons and events, as upstream has it: kind and name."""
+        return f"CapacityQuota/{self.name}"
+
     @cached_property
     def resources(self) -> tuple[str, ...]:
         """The limited resources, in order of name."""

@@ -186,7 +186,7 @@ def _take_best(
     if not chosen.group.exists and chosen.group.id not in tick.would_be:
         tick.result, tick.error, tick.error_type = "ScaleUpError", NOT_CREATED, "internalError"
         return events
-    tick.increases = _increases(state, chosen, count)
+    tick.increases = _increases(state, tick, chosen, count, headroom, reasons)
     return events
 
 
@@ -228,7 +228,9 @@ def _choose_together(
             )
         else:
             tick.result = "ScaleUpNoOptionsAvailable"
-    tick.increases = [one for option in options for one in _increases(state, option, option.nodes)]
+    tick.increases = [
+        one for option in options for one in _increases(state, tick, option, option.nodes, headroom, reasons)
+    ]
     return events
 
 
@@ -262,9 +264,28 @@ def _cost_reasons(options: tuple[Option, ...], cost_summary: CostSummary) -> lis
     return found
 
 
-def _increases(state: State, option: Option, count: int) -> list[Increase]:
+def _increases(
+    state: State, tick: Tick, option: Option, count: int, headroom: Headroom, reasons: list[Reason]
+) -> list[Increase]:
+    """Return the increases over the option's groups, and take them off the headroom.
+
+    Similar groups may have larger nodes than the chosen one, and quotas of their own. As upstream, what one of them may
+    not have is left to the next tick.
+    """
     groups = [option.group, *(state.groups[group] for group in option.similar)]
-    return [Increase(group, size) for group, size in balance(groups, count)]
+    found = []
+    for group, size in balance(groups, count):
+        template = tick.templates.get(group.id) or option.template
+        asked = size - group.target_size
+        allowed = headroom.cap(template.node, asked)
+        headroom.take(template.node, allowed)
+        if allowed < asked:
+            reasons.append(
+                reason("Capped", group.id, requested=asked, nodes=allowed, limit="resource limits")
+            )
+        if allowed:
+            found.append(Increase(group, group.target_size + allowed))
+    return found
 
 
 def _within_limits(

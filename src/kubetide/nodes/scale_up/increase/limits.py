@@ -70,7 +70,7 @@ class Headroom:
                 name for name, key in keys.items() if need[key] and need[key] * count > self.left[key]
             )
             if over:
-                found.append((quota.name, over))
+                found.append((quota.id, over))
         return found
 
     def uses_of(self, node: Node) -> dict[str, int]:
@@ -93,3 +93,8 @@ class Headroom:
             if need:
                 count = min(count, self.left[name] // need)
         return max(count, 0)
+
+    def take(self, node: Node, count: int) -> None:
+        """Count ``count`` such nodes as added."""
+        for name, need in self.uses_of(node).items():
+            self.left[name] -= need * count

@@ -26,13 +26,20 @@ def plan_min_size(state: State, tick: Tick, now: Instant) -> Commands:
 def _raise_to_minimum(
     state: State, tick: Tick, reasons: list[Reason], events: list[EventRecord], now: Instant
 ) -> list[IncreaseSize]:
-    """Return increases for groups below their minimum, together within --max-nodes-total.
+    """Return increases for groups below their minimum, together within --max-nodes-total and the other limits.
 
-    Upstream holds the size of each group by itself against --max-nodes-total, so that it may buy past it.
+    Upstream holds each group by itself against them, so that it may buy past a limit.
     """
-    asked_for = sum(state.groups[one.group.id].target_size - one.group.target_size for one in tick.increases)
-    nodes = len(state.snapshot) + asked_for
     headroom = headroom_of(state, tick)
+    nodes = len(state.snapshot)
+    for one in tick.increases:
+        bought, template = (
+            state.groups[one.group.id].target_size - one.group.target_size,
+            tick.templates.get(one.group.id),
+        )
+        nodes += bought
+        if template is not None:
+            headroom.take(template.node, bought)
     found = []
     for group_id, view in tick.view.groups.items():
         group, template = state.groups[group_id], tick.templates[group_id]
@@ -49,6 +56,7 @@ def _raise_to_minimum(
             events += max_nodes_total(state)
         if short > 0:
             nodes += short
+            headroom.take(template.node, short)
             reasons.append(reason("BelowMinSize", group_id, size=group.target_size, minimum=group.min_size))
             found.append(command(state, Increase(group, group.target_size + short), "min_size"))
     return found
