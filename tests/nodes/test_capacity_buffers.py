@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from tests.nodes.frozen import START, deployment, pod, pods, replica_set
 from tests.nodes.requests import buffer, pod_template, world
 
 from kubetide.nodes.capacity.buffers.names import template_name
 from kubetide.nodes.capacity.buffers.translate import replicas_of
 from kubetide.nodes.explain.buffers import explain_buffer
-from kubetide.units.time import minutes, seconds
+from kubetide.nodes.facts.capacity import CapacityChanges
+from kubetide.units.time import format_rfc3339, minutes, seconds
 
 BIG = pod_template("big", cpu="3")
 
@@ -101,6 +103,37 @@ def test_a_buffer_that_cannot_be_resolved_says_what_is_missing():
     assert "spec.limits[cpu]" in said(held, "odd")[ready][2]
     assert "there is no Deployment default/web" in said(held, "gone")[ready][2]
     assert said(held, "good")["Provisioning"][0] == "True"
+
+
+def test_a_buffer_that_is_ready_no_more_reserves_nothing_and_says_so():
+    """What is known of its template stays in the status; one that never was ready has no condition of provisioning."""
+    room = buffer("room", podTemplateRef={"name": "big"}, replicas=1)
+    held = world(buffers=[room, buffer("bare", podTemplateRef={"name": "big"})], templates=[BIG])
+    held.tick()
+    assert said(held, "room")["Provisioning"][0] == "True"
+    bare = buffer("room", podTemplateRef={"name": "big"}, conditions=status(held, "room").conditions)
+    held.tick(at=seconds(10), capacity=CapacityChanges(capacity_buffers=(bare,)))
+    assert said(held, "room")["Provisioning"][:2] == ("False", "NotReadyForProvisioning")
+    found = status(held, "room")
+    assert (found.pod_template_ref.name, found.pod_template_generation, found.replicas) == ("big", 1, None)
+    assert "Provisioning" not in said(held, "bare")
+
+
+def test_expendable_placeholders_buy_nothing():
+    """Pods of so low a priority buy no node, nor does capacity for such pods."""
+    low = replace(BIG, template=replace(BIG.template, spec=replace(BIG.template.spec, priority=-11)))
+    held = world(buffers=[buffer("room", podTemplateRef={"name": "big"}, replicas=3)], templates=[low])
+    assert held.increases() == {}
+
+
+def test_placeholders_are_not_new():
+    """A pod of a second ago is not waited for where a buffer needs a node as well; alone it is."""
+    young = pod("young", cpu="3", created=format_rfc3339(START))
+    room = buffer("room", podTemplateRef={"name": "big"}, replicas=2)
+    held = world(buffers=[room], templates=[BIG], pods=[young])
+    assert held.increases(at=seconds(1)) == {"g": 2}
+    held = world(pods=[young], nodes=())
+    assert held.increases(at=seconds(1)) == {}
 
 
 def test_a_share_of_a_workload():

@@ -49,7 +49,7 @@ def update_buffers(state: State, now: Instant) -> tuple[Write, ...]:
             state.capacity.put(updated, CAPACITY_BUFFERS)
             writes += [copy] if copy is not None else []
     for buffer in state.capacity.buffers if settings.capacity_buffer_pod_injection_enabled else ():
-        if buffer.status.provisioning_strategy == ACTIVE:
+        if buffer.status.provisioning_strategy == ACTIVE and _is_served(buffer):
             state.capacity.put(_provisioned(state, buffer, now), CAPACITY_BUFFERS)
     for old, new in zip(before, state.capacity.buffers, strict=True):
         if old.status != new.status:
@@ -118,6 +118,12 @@ def pods_of(buffer: CapacityBuffer, template: PodTemplateObject, count: int) -> 
         )
         for number in range(1, count + 1)
     ]
+
+
+def _is_served(buffer: CapacityBuffer) -> bool:
+    """Return whether the buffer is ready or provisioned; another controller's that never was is left alone."""
+    said = (condition_of(buffer.status.conditions, kind) for kind in (READY, PROVISIONING))
+    return any(one is not None and one.status == "True" for one in said)
 
 
 def _provisioned(state: State, buffer: CapacityBuffer, now: Instant) -> CapacityBuffer:

@@ -54,9 +54,10 @@ def translate(
 ) -> tuple[CapacityBuffer, CopyTemplate | None]:
     """Return the buffer with the status for its spec, and the template to copy for it.
 
-    A template that is to be copied is held from here on as it will be.
+    A template that is to be copied is held from here on as it will be. Of a buffer that is not ready the strategy stays
+    in the status, and what is known of its template.
     """
-    copy = None
+    copy = template = None
     try:
         workload = workload_of(state, buffer) if buffer.spec.scalable_ref is not None else None
         if workload is not None:
@@ -64,7 +65,12 @@ def translate(
         template = _template_of(state, buffer)
         count = replicas_of(buffer, template, _current(workload))
     except NotResolved as error:
-        status = CapacityBufferStatus(conditions=buffer.status.conditions)
+        status = CapacityBufferStatus(
+            pod_template_ref=None if template is None else LocalReference(template.metadata.name),
+            pod_template_generation=None if template is None else template.metadata.generation,
+            provisioning_strategy=buffer.spec.provisioning_strategy or ACTIVE,
+            conditions=buffer.status.conditions,
+        )
         refused = replace(buffer, status=status)
         return with_condition(
             refused, READY, now, reason=NOT_READY_REASON, message=str(error), holds=False

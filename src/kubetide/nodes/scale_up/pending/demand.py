@@ -86,9 +86,12 @@ def proactive_pods(state: State, now: Instant) -> list[Asked]:
 
 
 def buffer_pods(state: State, now: Instant) -> list[Asked]:
-    """Return the placeholder pods of CapacityBuffers."""
+    """Return the placeholder pods of CapacityBuffers; as upstream, expendable ones buy nothing."""
     del now
-    return [Asked(pod, BUFFERS, virtual=True) for pod in placeholders(state)]
+    cutoff = state.settings.expendable_pods_priority_cutoff
+    return [
+        Asked(pod, BUFFERS, virtual=True) for pod in placeholders(state) if not is_expendable(pod, cutoff)
+    ]
 
 
 def intended_pods(state: State, now: Instant) -> list[Asked]:

@@ -113,19 +113,22 @@ def is_too_new(pod: Pod, state: State, now: Instant) -> bool:
 
 
 def all_are_new(pods: list[Pod], state: State, now: Instant) -> bool:
-    """Return whether to wait for more pods: the oldest is younger than 2 s, or the oldest GPU pod than 30 s."""
+    """Return whether to wait for more pods: the oldest is younger than 2 s, or the oldest GPU pod than 30 s.
+
+    As upstream, a pod that does not exist yet (of a CapacityBuffer, say) counts as old.
+    """
     if state.settings.bypassed_scheduler_names:
         return False
-    oldest = [created for pod in pods if (created := _created(pod)) is not None]
-    with_gpu = [created for pod in pods if _asks_gpu(pod) and (created := _created(pod)) is not None]
+    oldest = [_created(pod) for pod in pods]
+    with_gpu = [_created(pod) for pod in pods if _asks_gpu(pod)]
     if oldest and after(min(oldest), _NEW) > now:
         return True
     return bool(with_gpu) and after(min(with_gpu), _NEW_GPU) > now
 
 
-def _created(pod: Pod) -> Instant | None:
+def _created(pod: Pod) -> Instant:
     created = pod.metadata.creation_timestamp
-    return None if created is None else parse_rfc3339(created)
+    return Instant(0) if created is None else parse_rfc3339(created)
 
 
 def _asks_gpu(pod: Pod) -> bool:
