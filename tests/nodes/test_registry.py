@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import yaml
-from tests.nodes.frozen import World, group, node, pod, pods
+from msgspec.structs import replace
+from tests.nodes.frozen import LONG_AGO, START, World, group, node, pod, pods
 
-from kubetide.nodes.decision import DecreaseTarget
+from kubetide.nodes.decision import DecreaseTarget, DeleteInstances
+from kubetide.nodes.facts.nodes import health_of
+from kubetide.nodes.settings import Settings
 from kubetide.ports.cloud import GroupOptions, Instance, InstanceError
-from kubetide.units.time import minutes, seconds
+from kubetide.units.time import after, format_rfc3339, minutes, seconds
 
 SUSPENDED = [{"type": "Ready", "status": "False"}, {"type": "Suspended", "status": "True"}]
 
@@ -31,6 +34,47 @@ def test_a_request_of_which_only_overdue_machines_are_left_times_out():
     assert DecreaseTarget("g", 1, "timeout") in actions
     assert world.messages("ScaleUpTimedOut") == ["Nodes added to group g failed to register within 20m0s"]
     assert list(world.state.memory.backoff) == ["g"]
+
+
+def test_what_a_timeout_takes_off_the_target_is_not_there_for_deletions():
+    """Of a group at its minimum no machine that never joined is deleted in the tick that gives a request up."""
+    world = World(
+        nodes=[node("n1")],
+        pods=[pod("full", cpu="4", node="n1"), *pods("p", 2, cpu="4")],
+        groups=[group("g", minimum=3, nodes=["n1", "u1", "u2"])],
+    )
+    assert world.increases() == {"g": 2}
+    actions = world.tick(at=minutes(16))
+    assert actions[0] == DecreaseTarget("g", 2, "timeout")
+    assert not any(isinstance(one, DeleteInstances) for one in actions)
+    assert world.groups["g"].target_size == 3
+
+
+def test_machines_of_a_group_that_goes_as_a_whole_are_deleted_once():
+    """An overdue machine and a failed one are each a reason to empty the group."""
+    options = GroupOptions(zero_or_max_node_scaling=True)
+    machines = tuple(Instance(provider_id=f"cloud:///{name}") for name in ("f1", "u1"))
+    world = World(groups=[group("g", maximum=2, target=2, instances=machines, options=options)])
+    world.tick()
+    world.change("g", instances=(failed("f1"), machines[1]))
+    deleted = [one for one in world.tick(at=minutes(16)) if isinstance(one, DeleteInstances)]
+    assert [sorted(one.provider_ids) for one in deleted] == [["cloud:///f1", "cloud:///u1"]]
+
+
+def test_a_node_without_the_ready_condition_is_not_ready():
+    assert health_of(node("n"), Settings()).unready == ""
+    bare = node("n")
+    bare = replace(bare, status=replace(bare.status, conditions=()))
+    assert health_of(bare, Settings()).unready == "Unready"
+
+
+def test_a_node_is_a_template_a_minute_after_its_network_came():
+    """The last change of the conditions that say whether a node is ready counts."""
+    network = {"type": "NetworkUnavailable", "status": "False", "lastTransitionTime": format_rfc3339(START)}
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": LONG_AGO}
+    found = health_of(node("n", status={"conditions": [ready, network]}), Settings())
+    assert not found.is_good_template(after(START, minutes(1)))
+    assert found.is_good_template(after(START, seconds(61)))
 
 
 def test_a_wrong_size_counts_from_when_it_was_seen_though_nodes_were_requested():

@@ -110,6 +110,29 @@ def test_a_drained_node_s_pods_count_until_they_are_being_deleted(stopping, boug
     assert world.increases() == bought
 
 
+@pytest.mark.parametrize(("size", "text"), [("3", "TriggeredScaleUp"), ("8", "NotTriggerScaleUp")])
+def test_pods_of_a_drained_node_are_told_also_those_of_no_controller(size, text):
+    """As upstream: whoever is moved, for it a node is bought, and the event is the pod's."""
+    world = World(
+        nodes=[node("n0", cpu="8", spec=TAINTED)],
+        pods=[pod("bare", cpu=size, node="n0", kind="")],
+        groups=[group("g", nodes=("n0",), made=template()), group("h", made=template())],
+    )
+    world.state.memory.scale_down.deletions["n0"] = in_flight("n0", "terminating")
+    world.tick()
+    assert [one.name for one in world.events if one.reason == text] == ["bare"]
+
+
+def test_requests_for_cloud_tpus_need_no_node_that_offers_them():
+    """A Cloud TPU is reached over the network; other devices must be offered."""
+    name = "cloud-tpus.google.com/v3"
+    for device, bought in ((name, {"g": 1}), ("example.com/v3", {})):
+        amounts = {"requests": {"cpu": "1", device: "8"}, "limits": {device: "8"}}
+        spec = {"containers": [{"name": "main", "image": "x", "resources": amounts}]}
+        world = World(pods=[pod("p", spec=spec)], groups=[group("g")])
+        assert world.increases() == bought
+
+
 def test_a_machine_that_is_being_deleted_is_not_upcoming():
     """While the cloud deletes a machine its node does not count as upcoming, and is not bought again."""
     world = World(nodes=[node("n0", spec=TAINTED)], groups=[group("g", nodes=("n0",))])

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.nodes.frozen import START, World, daemon_set, group, node, pod, template
+from tests.nodes.frozen import START, World, daemon_set, group, node, pod, pods, template
 
 from kubetide.nodes.decision import DeleteInstances, Outcome
 from kubetide.nodes.explain.answers import explain_node, explain_pod
 from kubetide.nodes.explain.group_answers import explain_group
+from kubetide.nodes.facts.nodes import TEMPLATE_LABEL
 from kubetide.nodes.memory import GroupLearned, Learned, SeenAmounts
 from kubetide.nodes.reasons import VOCABULARY
 from kubetide.nodes.records.export import copy_state
@@ -125,6 +126,48 @@ def test_a_device_plugin_that_registers_late_hides_nothing(late):
     assert found.node.status.allocatable[DEVICE] == "4"
     [learned] = world.state.memory.learned.types["c5d.large"]
     assert learned.allocatable[DEVICE] == "4"
+
+
+def test_a_group_at_zero_is_similar_to_one_with_nodes():
+    """The cloud's template gets the deprecated labels that kubelets set, and every template the label of templates."""
+    zone, old = {"topology.kubernetes.io/zone": "z1"}, {"failure-domain.beta.kubernetes.io/zone": "z1"}
+    types = {TYPE: "m5.xlarge", "beta.kubernetes.io/instance-type": "m5.xlarge"}
+    full = pod("full", cpu="4", node="a-1")
+    world = World(
+        nodes=[node("a-1", labels={**zone, **old, **types})],
+        pods=[full, *pods("p", 3, cpu="3", spec={"nodeSelector": old})],
+        groups=[
+            group("a", made=template(labels={**zone, TYPE: "m5.xlarge"}), nodes=("a-1",)),
+            group("b", made=template(labels={**zone, TYPE: "m5.xlarge"})),
+        ],
+        settings={"balance_similar_node_groups": True},
+    )
+    assert world.increases() == {"a": 1, "b": 2}
+    for name in "ab":
+        labels = template_of(world.state, world.state.groups[name], ()).node.metadata.labels
+        assert labels[TEMPLATE_LABEL] == "true"
+
+
+@pytest.mark.parametrize(("provider", "bought"), [("aws", {"g": 1}), ("gce", {})])
+def test_on_aws_tags_name_what_live_nodes_lack(provider, bought):
+    """A device that the group's tags name counts, though no node has shown it."""
+    tagged = template(status=sizes_with(**{DEVICE: "1"}))
+    asked = {"requests": {"cpu": "1", DEVICE: "1"}, "limits": {DEVICE: "1"}}
+    spec = {"containers": [{"name": "main", "image": "x", "resources": asked}]}
+    world = World(
+        nodes=[node("n1")],
+        pods=[pod("p", spec=spec)],
+        groups=[group("g", made=tagged, nodes=("n1",))],
+        settings={"provider": provider},
+    )
+    assert world.increases() == bought
+
+
+def test_a_tag_that_cordons_nodes_is_left_out_of_the_template():
+    """The taint of a cordoned node says how the node is, not what a new one will be."""
+    taint = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+    world = World(pods=[pod("p")], groups=[group("g", made=template(spec={"taints": [taint]}))])
+    assert world.increases() == {"g": 1}
 
 
 def test_what_was_learned_outlives_the_process():

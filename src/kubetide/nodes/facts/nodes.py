@@ -30,7 +30,6 @@ MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 INSTANCE_TYPE_LABEL: Final = "node.kubernetes.io/instance-type"
 
-_UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 _IGNORE_PREFIX: Final = "ignore-taint.cluster-autoscaler.kubernetes.io/"
 _STARTUP_PREFIXES: Final = ("startup-taint.cluster-autoscaler.kubernetes.io/", _IGNORE_PREFIX)
 _STATUS_PREFIX: Final = "status-taint.cluster-autoscaler.kubernetes.io/"
@@ -38,6 +37,7 @@ CONDITION_TAINTS: Final = frozenset(
     {
         "node.kubernetes.io/not-ready",
         "node.kubernetes.io/unreachable",
+        "node.kubernetes.io/unschedulable",
         "node.kubernetes.io/memory-pressure",
         "node.kubernetes.io/disk-pressure",
         "node.kubernetes.io/network-unavailable",
@@ -56,6 +56,8 @@ _UNREADY_TAINTS: Final = frozenset(
     }
 )
 
+_READINESS_CONDITIONS: Final = frozenset({"Ready", "DiskPressure", "NetworkUnavailable"})
+
 DELETION_WINDOW: Duration = minutes(5)
 """A node counts as being deleted for this long after it was tainted; then something went wrong."""
 
@@ -71,9 +73,10 @@ def readiness(node: Node, settings: Settings) -> Readiness:
     Source: Cluster Autoscaler, node readiness: conditions, three taints, startup taints, and a GPU
     label without an allocatable GPU.
     """
+    ready = node_condition(node, "Ready")
+    if ready is None or ready.status in {"False", "Unknown"}:
+        return "Unready"
     for condition in node.status.conditions or ():
-        if condition.type == "Ready" and condition.status in {"False", "Unknown"}:
-            return "Unready"
         if condition.type in {"DiskPressure", "NetworkUnavailable"} and condition.status == "True":
             return "Unready"
     taints = node.spec.taints or ()
@@ -81,11 +84,11 @@ def readiness(node: Node, settings: Settings) -> Readiness:
         return "Unready"
     if node.spec.unschedulable:
         return ""  # upstream looks for what is still to come on schedulable nodes alone
-    if any(is_startup_taint(taint.key, settings) for taint in taints):
-        return "Unready"
     labels = node.metadata.labels or {}
     if settings.gpu_label and settings.gpu_label in labels and allocatable_gpus(node) == 0:
         return "ResourceUnready"
+    if any(is_startup_taint(taint.key, settings) for taint in taints):
+        return "Unready"
     return ""
 
 
@@ -122,7 +125,6 @@ def template_taints(taints: Sequence[Taint] | None, settings: Settings) -> tuple
         and taint.key not in settings.status_taint
         and not taint.key.startswith(_STATUS_PREFIX)
         and not is_startup_taint(taint.key, settings)
-        and not (settings.scale_from_unschedulable and taint.key == _UNSCHEDULABLE)
     )
 
 
@@ -130,7 +132,7 @@ def taint_type(key: str, settings: Settings) -> str:
     """Return the name under which upstream counts a taint: its key where it is a known one, else its kind."""
     if key.startswith(_IGNORE_PREFIX):
         return _IGNORE_PREFIX
-    if key in CONDITION_TAINTS or key in {TO_BE_DELETED, DELETION_CANDIDATE, _UNSCHEDULABLE}:
+    if key in CONDITION_TAINTS or key in {TO_BE_DELETED, DELETION_CANDIDATE}:
         return key
     if is_startup_taint(key, settings):
         return "startup-taint"
@@ -192,14 +194,18 @@ def health_of(node: Node, settings: Settings) -> Health:
     """Read the node's health.
 
     Source: Cluster Autoscaler: a template has been ready for at least a minute, is schedulable, and not being deleted.
+    It has been ready since the last change of the three conditions that count.
     """
     unready = readiness(node, settings)
     if unready or node.spec.unschedulable or has_taint(node, TO_BE_DELETED):
         return Health(unready, None)
-    ready = node_condition(node, "Ready")
-    since = ready.last_transition_time if ready else None
+    changes = [
+        parse_rfc3339(condition.last_transition_time)
+        for condition in node.status.conditions or ()
+        if condition.type in _READINESS_CONDITIONS and condition.last_transition_time is not None
+    ]
     # One minute to the instant counts as stable only once it has passed.
-    return Health(unready, _EVER if since is None else after(parse_rfc3339(since), seconds(60)))
+    return Health(unready, after(max(changes), seconds(60)) if changes else _EVER)
 
 
 def is_virtual_kubelet(node: Node) -> bool:

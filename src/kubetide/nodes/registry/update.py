@@ -58,7 +58,10 @@ def plan_update(state: State, view: ClusterView, now: Instant) -> Commands | Non
         return Commands(actions=tuple(actions), events=tuple(events), reasons=tuple(reasons), result=message)
     actions += [DecreaseTarget(group_id, request.increase, "timeout") for group_id, request in view.timed_out]
     _evaluate_attempts(state, reasons, now)
-    actions += _unregistered(state, view, reasons)
+    overdue = _unregistered(state, view, reasons)
+    actions += overdue
+    # A group of zero or all goes as a whole: its failed machines are among those already.
+    emptied = dict.fromkeys(one.group for one in overdue if is_zero_or_max(state.groups[one.group]))
     ends = False
     if not view.healthy:
         events += cluster_unhealthy(state)
@@ -69,7 +72,7 @@ def plan_update(state: State, view: ClusterView, now: Instant) -> Commands | Non
         for group_id, failed in view.failed.items():
             doomed = doomed_with(state.groups[group_id], failed)
             ids = tuple(instance.provider_id for instance in doomed)
-            if ids:
+            if ids and group_id not in emptied:
                 force = state.settings.force_delete_failed_nodes
                 actions.append(DeleteInstances(group_id, ids, "failed", force))
         fixes = _wrong_sizes(state, view, now)
@@ -126,12 +129,17 @@ def _is_overdue(state: State, now: Instant) -> bool:
 
 
 def _unregistered(state: State, view: ClusterView, reasons: list[Reason]) -> list[DeleteInstances]:
+    """Return the deletions of machines that never joined, as many as keep the group at its minimum.
+
+    As upstream, what a request that timed out takes off the target in this tick is gone before.
+    """
     found = []
+    reverted = {group_id: request.increase for group_id, request in view.timed_out}
     for group_id, group_view in view.groups.items():
         ids = sorted(group_view.counts.long_unregistered)
         group = group_view.group
         force = state.settings.force_delete_unregistered_nodes
-        spare = group.target_size - group.min_size
+        spare = group.target_size - reverted.get(group_id, 0) - group.min_size
         if not ids or (spare <= 0 and not force):
             continue
         if not force:

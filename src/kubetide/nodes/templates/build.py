@@ -12,7 +12,7 @@ Source of the order, but for the correction: Cluster Autoscaler, mixed template 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -42,6 +42,12 @@ from kubetide.ports.cloud import NodeGroup
 from kubetide.scheduling import classify, fresh_node
 from kubetide.units.quantity import Quantity, quantity_error
 from kubetide.units.time import Instant, after, format_rfc3339
+
+_OLD_LABELS: Final = {
+    "beta.kubernetes.io/instance-type": INSTANCE_TYPE_LABEL,
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+}
 
 
 def learn_templates(state: State, now: Instant) -> tuple[Reason, ...]:
@@ -151,15 +157,32 @@ def expected(state: State, group: NodeGroup) -> Expected | None:
         source = f"live node {seen.from_node}"
         if not seen.live:
             source = f"seen earlier on node {seen.from_node}, last at {format_rfc3339(seen.seen_at)}"
-        node, others = over_types(state, group, seen.node)
+        node, others = over_types(state, group, _with_resources_of_the_cloud(state, group, seen.node))
         return Expected(node, seen.pods, seen.slices, origin, source + others)
     if group.template is None or not _is_readable(group.template.node):
         return None
     said = group.template.source or "the provider gave no source"
     node, origin, source = corrected_by_machines(state, group, group.template.node, said)
-    node, others = over_types(state, group, _labelled(_sanitised(node, group.id, state.settings)))
+    sanitised = _sanitised(_with_old_labels(node), group.id, state.settings)
+    node, others = over_types(state, group, sanitised)
     own, slices = group.template.pods or (), group.template.slices or ()
     return Expected(node, own, slices, origin, source + others)
+
+
+def _with_resources_of_the_cloud(state: State, group: NodeGroup, node: Node) -> Node:
+    """Return the node of a live template with the resources that on AWS only the cloud's template names.
+
+    Tags of an Auto Scaling group may name what a device plugin has yet to register. Source: Cluster Autoscaler, its
+    processor of templates for AWS.
+    """
+    said = group.template
+    if state.settings.provider != "aws" or said is None or not _is_readable(said.node):
+        return node
+    capacity = {**(said.node.status.capacity or {}), **(node.status.capacity or {})}
+    allocatable = {**(said.node.status.allocatable or {}), **(node.status.allocatable or {})}
+    if capacity == node.status.capacity and allocatable == node.status.allocatable:
+        return node
+    return replace(node, status=replace(node.status, capacity=capacity, allocatable=allocatable))
 
 
 def _is_readable(node: Node) -> bool:
@@ -252,7 +275,7 @@ def _own_pods(state: State, node_name: str) -> tuple[Pod, ...]:
 
 def _sanitised(node: Node, group_id: str, settings: Settings) -> Node:
     name = template_name(group_id)
-    labels = {**(node.metadata.labels or {}), HOSTNAME_LABEL: name}
+    labels = {**(node.metadata.labels or {}), HOSTNAME_LABEL: name, TEMPLATE_LABEL: "true"}
     status = _readable(node.status)
     ready = tuple(
         condition
@@ -284,9 +307,10 @@ def _readable(status: NodeStatus) -> NodeStatus:
     return status if known == sizes else replace(status, **known)
 
 
-def _labelled(node: Node) -> Node:
-    """Mark a node that only the cloud vouches for, as upstream does: it is similar to no live node's group."""
-    labels = {**(node.metadata.labels or {}), TEMPLATE_LABEL: "true"}
+def _with_old_labels(node: Node) -> Node:
+    """Give a cloud's node the deprecated labels that kubelets set beside the new ones, as upstream does."""
+    labels = dict(node.metadata.labels or {})
+    labels.update({old: labels[new] for old, new in _OLD_LABELS.items() if new in labels})
     return replace(node, metadata=replace(node.metadata, labels=labels))
 
 

@@ -26,11 +26,12 @@ def template_inputs(state: State, group: NodeGroup) -> tuple[object, ...]:
     """Return all input of the group's template besides settings, facts and DaemonSets."""
     seen = state.memory.templates.get(group.id)
     learned = state.memory.learned
+    said = group.template if seen is None or state.settings.provider == "aws" else None
     if not state.settings.templates_by_instance_type:
-        return seen, None if seen is not None else group.template
+        return seen, said
     types = tuple(learned.types.get(name) for name in offered_types(group))
     if seen is not None:
-        return seen, types
+        return seen, said, types
     own = "" if group.template is None else instance_type(group.template.node)
     entries = learned.types.get(own, ())
     sources = tuple(_said_of(state, entry.from_group) for entry in entries)

@@ -24,6 +24,7 @@ from kubetide.nodes.facts.pods import (
 )
 from kubetide.nodes.scale_down.pods import is_expendable
 from kubetide.nodes.scale_up.pending.injected_pods import INJECTED, injected_pods
+from kubetide.nodes.scale_up.pending.tpu import without_tpu_requests
 from kubetide.nodes.state import State
 from kubetide.objects.meta import Key, ObjectMeta, OwnerReference, controller_of
 from kubetide.objects.pod import Pod, PodSpec, PodStatus
@@ -52,7 +53,7 @@ def pending_pods(state: State, now: Instant) -> list[Asked]:
     del now
     settings = state.settings
     return [
-        Asked(pod, "pending")
+        Asked(without_tpu_requests(pod), "pending")
         for key, pod in sorted(state.pending.items())
         if is_unschedulable(pod, settings)
         and not is_expendable(pod, settings.expendable_pods_priority_cutoff)
@@ -61,10 +62,10 @@ def pending_pods(state: State, now: Instant) -> list[Asked]:
 
 
 def drained_pods(state: State, now: Instant) -> list[Asked]:
-    """Return the pods of nodes that are being drained: their controllers will recreate them.
+    """Return the pods of nodes that are being drained: successors of theirs will need a place.
 
-    Source: Cluster Autoscaler, currently drained nodes: pods that a controller makes again, and that are not being
-    deleted yet: of those the new ones are there, and count by themselves.
+    Source: Cluster Autoscaler, currently drained nodes: all but DaemonSet and mirror pods, also those of no controller,
+    that are not being deleted yet: of those the new ones are there, and count by themselves.
     """
     del now
     found = []
@@ -73,16 +74,15 @@ def drained_pods(state: State, now: Instant) -> list[Asked]:
             continue
         for pod in state.snapshot.pods_on(name):
             movable = not is_daemon_set_pod(pod) and not is_mirror_pod(pod)
-            staying = pod.metadata.deletion_timestamp is None
-            if movable and staying and controller_of(pod.metadata) is not None:
-                found.append(Asked(without_node(pod), "drain", virtual=True))
+            if movable and pod.metadata.deletion_timestamp is None:
+                found.append(Asked(without_node(pod), "drain"))
     return sorted(found, key=lambda asked: (asked.pod.metadata.namespace, asked.pod.metadata.name))
 
 
 def proactive_pods(state: State, now: Instant) -> list[Asked]:
     """Return the pods that controllers have yet to create, with ``--enable-proactive-scaleup``."""
     del now
-    return [Asked(pod, INJECTED, virtual=True) for pod in injected_pods(state)]
+    return [Asked(without_tpu_requests(pod), INJECTED, virtual=True) for pod in injected_pods(state)]
 
 
 def buffer_pods(state: State, now: Instant) -> list[Asked]:
@@ -171,13 +171,13 @@ PLUGINS: Final = PluginGroup[Source](
 SOURCES: dict[str, Source] = {
     "pending": pending_pods,
     INJECTED: proactive_pods,
-    "drain": drained_pods,
     BUFFERS: buffer_pods,
+    "drain": drained_pods,
     "intents": intended_pods,
 }
 """By name; all but ``intents`` are always asked, and answer where their flags say so."""
 
-_ALWAYS = ("pending", INJECTED, "drain", BUFFERS)
+_ALWAYS = ("pending", INJECTED, BUFFERS, "drain")
 
 
 def check_sources(names: Sequence[str]) -> None:

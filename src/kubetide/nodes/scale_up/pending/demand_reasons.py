@@ -16,7 +16,7 @@ def intent_reasons(demand: Demand) -> list[Reason]:
     missing: dict[tuple[Workload, str], int] = {}
     for key, source in demand.virtual.items():
         workload = demand.workloads.get(key)
-        if workload is not None and source not in {"drain", BUFFERS}:
+        if workload is not None and source != BUFFERS:
             missing[workload, source] = missing.get((workload, source), 0) + 1
     return [
         reason("IntentDemand", f"{one.kind}/{one.namespace}/{one.name}", source=source, missing=count)
