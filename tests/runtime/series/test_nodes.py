@@ -77,6 +77,7 @@ def test_nodes_that_come_are_counted():
         assert found["scaled_up_nodes_total", *NO_GPU] == 6
         assert found["cluster_safe_to_autoscale",] == 1
         assert found["node_groups_count", "autoscaled"] == 1
+        assert found["node_groups_count", "autoprovisioned"] == found["nodes_count", "suspended"] == 0
         assert found["max_nodes_count",] == 10
         nodes = (await world.cluster.list(NODES)).items
         assert found["cluster_cpu_current_cores",] == sum(int(one.status.capacity["cpu"]) for one in nodes)

@@ -83,14 +83,14 @@ class NodeGauges:
             ("ready", total.ready),
             ("unready", total.unready),
             ("notStarted", len(total.not_started)),
+            ("suspended", total.suspended),
             ("unregistered", len(total.unregistered)),
             ("longUnregistered", len(total.long_unregistered)),
         ):
             self._nodes.set(count, label)
         created = sum(group.autoprovisioned for group in state.groups.values())
         self._groups.set(len(state.groups) - created, "autoscaled")
-        if created or state.settings.node_autoprovisioning_enabled:
-            self._groups.set(created, "autoprovisioned")
+        self._groups.set(created, "autoprovisioned")
         most = sum(group.max_size for group in state.groups.values())
         limit = state.settings.max_nodes_total
         self._max_nodes.set(min(limit, most) if limit > 0 else most)
