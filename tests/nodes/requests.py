@@ -60,6 +60,7 @@ def world(
     nodes=("n1",),
     groups=None,
     pods=(),
+    replica_sets=(),
     **settings,
 ):
     """A world of one group of 4-core nodes; ``settings`` turn on what the test needs."""
@@ -73,6 +74,7 @@ def world(
         groups=groups or [group("g", nodes=nodes)],
         nodes=[node(name) for name in nodes],
         pods=pods,
+        replica_sets=replica_sets,
         settings={
             "enable_provisioning_requests": bool(requests),
             "capacity_buffer_controller_enabled": bool(buffers),

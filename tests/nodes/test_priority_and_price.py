@@ -235,6 +235,6 @@ def test_pods_to_come_that_may_not_buy_buy_nothing():
             pod("q", of="api", metadata={"annotations": request}),
         ],
         replica_sets=(replica_set("web", 10), replica_set("api", 10)),
-        settings={"enable_proactive_scaleup": True},
+        settings={"enable_proactive_scaleup": True, "enable_provisioning_requests": True},
     )
     assert world.increases() == {}

@@ -6,7 +6,7 @@ import itertools
 
 import msgspec
 import pytest
-from tests.nodes.frozen import START, pod, pods
+from tests.nodes.frozen import START, pod, pods, replica_set
 from tests.nodes.requests import ATOMIC, pod_template, request, world
 
 from kubetide.nodes.capacity.provisioning.queue import retry_time
@@ -249,8 +249,19 @@ def test_pods_of_a_request_say_so():
     reported = explain_pod(held.state, ("default", "c"), START).sentence
     assert "annotation" in reported
     assert "default/gang" in reported
-    off = world(pods=[consumer("c", "gang", cpu="5")])
-    assert "--enable-provisioning-requests" in explain_pod(off.state, ("default", "c"), START).sentence
+
+
+@pytest.mark.parametrize("prefix", ["autoscaling.x-k8s.io", "cluster-autoscaler.kubernetes.io"])
+def test_without_the_flag_the_annotation_means_nothing(prefix):
+    """As upstream, pods that name a request buy nodes like others where requests are not served; so do their copies."""
+    note = {"metadata": {"annotations": {f"{prefix}/consume-provisioning-request": "gang"}}}
+    held = world(
+        pods=[pod("c", cpu="3", **note), pod("r", cpu="3", node="n1")],
+        replica_sets=(replica_set("web", 4),),
+        enable_proactive_scaleup=True,
+    )
+    assert explain_pod(held.state, ("default", "c"), START).status == "helped"
+    assert held.increases() == {"g": 3}
 
 
 def test_limits_count_as_requests():

@@ -42,16 +42,14 @@ def explain_request(state: State, key: Key, now: Instant) -> list[str]:
 
 
 def consumer_sentence(state: State, pod: Pod) -> str:
-    """Return why a pod that consumes a request buys no node; empty for any other pod."""
+    """Return why a pod that consumes a request buys no node; empty for any other pod, and where requests are not served."""
     name = consumed_request(pod)
-    if name is None:
+    if name is None or not state.settings.enable_provisioning_requests:
         return ""
     sentence = (
         f"Its annotation says that it consumes ProvisioningRequest {pod.metadata.namespace}/{name}, so it buys no "
         "node itself"
     )
-    if not state.settings.enable_provisioning_requests:
-        return f"{sentence}; {_SWITCHED_OFF}."
     request = state.capacity.of(PROVISIONING_REQUESTS).get((pod.metadata.namespace, name))
     if request is None:
         return f"{sentence}, and there is no such request."

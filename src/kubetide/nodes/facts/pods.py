@@ -66,7 +66,7 @@ def is_unschedulable(pod: Pod, settings: Settings) -> bool:
 
 
 def consumes_request(pod: Pod) -> bool:
-    """Return whether the pod waits for the nodes of a ProvisioningRequest; it buys none of its own."""
+    """Return whether the pod names a ProvisioningRequest whose capacity it uses; where these are served it buys no nodes itself."""
     return consumed_request(pod) is not None
 
 

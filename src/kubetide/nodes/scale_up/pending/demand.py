@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from kubetide.nodes.capacity.buffers.inject import BUFFERS, placeholders
 from kubetide.nodes.facts.pods import (
-    consumes_request,
     is_daemon_set_pod,
     is_mirror_pod,
     is_unschedulable,
@@ -57,7 +56,6 @@ def pending_pods(state: State, now: Instant) -> list[Asked]:
         for key, pod in sorted(state.pending.items())
         if is_unschedulable(pod, settings)
         and not is_expendable(pod, settings.expendable_pods_priority_cutoff)
-        and (settings.enable_provisioning_requests or not consumes_request(pod))
     ]
 
 

@@ -69,9 +69,10 @@ def _is_counted(pod: Pod, settings: Settings) -> bool:
 
 def _may_buy(state: State, pod: Pod) -> bool:
     """Return whether nodes may be bought for the pod, and so for others like it."""
-    return not consumes_request(pod) and not is_expendable(
-        pod, state.settings.expendable_pods_priority_cutoff
-    )
+    settings = state.settings
+    if settings.enable_provisioning_requests and consumes_request(pod):
+        return False
+    return not is_expendable(pod, settings.expendable_pods_priority_cutoff)
 
 
 def _desired(state: State) -> Iterator[tuple[str, int]]:
