@@ -6,7 +6,7 @@ import itertools
 
 import msgspec
 import pytest
-from tests.nodes.frozen import START, pod, pods, replica_set
+from tests.nodes.frozen import START, group, node, pod, pods, replica_set
 from tests.nodes.requests import ATOMIC, pod_template, request, world
 
 from kubetide.nodes.capacity.provisioning.queue import retry_time
@@ -163,6 +163,17 @@ def test_a_booking_that_is_used_up_is_over():
     held = world(requests=[booked], templates=TEMPLATES, pods=there)
     held.tick()
     assert conditions(held, "used")["BookingExpired"] == ("True", "CapacityBookingConsumed")
+
+
+def test_bookings_end_in_loops_that_end_early():
+    """A booking is over after 10 minutes also in a loop that goes no further, as the cluster is unhealthy."""
+    booked = request("kept", ("big", 1), conditions=[provisioned(minutes(11))])
+    held = world(requests=[booked], templates=TEMPLATES, nodes=())
+    names = [f"n{at}" for at in range(5)]
+    held.groups = {"g": group("g", nodes=names)}
+    held.tick(nodes=tuple(node(name, ready=False) for name in names))
+    assert "ClusterUnhealthy" in {event.reason for event in held.events}
+    assert conditions(held, "kept")["BookingExpired"] == ("True", "CapacityReservationTimeExpired")
 
 
 def test_requests_end_after_a_week():

@@ -29,7 +29,7 @@ from msgspec.structs import replace
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.capacity.autoprovisioning.creation import absorb_creations
 from kubetide.nodes.capacity.autoprovisioning.removal import absorb_removal, plan_removal
-from kubetide.nodes.capacity.provisioning.serve import writes_of
+from kubetide.nodes.capacity.provisioning.serve import expire, writes_of
 from kubetide.nodes.decision import (
     AskExpander,
     Commands,
@@ -121,7 +121,12 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
     """Apply the outcomes of the commands; return the result, with the status document at the end of a tick."""
     match state.step:
         case "update" if state.tick is None:
-            result = Result(events=tuple(absorb_update(state, commands.actions, outcomes.results)))
+            # A loop that has no node to begin with ends before upstream looks at requests.
+            begins = state.settings.scale_up_from_zero or not not_begun(state)
+            result = Result(
+                events=tuple(absorb_update(state, commands.actions, outcomes.results)),
+                writes=expire(state, now) if begins else (),
+            )
         case "update" | "scale_up" | "place" | "pack" | "salvo" if commands.next_step in {"place", "pack"}:
             return Result()
         case "update" | "scale_up" | "place" | "pack" | "choose" | "salvo" | "min_size":

@@ -1,6 +1,6 @@
-"""The queue of ProvisioningRequests: expiry, backoff, and which request is served next.
+"""The queue of ProvisioningRequests: what is booked, backoff, and which request is served next.
 
-Source: Cluster Autoscaler, processors/provreq: refresh of every loop, booking, the injector.
+Source: Cluster Autoscaler, processors/provreq: booking, the injector.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from kubetide.nodes.capacity.provisioning.conditions import (
-    created,
-    has_ended,
     is_booked,
     is_check_capacity,
     is_served,
@@ -22,22 +20,14 @@ from kubetide.nodes.capacity.provisioning.names import (
     BOOKING_EXPIRED,
     CONSUMED_MESSAGE,
     CONSUMED_REASON,
-    EXPIRATION,
-    EXPIRED_MESSAGE,
-    EXPIRED_REASON,
     FAILED,
-    MOST_UPDATED,
     NO_PODS_REASON,
     NOT_BOOKED_REASON,
     PROVISIONED,
-    RESERVATION,
-    RESERVATION_OVER_MESSAGE,
-    RESERVATION_OVER_REASON,
 )
 from kubetide.nodes.capacity.provisioning.pods import NoPods, pods_of
 from kubetide.nodes.capacity.provisioning.tick import RequestsTick
 from kubetide.nodes.facts.pods import consumed_request
-from kubetide.nodes.memory import RequestsMemory
 from kubetide.nodes.state import State
 from kubetide.objects.capacity import ProvisioningRequest, is_true
 from kubetide.objects.meta import Key
@@ -56,36 +46,6 @@ def current(state: State, tick: RequestsTick) -> list[ProvisioningRequest]:
     gone = [key_of(one) for one in tick.deleted]
     found = [tick.changed.get(key_of(one), one) for one in state.capacity.requests]
     return [one for one in found if key_of(one) not in gone]
-
-
-def end_expired(state: State, tick: RequestsTick, now: Instant) -> None:
-    """End expired bookings and requests, and delete requests that ended long ago."""
-    over: list[ProvisioningRequest] = []
-    failed: list[ProvisioningRequest] = []
-    for request in state.capacity.requests:
-        if len(over) >= MOST_UPDATED:
-            break
-        if not is_served(request, state.settings) or has_ended(request):
-            continue
-        provisioned, made = since(request, PROVISIONED), created(request)
-        if is_true(request.status.conditions, PROVISIONED):
-            if provisioned is not None and after(provisioned, RESERVATION) < now:
-                over.append(request)
-        elif len(failed) < MOST_UPDATED - len(over) and made is not None and after(made, EXPIRATION) < now:
-            failed.append(request)
-    for request in over:
-        tick.changed[key_of(request)] = with_condition(
-            request, BOOKING_EXPIRED, "True", RESERVATION_OVER_REASON, RESERVATION_OVER_MESSAGE, now
-        )
-    for request in failed:
-        tick.changed[key_of(request)] = with_condition(
-            request, FAILED, "True", EXPIRED_REASON, EXPIRED_MESSAGE, now
-        )
-    for request in state.capacity.requests:
-        ended = [at for at in (since(request, PROVISIONED), since(request, FAILED)) if at is not None]
-        if any(after(at, EXPIRATION) < now for at in ended):
-            tick.deleted.append(request)
-            tick.changed.pop(key_of(request), None)
 
 
 def book(state: State, tick: RequestsTick, placed: Iterable[tuple[Pod, str]], now: Instant) -> None:
@@ -165,21 +125,6 @@ def retry_time(state: State, request: ProvisioningRequest) -> Duration:
     """Return how long the request waits after it found no capacity."""
     initial = state.settings.provisioning_request_initial_backoff_time
     return state.memory.requests.retry.get(request.metadata.uid, initial)
-
-
-def forget_gone(state: State) -> None:
-    """Forget the backoff of requests that were deleted or wait no more."""
-    memory: RequestsMemory = state.memory.requests
-    if not memory.retry:
-        return
-    waiting = {
-        one.metadata.uid: None
-        for one in state.capacity.requests
-        if not is_true(one.status.conditions, PROVISIONED) and not has_ended(one)
-    }
-    retry = {uid: time for uid, time in memory.retry.items() if uid in waiting}
-    if len(retry) < len(memory.retry):
-        state.memory.requests = replace(memory, retry=retry)
 
 
 def _batch_size(state: State) -> int:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.capacity.provisioning.check import check
 from kubetide.nodes.capacity.provisioning.conditions import is_check_capacity, since, with_condition
+from kubetide.nodes.capacity.provisioning.expiry import end_expired
 from kubetide.nodes.capacity.provisioning.names import (
     ACCEPTED,
     ACCEPTED_MESSAGE,
@@ -32,8 +33,6 @@ from kubetide.nodes.capacity.provisioning.names import (
 from kubetide.nodes.capacity.provisioning.queue import (
     book,
     current,
-    end_expired,
-    forget_gone,
     key_of,
     note_try,
     pick,
@@ -59,11 +58,24 @@ def open_requests(state: State, placed: Iterable[tuple[Pod, str]], now: Instant)
     if not state.settings.enable_provisioning_requests:
         return None
     tick = RequestsTick()
-    forget_gone(state)
-    end_expired(state, tick, now)
+    if state.step != "scale_up":  # else the update step has ended before: see below
+        end_expired(state, tick, now)
     pick(state, tick, now)
     book(state, tick, placed, now)
     return tick
+
+
+def expire(state: State, now: Instant) -> tuple[Write, ...]:
+    """End what has expired in a loop whose update step ends by itself; return the writes.
+
+    Such a loop may end early, as the cluster is unhealthy or a size was mended. Source: Cluster Autoscaler, where the
+    notice of a loop's start comes before these checks.
+    """
+    if not state.settings.enable_provisioning_requests:
+        return ()
+    tick = RequestsTick()
+    end_expired(state, tick, now)
+    return writes_of(state, tick)
 
 
 def takes_turn(state: State, tick: RequestsTick | None, *, pods_wait: bool) -> bool:
