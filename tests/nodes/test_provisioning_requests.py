@@ -14,6 +14,7 @@ from kubetide.nodes.decide import absorb, decide
 from kubetide.nodes.decision import DeleteRequest, Outcomes, WriteStatus
 from kubetide.nodes.explain.answers import explain_pod
 from kubetide.nodes.explain.requests import explain_request
+from kubetide.nodes.facts.capacity import CapacityChanges
 from kubetide.units.time import after, before, format_rfc3339, hours, minutes, parse_rfc3339, seconds
 
 SMALL = pod_template("small", cpu="1")
@@ -99,9 +100,94 @@ def test_all_nodes_that_are_lacking_are_bought_at_once():
         requests=[request("gang", ("big", 3), kind=ATOMIC)], templates=TEMPLATES, pods=pods("p", 2, cpu="4")
     )
     assert held.increases() == {"g": 1}
-    assert conditions(held, "gang") == {}
+    assert conditions(held, "gang") == {"Accepted": ("True", "Accepted")}
     assert held.increases(at=seconds(10)) == {"g": 3}
     assert conditions(held, "gang")["Provisioned"] == ("True", "CapacityIsProvisioned")
+
+
+def test_a_request_is_picked_in_the_turn_of_pods():
+    """In the pods' turn, too, a request that is due is accepted, and its wait doubles: it is tried later. As upstream."""
+    tried = provisioned(seconds(61), "False", "CapacityIsNotFound")
+    held = world(
+        requests=[request("gang", ("big", 3), kind=ATOMIC, conditions=[tried])],
+        templates=TEMPLATES,
+        pods=pods("p", 2, cpu="4"),
+    )
+    assert held.increases() == {"g": 1}
+    assert conditions(held, "gang")["Accepted"] == ("True", "Accepted")
+    assert retry_time(held.state, held.state.capacity.requests[0]) == minutes(2)
+    assert held.increases(at=seconds(10)) == {}
+    assert held.increases(at=seconds(60)) == {"g": 3}
+
+
+def test_a_request_of_a_batch_is_accepted_when_it_is_answered():
+    """With batches a check-capacity request is not accepted in the turn of pods."""
+    held = world(
+        requests=[request("fits", ("small", 1))],
+        templates=TEMPLATES,
+        pods=pods("p", 2, cpu="4"),
+        check_capacity_batch_processing=True,
+    )
+    assert held.increases() == {"g": 1}
+    assert conditions(held, "fits") == {}
+
+
+def test_a_request_forces_scale_up_for_new_pods():
+    """Pods that are all younger than 2 s wait for more, but not beside a request, which is older; the turn stays theirs."""
+    new = pods("p", 2, cpu="4", created=format_rfc3339(before(START, seconds(1))))
+    asked = [request("gang", ("big", 3), kind=ATOMIC)]
+    assert world(pods=new).increases() == {}
+    assert world(requests=asked, templates=TEMPLATES, pods=new).increases() == {"g": 1}
+
+
+def test_the_turn_stays_where_nothing_was_looked_for():
+    """A tick that waits for more pods takes no turn."""
+    held = world(requests=[request("fits", ("small", 1))], templates=TEMPLATES)
+    held.tick()
+    new = pod("p", cpu="5", created=format_rfc3339(after(START, seconds(9))))
+    held.tick(at=seconds(10), pods=(new,))
+    assert held.state.tick.result == "ScaleUpInCooldown"
+    assert not held.state.memory.requests.turn
+
+
+def test_new_pods_of_a_request_hold_scale_down():
+    """Where the only pods in the list are younger than 2 s nothing is removed in that tick, though they are served."""
+    waiting = [provisioned(seconds(1), "False", "CapacityIsNotFound")]
+    held = world(
+        requests=[request("old", ("small", 99), conditions=waiting)],
+        templates=TEMPLATES,
+        nodes=("n1", "n2"),
+        scale_down_unneeded_time=seconds(15),
+    )
+    held.tick()
+    new = request("new", ("small", 99), created=format_rfc3339(after(START, seconds(19))))
+    held.tick(at=seconds(20), capacity=CapacityChanges(provisioning_requests=(new,)))
+    assert conditions(held, "new")["Provisioned"][0] == "False"
+    assert held.state.memory.scale_down.status.result == "ScaleDownInCooldown"
+    held.tick(at=seconds(30))
+    assert held.state.memory.scale_down.status.result == "ScaleDownNodeDeleteStarted"
+
+
+def test_pods_of_a_request_obey_the_scale_up_delay():
+    """Until its pods are older than --new-pod-scale-up-delay, or their own delay, a request is accepted, but not answered."""
+    made = format_rfc3339(before(START, seconds(10)))
+    held = world(
+        requests=[request("fits", ("small", 1), created=made)],
+        templates=TEMPLATES,
+        new_pod_scale_up_delay=seconds(60),
+    )
+    held.tick()
+    assert conditions(held, "fits") == {"Accepted": ("True", "Accepted")}
+    lines = explain_request(held.state, ("default", "fits"), START)
+    assert "accepted; it is answered once" in lines[0]
+    held.tick(at=seconds(51))
+    assert conditions(held, "fits")["Provisioned"][0] == "True"
+    note = {"cluster-autoscaler.kubernetes.io/pod-scale-up-delay": "60s"}
+    inner = msgspec.structs.replace(SMALL.template.metadata, annotations=note)
+    delayed = msgspec.structs.replace(SMALL, template=msgspec.structs.replace(SMALL.template, metadata=inner))
+    held = world(requests=[request("fits", ("small", 1), created=made)], templates=[delayed])
+    held.tick()
+    assert "Provisioned" not in conditions(held, "fits")
 
 
 def test_nothing_is_bought_in_part():
@@ -120,6 +206,21 @@ def test_a_purchase_that_fails_is_not_provisioned():
     assert conditions(held, "gang")["Provisioned"] == ("False", "CapacityIsNotFound")
 
 
+def test_a_second_plan_in_the_tick_answers_no_request():
+    """Where the pods' increase fails and the tick plans anew, the turn stays theirs."""
+    held = world(
+        requests=[request("gang", ("big", 3), kind=ATOMIC)],
+        templates=TEMPLATES,
+        pods=pods("p", 2, cpu="4"),
+        stock_out_memory=minutes(30),
+    )
+    held.refused["g"] = "out of stock"
+    held.tick()
+    assert sum(one.next_step == "scale_down" for one in held.commands) == 2
+    assert conditions(held, "gang") == {"Accepted": ("True", "Accepted")}
+    assert held.state.memory.requests.turn
+
+
 def test_a_request_is_answered_at_the_limit_of_nodes():
     """As in upstream, a request is evaluated although the cluster has its maximum of nodes; it buys none."""
     held = world(
@@ -129,8 +230,21 @@ def test_a_request_is_answered_at_the_limit_of_nodes():
     )
     held.tick()
     assert conditions(held, "fits")["Provisioned"][0] == "True"
+    assert held.messages("MaxNodesTotalReached") == ["Max total nodes in cluster reached: 1"]
     assert held.increases(at=seconds(10)) == {}
     assert conditions(held, "gang")["Provisioned"][0] == "False"
+
+
+def test_pods_are_tried_at_the_limit_of_nodes_beside_a_request():
+    """A request forces scale-up for pods as well, which the limit ends later, with another result."""
+    held = world(
+        requests=[request("gang", ("big", 3), kind=ATOMIC)],
+        templates=TEMPLATES,
+        pods=pods("p", 2, cpu="4"),
+        max_nodes_total=1,
+    )
+    assert held.increases() == {}
+    assert held.state.tick.result not in {"ScaleUpNotTried", "ScaleUpLimitedByMaxNodesTotal"}
 
 
 def test_capacity_is_booked_for_ten_minutes():
@@ -234,6 +348,20 @@ def test_a_batch_is_answered_in_one_tick():
     several.tick()
     found = [conditions(several, f"r{at}").get("Provisioned", ("", ""))[0] for at in range(4)]
     assert found == ["True", "True", "False", ""]
+
+
+def test_a_batch_goes_first():
+    """With batches requests of class check-capacity are answered before an older one of the other class."""
+    made = [format_rfc3339(before(START, hours(at))) for at in (3, 2, 1)]
+    asked = [
+        request("gang", ("big", 3), kind=ATOMIC, created=made[0]),
+        *(request(f"r{at}", ("small", 1), created=made[at]) for at in (1, 2)),
+    ]
+    held = world(requests=asked, templates=TEMPLATES, check_capacity_batch_processing=True)
+    assert held.increases() == {}
+    assert [conditions(held, f"r{at}")["Provisioned"][0] for at in (1, 2)] == ["True", "True"]
+    assert conditions(held, "gang") == {"Accepted": ("True", "Accepted")}
+    assert sum(held.increases(at=seconds(10)).values()) > 0
 
 
 def test_another_processor_s_requests_are_left_alone():

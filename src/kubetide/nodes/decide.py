@@ -63,7 +63,7 @@ from kubetide.nodes.scale_up.orchestrator import (
     plan_choice,
     plan_scale_up,
 )
-from kubetide.nodes.scale_up.pending.degradation import holds_scale_up, note_degradation, part_of
+from kubetide.nodes.scale_up.pending.degradation import note_degradation, part_of
 from kubetide.nodes.scale_up.reporting.answers import board_answers
 from kubetide.nodes.scale_up.salvo import plan_salvo
 from kubetide.nodes.scale_up.tick import Tick
@@ -82,8 +82,9 @@ def decide(state: State, now: Instant) -> Commands:
         case "scale_up":
             assert state.view is not None, "the update step comes first"
             # Scale-up may be decided again in the same tick.
+            again = state.tick is not None
             state.end_tick()
-            return _scale_up(state, state.view, now)
+            return _scale_up(state, state.view, now, again=again)
         case "place":
             assert state.tick is not None, "scale-up opens the tick"
             place_on(state, state.tick, now, most=part_of(state))
@@ -98,8 +99,7 @@ def decide(state: State, now: Instant) -> Commands:
             assert state.tick is not None, "scale-up opens the tick"
             return plan_salvo(state, state.tick, now)
         case "scale_down" | "simulate":
-            waits = state.tick is not None and state.tick.result == "ScaleUpInCooldown"
-            too_new = waits and not holds_scale_up(state)
+            too_new = state.tick is not None and state.tick.awaits_more
             wait = "pods without a place are too new" if too_new else ""
             found = decide_scale_down(state, now, wait=wait, families=_families(state))
             return found if found.next_step else replace(found, next_step=after_scale_down(state))
@@ -221,8 +221,8 @@ def _status(state: State, view: ClusterView, now: Instant) -> str | None:
     return update_status(state, view, now)
 
 
-def _scale_up(state: State, view: ClusterView, now: Instant) -> Commands:
-    return _placed(state, open_tick(state, view, now, most=part_of(state)), now)
+def _scale_up(state: State, view: ClusterView, now: Instant, *, again: bool = False) -> Commands:
+    return _placed(state, open_tick(state, view, now, most=part_of(state), again=again), now)
 
 
 def _placed(state: State, tick: Tick, now: Instant) -> Commands:

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from kubetide.nodes.capacity.provisioning.conditions import has_ended, is_check_capacity, is_served, since
-from kubetide.nodes.capacity.provisioning.names import BOOKING_EXPIRED, FAILED, PROVISIONED, RESERVATION
+from kubetide.nodes.capacity.provisioning.names import (
+    ACCEPTED,
+    BOOKING_EXPIRED,
+    FAILED,
+    PROVISIONED,
+    RESERVATION,
+)
 from kubetide.nodes.capacity.provisioning.pods import NoPods, pods_of
 from kubetide.nodes.capacity.provisioning.queue import retry_time
 from kubetide.nodes.explain.waiting.verdict_text import group_lines
@@ -69,6 +75,8 @@ def _state_sentence(state: State, request: ProvisioningRequest) -> str:
         return f"The request was served; its booking is over: {over.message}."
     at = since(request, PROVISIONED)
     if at is None:
+        if is_true(conditions, ACCEPTED):
+            return "The request is accepted; it is answered once it has the turn and its pods are old enough."
         return "The request has not been looked at yet."
     if is_true(conditions, PROVISIONED):
         return f"The request is served: capacity is booked for its pods until {format_rfc3339(after(at, RESERVATION))}."

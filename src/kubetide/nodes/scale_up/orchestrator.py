@@ -46,10 +46,10 @@ from kubetide.nodes.scale_up.choosing.options import pods_left
 from kubetide.nodes.scale_up.increase.increases import command
 from kubetide.nodes.scale_up.pending.degradation import holds_scale_down, holds_scale_up
 from kubetide.nodes.scale_up.pending.demand_reasons import buffer_reasons, intent_reasons
-from kubetide.nodes.scale_up.pending.pods import all_are_new, demanded_pods, kind_of, place_more
+from kubetide.nodes.scale_up.pending.pods import demanded_pods, kind_of, place_more
+from kubetide.nodes.scale_up.pending.should_scale_up import should_scale_up
 from kubetide.nodes.scale_up.reporting.events import (
     failed_to_scale_up,
-    max_nodes_total,
     scaled_up,
     scaling_up,
 )
@@ -66,12 +66,19 @@ from kubetide.units.time import Instant
 _REFUSED = "failed to increase node group size"
 
 
-def open_tick(state: State, view: ClusterView, now: Instant, *, most: int | None = None) -> Tick:
+def open_tick(
+    state: State, view: ClusterView, now: Instant, *, most: int | None = None, again: bool = False
+) -> Tick:
     """Fork the snapshot and add what is certain to come: upcoming nodes, pods that fit.
 
-    ``most``: how many pods are looked at; ``place_on`` goes on with the others. None for all.
+    Args:
+        state: The state.
+        view: The registry's view.
+        now: The time.
+        most: How many pods are looked at; ``place_on`` goes on with the others. None for all.
+        again: Whether the tick plans anew, after an increase that failed.
     """
-    tick = Tick(view, all_templates(state))
+    tick = Tick(view, all_templates(state), again=again)
     found = [template for template in tick.templates.values() if template is not None]
     state.snapshot.set_device_templates({one.node.metadata.name: one.slices for one in found if one.slices})
     state.snapshot.fork()
@@ -82,7 +89,7 @@ def open_tick(state: State, view: ClusterView, now: Instant, *, most: int | None
     tick.demand = demanded_pods(state, now, {**state.memory.expected, **tick.hints}, most=most)
     if tick.demand.search is None:
         note_expected(state, tick)
-        tick.requests = open_requests(state, tick.demand.placed, now)
+        tick.requests = open_requests(state, tick.demand.placed, now, again=tick.again)
     return tick
 
 
@@ -91,7 +98,7 @@ def place_on(state: State, tick: Tick, now: Instant, *, most: int | None) -> Non
     place_more(state, tick.demand, now, most)
     if tick.demand.search is None:
         note_expected(state, tick)
-        tick.requests = open_requests(state, tick.demand.placed, now)
+        tick.requests = open_requests(state, tick.demand.placed, now, again=tick.again)
 
 
 def plan_scale_up(state: State, tick: Tick, now: Instant, *, choosing: bool = True) -> Commands:
@@ -99,7 +106,7 @@ def plan_scale_up(state: State, tick: Tick, now: Instant, *, choosing: bool = Tr
 
     Without ``choosing`` it ends with the options: for those who only ask what each group could do.
     """
-    demand, settings = tick.demand, state.settings
+    demand = tick.demand
     reasons: list[Reason] = [
         reason("UpcomingNodes", group, nodes=nodes) for group, nodes in tick.upcoming.items()
     ]
@@ -119,21 +126,12 @@ def plan_scale_up(state: State, tick: Tick, now: Instant, *, choosing: bool = Tr
     if holds_scale_up(state):
         tick.result = "ScaleUpInCooldown"
         reasons.append(reason("ScaleUpLeftOut", loops=state.memory.degradation.loops))
-    elif takes_turn(state, tick.requests, pods_wait=bool(demand.pods)):
-        events += _serve_request(state, tick, reasons, now)
-    elif not demand.pods:
-        tick.result = "ScaleUpNotNeeded"
-        reasons.append(reason("NoDemand"))
-    elif settings.max_nodes_total and (ready := _ready_nodes(state)) >= settings.max_nodes_total:
-        tick.result = "ScaleUpLimitedByMaxNodesTotal"
-        events += max_nodes_total(state)
-        reasons.append(reason("MaxNodesTotal", nodes=ready, limit=settings.max_nodes_total))
-    elif all_are_new(demand.pods, state, now):
-        tick.result = "ScaleUpInCooldown"
-        reasons.append(reason("PodsTooNew", pods=len(demand.pods)))
-    else:
-        state.phases.begin("scaleUp")
-        events += choose_groups(state, tick, reasons, now, choosing=choosing)
+    elif should_scale_up(state, tick, events, reasons, now):
+        if takes_turn(state, tick.requests, pods_wait=bool(demand.pods)):
+            events += _serve_request(state, tick, reasons, now)
+        else:
+            state.phases.begin("scaleUp")
+            events += choose_groups(state, tick, reasons, now, choosing=choosing)
     return increases_of(state, tick, events, reasons)
 
 
@@ -286,15 +284,6 @@ def absorb_scale_up(
         down.status = replace(down.status, result=word)
     tick.is_open = False
     return events, reasons
-
-
-def _ready_nodes(state: State) -> int:
-    """Return how many nodes are ready and take pods, whether or not the cloud knows their machines."""
-    return sum(
-        1
-        for name, node in state.nodes.items()
-        if not node.spec.unschedulable and not state.health(name).unready
-    )
 
 
 def _amount_in(state: State) -> Callable[[Node, str], int]:

@@ -212,6 +212,8 @@ class Tick(msgspec.Struct):
         not_simulated: Nodes whose removal was not tried, as enough were unneeded already or the time was over.
         writes: What is written of CapacityBuffers and CapacityQuotas once the step is over.
         replan: Whether the same pods are to be planned for again at once, as an increase failed.
+        again: Whether this is such a second plan.
+        awaits_more: Whether all pods are so new that more may come: then nothing is removed.
         would_be: Groups that could be created for the pods, by id.
         no_candidates: Why there are none of these, where the loop may create groups.
         uncreated: Groups that the cloud would not create.
@@ -241,6 +243,8 @@ class Tick(msgspec.Struct):
     increases: list[Increase] = msgspec.field(default_factory=list)
     writes: tuple[Write, ...] = ()
     replan: bool = False
+    again: bool = False
+    awaits_more: bool = False
     would_be: dict[str, WouldBe] = msgspec.field(default_factory=dict)
     no_candidates: str = ""
     uncreated: tuple[str, ...] = ()

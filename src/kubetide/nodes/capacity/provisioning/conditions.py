@@ -8,6 +8,8 @@ from typing import Literal
 from msgspec.structs import replace
 
 from kubetide.nodes.capacity.provisioning.names import (
+    ACCEPTED,
+    ACCEPTED_MESSAGE,
     BEST_EFFORT_ATOMIC,
     BOOKING_EXPIRED,
     CHECK_CAPACITY,
@@ -96,6 +98,11 @@ def with_condition(
     else:
         conditions = tuple(made if one.type == kind else one for one in before)
     return replace(request, status=replace(request.status, conditions=conditions))
+
+
+def accepted(request: ProvisioningRequest, now: Instant) -> ProvisioningRequest:
+    """Return the request with the condition that it is looked at."""
+    return with_condition(request, ACCEPTED, "True", ACCEPTED, ACCEPTED_MESSAGE, now)
 
 
 def with_detail(request: ProvisioningRequest, name: str, value: str | None) -> ProvisioningRequest:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from kubetide.nodes.capacity.provisioning.conditions import (
+    accepted,
     is_booked,
     is_check_capacity,
     is_served,
@@ -28,6 +29,7 @@ from kubetide.nodes.capacity.provisioning.names import (
 from kubetide.nodes.capacity.provisioning.pods import NoPods, pods_of
 from kubetide.nodes.capacity.provisioning.tick import RequestsTick
 from kubetide.nodes.facts.pods import consumed_request
+from kubetide.nodes.scale_up.pending.pods import is_too_new
 from kubetide.nodes.state import State
 from kubetide.objects.capacity import ProvisioningRequest, is_true
 from kubetide.objects.meta import Key
@@ -82,30 +84,54 @@ def book(state: State, tick: RequestsTick, placed: Iterable[tuple[Pod, str]], no
 
 
 def pick(state: State, tick: RequestsTick, now: Instant) -> None:
-    """Find the request to serve next, and the requests that are checked in the same batch."""
-    settings = state.settings
+    """Pick the request that is due next, in every loop, whether or not requests have the turn.
+
+    It is accepted, and waits longer before its next try. One of class check-capacity is accepted only when it is answered,
+    if several of these are answered at once. Pods that are younger than their scale-up delay are left out.
+
+    Source: Cluster Autoscaler, the injector.
+    """
     for request in current(state, tick):
-        if tick.picked is not None and len(tick.batch) >= _batch_size(state) - 1:
+        if not is_served(request, state.settings) or not _is_due(state, request, now):
+            continue
+        pods = _pods(state, tick, request, now)
+        if pods is None:
+            continue
+        note_try(state, request)
+        picked = request
+        if not (_batch_size(state) and _is_check(state, request)):
+            picked = tick.changed[key_of(request)] = accepted(request, now)
+        tick.picked, tick.whole = picked, pods
+        tick.pods = [[] if one and is_too_new(one[0], state, now) else one for one in pods]
+        tick.processed |= tick.waits
+        return
+
+
+def to_check(
+    state: State, tick: RequestsTick, now: Instant
+) -> list[tuple[ProvisioningRequest, list[list[Pod]]]]:
+    """Return the requests of class check-capacity that this turn answers, with their pods; oldest first.
+
+    That is the picked one, if it is of this class. With batches it is as many as are due, whatever was picked.
+    Source: Cluster Autoscaler, provisioningrequest/orchestrator: classes in order, of which this one fetches its batch.
+    """
+    picked = tick.picked
+    assert picked is not None, "there is a request to serve"
+    size = _batch_size(state)
+    if size <= 1:
+        return [(picked, tick.pods)] if _is_check(state, picked) else []
+    found: list[tuple[ProvisioningRequest, list[list[Pod]]]] = []
+    for request in current(state, tick):
+        if len(found) >= size:
             break
-        if not is_served(request, settings) or not _is_due(state, request, now):
+        if not _is_check(state, request):
             continue
-        checks = is_check_capacity(request, settings.check_capacity_processor_instance)
-        if tick.picked is not None and not checks:
-            continue
-        try:
-            pods = pods_of(request, state.capacity)
-        except NoPods as error:
-            tick.changed[key_of(request)] = with_condition(
-                request, FAILED, "True", NO_PODS_REASON, str(error), now
-            )
-            continue
-        apart = [[_apart(state, pod) for pod in one] for one in pods]
-        if tick.picked is None:
-            tick.picked, tick.pods = request, apart
-            if not checks:
-                break
-        else:
-            tick.batch.append((request, apart))
+        if key_of(request) == key_of(picked):
+            found.append((request, tick.whole))
+        elif _is_due(state, request, now) and (pods := _pods(state, tick, request, now)) is not None:
+            note_try(state, request)
+            found.append((request, pods))
+    return found
 
 
 def note_try(state: State, request: ProvisioningRequest) -> None:
@@ -117,7 +143,8 @@ def note_try(state: State, request: ProvisioningRequest) -> None:
     longer = min(2 * retry_time(state, request), settings.provisioning_request_max_backoff_time)
     retry.pop(request.metadata.uid, None)
     retry[request.metadata.uid] = Duration(longer)
-    most = max(settings.provisioning_request_max_backoff_cache_size, 1)
+    # 0 is no limit, as in upstream's cache.
+    most = settings.provisioning_request_max_backoff_cache_size
     state.memory.requests = replace(memory, retry=dict(list(retry.items())[-most:]))
 
 
@@ -128,12 +155,30 @@ def retry_time(state: State, request: ProvisioningRequest) -> Duration:
 
 
 def _batch_size(state: State) -> int:
+    """Return how many requests of class check-capacity are answered at once; 0 where that is off."""
     settings = state.settings
-    return (
-        settings.check_capacity_provisioning_request_max_batch_size
-        if settings.check_capacity_batch_processing
-        else 1
-    )
+    if not settings.check_capacity_batch_processing:
+        return 0
+    return settings.check_capacity_provisioning_request_max_batch_size
+
+
+def _is_check(state: State, request: ProvisioningRequest) -> bool:
+    return is_check_capacity(request, state.settings.check_capacity_processor_instance)
+
+
+def _pods(
+    state: State, tick: RequestsTick, request: ProvisioningRequest, now: Instant
+) -> list[list[Pod]] | None:
+    """Return the request's pods, by pod set; None where they cannot be built, which fails the request."""
+    try:
+        pods = pods_of(request, state.capacity)
+    except NoPods as error:
+        tick.changed[key_of(request)] = with_condition(
+            request, FAILED, "True", NO_PODS_REASON, str(error), now
+        )
+        tick.processed = True
+        return None
+    return [[_apart(state, pod) for pod in one] for one in pods]
 
 
 def _is_due(state: State, request: ProvisioningRequest, now: Instant) -> bool:

@@ -1,4 +1,4 @@
-"""ProvisioningRequests in a tick: open the bookings, serve one request, write the results.
+"""ProvisioningRequests in a tick: open the bookings, serve a request, write the results.
 
 Requests and pods take turns where both wait. A request of class check-capacity is answered from the capacity that
 there is; for one of best-effort-atomic all the nodes that it lacks are bought at once, or none.
@@ -14,11 +14,9 @@ from msgspec.structs import replace
 
 from kubetide.explain.reasons import Reason
 from kubetide.nodes.capacity.provisioning.check import check
-from kubetide.nodes.capacity.provisioning.conditions import is_check_capacity, since, with_condition
+from kubetide.nodes.capacity.provisioning.conditions import accepted, since, with_condition
 from kubetide.nodes.capacity.provisioning.expiry import end_expired
 from kubetide.nodes.capacity.provisioning.names import (
-    ACCEPTED,
-    ACCEPTED_MESSAGE,
     BOOKING_EXPIRED,
     FAILED,
     FOUND_MESSAGE,
@@ -34,9 +32,9 @@ from kubetide.nodes.capacity.provisioning.queue import (
     book,
     current,
     key_of,
-    note_try,
     pick,
     retry_time,
+    to_check,
 )
 from kubetide.nodes.capacity.provisioning.tick import RequestsTick
 from kubetide.nodes.decision import DeleteRequest, EventRecord, Write
@@ -44,7 +42,7 @@ from kubetide.nodes.facts.pods import consumed_request
 from kubetide.nodes.facts.statuses import status_write
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.state import State
-from kubetide.objects.capacity import ProvisioningRequest, condition_of
+from kubetide.objects.capacity import condition_of
 from kubetide.objects.kinds import PROVISIONING_REQUESTS
 from kubetide.objects.pod import Pod
 from kubetide.scheduling.placement import place
@@ -53,14 +51,24 @@ from kubetide.units.time import Instant, after, format_duration, format_rfc3339
 SOURCE = "provisioning request"
 
 
-def open_requests(state: State, placed: Iterable[tuple[Pod, str]], now: Instant) -> RequestsTick | None:
-    """Return the tick's work on requests, with their bookings on the snapshot; None if they are off."""
+def open_requests(
+    state: State, placed: Iterable[tuple[Pod, str]], now: Instant, *, again: bool
+) -> RequestsTick | None:
+    """Return the tick's work on requests, with their bookings on the snapshot; None if they are off.
+
+    Args:
+        state: The state.
+        placed: Pods that were placed in this tick, with the node's name.
+        now: The time.
+        again: Whether the tick plans anew, after an increase that failed: no further request is picked then.
+    """
     if not state.settings.enable_provisioning_requests:
         return None
     tick = RequestsTick()
     if state.step != "scale_up":  # else the update step has ended before: see below
         end_expired(state, tick, now)
-    pick(state, tick, now)
+    if not again:
+        pick(state, tick, now)
     book(state, tick, placed, now)
     return tick
 
@@ -80,36 +88,33 @@ def expire(state: State, now: Instant) -> tuple[Write, ...]:
 
 def takes_turn(state: State, tick: RequestsTick | None, *, pods_wait: bool) -> bool:
     """Return whether this tick serves requests; call it once per tick that has something to serve."""
-    if tick is None or (tick.picked is None and not pods_wait):
+    if tick is None:
         return False
     memory = state.memory.requests
-    turn = tick.picked is not None and (memory.turn or not pods_wait)
+    turn = tick.waits and (memory.turn or not pods_wait)
     state.memory.requests = replace(memory, turn=not turn)
     tick.serving = turn
     return turn
 
 
 def serve(state: State, tick: RequestsTick, now: Instant) -> tuple[str, list[Pod]]:
-    """Answer the picked request; return upstream's result, and the pods that need new nodes."""
-    assert tick.picked is not None, "there is a request to serve"
-    note_try(state, tick.picked)
-    accepted = with_condition(tick.picked, ACCEPTED, "True", ACCEPTED, ACCEPTED_MESSAGE, now)
-    tick.changed[key_of(accepted)] = tick.picked = accepted
-    if is_check_capacity(accepted, state.settings.check_capacity_processor_instance):
-        found = _answer(state, tick, accepted, tick.pods, now)
-        for request, pods in tick.batch:
-            note_try(state, request)
-            also = with_condition(request, ACCEPTED, "True", ACCEPTED, ACCEPTED_MESSAGE, now)
-            found = _answer(state, tick, also, pods, now) or found
+    """Answer the requests whose turn it is; return upstream's result, and the pods that need new nodes."""
+    if asked := to_check(state, tick, now):
+        found = False
+        for one, pods in asked:
+            tick.changed[key_of(one)], fits = check(state, accepted(one, now), pods, now)
+            found = found or fits
         if found and not state.settings.advises:
             # As upstream, an answer counts as a scale-up: nothing is removed for a while after it.
             state.memory.last_scale_up = now
         return ("ScaleUpSuccessful" if found else "ScaleUpNoOptionsAvailable"), []
+    request = tick.picked
+    assert request is not None, "there is a request to serve"
     every = [pod for one in tick.pods for pod in one]
     unplaced = place(state.snapshot, every, start=state.memory.rotation).unplaced
     if not unplaced:
-        tick.changed[key_of(accepted)] = with_condition(
-            accepted, PROVISIONED, "True", FOUND_REASON, FOUND_MESSAGE, now
+        tick.changed[key_of(request)] = with_condition(
+            request, PROVISIONED, "True", FOUND_REASON, FOUND_MESSAGE, now
         )
         return "ScaleUpNotNeeded", []
     tick.buying = True
@@ -189,15 +194,4 @@ def request_reasons(state: State, tick: RequestsTick, now: Instant) -> list[Reas
         elif said is not None:
             wait = format_duration(retry_time(state, request))
             found.append(reason("RequestWaits", name, why=said.message, wait=wait))
-    return found
-
-
-def _answer(
-    state: State,
-    tick: RequestsTick,
-    request: ProvisioningRequest,
-    pods: list[list[Pod]],
-    now: Instant,
-) -> bool:
-    tick.changed[key_of(request)], found = check(state, request, pods, now)
     return found

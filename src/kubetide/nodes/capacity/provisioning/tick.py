@@ -17,8 +17,9 @@ class RequestsTick(msgspec.Struct):
         deleted: Requests that go.
         booked: How many pods are booked for, by request.
         picked: The request that is served next, None for none.
-        pods: The pods that it asks for, by pod set.
-        batch: Further requests that are looked at together with it.
+        pods: The pods that it asks for and that are old enough, by pod set.
+        whole: The pods that it asks for, by pod set.
+        processed: Whether a request can be answered, or has failed as its pods cannot be built.
         serving: Whether this tick serves requests, rather than pods.
         buying: Whether to buy nodes for the picked request.
     """
@@ -28,6 +29,12 @@ class RequestsTick(msgspec.Struct):
     booked: dict[Key, int] = msgspec.field(default_factory=dict)
     picked: ProvisioningRequest | None = None
     pods: list[list[Pod]] = msgspec.field(default_factory=list)
-    batch: list[tuple[ProvisioningRequest, list[list[Pod]]]] = msgspec.field(default_factory=list)
+    whole: list[list[Pod]] = msgspec.field(default_factory=list)
+    processed: bool = False
     serving: bool = False
     buying: bool = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether a request waits for its answer, and can get it."""
+        return self.picked is not None and any(self.pods)
