@@ -6,8 +6,11 @@ import pytest
 from tests.nodes.live import SHORT, START, play, replayed
 
 from kubetide.embedded.cloud import CloudFaults, GroupSpec, InstanceType, Window
-from kubetide.objects.kinds import PODS
+from kubetide.nodes.capacity.definitions import definitions
+from kubetide.objects.capacity import condition_of
+from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, POD_TEMPLATES, PODS, PROVISIONING_REQUESTS
 from kubetide.plan.board import Intent, Workload
+from kubetide.testing import builders
 from kubetide.units.time import after, minutes, seconds
 
 WEB = Workload("default", "Deployment", "web")
@@ -135,6 +138,33 @@ def test_status_object_is_written():
         await world.controller.close()
 
     play(story)
+
+
+@pytest.mark.parametrize(("eager", "answered"), [(False, 2), (True, 4)])
+def test_an_answered_request_asks_for_the_next_tick_at_once(eager, answered):
+    """With frequent loops requests are answered one tick after another; else one each period."""
+    kinds = (POD_TEMPLATES, PROVISIONING_REQUESTS)
+
+    async def story(world):
+        for body in definitions():
+            await world.cluster.create(CUSTOM_RESOURCE_DEFINITIONS, body)
+        worker = {"metadata": {"name": "worker"}, "template": {"spec": builders.pod_spec(cpu="100m")}}
+        await world.cluster.create(kinds[0], worker, namespace="default")
+        spec = {
+            "provisioningClassName": "check-capacity.autoscaling.x-k8s.io",
+            "podSets": [{"podTemplateRef": {"name": "worker"}, "count": 1}],
+        }
+        for at in range(4):
+            made = {"metadata": {"name": f"r{at}"}, "spec": spec}
+            await world.cluster.create(kinds[1], made, namespace="default")
+        await world.after(seconds(25))
+        found = (await world.cluster.list(kinds[1])).items
+        assert (
+            sum(condition_of(one.status.conditions, "Provisioned") is not None for one in found) == answered
+        )
+
+    world = play(story, enable_provisioning_requests=True, frequent_loops_enabled=eager)
+    assert replayed(world) > 3
 
 
 def test_wrong_settings_are_refused_at_once():

@@ -25,7 +25,7 @@ from kubetide.nodes.controller.stopwatch import Stopwatch
 from kubetide.nodes.controller.taint_latency import TaintLatency
 from kubetide.nodes.controller.triggers import trigger_on_demand
 from kubetide.nodes.controller.unchanged_ticks import UnchangedTicks
-from kubetide.nodes.controller.writes import Writer
+from kubetide.nodes.controller.writes import Writer, request_processed
 from kubetide.nodes.core import (
     as_read_back,
     encode_commands,
@@ -254,7 +254,10 @@ class NodesController(BaseLoop):
                 uid=event.uid,
             )
             await self._events.emit(about, event.type, event.reason, event.message)
-        self._gatherer.capacity.read_anew(await self._writer.write(result.writes))
+        failed = await self._writer.write(result.writes)
+        self._gatherer.capacity.read_anew(failed)
+        if request_processed(self._state, result.writes, failed):
+            self._hurry()
         await self._write_documents(result, now)
         if commands.answers is not None:
             self._answer(commands.answers)
