@@ -44,16 +44,14 @@ def consumer(name, of, **kwargs):
 
 
 def test_free_capacity_is_found():
-    """A check-capacity request whose pods fit is provisioned, buys nothing, and names its pod sets."""
+    """A check-capacity request whose pods fit is provisioned, and buys nothing; no detail is written."""
     held = world(requests=[request("fits", ("small", 4))], templates=TEMPLATES)
     assert held.increases() == {}
     assert conditions(held, "fits") == {
         "Accepted": ("True", "Accepted"),
         "Provisioned": ("True", "CapacityIsFound"),
     }
-    assert held.state.capacity.requests[0].status.provisioning_class_details == {
-        "schedulablePodSets": '["small"]'
-    }
+    assert held.state.capacity.requests[0].status.provisioning_class_details is None
 
 
 def test_missing_capacity_is_requested_again_with_longer_and_longer_waits():

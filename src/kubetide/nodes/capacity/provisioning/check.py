@@ -40,9 +40,11 @@ def check(
 ) -> tuple[ProvisioningRequest, bool]:
     """Return the request with the answer, and whether some of its pods fit.
 
-    What fits stays on the snapshot, unless it is not booked.
+    What fits stays on the snapshot, unless it is not booked. Only where the parameter for partial checks is set, which
+    upstream does not know any more, a detail names the pod sets that fit.
     """
-    mode = (request.spec.parameters or {}).get(PARTIAL_CHECK, "")
+    parameters = request.spec.parameters or {}
+    mode, details = parameters.get(PARTIAL_CHECK, ""), PARTIAL_CHECK in parameters
     names = [one.pod_template_ref.name for one in request.spec.pod_sets or ()]
     state.snapshot.fork()
     if mode in _PARTIAL:
@@ -54,9 +56,11 @@ def check(
         state.snapshot.commit()
     else:
         state.snapshot.revert()
+    if details:
+        named = msgspec.json.encode(fitting).decode() if fitting else None
+        request = with_detail(request, SCHEDULABLE_SETS, named)
     if not fitting:
-        return with_no_capacity(with_detail(request, SCHEDULABLE_SETS, None), now), False
-    request = with_detail(request, SCHEDULABLE_SETS, msgspec.json.encode(fitting).decode())
+        return with_no_capacity(request, now), False
     if whole:
         return with_condition(request, PROVISIONED, "True", FOUND_REASON, FOUND_MESSAGE, now), True
     message = f"{PARTIAL_MESSAGE}. Schedulable podsets: {','.join(fitting)}"
