@@ -277,6 +277,20 @@ def test_a_booking_that_is_used_up_is_over():
     assert conditions(held, "used")["BookingExpired"] == ("True", "CapacityBookingConsumed")
 
 
+@pytest.mark.parametrize(
+    ("node_of", "spec", "used"),
+    [("n1", {}, True), ("n1", {"priority": -100}, False), ("gone", {}, False)],
+)
+def test_pods_outside_of_the_snapshot_use_no_booking_up(node_of, spec, used):
+    """Expendable pods and those on unknown nodes take no capacity, so the booking goes on. As upstream."""
+    booked = request("kept", ("small", 1), conditions=[provisioned(minutes(1))])
+    held = world(
+        requests=[booked], templates=TEMPLATES, pods=[consumer("c", "kept", node=node_of, spec=spec)]
+    )
+    held.tick()
+    assert ("BookingExpired" in conditions(held, "kept")) == used
+
+
 def test_bookings_end_in_loops_that_end_early():
     """A booking is over after 10 minutes also in a loop that goes no further, as the cluster is unhealthy."""
     booked = request("kept", ("big", 1), conditions=[provisioned(minutes(11))])

@@ -28,7 +28,7 @@ from kubetide.nodes.capacity.provisioning.names import (
 )
 from kubetide.nodes.capacity.provisioning.pods import NoPods, pods_of
 from kubetide.nodes.capacity.provisioning.tick import RequestsTick
-from kubetide.nodes.facts.pods import consumed_request
+from kubetide.nodes.facts.pods import consumed_request, consumes_request
 from kubetide.nodes.scale_up.pending.pods import is_too_new
 from kubetide.nodes.state import State
 from kubetide.objects.capacity import ProvisioningRequest, is_true
@@ -190,15 +190,25 @@ def _is_due(state: State, request: ProvisioningRequest, now: Instant) -> bool:
 
 
 def _consumers(state: State, placed: Iterable[tuple[Pod, str]]) -> dict[Key, int]:
-    """Return how many pods of each request have a node, or were placed in this tick."""
+    """Return how many pods of each request have a node in the snapshot, as they were bound, nominated or placed in this tick.
+
+    Source: Cluster Autoscaler, booking. Expendable pods and those on unknown nodes are not in the snapshot.
+    """
     found: dict[Key, int] = {}
-    bound = (pod for pod in state.pods.values() if pod.spec.node_name)
-    for pod in (*bound, *(pod for pod, _ in placed)):
+    known = (pod for key, pod in state.pods.items() if consumes_request(pod) and _has_node(state, key, pod))
+    for pod in (*known, *(pod for pod, _ in placed)):
         name = consumed_request(pod)
         if name is not None:
-            key = (pod.metadata.namespace, name)
-            found[key] = found.get(key, 0) + 1
+            of = (pod.metadata.namespace, name)
+            found[of] = found.get(of, 0) + 1
     return found
+
+
+def _has_node(state: State, key: Key, pod: Pod) -> bool:
+    if not (pod.spec.node_name or pod.status.nominated_node_name):
+        return False
+    node = state.snapshot.node_of(key)
+    return node is not None and node in state.snapshot
 
 
 def _apart(state: State, pod: Pod) -> Pod:
