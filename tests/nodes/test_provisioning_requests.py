@@ -6,7 +6,7 @@ import itertools
 
 import msgspec
 import pytest
-from tests.nodes.frozen import START, group, node, pod, pods, replica_set
+from tests.nodes.frozen import START, convert, group, node, pod, pods, replica_set
 from tests.nodes.requests import ATOMIC, pod_template, request, world
 
 from kubetide.nodes.capacity.provisioning.queue import retry_time
@@ -15,6 +15,7 @@ from kubetide.nodes.decision import DeleteRequest, Outcomes, WriteStatus
 from kubetide.nodes.explain.answers import explain_pod
 from kubetide.nodes.explain.requests import explain_request
 from kubetide.nodes.facts.capacity import CapacityChanges
+from kubetide.objects.pod import ResourceRequirements
 from kubetide.units.time import after, before, format_rfc3339, hours, minutes, parse_rfc3339, seconds
 
 SMALL = pod_template("small", cpu="1")
@@ -415,18 +416,42 @@ def test_without_the_flag_the_annotation_means_nothing(prefix):
     assert held.increases() == {"g": 3}
 
 
-def test_limits_count_as_requests():
-    """Limits alone in a PodTemplate are also its requests, as the API server defaults them for pods."""
-    limited = pod_template("limited", cpu="1")
-    container = limited.template.spec.containers[0]
-    resources = msgspec.structs.replace(container.resources, requests=None, limits={"cpu": "3"})
-    spec = msgspec.structs.replace(
-        limited.template.spec, containers=(msgspec.structs.replace(container, resources=resources),)
-    )
-    limited = msgspec.structs.replace(limited, template=msgspec.structs.replace(limited.template, spec=spec))
+def with_resources(template, *, container, whole=None):
+    """Return the PodTemplate with these resources of its one container, and of the pod itself."""
+    spec = template.template.spec
+    (one,) = spec.containers
+    changed = msgspec.structs.replace(one, resources=convert(container, ResourceRequirements))
+    level = None if whole is None else convert(whole, ResourceRequirements)
+    spec = msgspec.structs.replace(spec, containers=(changed,), resources=level)
+    return msgspec.structs.replace(template, template=msgspec.structs.replace(template.template, spec=spec))
+
+
+@pytest.mark.parametrize(
+    ("container", "whole", "fits"),
+    [
+        ({"limits": {"cpu": "3"}}, None, False),
+        ({}, {"limits": {"cpu": "3"}}, False),
+        ({}, {"limits": {"cpu": "3"}, "requests": {"cpu": "1"}}, True),
+        ({"requests": {"cpu": "1"}}, {"limits": {"cpu": "3"}}, True),
+    ],
+)
+def test_limits_count_as_requests(container, whole, fits):
+    """Limits alone in a PodTemplate are also its requests, of the pod as of containers: so the API server defaults pods."""
+    limited = with_resources(pod_template("limited"), container=container, whole=whole)
     held = world(requests=[request("two", ("limited", 2))], templates=[limited])
     held.tick()
-    assert conditions(held, "two")["Provisioned"][0] == "False"
+    assert conditions(held, "two")["Provisioned"][0] == str(fits)
+
+
+@pytest.mark.parametrize(("size", "waits"), [(1, [60, 120]), (2, [120, 120]), (0, [120, 120])])
+def test_so_many_requests_have_a_wait_of_their_own(size, waits):
+    """A full cache forgets the wait of the request that was tried longest ago; 0 is no limit, as upstream."""
+    tried = provisioned(seconds(61), "False", "CapacityIsNotFound")
+    asked = [request(name, ("big", 9), conditions=[tried]) for name in "ab"]
+    held = world(requests=asked, templates=TEMPLATES, provisioning_request_max_backoff_cache_size=size)
+    held.tick()
+    held.tick(at=seconds(10))
+    assert [retry_time(held.state, one) // seconds(1) for one in asked] == waits
 
 
 def test_explain_says_the_state_of_a_request():

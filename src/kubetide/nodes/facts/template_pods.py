@@ -13,14 +13,29 @@ MOST_PODS: Final = 100_000
 
 
 def with_default_requests(spec: PodSpec) -> PodSpec:
-    """Return the spec with the limit as request where a container has a limit and no request.
+    """Return the spec with the limit as request where a container, or the pod itself, has a limit and no request.
 
-    Source: Kubernetes v1.36, SetDefaults_Pod.
+    The pod's own limit counts only for what no container asks for. Source: Kubernetes v1.36, SetDefaults_Pod.
     """
     containers, init = _defaulted(spec.containers), _defaulted(spec.init_containers)
-    if containers is spec.containers and init is spec.init_containers:
+    if containers is not spec.containers or init is not spec.init_containers:
+        spec = replace(spec, containers=containers, init_containers=init)
+    level = spec.resources
+    if level is None or not level.limits:
         return spec
-    return replace(spec, containers=containers, init_containers=init)
+    asked = [level.requests, *(one.resources.requests for one in (*(containers or ()), *(init or ())))]
+    left = {
+        name: amount
+        for name, amount in level.limits.items()
+        if _at_pod_level(name) and not any(name in (one or ()) for one in asked)
+    }
+    if not left:
+        return spec
+    return replace(spec, resources=replace(level, requests={**left, **(level.requests or {})}))
+
+
+def _at_pod_level(name: str) -> bool:
+    return name in {"cpu", "memory"} or name.startswith("hugepages-")
 
 
 def _defaulted(containers: tuple[Container, ...] | None) -> tuple[Container, ...] | None:
