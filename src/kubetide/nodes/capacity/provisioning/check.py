@@ -41,7 +41,7 @@ def check(
     """Return the request with the answer, and whether some of its pods fit.
 
     What fits stays on the snapshot, unless it is not booked. Only where the parameter for partial checks is set, which
-    upstream does not know any more, a detail names the pod sets that fit.
+    upstream does not know, a detail names the pod sets that fit.
     """
     parameters = request.spec.parameters or {}
     mode, details = parameters.get(PARTIAL_CHECK, ""), PARTIAL_CHECK in parameters
