@@ -26,9 +26,9 @@ NVIDIA_GPU: Final = "nvidia.com/gpu"
 GPU_RESOURCES: Final = (
     NVIDIA_GPU,
     "habana.ai/gaudi",
-    "gpu.intel.com/i915",
     "gpu.intel.com/xe",
     "amd.com/gpu",
+    "gpu.intel.com/i915",
     "microsoft.com/directx",
 )
 """Extended resources that count as GPUs. Of a node with several the first one that it has any of counts, as upstream."""
