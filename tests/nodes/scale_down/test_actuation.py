@@ -207,12 +207,19 @@ def test_deletions_of_a_group_are_batched(world):
 
 @pytest.mark.parametrize(
     ("flag", "note", "evicted"),
-    [(True, None, True), (False, None, False), (True, "false", False), (False, "true", True)],
+    [
+        (True, None, True),
+        (False, None, False),
+        (True, "false", False),
+        (False, "true", True),
+        (True, "True", False),
+        (True, "", False),
+    ],
 )
 def test_daemon_set_pods_are_evicted_as_flags_and_annotations_say(flag, note, evicted, world):
-    """An annotation on the DaemonSet pod overrides the flag; nobody waits for such a pod."""
+    """An annotation on the DaemonSet pod overrides the flag, and only "true" means yes; nobody waits for such a pod."""
     fields = {"kind": "DaemonSet", "of": "log"}
-    if note:
+    if note is not None:
         fields["metadata"] = {"annotations": {"cluster-autoscaler.kubernetes.io/enable-ds-eviction": note}}
     occupied = begun(world, ("x", {}), ("d", fields), daemonset_eviction_for_occupied_nodes=flag)
     occupied.stuck_pods = (("default", "d"),)

@@ -323,6 +323,14 @@ def test_soft_taints_are_bounded_and_taken_off_first(world):
     assert made.tainted() == ["a-1"]
 
 
+def test_soft_taints_of_nodes_in_no_group_stay(world):
+    """Another autoscaler may have set them."""
+    taint = [{"key": "DeletionCandidateOfClusterAutoscaler", "value": "1", "effect": "PreferNoSchedule"}]
+    made = world().add_group("a").add_node("x", group="none", spec={"taints": taint})
+    made.loop()
+    assert made.tainted() == ["x"]
+
+
 def test_nodes_that_are_out_of_the_snapshot_keep_their_soft_taints(world):
     """A node that has registered but not started is not looked at, so its soft taint stays as it is."""
     made = world().add_group("a").add_node("a-0").add_node("a-1")

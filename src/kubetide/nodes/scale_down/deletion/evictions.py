@@ -18,7 +18,7 @@ from kubetide.nodes.scale_down.deletion.events import on_pod
 from kubetide.nodes.scale_down.drain_rules import Moves, pods_to_move
 from kubetide.nodes.scale_down.memory import Deletion, Eviction
 from kubetide.nodes.scale_down.names import ENABLE_DS_EVICTION
-from kubetide.nodes.scale_down.pods import annotation, grace_seconds, is_expendable, key_of
+from kubetide.nodes.scale_down.pods import grace_seconds, is_expendable, key_of
 from kubetide.nodes.scale_down.unneeded.pdbs import Allowances
 from kubetide.nodes.settings import DrainTurn, Settings, drain_turns
 from kubetide.nodes.state import State
@@ -43,10 +43,12 @@ def evictions_of(moves: Moves, settings: Settings, now: Instant, *, drain: bool)
         if drain
         else settings.daemonset_eviction_for_empty_nodes
     )
-    values = {"true": True, "false": False}
-    daemon_pods = [
-        pod for pod in moves.daemon_pods if values.get(annotation(pod, ENABLE_DS_EVICTION), by_default)
-    ]
+    daemon_pods = []
+    for pod in moves.daemon_pods:
+        said = (pod.metadata.annotations or {}).get(ENABLE_DS_EVICTION)
+        # As upstream: any value but "true" means no; the flag holds where there is none.
+        if by_default if said is None else said == "true":
+            daemon_pods.append(pod)
     in_turn = drain and bool(settings.drain_priority_config)
     return (
         *(_eviction(pod, settings, now, needed=True) for pod in moves.pods),
