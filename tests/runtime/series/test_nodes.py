@@ -9,7 +9,7 @@ from tests.nodes.frozen import World as Frozen
 from tests.nodes.frozen import group, node, pod
 from tests.nodes.live import SHORT, START, play
 from tests.runtime.series.reading import read
-from tests.runtime.series.scraped import NO_GPU, Scraped, reported
+from tests.runtime.series.scraped import NO_GPU, SMALL, Scraped, reported
 
 from kubetide.embedded.cloud import GPU_LABEL, CallFailure, CloudFaults, GroupSpec, Window
 from kubetide.nodes.series import NodesSeries
@@ -18,7 +18,7 @@ from kubetide.objects.kinds import NODES
 from kubetide.ports.errors import CloudError, TooManyRequests
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.units.exposition import Registry
-from kubetide.units.time import after, minutes, seconds
+from kubetide.units.time import after, milliseconds, minutes, seconds
 
 
 def test_before_the_first_tick_only_what_is_configured_is_reported():
@@ -116,6 +116,21 @@ def test_nodes_that_go_are_counted_by_why():
         assert found["last_activity", "scaleDown"] > START / 1e9
 
     reported(story, **SHORT)
+
+
+def test_the_last_activity_is_told_in_whole_seconds():
+    """As upstream; a scale-down without candidates is one, too."""
+
+    async def main(clock):
+        world = Scraped(clock, (SMALL,))
+        async with world.running():
+            await world.after(minutes(1))
+            found = world.read()
+        for activity in ("main", "mainSuccessful", "autoscaling", "scaleDown"):
+            told = found["last_activity", activity]
+            assert told == int(told) > START / 1e9, activity
+
+    run_virtual(main, start=after(START, milliseconds(250)))
 
 
 def test_pods_that_would_not_go_are_counted_once():

@@ -36,11 +36,11 @@ from kubetide.nodes.state import State
 from kubetide.objects.node import Node
 from kubetide.ports.clock import Clock
 from kubetide.units.exposition import Registry
-from kubetide.units.time import Duration, Instant
+from kubetide.units.time import Duration, Instant, seconds
 
 PREFIX = "cluster_autoscaler_"
-_DOWN = ("ScaleDownNoNodeDeleted", "ScaleDownNodeDeleteStarted")
-"""Results of a scale-down that was tried."""
+_DOWN = ("ScaleDownNoCandidates", "ScaleDownNoNodeDeleted", "ScaleDownNodeDeleteStarted")
+"""Results of a scale-down that no cooldown held; as upstream, also of one that had nothing to look at."""
 _UP = ("ScaleUpSuccessful", "ScaleUpError", "ScaleUpNoOptionsAvailable")
 
 ERRORS = (
@@ -176,27 +176,27 @@ class NodesSeries:
             self._unmade.add(failure.machines, failure.error_code)
 
     def _count_step(self, state: State, commands: Commands, now: Instant) -> None:
-        seconds = now / 1e9
+        at = _unix(now)
         if state.step == "update":
             self._main = now
         if state.step in {"update", "scale_up", "pack"} and state.tick is not None:
-            self._last.set(seconds, "autoscaling")
+            self._last.set(at, "autoscaling")
             if state.tick.result in _UP:
-                self._last.set(seconds, "scaleUp")
+                self._last.set(at, "scaleUp")
         if state.step == "min_size":
-            self._last.set(seconds, "scaleUp")
+            self._last.set(at, "scaleUp")
         if commands.result in _DOWN:
-            self._last.set(seconds, "scaleDown")
+            self._last.set(at, "scaleDown")
         if not commands.next_step:
             self._functions.took("main", Duration(self._clock.monotonic() - self._controller.health.began))
 
     def _collect(self) -> None:
         controller = self._controller
         if self._main is not None:
-            self._last.set(self._main / 1e9, "main")
+            self._last.set(_unix(self._main), "main")
         health = controller.health
         if health.last_tick is not None:
-            self._last.set(health.last_tick / 1e9, "mainSuccessful")
+            self._last.set(_unix(health.last_tick), "mainSuccessful")
         of_api = health.failures - health.cloud_failures - health.bugs
         for kind, count in zip(ERRORS, (health.cloud_failures, of_api, health.bugs), strict=False):
             self._errors.set(count, kind)
@@ -206,3 +206,8 @@ class NodesSeries:
         self._templates.collect(controller.state)
         if self._groups is not None:
             self._groups.collect(controller.state, self._clock.now())
+
+
+def _unix(t: Instant) -> int:
+    """Return the Unix time in whole seconds, as upstream shows it."""
+    return t // seconds(1)
