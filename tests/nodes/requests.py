@@ -51,6 +51,11 @@ def quota(name, resources, selector=None):
     return convert({"metadata": {**_meta(name, LONG_AGO), "namespace": ""}, "spec": spec}, CapacityQuota)
 
 
+def conditions_of(status):
+    """Return status, reason and message of each condition, by its type."""
+    return {one.type: (one.status, one.reason, one.message) for one in status.conditions or ()}
+
+
 def world(
     *,
     requests=(),

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 from tests.nodes.frozen import START, deployment, pod, pods, replica_set
-from tests.nodes.requests import buffer, pod_template, world
+from tests.nodes.requests import buffer, conditions_of, pod_template, world
 
 from kubetide.nodes.capacity.buffers.names import template_name
 from kubetide.nodes.capacity.buffers.translate import replicas_of
@@ -22,7 +22,7 @@ def status(held, name):
 
 
 def said(held, name):
-    return {one.type: (one.status, one.reason, one.message) for one in status(held, name).conditions or ()}
+    return conditions_of(status(held, name))
 
 
 @pytest.mark.parametrize(

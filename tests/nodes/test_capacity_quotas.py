@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.nodes.frozen import group, pod, pods, template
-from tests.nodes.requests import quota, world
+from tests.nodes.requests import conditions_of, quota, world
 
 from kubetide.nodes.capacity.quotas import InvalidQuota, quota_of
 from kubetide.units.time import seconds
@@ -96,9 +96,9 @@ def test_the_status_says_what_is_used():
     held.tick()
     found = status(held, "all")
     assert found.used.resources == {"cpu": "4", "memory": "16Gi", "nodes": "1"}
-    assert {one.type: one.status for one in found.conditions} == {
-        "cluster-autoscaler.kubernetes.io/valid": "True",
-        "Reconciled": "True",
+    assert conditions_of(found) == {
+        "cluster-autoscaler.kubernetes.io/valid": ("True", "Valid", "CapacityQuota is valid"),
+        "Reconciled": ("True", "ReconciliationSucceeded", "CapacityQuota successfully reconciled"),
     }
     assert found.observed_generation == 2
     held.tick(at=seconds(60))
@@ -123,4 +123,8 @@ def test_a_quota_that_cannot_be_counted_limits_nothing(limits, selector, fault):
         quotas=[quota("odd", limits, selector), quota("small", {"nodes": "2"})], pods=pods("p", 9, cpu="3")
     )
     assert held.increases() == {"g": 1}
-    assert fault in status(held, "odd").conditions[1].message
+    found = conditions_of(status(held, "odd"))
+    assert found["Reconciled"] == ("False", "ReconciliationFailed", "Validation failed")
+    valid = found["cluster-autoscaler.kubernetes.io/valid"]
+    assert valid[:2] == ("False", "Invalid")
+    assert fault in valid[2]

@@ -33,6 +33,9 @@ from kubetide.units.time import Instant, format_rfc3339
 NODES: Final = "nodes"
 _RECONCILED: Final = "Reconciled"
 _VALID: Final = "cluster-autoscaler.kubernetes.io/valid"
+_IS_VALID: Final = "CapacityQuota is valid"
+_IS_RECONCILED: Final = "CapacityQuota successfully reconciled"
+_NOT_VALID: Final = "Validation failed"
 
 
 class InvalidQuota(ValueError):
@@ -130,9 +133,12 @@ def _used(quota: Quota, nodes: Iterable[Node], amounts: Callable[[Node, str], in
 
 
 def _reconciled(item: CapacityQuota, used: Quantities | None, fault: str, now: Instant) -> CapacityQuota:
-    valid = _condition(item, _VALID, "Invalid" if fault else "Valid", fault, now, holds=not fault)
-    reason = "ReconciliationFailed" if fault else "ReconciliationSucceeded"
-    reconciled = _condition(item, _RECONCILED, reason, fault, now, holds=not fault)
+    if fault:
+        valid = _condition(item, _VALID, "Invalid", fault, now, holds=False)
+        reconciled = _condition(item, _RECONCILED, "ReconciliationFailed", _NOT_VALID, now, holds=False)
+    else:
+        valid = _condition(item, _VALID, "Valid", _IS_VALID, now, holds=True)
+        reconciled = _condition(item, _RECONCILED, "ReconciliationSucceeded", _IS_RECONCILED, now, holds=True)
     others = tuple(one for one in item.status.conditions or () if one.type not in {_VALID, _RECONCILED})
     status = CapacityQuotaStatus(
         used=None if used is None else ResourceAmounts(used),
