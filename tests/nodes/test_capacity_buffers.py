@@ -76,6 +76,18 @@ def test_a_buffer_that_fits_nowhere_says_why():
     assert any(line.startswith("group g: no, ") for line in lines)
 
 
+def test_at_the_maximum_of_nodes_each_buffer_says_so():
+    """No group is asked there; what has a place needs no event."""
+    both = [buffer(name, podTemplateRef={"name": "big"}, replicas=2) for name in ("a", "b")]
+    held = world(buffers=both, templates=[BIG], max_nodes_total=1)
+    assert held.increases() == {}
+    full = "max total nodes in cluster reached"
+    assert {one.name: one.message for one in held.events if one.reason == "NotTriggerScaleUp"} == {
+        "a": f"capacity buffer 1 fake pods didn't trigger scale-up: {full}",
+        "b": f"capacity buffer 2 fake pods didn't trigger scale-up: {full},{full}",
+    }
+
+
 def test_a_buffer_that_cannot_be_resolved_says_what_is_missing():
     """A wrong reference leaves the others alone, and reserves no capacity."""
     held = world(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from kubetide.nodes.capacity.buffers.names import POD_TYPE, POD_TYPE_ANNOTATION
 from kubetide.nodes.decision import EventRecord
-from kubetide.nodes.scale_up.reporting.pod_events import increases_text, reasons_text
+from kubetide.nodes.scale_up.reporting.pod_events import MAX_TOTAL_NODES, increases_text, reasons_text
 from kubetide.nodes.scale_up.tick import Tick, Verdict
 from kubetide.nodes.state import State
 from kubetide.objects.capacity import CapacityBuffer
@@ -33,13 +33,20 @@ def buffers_triggered(state: State, tick: Tick) -> list[EventRecord]:
 
 
 def buffers_left(state: State, tick: Tick, left: Sequence[Verdict]) -> list[EventRecord]:
-    """Return one event for each buffer with pods that no group helps; as upstream, reasons repeat per pod."""
+    """Return one event for each buffer with pods that no group helps; as upstream, reasons repeat per pod.
+
+    At the maximum of all nodes no group is asked: that is the reason of each pod that has no place.
+    """
+    if tick.result == "ScaleUpLimitedByMaxNodesTotal":
+        refused: list[tuple[Sequence[Pod], str]] = [(tick.demand.pods, MAX_TOTAL_NODES)]
+    else:
+        refused = [(one.pods.pods, reasons_text(tick, one, state.groups)) for one in left]
     counts: dict[str, int] = {}
     texts: dict[str, list[str]] = {}
-    for verdict in left:
-        for uid, count in _by_buffer(verdict.pods.pods).items():
+    for pods, text in refused:
+        for uid, count in _by_buffer(pods).items():
             counts[uid] = counts.get(uid, 0) + count
-            texts.setdefault(uid, []).extend([reasons_text(tick, verdict, state.groups)] * count)
+            texts.setdefault(uid, []).extend([text] * count)
     return [
         _event(
             buffer,
