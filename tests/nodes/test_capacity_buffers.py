@@ -52,11 +52,13 @@ def test_a_buffer_of_a_template_buys_nodes():
     assert held.increases() == {"g": 2}
     assert said(held, "room") == {
         "ReadyForProvisioning": ("True", "AttributesSetSuccessfully", "ready"),
+        "LimitedByQuotas": ("False", "ResourceQuotasAllocated", ""),
         "Provisioning": ("True", "FakePodsInjected", ""),
     }
     found = status(held, "room")
     assert (found.replicas, found.pod_template_ref.name, found.pod_template_generation) == (3, "big", 1)
     assert found.provisioning_strategy == "buffer.x-k8s.io/active-capacity"
+    assert {one.type: one.observed_generation for one in found.conditions}["LimitedByQuotas"] == 2
     (event,) = [one for one in held.events if one.reason == "TriggeredScaleUp"]
     assert (event.kind, event.name) == ("CapacityBuffer", "room")
     assert event.message == "capacity buffer 2 fake pods triggered scale-up: [{g 1->3 (max: 10)}]"
@@ -105,7 +107,9 @@ def test_a_buffer_that_cannot_be_resolved_says_what_is_missing():
     held.tick()
     ready = "ReadyForProvisioning"
     assert said(held, "lost")[ready] == ("False", "error", "there is no PodTemplate default/none")
-    assert said(held, "bare")[ready] == ("False", "error", "replicas, percentage and limits are not defined")
+    uncounted = "couldn't get number of replicas for buffer: replicas, percentage and limits are not defined"
+    assert said(held, "bare")[ready] == ("False", "error", uncounted)
+    assert set(said(held, "bare")) == {ready}
     assert said(held, "empty")["Provisioning"] == (
         "False",
         "BufferIsEmpty",
@@ -197,7 +201,7 @@ def test_the_times_of_a_status_stay():
     before = status(held, "room")
     held.tick(at=minutes(5))
     assert status(held, "room") == before
-    assert msgspec.json.encode(before).count(b"2026-03-02T08:00:00Z") == 2
+    assert msgspec.json.encode(before).count(b"2026-03-02T08:00:00Z") == 3
 
 
 def test_names_are_not_too_long():

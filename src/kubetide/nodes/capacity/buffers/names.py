@@ -8,10 +8,13 @@ ACTIVE: Final = "buffer.x-k8s.io/active-capacity"
 
 READY: Final = "ReadyForProvisioning"
 PROVISIONING: Final = "Provisioning"
+LIMITED: Final = "LimitedByQuotas"
 
 READY_REASON: Final = "AttributesSetSuccessfully"
 READY_MESSAGE: Final = "ready"
 NOT_READY_REASON: Final = "error"
+NO_COUNT: Final = "couldn't get number of replicas for buffer: "
+LIMITED_REASON: Final = "ResourceQuotasAllocated"
 INJECTED_REASON: Final = "FakePodsInjected"
 EMPTY_REASON: Final = "BufferIsEmpty"
 EMPTY_MESSAGE: Final = "CapacityBuffer has zero replicas"

@@ -11,6 +11,9 @@ from msgspec.structs import replace
 
 from kubetide.nodes.capacity.buffers.names import (
     ACTIVE,
+    LIMITED,
+    LIMITED_REASON,
+    NO_COUNT,
     NOT_READY_REASON,
     READY,
     READY_MESSAGE,
@@ -72,8 +75,9 @@ def translate(
             conditions=buffer.status.conditions,
         )
         refused = replace(buffer, status=status)
+        message = str(error) if template is None else f"{NO_COUNT}{error}"
         return with_condition(
-            refused, READY, now, reason=NOT_READY_REASON, message=str(error), holds=False
+            refused, READY, now, reason=NOT_READY_REASON, message=message, holds=False
         ), copy
     status = CapacityBufferStatus(
         pod_template_ref=LocalReference(template.metadata.name),
@@ -82,8 +86,13 @@ def translate(
         provisioning_strategy=buffer.spec.provisioning_strategy or ACTIVE,
         conditions=buffer.status.conditions,
     )
-    ready = replace(buffer, status=status)
-    return with_condition(ready, READY, now, reason=READY_REASON, message=READY_MESSAGE, holds=True), copy
+    ready = with_condition(
+        replace(buffer, status=status), READY, now, reason=READY_REASON, message=READY_MESSAGE, holds=True
+    )
+    generation = buffer.metadata.generation
+    return with_condition(
+        ready, LIMITED, now, reason=LIMITED_REASON, message="", holds=False, generation=generation
+    ), copy
 
 
 def replicas_of(buffer: CapacityBuffer, template: PodTemplateObject, current: int | None) -> int:
@@ -109,15 +118,26 @@ def replicas_of(buffer: CapacityBuffer, template: PodTemplateObject, current: in
 
 
 def with_condition(
-    buffer: CapacityBuffer, kind: str, now: Instant, *, reason: str, message: str, holds: bool
+    buffer: CapacityBuffer,
+    kind: str,
+    now: Instant,
+    *,
+    reason: str,
+    message: str,
+    holds: bool,
+    generation: int = 0,
 ) -> CapacityBuffer:
-    """Return the buffer with the condition; its time changes only with its status."""
+    """Return the buffer with the condition; its time changes only with its status.
+
+    As upstream, only the condition of quotas names the generation that it is of.
+    """
     before = condition_of(buffer.status.conditions, kind)
     status = "True" if holds else "False"
     since = before.last_transition_time if before is not None and before.status == status else None
     made = StatusCondition(
         type=kind,
         status=status,
+        observed_generation=generation,
         last_transition_time=since or format_rfc3339(now),
         reason=reason,
         message=message,
