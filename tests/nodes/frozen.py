@@ -149,7 +149,7 @@ class World:
         groups = tuple(self.groups.values())
         same = groups == tuple(self.state.groups.values())
         delta = Delta(groups=None if same else groups, gone=Gone(pods=tuple(deleted_pods)), **changes)
-        actions, self.commands, self.events = [], [], []
+        actions, self.commands, self.events, self.writes = [], [], [], []
         while True:
             self.state.apply(delta)
             commands = decide(self.state, self.now)
@@ -159,6 +159,7 @@ class World:
             self.commands.append(commands)
             self.reasons = [*self.reasons, *commands.reasons, *result.reasons]
             self.events += [*commands.events, *result.events]
+            self.writes += result.writes
             self.status = result.status or self.status
             actions += commands.actions
             if not commands.next_step and not result.replan:

@@ -10,6 +10,7 @@ from tests.nodes.requests import buffer, conditions_of, pod_template, world
 
 from kubetide.nodes.capacity.buffers.names import template_name
 from kubetide.nodes.capacity.buffers.translate import replicas_of
+from kubetide.nodes.decision import CopyTemplate
 from kubetide.nodes.explain.buffers import explain_buffer
 from kubetide.nodes.facts.capacity import CapacityChanges
 from kubetide.units.time import format_rfc3339, minutes, seconds
@@ -56,7 +57,8 @@ def test_a_buffer_of_a_template_buys_nodes():
         "Provisioning": ("True", "FakePodsInjected", ""),
     }
     found = status(held, "room")
-    assert (found.replicas, found.pod_template_ref.name, found.pod_template_generation) == (3, "big", 1)
+    copied = (template_name("room"), 1)
+    assert (found.pod_template_ref.name, found.pod_template_generation, found.replicas) == (*copied, 3)
     assert found.provisioning_strategy == "buffer.x-k8s.io/active-capacity"
     assert {one.type: one.observed_generation for one in found.conditions}["LimitedByQuotas"] == 2
     (event,) = [one for one in held.events if one.reason == "TriggeredScaleUp"]
@@ -131,7 +133,8 @@ def test_a_buffer_that_is_ready_no_more_reserves_nothing_and_says_so():
     held.tick(at=seconds(10), capacity=CapacityChanges(capacity_buffers=(bare,)))
     assert said(held, "room")["Provisioning"][:2] == ("False", "NotReadyForProvisioning")
     found = status(held, "room")
-    assert (found.pod_template_ref.name, found.pod_template_generation, found.replicas) == ("big", 1, None)
+    copied = (template_name("room"), 1)
+    assert (found.pod_template_ref.name, found.pod_template_generation, found.replicas) == (*copied, None)
     assert "Provisioning" not in said(held, "bare")
 
 
@@ -166,6 +169,35 @@ def test_a_share_of_a_workload():
     assert status(held, "spare").replicas == 2
     assert held.state.groups["g"].target_size == 2
     assert held.state.memory.buffer_templates == {f"default/{name}": "uid-p-3"}
+
+
+def test_a_named_template_is_copied_when_it_changes():
+    """The pods are of the copy, whose generation the status has; a quiet buffer copies nothing."""
+    held = world(buffers=[buffer("room", podTemplateRef={"name": "big"}, replicas=3)], templates=[BIG])
+    name = template_name("room")
+    copy = CopyTemplate("room", "uid-room", "default", name, "podtemplates", "big")
+    held.tick()
+    assert held.writes[0] == copy
+    held.tick(at=seconds(10))
+    assert held.writes == []
+    larger = pod_template("big", cpu="4", generation=2)
+    held.tick(at=seconds(20), capacity=CapacityChanges(pod_templates=(larger,)))
+    assert held.writes[0] == copy
+    assert status(held, "room").pod_template_generation == 2
+    assert held.state.capacity.template("default", name).template == larger.template
+
+
+def test_a_buffer_may_come_to_name_a_workload():
+    """The copy of its PodTemplate gives way to the workload's template, though the workload has no pod."""
+    held = world(buffers=[buffer("room", podTemplateRef={"name": "big"}, replicas=1)], templates=[BIG])
+    held.tick(deployments=(deployment("web", 0),))
+    web = {"apiGroup": "apps", "kind": "Deployment", "name": "web"}
+    changed = CapacityChanges(capacity_buffers=(buffer("room", scalableRef=web, replicas=1),))
+    held.tick(at=seconds(10), capacity=changed)
+    name = template_name("room")
+    assert held.writes[0] == CopyTemplate("room", "uid-room", "default", name, "deployments", "web")
+    held.tick(at=seconds(20))
+    assert held.writes == []
 
 
 def test_reserved_capacity_holds_a_node():

@@ -111,6 +111,10 @@ def test_a_gang_a_buffer_and_a_quota(audited, tmp_path):
                     assert template["metadata"]["generation"] == found.status.pod_template_generation == 1
                     (container,) = template["template"]["spec"]["containers"]
                     assert container["image"]
+                    copied = await cluster.get(POD_TEMPLATES.untyped, template_name("room"), namespace=home)
+                    source = await cluster.get(POD_TEMPLATES.untyped, "worker", namespace=home)
+                    assert copied["template"] == source["template"]
+                    assert copied["metadata"]["generation"] == 1
                     await kinds.waits(
                         "the quota is reconciled", kinds.says, CAPACITY_QUOTAS, "four", "Reconciled"
                     )

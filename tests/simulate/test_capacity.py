@@ -51,8 +51,10 @@ def test_capacity_is_reserved_and_filled_again(tmp_path):
     assert {one.subject for one in grown} >= {"default/report-room", "default/storefront-spare"}
     spare = explain_buffer(state, ("default", "storefront-spare"), now)
     assert " requested pods have capacity." in spare[0]
-    template = state.capacity.template("default", "capacitybuffer-storefront-spare-pod-template")
-    assert template.metadata.uid
+    for buffer in ("storefront-spare", "report-room"):
+        template = state.capacity.template("default", f"capacitybuffer-{buffer}-pod-template")
+        assert template.metadata.uid
+        assert template.template.spec.containers
 
 
 def test_a_remembered_shortage_ends_the_search_for_capacity_earlier(tmp_path):

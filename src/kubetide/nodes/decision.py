@@ -233,7 +233,7 @@ class DeleteRequest(msgspec.Struct, frozen=True, tag_field="op", tag="deleteRequ
 
 
 class CopyTemplate(msgspec.Struct, frozen=True, tag_field="op", tag="copyTemplate", omit_defaults=True):
-    """Copy the template of a workload, or one of its pods, to the PodTemplate of a CapacityBuffer.
+    """Copy a PodTemplate, the template of a workload, or one of its pods, to the PodTemplate of a CapacityBuffer.
 
     The source is read whole when it is copied: what the loop holds of it are only the fields that it decides by.
     """

@@ -266,7 +266,7 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     requests: RequestsMemory = RequestsMemory()
     degradation: Degradation = Degradation()
     buffer_templates: dict[str, str] = {}
-    """By PodTemplate of a CapacityBuffer: uid of the pod that it was last copied from, empty for a workload."""
+    """By PodTemplate of a CapacityBuffer: uid of the pod that it was last copied from, empty for a workload; a PodTemplate's name."""
     made_groups: dict[str, MadeGroup] = {}
     """By group id; of groups that exist."""
     empty_since: dict[str, Instant] = {}

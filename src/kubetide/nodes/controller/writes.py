@@ -28,7 +28,7 @@ from kubetide.ports.errors import AlreadyExists, ApiError, NotFound, Withheld
 
 _SOURCES: Final[dict[str, Kind[Any]]] = {
     kind.plural: kind
-    for kind in (PODS, DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, JOBS, REPLICATION_CONTROLLERS)
+    for kind in (PODS, POD_TEMPLATES, DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, JOBS, REPLICATION_CONTROLLERS)
 }
 _TOKEN_VOLUME: Final = "kube-api-access-"  # noqa: S105  # the prefix of a volume's name
 _NOT_OF_TEMPLATES: Final = ("nodeName", "hostname", "subdomain", "ephemeralContainers")
@@ -78,7 +78,10 @@ class Writer:
         source = await self._cluster.get(
             _SOURCES[one.source].untyped, one.source_name, namespace=one.namespace
         )
-        template = _template_of_pod(source) if one.source == PODS.plural else source["spec"]["template"]
+        if one.source == PODS.plural:
+            template = _template_of_pod(source)
+        else:
+            template = (source if one.source == POD_TEMPLATES.plural else source["spec"])["template"]
         owner: Json = {
             "apiVersion": CAPACITY_BUFFERS.api_version,
             "kind": CAPACITY_BUFFERS.kind,

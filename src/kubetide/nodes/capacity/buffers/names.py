@@ -28,6 +28,6 @@ SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 
 def template_name(buffer: str) -> str:
-    """Return the name of the PodTemplate of a buffer of a workload; at most 253 characters."""
+    """Return the name of the PodTemplate that a buffer's template is copied to; at most 253 characters."""
     before, behind = "capacitybuffer-", "-pod-template"
     return f"{before}{buffer[: 253 - len(before) - len(behind)]}{behind}"

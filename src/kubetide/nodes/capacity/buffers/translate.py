@@ -6,6 +6,7 @@ Source: Cluster Autoscaler, capacitybuffer/translators.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -41,10 +42,13 @@ from kubetide.objects.capacity import (
 )
 from kubetide.objects.kinds import POD_TEMPLATES
 from kubetide.objects.meta import ObjectMeta
-from kubetide.objects.pod import Pod
+from kubetide.objects.pod import Pod, PodTemplate
 from kubetide.scheduling import classify
 from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.units.time import Instant, format_rfc3339
+
+_NAMED: Final = "podtemplates/"
+"""Begins the identity of a source that is a PodTemplate; other sources have that of a pod, or none."""
 
 
 def is_managed(buffer: CapacityBuffer) -> bool:
@@ -65,7 +69,9 @@ def translate(
         workload = workload_of(state, buffer) if buffer.spec.scalable_ref is not None else None
         if workload is not None:
             copy = _keep_template(state, buffer, workload)
-        template = _template_of(state, buffer)
+        else:
+            copy = _keep_reference(state, buffer)
+        template = _template_of(state, buffer.metadata.namespace, template_name(buffer.metadata.name))
         count = replicas_of(buffer, template, _current(workload))
     except NotResolved as error:
         status = CapacityBufferStatus(
@@ -150,18 +156,28 @@ def with_condition(
     return replace(buffer, status=replace(buffer.status, conditions=conditions))
 
 
-def _template_of(state: State, buffer: CapacityBuffer) -> PodTemplateObject:
-    spec, namespace = buffer.spec, buffer.metadata.namespace
-    if spec.scalable_ref is not None:
-        name = template_name(buffer.metadata.name)
-    elif spec.pod_template_ref is not None:
-        name = spec.pod_template_ref.name
-    else:
-        raise NotResolved("neither podTemplateRef nor scalableRef is set: set one of them")
+def _template_of(state: State, namespace: str, name: str) -> PodTemplateObject:
     found = state.capacity.template(namespace, name)
     if found is None:
         raise NotResolved(f"there is no PodTemplate {namespace}/{name}")
     return found
+
+
+def _keep_reference(state: State, buffer: CapacityBuffer) -> CopyTemplate | None:
+    """Hold the buffer's copy of the PodTemplate that it names; return the copy that this takes, None for none.
+
+    As upstream, the pods are of the copy, so that a buffer whose PodTemplate changes has a template of a new generation.
+    """
+    reference, meta = buffer.spec.pod_template_ref, buffer.metadata
+    if reference is None:
+        raise NotResolved("neither podTemplateRef nor scalableRef is set: set one of them")
+    source = _template_of(state, meta.namespace, reference.name)
+    name = template_name(meta.name)
+    there = state.capacity.template(meta.namespace, name)
+    if there is not None and there.template == source.template:
+        return None
+    _hold(state, meta.namespace, name, source.template, f"{_NAMED}{reference.name}")
+    return CopyTemplate(meta.name, meta.uid, meta.namespace, name, POD_TEMPLATES.plural, reference.name)
 
 
 def _keep_template(state: State, buffer: CapacityBuffer, workload: Workload) -> CopyTemplate | None:
@@ -174,7 +190,9 @@ def _keep_template(state: State, buffer: CapacityBuffer, workload: Workload) -> 
     meta = buffer.metadata
     name = template_name(meta.name)
     there = state.capacity.template(meta.namespace, name)
-    if there is not None and workload.newest is None:
+    key = f"{meta.namespace}/{name}"
+    last = state.memory.buffer_templates.get(key)
+    if there is not None and workload.newest is None and not (last or "").startswith(_NAMED):
         return None
     template = template_of_workload(workload)
     if template is None and workload.kind is None:
@@ -183,16 +201,21 @@ def _keep_template(state: State, buffer: CapacityBuffer, workload: Workload) -> 
             f"ScalableRef {reference.name}"
         )
     plural, source, identity = copied_from(workload, reference.name)
-    key = f"{meta.namespace}/{name}"
     same = there is not None and template is not None and there.template == template
-    if same or (there is not None and state.memory.buffer_templates.get(key) == identity):
+    if same or (there is not None and last == identity):
         return None
-    state.memory.buffer_templates = {**state.memory.buffer_templates, key: identity}
+    _hold(state, meta.namespace, name, template, identity)
+    return CopyTemplate(meta.name, meta.uid, meta.namespace, name, plural, source)
+
+
+def _hold(state: State, namespace: str, name: str, template: PodTemplate | None, identity: str) -> None:
+    """Hold a buffer's template as it will be once it is copied, if that is known, and what it is copied from."""
+    there = state.capacity.template(namespace, name)
+    state.memory.buffer_templates = {**state.memory.buffer_templates, f"{namespace}/{name}": identity}
     if template is not None:
         generation = 1 if there is None else there.metadata.generation + 1
-        held = ObjectMeta(name=name, namespace=meta.namespace, generation=generation)
+        held = ObjectMeta(name=name, namespace=namespace, generation=generation)
         state.capacity.put(PodTemplateObject(metadata=held, template=template), POD_TEMPLATES)
-    return CopyTemplate(meta.name, meta.uid, meta.namespace, name, plural, source)
 
 
 def _parsed(name: str, limit: str | float) -> Quantity:
