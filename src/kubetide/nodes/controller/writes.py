@@ -104,9 +104,9 @@ class Writer:
 def request_processed(
     state: State, writes: Sequence[Write], failed: Collection[tuple[str, str, str]]
 ) -> bool:
-    """Return whether a ProvisioningRequest was picked or answered and says so now: the next tick begins at once then.
+    """Return whether a ProvisioningRequest was picked, answered or failed, and its status was written.
 
-    Where its status could not be written it would be picked again and again.
+    Then the next tick begins at once. A request whose status could not be written would be picked again and again.
 
     Source: Cluster Autoscaler, --frequent-loops-enabled.
     """

@@ -17,6 +17,7 @@ _PREFERRED_CORES = ((2, 1), (6, 2), (20, 4), (60, 8), (200, 16))
 """Up to so many nodes in the cluster, nodes of so many cores are preferred; of 32 beyond."""
 _LARGEST_PREFERRED = 32
 _GPU_UNFITNESS = 1000.0
+PRICE = "price"
 _NOT_MADE_YET = 2.0
 _STABILIZING = (500, 500 << 20)
 """Milli-cores and bytes of the pod whose price damps the ratio for small scale-ups."""

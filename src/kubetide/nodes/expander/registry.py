@@ -14,7 +14,7 @@ from kubetide.nodes.expander.least_nodes import least_nodes
 from kubetide.nodes.expander.least_waste import least_waste
 from kubetide.nodes.expander.most_pods import most_pods
 from kubetide.nodes.expander.named import named_expander
-from kubetide.nodes.expander.price import price
+from kubetide.nodes.expander.price import PRICE, price
 from kubetide.nodes.expander.priority import PRIORITY, priority
 from kubetide.ports.plugins import Plugin, PluginNotUsable
 from kubetide.units.seeds import Draw, unit_interval
@@ -28,7 +28,7 @@ EXPANDERS: dict[str, Expander] = {
     "least-waste": least_waste,
     "most-pods": most_pods,
     "least-nodes": least_nodes,
-    "price": price,
+    PRICE: price,
     PRIORITY: priority,
     LEAST_COST: least_cost,
 }
@@ -91,6 +91,11 @@ def packs_all_groups(expander: str) -> bool:
 def reads_priorities(expander: str) -> bool:
     """Return whether the chain needs the ConfigMap of the ``priority`` expander."""
     return PRIORITY in expander.split(",")
+
+
+def needs_prices(expander: str) -> bool:
+    """Return whether an expander of the chain leaves out groups without a price per hour."""
+    return PRICE in expander.split(",")
 
 
 class Choice(NamedTuple):

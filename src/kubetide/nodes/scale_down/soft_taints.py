@@ -46,10 +46,11 @@ def soft_taints(state: State, unneeded: Collection[str], now: Instant) -> tuple[
             continue
         # Nodes that have registered but not started are out of this tick's snapshot and left alone.
         # One whose deletion begins in this tick still counts as unneeded, and gets the taint with the others.
+        # As upstream, nor are nodes in no group touched: they may be another autoscaler's.
         if name in older or has_taint(node, TO_BE_DELETED) or name not in state.snapshot:
             continue
         if state.group_of(name) is None:
-            continue  # as upstream: it may be another autoscaler's
+            continue
         if name in unneeded:
             add.append(AddTaint(name, DELETION_CANDIDATE, unix_seconds(now), PREFER_NO_SCHEDULE))
         else:

@@ -1,4 +1,4 @@
-"""Bookings and requests that end by the passing of time.
+"""Expired ProvisioningRequests and bookings: they end, and are deleted later.
 
 Source: Cluster Autoscaler, processors/provreq, Refresh: at the start of each loop, once the cloud was read.
 """

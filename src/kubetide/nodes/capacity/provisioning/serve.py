@@ -65,7 +65,7 @@ def open_requests(
     if not state.settings.enable_provisioning_requests:
         return None
     tick = RequestsTick()
-    if state.step != "scale_up":  # else the update step has ended before: see below
+    if state.step != "scale_up":  # where the update step was one of its own, ``expire`` was called at its end
         end_expired(state, tick, now)
     if not again:
         pick(state, tick, now)
@@ -76,8 +76,8 @@ def open_requests(
 def expire(state: State, now: Instant) -> tuple[Write, ...]:
     """End what has expired in a loop whose update step ends by itself; return the writes.
 
-    Such a loop may end early, as the cluster is unhealthy or a size was mended. Source: Cluster Autoscaler, where the
-    notice of a loop's start comes before these checks.
+    Such a loop may go no further: the cluster is unhealthy, or a target size was corrected. Source: Cluster Autoscaler, which
+    looks for expired requests before it checks these.
     """
     if not state.settings.enable_provisioning_requests:
         return ()

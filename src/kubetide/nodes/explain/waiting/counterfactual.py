@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import msgspec
 from msgspec.structs import replace
 
+from kubetide.nodes.expander import needs_prices
 from kubetide.nodes.explain.waiting.group_changes import asks_far_too_much, change_of_labels, larger_machine
 from kubetide.nodes.explain.waiting.pod_changes import Change, Changed, ask_less, labels_missing, tolerate
 from kubetide.nodes.facts.nodes import TEMPLATE_LABEL
@@ -37,7 +38,6 @@ from kubetide.ports.cloud import NodeGroup
 from kubetide.scheduling import Refusal
 from kubetide.units.time import Instant, format_rfc3339
 
-_PRICE = "price"
 _MOST_CHANGES = 5
 
 
@@ -99,12 +99,7 @@ class Supposing:
         supposed = self._unchanged()
         changes: list[Change] = []
         group = supposed.groups.get(group_id)
-        if (
-            group is not None
-            and group.price_per_hour is None
-            and _PRICE in self._settings.expander.split(",")
-        ):
-            # That expander leaves out groups without a price, whatever they take.
+        if group is not None and group.price_per_hour is None and needs_prices(self._settings.expander):
             changes.append(_give_price(group, supposed))
         for _ in range(_MOST_CHANGES):
             tick = self._decide(supposed, group_id)

@@ -43,12 +43,13 @@ def evictions_of(moves: Moves, settings: Settings, now: Instant, *, drain: bool)
         if drain
         else settings.daemonset_eviction_for_empty_nodes
     )
-    daemon_pods = []
-    for pod in moves.daemon_pods:
-        said = (pod.metadata.annotations or {}).get(ENABLE_DS_EVICTION)
-        # As upstream: any value but "true" means no; the flag holds where there is none.
-        if by_default if said is None else said == "true":
-            daemon_pods.append(pod)
+    # As upstream: any value but "true" means no; the flag holds where the annotation is missing.
+    default = "true" if by_default else ""
+    daemon_pods = [
+        pod
+        for pod in moves.daemon_pods
+        if (pod.metadata.annotations or {}).get(ENABLE_DS_EVICTION, default) == "true"
+    ]
     in_turn = drain and bool(settings.drain_priority_config)
     return (
         *(_eviction(pod, settings, now, needed=True) for pod in moves.pods),

@@ -62,7 +62,7 @@ def within_limit(state: State, pods: Sequence[Pod], injected: Iterable[tuple[str
 def _is_counted(pod: Pod, settings: Settings) -> bool:
     """Return whether the pod has a node, asks for one, or is gated.
 
-    For a pod that the scheduler has not looked at yet a copy stands in, or it would be bought for a tick later.
+    As upstream, a pod that the scheduler has not looked at yet does not count: a copy is injected in its place.
     """
     return bool(pod.spec.node_name or pod.spec.scheduling_gates) or is_unschedulable(pod, settings)
 

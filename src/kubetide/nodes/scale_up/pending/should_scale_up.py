@@ -1,4 +1,4 @@
-"""Whether a tick looks for new nodes, or at a ProvisioningRequest.
+"""Whether this tick scales up, for pods or for a ProvisioningRequest.
 
 Source: Cluster Autoscaler, shouldScaleUp and the enforcer of ProvisioningRequests.
 """
@@ -20,8 +20,8 @@ def should_scale_up(
 ) -> bool:
     """Return whether to scale up; else the result of the tick says why not.
 
-    A request that waits for its answer forces it, also for the pods where these have the turn. What else would keep
-    the tick from it is found all the same: the event at the maximum of nodes, and that nothing is removed while more pods may come.
+    A request that waits for its answer forces scale-up, also for pods if it is their turn. Even then the maximum of nodes is
+    reported by its event, and pods that are too new hold scale-down.
     """
     settings, demand = state.settings, tick.demand
     # Pods of a pod set are all alike.
