@@ -1,13 +1,16 @@
-"""The registry at the edges: overdue machines, suspended nodes, failures of several kinds, sizes that are wrong."""
+"""The registry at the edges: overdue machines, suspended nodes, failures of several kinds and their causes, sizes that are wrong."""
 
 from __future__ import annotations
 
+import pytest
 import yaml
 from msgspec.structs import replace
 from tests.nodes.frozen import LONG_AGO, START, World, group, node, pod, pods
 
-from kubetide.nodes.decision import DecreaseTarget, DeleteInstances
+from kubetide.nodes.decision import DecreaseTarget, DeleteInstances, Outcome
+from kubetide.nodes.explain.group_answers import explain_group
 from kubetide.nodes.facts.nodes import health_of
+from kubetide.nodes.reasons import VOCABULARY
 from kubetide.nodes.settings import Settings
 from kubetide.ports.cloud import GroupOptions, Instance, InstanceError
 from kubetide.units.time import after, format_rfc3339, minutes, seconds
@@ -159,3 +162,46 @@ def test_a_cordoned_node_is_not_unready_for_what_is_still_to_come():
     world.tick()
     registered = status_of(world)["health"]["nodeCounts"]["registered"]
     assert (registered["ready"], registered["unready"]["total"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("cause", "words"),
+    [
+        ("OutOfCapacity", "the cloud is out of capacity: no"),
+        ("Quota", "a quota of the cloud is used up: no"),
+        ("Throttled", "the cloud throttles calls: no"),
+        ("Permission", "a permission in the cloud is missing: no"),
+        ("Other", "no"),
+    ],
+)
+def test_refusals_name_their_cause(cause, words):
+    """The reason says in words why the cloud refused, and so does the skipped group."""
+    world = World(pods=[pod("p", cpu="1")], groups=[group("g")])
+    world._do = lambda action: Outcome("failed", "no", "Other", "code", cause)
+    world.tick()
+    refused = next(one for one in world.reasons if one.code == "IncreaseRefused")
+    assert VOCABULARY.text(refused) == f"group g could not be increased by 1: {words}"
+    assert words.split(":")[0] in explain_group(world.state, "g", world.now).obstacles[0]
+
+
+def test_machines_that_could_not_be_made_name_their_cause():
+    """A machine that the cloud could not make for lack of capacity says so in words."""
+    world = World(pods=[pod("p", cpu="1")], groups=[group("g")])
+    world.tick()
+    error = InstanceError(error_class="OutOfResource", error_code="STOCKOUT")
+    world.change("g", instances=(Instance(provider_id="i", state="Creating", error=error),))
+    world.tick(at=seconds(10))
+    failed = next(one for one in world.reasons if one.code == "FailedInstance")
+    assert dict(failed.fields)["error"] == "the cloud is out of capacity: OutOfResource.STOCKOUT"
+
+
+@pytest.mark.parametrize(("partly", "deleted"), [(None, ["i1", "i2"]), (True, None)])
+def test_a_group_at_zero_or_its_maximum_goes_as_a_whole(partly, deleted):
+    """With one machine that cannot be made all of them go, and none where the group may grow in part."""
+    options = GroupOptions(zero_or_max_node_scaling=True, allow_non_atomic_scale_up_to_max=partly)
+    world = World(pods=[pod("p", cpu="1")], groups=[group("g", maximum=2, options=options)])
+    world.tick()
+    failed = Instance(provider_id="i1", state="Creating", error=InstanceError(error_code="X"))
+    world.change("g", instances=(failed, Instance(provider_id="i2", state="Creating")))
+    found = [one for one in world.tick(at=seconds(10)) if isinstance(one, DeleteInstances)]
+    assert [sorted(one.provider_ids) for one in found] == ([] if deleted is None else [deleted])

@@ -8,12 +8,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.nodes.frozen import START, World, daemon_set, group, node, pod, pods, template
 
-from kubetide.nodes.decision import DeleteInstances, Outcome
 from kubetide.nodes.explain.answers import explain_node, explain_pod
 from kubetide.nodes.explain.group_answers import explain_group
 from kubetide.nodes.facts.nodes import TEMPLATE_LABEL
 from kubetide.nodes.memory import GroupLearned, Learned, SeenAmounts
-from kubetide.nodes.reasons import VOCABULARY
 from kubetide.nodes.records.export import copy_state
 from kubetide.nodes.series.template_gauges import TemplateGauges
 from kubetide.nodes.state import Delta
@@ -23,7 +21,7 @@ from kubetide.nodes.templates.keeping import learned_document, read_learned
 from kubetide.nodes.templates.learning import learn
 from kubetide.nodes.templates.sizes import node_sizes
 from kubetide.plan.board import NodeSize
-from kubetide.ports.cloud import GroupOptions, Instance, InstanceError, Offering
+from kubetide.ports.cloud import GroupOptions, Offering
 from kubetide.units.exposition import Registry
 from kubetide.units.quantity import Quantity
 from kubetide.units.time import Instant, after, format_rfc3339, minutes, seconds
@@ -451,49 +449,6 @@ def test_no_node_of_a_group_with_an_old_view_goes():
     world.change("a", stale="")
     world.tick(at=minutes(33))
     assert sorted(world.state.memory.scale_down.unneeded) == ["a-1", "a-2"]
-
-
-@pytest.mark.parametrize(
-    ("cause", "words"),
-    [
-        ("OutOfCapacity", "the cloud is out of capacity: no"),
-        ("Quota", "a quota of the cloud is used up: no"),
-        ("Throttled", "the cloud throttles calls: no"),
-        ("Permission", "a permission in the cloud is missing: no"),
-        ("Other", "no"),
-    ],
-)
-def test_refusals_name_their_cause(cause, words):
-    """The reason says in words why the cloud refused, and so does the skipped group."""
-    world = World(pods=[pod("p", cpu="1")], groups=[group("g")])
-    world._do = lambda action: Outcome("failed", "no", "Other", "code", cause)
-    world.tick()
-    refused = next(one for one in world.reasons if one.code == "IncreaseRefused")
-    assert VOCABULARY.text(refused) == f"group g could not be increased by 1: {words}"
-    assert words.split(":")[0] in explain_group(world.state, "g", world.now).obstacles[0]
-
-
-def test_machines_that_could_not_be_made_name_their_cause():
-    """A machine that the cloud could not make for lack of capacity says so in words."""
-    world = World(pods=[pod("p", cpu="1")], groups=[group("g")])
-    world.tick()
-    error = InstanceError(error_class="OutOfResource", error_code="STOCKOUT")
-    world.change("g", instances=(Instance(provider_id="i", state="Creating", error=error),))
-    world.tick(at=seconds(10))
-    failed = next(one for one in world.reasons if one.code == "FailedInstance")
-    assert dict(failed.fields)["error"] == "the cloud is out of capacity: OutOfResource.STOCKOUT"
-
-
-@pytest.mark.parametrize(("partly", "deleted"), [(None, ["i1", "i2"]), (True, None)])
-def test_a_group_at_zero_or_its_maximum_goes_as_a_whole(partly, deleted):
-    """With one machine that cannot be made all of them go, and none where the group may grow in part."""
-    options = GroupOptions(zero_or_max_node_scaling=True, allow_non_atomic_scale_up_to_max=partly)
-    world = World(pods=[pod("p", cpu="1")], groups=[group("g", maximum=2, options=options)])
-    world.tick()
-    failed = Instance(provider_id="i1", state="Creating", error=InstanceError(error_code="X"))
-    world.change("g", instances=(failed, Instance(provider_id="i2", state="Creating")))
-    found = [one for one in world.tick(at=seconds(10)) if isinstance(one, DeleteInstances)]
-    assert [sorted(one.provider_ids) for one in found] == ([] if deleted is None else [deleted])
 
 
 def test_a_groups_own_startup_time_holds_for_its_nodes():
