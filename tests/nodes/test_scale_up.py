@@ -27,14 +27,12 @@ from kubetide.nodes.scale_up.increase.balancing import balance
 from kubetide.nodes.state import Delta, Gone
 from kubetide.objects.meta import ObjectMeta
 from kubetide.objects.node import Namespace
-from kubetide.plan.board import Workload
 from kubetide.ports.cloud import GroupOptions, Instance, InstanceError
 from kubetide.units.time import after, format_rfc3339, minutes, seconds
 
 TAINTED = {
     "taints": [{"key": "ToBeDeletedByClusterAutoscaler", "value": "1772438400", "effect": "NoSchedule"}]
 }
-WEB = Workload("default", "Deployment", "web")
 
 
 def test_the_backoff_after_a_refused_call_has_upstreams_code():
