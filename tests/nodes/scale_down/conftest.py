@@ -83,6 +83,8 @@ class World:
     refused_evictions: dict = field(default_factory=dict)
     failed_taints: tuple = ()
     cloud_error: str = ""
+    undeletable: tuple = ()
+    """Nodes whose machines the cloud does not delete; those before them in a call are gone by then."""
     stuck_pods: tuple = ()
     slimmer: PodSlimmer = field(default_factory=PodSlimmer)
     unreadable: tuple = ()
@@ -217,6 +219,8 @@ class World:
                 if self.cloud_error:
                     return Outcome("failed", self.cloud_error)
                 for name in action.nodes:
+                    if name in self.undeletable:
+                        return Outcome("failed", "throttled")
                     self.log.append(("delete", name))
                     del self.group_of[name]
                     del self.nodes[name]

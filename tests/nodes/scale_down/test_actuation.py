@@ -192,6 +192,28 @@ def test_annotations_delay_the_deletion_but_not_for_ever(world):
     assert made.log == [("delete", "a-0")]
 
 
+def test_each_node_has_its_own_call_and_outcome(world):
+    """Where the cloud refuses one machine, a node whose machine ends already is not given back to the scheduler."""
+    made = (
+        world(scale_down_unneeded_time=seconds(1))
+        .add_group("a")
+        .add_node("a-0")
+        .add_node("a-1")
+        .add_node("a-2")
+    )
+    made.undeletable = ("a-1",)
+    made.loop()
+    made.loop()
+    made.settle(seconds(6))
+    assert made.log == [("delete", "a-0"), ("delete", "a-2")]
+    assert {name: result_of(made, name)[0] for name in ("a-0", "a-1", "a-2")} == {
+        "a-0": "NodeDeleteOk",
+        "a-1": "NodeDeleteErrorFailedToDelete",
+        "a-2": "NodeDeleteOk",
+    }
+    assert made.tainted(DELETED) == []
+
+
 def test_deletions_of_a_group_are_batched(world):
     """With a batcher interval one call takes all nodes that became ready meanwhile."""
     made = world(scale_down_unneeded_time=seconds(1), node_deletion_batcher_interval=seconds(20)).add_group(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Container, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 
 import msgspec
 
@@ -64,7 +64,9 @@ class Actor:
         """What the last actions failed at that is no error of a port."""
 
     async def act(self, actions: Sequence[Action], *, soft_taint_time: Duration | None = None) -> Outcomes:
-        """Carry out the actions in order: neighbours of one kind in parallel, increases one after another.
+        """Carry out the actions in order: neighbours of one kind in parallel, but increases one after another.
+
+        So are deletions in one group: a cloud reads its size before each.
 
         Soft taints of candidates that have not been begun after ``soft_taint_time`` are skipped; None for no such limit.
         """
@@ -79,6 +81,8 @@ class Actor:
                 results += await self._increase(
                     [one for one in batch if isinstance(one, IncreaseSize)], unmade
                 )
+            elif kind is DeleteNodes:
+                results += await self._delete([one for one in batch if isinstance(one, DeleteNodes)])
             else:
                 results += await in_parallel(batch, self._do, limit=_PARALLEL)
         return Outcomes(tuple(results))
@@ -98,6 +102,19 @@ class Actor:
             failed = failed or outcome.status == "failed"
             results.append(outcome)
         return results
+
+    async def _delete(self, actions: Sequence[DeleteNodes]) -> list[Outcome]:
+        """Make the calls of each group one after another; that one fails stops no other."""
+        by_group: dict[str, list[int]] = {}
+        for at, action in enumerate(actions):
+            by_group.setdefault(action.group, []).append(at)
+
+        async def of_group(calls: list[int]) -> list[Outcome]:
+            return [await self._do(actions[at]) for at in calls]
+
+        done = await in_parallel(list(by_group.values()), of_group, limit=_PARALLEL)
+        found = dict(zip(chain.from_iterable(by_group.values()), chain.from_iterable(done), strict=True))
+        return [found[at] for at in range(len(actions))]
 
     def _is_too_late(self, action: Action) -> bool:
         if self._soft_until is None or not isinstance(action, AddTaint | RemoveTaint):

@@ -273,7 +273,7 @@ class _Machine:
     # ── the cloud's call ──
 
     def delete_ready(self) -> None:
-        """Make one call for each group whose batch is due, with nodes whose pods were just read."""
+        """Make the calls that are due, with nodes whose pods were just read."""
         self._keep_whole_groups()
         groups: dict[str, list[Deletion]] = {}
         for name in sorted(self._memory.deletions):
@@ -281,18 +281,27 @@ class _Machine:
             if deletion.phase == "ready":
                 groups.setdefault(deletion.group, []).append(deletion)
         for group in sorted(groups):
-            batch = groups[group]
             if waits_for_others(self._state, group):
-                for one in batch:
+                for one in groups[group]:
                     self._memory.deletions[one.node] = replace(one, due=after(self._now, POLL))
                 continue
-            if min(one.until or one.due for one in batch) > self._now:
-                continue
-            checked = [one for one in map(self._check_last, batch) if one is not None]
-            if checked and len(checked) == sum(
-                self._memory.deletions[one.node].phase == "ready" for one in batch
-            ):
-                self._call(group, checked)
+            for batch in self._batches(group, groups[group]):
+                self._delete(group, batch)
+
+    def _batches(self, group: str, ready: list[Deletion]) -> list[list[Deletion]]:
+        """Return the nodes of each call: one alone, so that each has its own outcome, unless they are batched or go as a whole."""
+        if self._settings.node_deletion_batcher_interval > 0 or goes_whole(self._state, group):
+            return [ready]
+        return [[one] for one in ready]
+
+    def _delete(self, group: str, batch: list[Deletion]) -> None:
+        """Make the call when its time has come and the pods of all its nodes were just read."""
+        if min(one.until or one.due for one in batch) > self._now:
+            return
+        checked = [one for one in map(self._check_last, batch) if one is not None]
+        ready = sum(self._memory.deletions[one.node].phase == "ready" for one in batch)
+        if checked and len(checked) == ready:
+            self._call(group, checked)
 
     def _keep_whole_groups(self) -> None:
         """Give up the other nodes of a group that goes as a whole or not at all: now those that wait, others once ready."""
