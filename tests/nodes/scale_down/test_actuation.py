@@ -9,6 +9,8 @@ from kubetide.nodes.scale_down.memory import ScaleDownMemory
 from kubetide.units.time import minutes, seconds
 
 DELETED = "ToBeDeletedByClusterAutoscaler"
+SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+EMPTY = 'failed to delete empty node "a-0"'
 
 
 def begun(world, *pods, **settings):
@@ -113,6 +115,57 @@ def test_a_pod_that_lands_on_an_empty_node_saves_it(world):
     ]
 
 
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"kind": None}, 'GetPodsToMove for "a-0" returned error: default/late is not replicated'),
+        (
+            {"metadata": {"annotations": {SAFE: "on-completion"}}},
+            f"{EMPTY}, active on-completion pods present",
+        ),
+        ({"of": "tight"}, f"{EMPTY}, new pods scheduled"),
+        ({"kind": "StatefulSet", "of": "unknown"}, f"{EMPTY}, new pods scheduled"),
+    ],
+)
+def test_what_is_said_of_a_pod_that_lands_on_an_empty_node(fields, error, world):
+    """Neither its budgets nor its controller are asked, as nobody wants to move it."""
+    made = begun(world).add_pdb("tight", "tight", 0).add_pod("late", "a-0", **fields)
+    made.settle(seconds(5))
+    assert made.messages() == [f"failed to delete empty node: {error}"]
+    assert made.tainted(DELETED) == []
+
+
+def test_a_daemon_set_that_is_gone_does_not_keep_an_empty_node(world):
+    """Its pod ends with the node all the same; in a drain upstream would want the DaemonSet to exist."""
+    made = begun(world, ("d", {"kind": "DaemonSet", "of": "agent"}))
+    made.state.daemon_sets.clear()
+    made.settle(seconds(5))
+    assert made.log == [("delete", "a-0")]
+
+
+@pytest.mark.parametrize("drained", [True, False])
+def test_a_pod_that_should_have_ended_is_evicted_with_the_others(drained, world):
+    """It needs no other place, so alone it is no reason for a drain; but a drain waits until it is gone."""
+    stuck = {"metadata": {"deletionTimestamp": "2025-12-31T12:00:00Z"}}
+    made = begun(world, ("stuck", stuck), *((("x", {}),) if drained else ()))
+    made.stuck_pods = (("default", "stuck"),)
+    made.settle(minutes(12))
+    assert [entry[:2] for entry in made.log] == (
+        [("evict", "x"), ("evict", "stuck")] if drained else [("delete", "a-0")]
+    )
+    assert (result_of(made)[0] == "NodeDeleteErrorFailedToEvictPods") is drained
+
+
+def test_a_pod_that_lands_and_must_end_by_itself_saves_a_node_that_is_drained(world):
+    """Its owner has said that it must not be evicted."""
+    made = begun(world, ("x", {}))
+    made.stuck_pods = (("default", "x"),)
+    made.settle(seconds(6))
+    made.add_pod("late", "a-0", metadata={"annotations": {SAFE: "on-completion"}}).settle(seconds(5))
+    assert [entry[:2] for entry in made.log] == [("evict", "x")]
+    assert result_of(made)[1] == "pod default/late landed on it and must end by itself first"
+
+
 def test_a_pod_that_lands_during_a_drain_is_evicted_too(world):
     """Pods that tolerate every taint may come back to the node; they are evicted as well, and for ever they are not."""
     made = begun(world, ("x", {}))
@@ -128,7 +181,8 @@ def test_a_pod_that_became_undrainable_saves_its_node(world):
     made = begun(world, ("x", {})).add_pdb("web", "web", 0)
     made.settle(seconds(5))
     assert (made.log, made.tainted(DELETED)) == ([], [])
-    assert "pod default/x blocks it: NotEnoughPdb" in made.messages()[0]
+    error = 'GetPodsToMove for "a-0" returned error: not enough pod disruption budget to move default/x'
+    assert made.messages() == [f"failed to drain and delete node: {error}"]
 
 
 def test_a_budget_that_the_drain_itself_uses_up_does_not_stop_it(world):

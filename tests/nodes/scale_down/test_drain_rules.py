@@ -176,17 +176,19 @@ def test_prepared_verdicts_know_until_when_they_hold(pod, pdb):
 
 
 def test_moves_are_sorted_by_what_becomes_of_the_pods(pod, pdb):
-    """DaemonSet pods stay with the node, mirror pods vanish with it, the others need a place."""
+    """DaemonSet pods stay with the node, mirror pods vanish with it; of the others those need a place that go on."""
     pods = [
         pod("a", "n"),
         pod("b", "n", kind="DaemonSet"),
         pod("c", "n", kind=None, **notes(**{"kubernetes.io/config.mirror": "x"})),
         pod("d", "n", **notes(**{SAFE: "on-completion"})),
+        pod("e", "n", metadata={"deletionTimestamp": "2025-12-31T12:00:00Z"}),
     ]
     moves = pods_to_move(pods, context(pdb))
-    assert [one.metadata.name for one in moves.pods] == ["a", "d"]
+    assert [one.metadata.name for one in moves.pods] == ["a"]
     assert [one.metadata.name for one in moves.daemon_pods] == ["b"]
     assert [one.metadata.name for one in moves.waiting] == ["d"]
+    assert [one.metadata.name for one in moves.skipped] == ["e"]
 
 
 def test_the_first_blocking_pod_is_named(pod, pdb):

@@ -40,6 +40,30 @@ def test_a_node_that_waits_for_its_pods_has_its_share_of_the_minimum(world):
     assert made.verdicts() == {"a-0": "BlockedByOnCompletionPod", "a-1": "NodeGroupMinSizeReached"}
 
 
+def test_pods_that_end_by_themselves_need_no_other_place(world):
+    """The node is unneeded although they fit nowhere else, and what it had room for goes to the others."""
+    made = world(**SOON).add_group("a").add_node("a-0").add_node("a-1").add_node("a-2")
+    made.add_pod("big", "a-0", cpu="3000m").add_pod("p", "a-2", cpu="900m")
+    made.add_pod("w", "a-1", cpu="1500m", metadata={"annotations": {SAFE: "on-completion"}})
+    made.loop()
+    made.loop()
+    assert removed(made) == ["a-2"]
+    assert made.verdicts() == {"a-0": "NotUnderutilized", "a-1": "BlockedByOnCompletionPod"}
+    del made.pods["default", "w"]
+    made.settle(seconds(30))
+    made.loop()
+    assert removed(made) == ["a-1"]
+
+
+def test_nodes_that_only_wait_are_tried_before_others(world):
+    """A node to drain does not get the place of a pod on a node that needs to move none."""
+    made = world(**SOON).add_group("a").add_node("a-0").add_node("a-1")
+    add_waiting(made.add_pod("x", "a-0"), "w", "a-1")
+    made.loop()
+    assert made.status.unneeded == ("a-1",)
+    assert made.verdicts()["a-0"] == "NoPlaceToMovePods"
+
+
 def test_a_whole_group_waits_for_pods_that_end_by_themselves(world):
     """None of it goes; nodes without such a pod block no others."""
     made = with_spare_node(world(**SOON)).add_group("a", zero_or_max_node_scaling=True)

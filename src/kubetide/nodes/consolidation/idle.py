@@ -79,7 +79,7 @@ def _empty(state: State, now: Instant) -> Iterator[Removable]:
             continue
         facts = facts_of(state, name, group, context)
         split = split_ending(state, facts, context) if facts.utilization is not None else None
-        if facts.utilization is None or split is None or split[1] or split[0].pods or split[0].waiting:
+        if facts.utilization is None or split is None or split[1] or split[0].pods:
             continue
         yield Removable(name, group.id, split[0], False, facts.utilization)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from kubetide.nodes.scale_down.drain_rules.base import DrainContext, Owner
 from kubetide.nodes.scale_down.drain_rules.named import rules_with
 from kubetide.nodes.scale_down.unneeded.pdbs import Allowances
@@ -26,7 +28,7 @@ def owners_of(state: State) -> Mapping[str, Mapping[Key, Owner]]:
 
 
 def drain_context(state: State, now: Instant, allowances: Allowances) -> DrainContext:
-    """Return the context of drain rules."""
+    """Return the context of drain rules that move pods."""
     return DrainContext(
         now=now,
         settings=state.settings,
@@ -34,3 +36,8 @@ def drain_context(state: State, now: Instant, allowances: Allowances) -> DrainCo
         owners=owners_of(state),
         rules=rules_with(state.settings.drain_rules),
     )
+
+
+def empty_context(state: State, now: Instant) -> DrainContext:
+    """Return the context of drain rules about an empty node: controllers and budgets do not matter, as no pod is moved."""
+    return replace(drain_context(state, now, Allowances.of({})), owners={})

@@ -17,7 +17,7 @@ from kubetide.nodes.scale_down.drain_rules import (
     Prepared,
     Verdict,
     combine_verdicts,
-    leaves_empty,
+    removal_rank,
     verdict_on,
 )
 from kubetide.nodes.scale_down.drain_rules.base import Owner
@@ -50,12 +50,14 @@ Owners = Mapping[str, Mapping[Key, Owner]]
 """Controllers by kind, and by namespace and name."""
 
 _FEW_KINDS = 1_024
+_LAST = 2  # no rank comes after it
 
 
 class NodeFacts(msgspec.Struct, frozen=True):
     """Facts that hold until ``valid_until``, while node, pods, owners and budgets' specs are unchanged.
 
     Whether its pods can be drained is found only for nodes that may go (``Cache.prepared``). ``pods`` are the node's own by name, whatever the order in which they came, then simulated ones.
+    ``rank`` says which nodes are tried first: 0 for an empty one, 1 if its pods must end by themselves, 2 for others.
     """
 
     node: Node
@@ -63,7 +65,7 @@ class NodeFacts(msgspec.Struct, frozen=True):
     pods: tuple[Pod, ...]
     utilization: Utilization | None
     error: str
-    empty: bool
+    rank: int
     valid_until: Instant | None
     ignore_daemon_sets: bool
     deleting_until: Instant | None
@@ -225,15 +227,17 @@ class Cache:
             known = self._alike[kind] = _Alike(pod)
         return known.verdict(context)
 
-    def _is_empty(self, pods: Sequence[Pod], context: DrainContext, changes: list[Instant]) -> bool:
-        """Return whether the node counts as empty; notes when the verdicts that say so run out."""
+    def _rank(self, pods: Sequence[Pod], context: DrainContext, changes: list[Instant]) -> int:
+        """Return the rank of a node with these pods; notes when the verdicts that say so run out."""
+        found = 0
         for pod in pods:
             verdict = self._verdict(pod, context)
             if verdict.valid_until is not None:
                 changes.append(verdict.valid_until)
-            if not leaves_empty(verdict):
-                return False
-        return True
+            found = max(found, removal_rank(verdict))
+            if found == _LAST:
+                break
+        return found
 
     def _find(
         self,
@@ -269,14 +273,14 @@ class Cache:
             error = str(unknown)
         ends = [long_terminating_from(pod) for pod in pods if pod.metadata.deletion_timestamp is not None]
         changes = [Instant(end + 1) for end in ends if end is not None and end >= context.now]
-        empty = self._is_empty(pods, context, changes)
+        rank = self._rank(pods, context, changes)
         return NodeFacts(
             node=node,
             seen=seen,
             pods=pods,
             utilization=utilization,
             error=error,
-            empty=empty,
+            rank=rank,
             valid_until=min(changes, default=None),
             ignore_daemon_sets=ignore_daemon_sets,
             deleting_until=deletion_window_ends(node),

@@ -28,6 +28,7 @@ from kubetide.nodes.decision import (
 )
 from kubetide.nodes.facts.nodes import TO_BE_DELETED
 from kubetide.nodes.reasons import reason
+from kubetide.nodes.scale_down.deletion.checks import first_look, newcomers
 from kubetide.nodes.scale_down.deletion.deletions import (
     EVICTION_FAILED,
     INTERNAL,
@@ -41,7 +42,7 @@ from kubetide.nodes.scale_down.deletion.deletions import (
     waits_for_others,
     with_pods_seen,
 )
-from kubetide.nodes.scale_down.deletion.evictions import evictions_of, left_on_node, split_live
+from kubetide.nodes.scale_down.deletion.evictions import left_on_node
 from kubetide.nodes.scale_down.memory import DeleteResult, Deletion, Eviction
 from kubetide.nodes.scale_down.names import DELAY_DELETION_PREFIX
 from kubetide.nodes.scale_down.pods import key_of
@@ -63,8 +64,6 @@ CALL_LOST: Duration = minutes(10)
 _MAX_READS = 3
 _QUICK_UNTAINTS = 5
 _LATER = minutes(1)  # between tries to take a taint off, once so many have failed
-_MAX_LANDINGS = 3
-"""How often pods may land again on a node that is drained before it is given up."""
 
 
 def actuate(state: State, now: Instant) -> Commands:
@@ -142,19 +141,9 @@ class _Machine:
         if isinstance(pods, Deletion):
             return pods
         deletion = with_pods_seen(deletion, pods, self._now)
-        moves = split_live(self._state, pods, self._now)
-        if moves.blocked is not None:
-            blocked = moves.blocked
-            why = f"pod {'/'.join(key_of(blocked.pod))} blocks it: {blocked.answer.reason}"
-            return self._fail(deletion, INTERNAL, f"{why} ({blocked.answer.detail})")
-        if moves.waiting:
-            pod = "/".join(key_of(moves.waiting[0]))
-            return self._fail(deletion, INTERNAL, f"pod {pod} must end by itself first")
-        if not deletion.drain and moves.pods:
-            return self._fail(
-                deletion, INTERNAL, f'failed to delete empty node "{deletion.node}", new pods scheduled'
-            )
-        evictions = evictions_of(moves, self._settings, self._now, drain=deletion.drain)
+        why, evictions = first_look(self._state, deletion, pods, self._now)
+        if why:
+            return self._fail(deletion, INTERNAL, why)
         deletion = replace(deletion, pods=evictions)
         if not evictions and not deletion.drain:
             return self._delay(deletion)
@@ -234,20 +223,12 @@ class _Machine:
         return replace(deletion, phase="evicting", stage=min(later), until=until, due=self._now)
 
     def _newcomers(self, deletion: Deletion, pods: tuple[Pod, ...]) -> Deletion | None:
-        """Evict pods that landed after the first look, or return up; None when there are none."""
-        asked = {(one.namespace, one.name, one.uid) for one in deletion.pods}
-        others = tuple(pod for pod in pods if (*key_of(pod), pod.metadata.uid) not in asked)
-        moves = split_live(self._state, others, self._now)
-        if moves.blocked is not None:
-            pod = "/".join(key_of(moves.blocked.pod))
-            why = f"pod {pod} landed on it and blocks it: {moves.blocked.answer.reason}"
+        """Evict pods that landed after the first look, or give up; None when there are none."""
+        why, more = newcomers(self._state, deletion, pods, self._now)
+        if why:
             return self._fail(deletion, INTERNAL, why)
-        if not moves.pods:
+        if not more:
             return None
-        if not deletion.drain or deletion.landings >= _MAX_LANDINGS:
-            names = ", ".join("/".join(key_of(pod)) for pod in moves.pods)
-            return self._fail(deletion, INTERNAL, f"new pods scheduled: {names}")
-        more = tuple(one for one in evictions_of(moves, self._settings, self._now, drain=True) if one.needed)
         return replace(
             deletion,
             phase="evicting",

@@ -13,31 +13,25 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from kubetide.nodes.decision import EventRecord, EvictPod, Outcome
-from kubetide.nodes.scale_down.context import drain_context
 from kubetide.nodes.scale_down.deletion.events import on_pod
-from kubetide.nodes.scale_down.drain_rules import Moves, pods_to_move
+from kubetide.nodes.scale_down.drain_rules import Moves
 from kubetide.nodes.scale_down.memory import Deletion, Eviction
 from kubetide.nodes.scale_down.names import ENABLE_DS_EVICTION
-from kubetide.nodes.scale_down.pods import grace_seconds, is_expendable, key_of
-from kubetide.nodes.scale_down.unneeded.pdbs import Allowances
+from kubetide.nodes.scale_down.pods import grace_seconds, key_of
 from kubetide.nodes.settings import DrainTurn, Settings, drain_turns
-from kubetide.nodes.state import State
-from kubetide.objects.pod import Pod, is_finished
+from kubetide.objects.pod import Pod
 from kubetide.units.time import Duration, Instant, after
 
 GONE = ("NotFound", "404")
 """Codes of refusals that say that the pod is not there any more."""
 
 
-def split_live(state: State, pods: Sequence[Pod], now: Instant) -> Moves:
-    """Ask the drain rules about freshly read pods; finished and expendable ones do not count."""
-    cutoff = state.settings.expendable_pods_priority_cutoff
-    counted = [pod for pod in pods if not is_finished(pod) and not is_expendable(pod, cutoff)]
-    return pods_to_move(counted, drain_context(state, now, Allowances.of(state.pdbs)))
-
-
 def evictions_of(moves: Moves, settings: Settings, now: Instant, *, drain: bool) -> tuple[Eviction, ...]:
-    """Return the evictions that empty the node: pods to move, and DaemonSet pods if flags or annotations say so."""
+    """Return the evictions that empty the node.
+
+    Of a drained one all pods but those of DaemonSets go, also those that should have ended by now; of any node DaemonSet
+    pods if flags or annotations say so.
+    """
     by_default = (
         settings.daemonset_eviction_for_occupied_nodes
         if drain
@@ -52,7 +46,10 @@ def evictions_of(moves: Moves, settings: Settings, now: Instant, *, drain: bool)
     ]
     in_turn = drain and bool(settings.drain_priority_config)
     return (
-        *(_eviction(pod, settings, now, needed=True) for pod in moves.pods),
+        *(
+            _eviction(pod, settings, now, needed=True)
+            for pod in ((*moves.pods, *moves.skipped) if drain else ())
+        ),
         *(_eviction(pod, settings, now, needed=in_turn) for pod in daemon_pods),
     )
 

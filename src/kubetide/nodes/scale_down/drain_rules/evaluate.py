@@ -30,13 +30,15 @@ class Moves(msgspec.Struct, frozen=True):
     Attributes:
         pods: Pods that need another place, in the node's order.
         daemon_pods: DaemonSet pods; they end with the node, evicted if the flags say so.
-        waiting: Pods that must end by themselves before the node goes; they need a place as well.
+        waiting: Pods that must end by themselves before the node goes; they need no other place.
+        skipped: Pods that should have ended by now: they need no other place, but a drain evicts them with the others.
         blocked: The first pod that keeps the node; then the others are not complete.
     """
 
     pods: tuple[Pod, ...] = ()
     daemon_pods: tuple[Pod, ...] = ()
     waiting: tuple[Pod, ...] = ()
+    skipped: tuple[Pod, ...] = ()
     blocked: Blocked | None = None
 
 
@@ -110,21 +112,22 @@ def settle(prepared: Prepared, context: DrainContext) -> Moves:
     pods: list[Pod] = []
     daemon_pods: list[Pod] = []
     waiting: list[Pod] = []
+    skipped: list[Pod] = []
     for pod, verdict in zip(prepared.pods, prepared.verdicts, strict=True):
         answer, name = verdict.answer, context.rules[verdict.rule].name
         if answer is None:
             answer, name = evaluate(pod, context, context.rules[verdict.rule :])
         if answer.outcome == "block":
             return Moves(blocked=Blocked(pod, answer, name))
-        if answer.outcome == "skip":
-            continue
-        if is_daemon_set_pod(pod):
-            daemon_pods.append(pod)
-            continue
         if answer.outcome == "wait":
             waiting.append(pod)
-        pods.append(pod)
-    return Moves(tuple(pods), tuple(daemon_pods), tuple(waiting))
+        elif is_daemon_set_pod(pod):
+            daemon_pods.append(pod)
+        elif answer.outcome != "skip":
+            pods.append(pod)
+        elif not is_mirror_pod(pod):
+            skipped.append(pod)
+    return Moves(tuple(pods), tuple(daemon_pods), tuple(waiting), tuple(skipped))
 
 
 def pods_to_move(pods: Sequence[Pod], context: DrainContext) -> Moves:
@@ -132,16 +135,12 @@ def pods_to_move(pods: Sequence[Pod], context: DrainContext) -> Moves:
     return settle(prepare(pods, context), context)
 
 
-def counts_as_empty(prepared: Prepared) -> bool:
-    """Return whether no rule blocks and no pod must move; ignores budgets, as it only orders candidates."""
-    return all(leaves_empty(verdict) for verdict in prepared.verdicts)
+def removal_rank(verdict: Verdict) -> int:
+    """Return when a node with this pod is tried: 0 with the empty ones, 1 after them as it waits for the pod, 2 last.
 
-
-def leaves_empty(verdict: Verdict) -> bool:
-    """Return whether a node with this pod can count as empty."""
+    Neither controllers nor budgets are asked. Source: Cluster Autoscaler's order of candidates (EmptySorting).
+    """
     answer = verdict.answer
-    if answer is not None and answer.outcome == "skip":
-        return True
-    if answer is not None and answer.outcome == "block":
-        return False
-    return verdict.of_node
+    if verdict.of_node or (answer is not None and answer.outcome == "skip"):
+        return 0
+    return 1 if answer is not None and answer.outcome == "wait" else 2

@@ -84,7 +84,7 @@ class OpenEvaluation:
         self._changes = changes
         order = sorted(
             (name for name in known.open if name not in recent),
-            key=lambda name: (not facts[name].empty, name not in memory.unneeded, name),
+            key=lambda name: (facts[name].rank, name not in memory.unneeded, name),
         )
         self._left = deque(order)
         self._run = run = _Run(state, context, known.groups, cache, changes)
