@@ -11,6 +11,7 @@ from kubetide.nodes.decision import DecreaseTarget, DeleteInstances, Outcome
 from kubetide.nodes.explain.group_answers import explain_group
 from kubetide.nodes.facts.nodes import health_of
 from kubetide.nodes.reasons import VOCABULARY
+from kubetide.nodes.scale_down.memory import DeleteResult
 from kubetide.nodes.settings import Settings
 from kubetide.ports.cloud import GroupOptions, Instance, InstanceError
 from kubetide.units.time import after, format_rfc3339, minutes, seconds
@@ -62,6 +63,18 @@ def test_machines_of_a_group_that_goes_as_a_whole_are_deleted_once():
     world.change("g", instances=(failed("f1"), machines[1]))
     deleted = [one for one in world.tick(at=minutes(16)) if isinstance(one, DeleteInstances)]
     assert [sorted(one.provider_ids) for one in deleted] == [["cloud:///f1", "cloud:///u1"]]
+
+
+def test_how_deletions_ended_is_reported_by_a_loop_that_ends_early():
+    """An unhealthy cluster has no scale-down; the loop after it does not report the same again."""
+    nodes = [node(f"n{at}", ready=False) for at in range(5)]
+    world = World(groups=[group("g", nodes=[one.metadata.name for one in nodes])], nodes=nodes)
+    down = world.state.memory.scale_down
+    down.results = {"gone": DeleteResult("NodeDeleteOk")}
+    world.tick()
+    assert (down.status.result, list(down.status.delete_results)) == ("ScaleDownNotTried", ["gone"])
+    world.tick(at=seconds(10))
+    assert down.status.delete_results == {}
 
 
 def test_a_node_without_the_ready_condition_is_not_ready():

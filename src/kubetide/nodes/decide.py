@@ -49,6 +49,7 @@ from kubetide.nodes.scale_down.decide import absorb as absorb_scale_down
 from kubetide.nodes.scale_down.decide import decide as decide_scale_down
 from kubetide.nodes.scale_down.deletion.absorb_actuation import absorb_actuation
 from kubetide.nodes.scale_down.deletion.actuation import actuate
+from kubetide.nodes.scale_down.status import begin_status, report_results
 from kubetide.nodes.scale_up.choosing.packing_time import plan_packing
 from kubetide.nodes.scale_up.increase.balancing import families
 from kubetide.nodes.scale_up.increase.minimum import plan_min_size
@@ -121,6 +122,7 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
     """Apply the outcomes of the commands; return the result, with the status document at the end of a tick."""
     match state.step:
         case "update" if state.tick is None:
+            report_results(state)
             # A loop that has no node to begin with ends before upstream looks at requests.
             begins = state.settings.scale_up_from_zero or not not_begun(state)
             result = Result(
@@ -141,6 +143,8 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
             result = Result(events=tuple(events), reasons=tuple(reasons), writes=writes, replan=replan)
             if replan:
                 return result
+            if not commands.next_step:
+                report_results(state)
         case "scale_down" | "simulate" if commands.next_step == "simulate":
             return Result()
         case "scale_down" | "simulate":
@@ -184,8 +188,7 @@ def _absorb_calls(
 
 
 def _begin(state: State, now: Instant) -> Commands:
-    last = state.memory.scale_down.status
-    state.memory.scale_down.status = replace(last, result="ScaleDownNotTried", scaled_down=())
+    begin_status(state)
     if is_quiet(state):
         assert state.view is not None, "a quiet state has been looked at"
         state.phases.end("updateClusterState")

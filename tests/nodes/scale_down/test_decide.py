@@ -6,6 +6,7 @@ import pytest
 
 from kubetide.nodes.decision import AddTaint
 from kubetide.nodes.scale_down.decide import decide as decide_scale_down
+from kubetide.nodes.scale_down.decide import forget_unneeded
 from kubetide.nodes.scale_down.soft_taints import cleanup_event, startup_cleanup
 from kubetide.units.time import minutes, seconds
 
@@ -270,6 +271,39 @@ def test_local_delays_leave_other_groups_alone(world):
     assert made.status.unneeded == ("a-0", "b-0")
 
 
+def test_a_drain_that_fails_begins_no_local_delay(world):
+    """The cloud refused nothing, so the node may be tried again in the next loop."""
+    made = world(scale_down_unneeded_time=seconds(1), scale_down_delay_type_local=True).add_group("a")
+    made.add_node("a-0").add_pod("x", "a-0").add_node("a-1").add_pod("v", "a-1", cpu="2400m").loop()
+    made.refused_evictions = {("default", "x"): 99}
+    made.loop()
+    made.settle(minutes(3))
+    made.loop()
+    assert {name: one.result for name, one in made.status.delete_results.items()} == {
+        "a-0": "NodeDeleteErrorFailedToEvictPods"
+    }
+    assert [one.node for one in made.status.scaled_down] == ["a-0"]
+
+
+def test_a_node_on_its_way_out_is_still_a_candidate(world):
+    """Where it is the only one, nothing is deleted; it is not that there was nothing to look at."""
+    made = world(scale_down_unneeded_time=seconds(1)).add_group("a").add_node("a-0")
+    made.loop()
+    made.loop()
+    assert made.loop().result == "ScaleDownNoNodeDeleted"
+    made.settle(seconds(10))
+    assert made.loop().result == "ScaleDownNoCandidates"
+
+
+def test_cloud_tpus_of_pods_that_move_need_no_node(world):
+    """They are reached over the network, so no node offers them."""
+    made = world(scale_down_unneeded_time=seconds(1)).add_group("a").add_node("a-0").add_node("a-1")
+    tpus = {"requests": {"cpu": "100m", "cloud-tpus.google.com/v2": "8"}}
+    made.add_pod("x", "a-0", spec={"containers": [{"name": "c", "image": "i", "resources": tpus}]})
+    made.add_pod("v", "a-1", cpu="2400m").loop()
+    assert made.status.unneeded == ("a-0",)
+
+
 def test_holds_stop_deletion_but_not_the_watch(world):
     """While a cache cannot be trusted nothing is deleted, and the reason is reported."""
     made = typical(world, scale_down_unneeded_time=seconds(1))
@@ -361,6 +395,22 @@ def test_young_soft_taints_bring_back_their_time_at_start(world):
     made.add_node("a-0", **taint("1767225470")).add_node("a-1", **taint("1767225000")).loop()
     assert [one.node for one in made.status.scaled_down] == ["a-0"]
     assert made.verdicts() == {"a-1": "NotUnneededLongEnough"}
+
+
+def test_soft_taints_bring_back_no_time_once_the_cluster_was_unhealthy(world):
+    """Then since when nodes are unneeded is forgotten, also what an earlier process knew of it."""
+    taint = {
+        "key": "DeletionCandidateOfClusterAutoscaler",
+        "value": "1767225470",
+        "effect": "PreferNoSchedule",
+    }
+    made = (
+        world(node_deletion_candidate_ttl=minutes(5)).add_group("a").add_node("a-0", spec={"taints": [taint]})
+    )
+    made.sync("scale_down")
+    forget_unneeded(made.state)
+    made.loop()
+    assert made.verdicts() == {"a-0": "NotUnneededLongEnough"}
 
 
 def test_taints_of_an_earlier_process_are_cleaned(world):

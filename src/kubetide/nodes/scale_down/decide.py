@@ -19,7 +19,6 @@ from kubetide.nodes.consolidation.keeping import keep_back, note_uses
 from kubetide.nodes.consolidation.spares import keep_spares
 from kubetide.nodes.decision import AddTaint, Commands, EventRecord, Outcomes, Result
 from kubetide.nodes.facts.nodes import TO_BE_DELETED
-from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.scale_down.deletion import events
 from kubetide.nodes.scale_down.deletion.actuation import CALL_LOST
@@ -31,18 +30,17 @@ from kubetide.nodes.scale_down.memory import (
     DeleteResult,
     Deletion,
     Remembered,
-    ScaledDownNode,
     ScaleDownStatus,
     UnremovableNode,
 )
 from kubetide.nodes.scale_down.names import NO_SCHEDULE
 from kubetide.nodes.scale_down.plan import NO_FAMILIES, Plan, choose
-from kubetide.nodes.scale_down.pods import in_order, key_of
 from kubetide.nodes.scale_down.soft_taints import restore, soft_taints, unix_seconds
-from kubetide.nodes.scale_down.unneeded.evaluate import Evaluation, Removable, in_name_order
+from kubetide.nodes.scale_down.status import NOT_TRIED, pods_to_evict, status_of
+from kubetide.nodes.scale_down.unneeded.eligibility import any_leaving
+from kubetide.nodes.scale_down.unneeded.evaluate import Evaluation, Removable
 from kubetide.nodes.scale_down.unneeded.simulation_time import cut_reasons, evaluate_in_time, is_evaluating
 from kubetide.nodes.state import State
-from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import instance_id
 from kubetide.units.time import (
     Duration,
@@ -72,7 +70,7 @@ def decide(
     if not state.settings.scale_down_enabled:
         memory.status = ScaleDownStatus(why="--scale-down-enabled is off")
         return Commands(
-            result="ScaleDownNotTried",
+            result=NOT_TRIED,
             wake_at=next_wake(memory.deletions),
             reasons=(reason("ScaleDownDisabled"),),
         )
@@ -90,7 +88,7 @@ def decide(
     state.phases.end("findUnneeded")
     results, memory.results = memory.results, {}
     held = "; ".join(state.holds) or wait or _cooldown(state, now)
-    if held or not found.candidates:
+    if held or not (found.candidates or any_leaving(state, now)):
         result = "ScaleDownInCooldown" if held else "ScaleDownNoCandidates"
         plan = Plan()
     else:
@@ -102,7 +100,7 @@ def decide(
     if state.tick is not None:
         state.tick.not_simulated = found.not_simulated
         state.tick.over_limits += [("down", resources) for resources in plan.over_limits]
-    memory.status = _status(state, found, plan, result, held, results)
+    memory.status = status_of(state, found, plan, result, held, results)
     begun = begin_deletions(state, plan, now)
     soft = soft_taints(state, memory.unneeded, now)
     steering = fill_order(state, now, state.settings.max_bulk_soft_taint_count - len(soft))
@@ -163,7 +161,7 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
         emitted.extend(events.started(deletion, state.settings))
         memory.last_delete = now
     if advised and not tainted:
-        memory.status = _with_result(memory.status, "ScaleDownNotTried")
+        memory.status = _with_result(memory.status, NOT_TRIED)
     if failed_kinds:
         memory.last_failure = now
         memory.status = _with_result(memory.status, "ScaleDownError")
@@ -171,8 +169,9 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
 
 
 def forget_unneeded(state: State) -> None:
-    """Forget since when nodes have been unneeded: called when the cluster is unhealthy."""
+    """Forget since when nodes have been unneeded, also what soft taints say of it: called when the cluster is unhealthy."""
     state.memory.scale_down.unneeded = {}
+    state.memory.scale_down.restored = True
 
 
 def _changed(deletion: Deletion, *, phase: str, due: Instant) -> Deletion:
@@ -244,7 +243,7 @@ def begin_deletions(state: State, plan: Plan, now: Instant) -> tuple[AddTaint, .
             since=now,
             due=after(now, CALL_LOST),
             utilization=str(one.utilization),
-            reschedule=tuple(pod.metadata.name for pod in _to_evict(state, one)),
+            reschedule=tuple(pod.metadata.name for pod in pods_to_evict(state, one)),
         )
         actions.append(
             AddTaint(
@@ -257,63 +256,6 @@ def begin_deletions(state: State, plan: Plan, now: Instant) -> tuple[AddTaint, .
         )
     memory.deletions = dict(sorted(memory.deletions.items()))
     return tuple(actions)
-
-
-def _status(
-    state: State,
-    found: Evaluation,
-    plan: Plan,
-    result: str,
-    why: str,
-    results: dict[str, DeleteResult],
-) -> ScaleDownStatus:
-    waiting = {
-        one.node: _waiting(one, *plan.waiting[one.node])
-        for one in found.removable
-        if one.node in plan.waiting
-    }
-    unremovable = in_name_order(found.unremovable, waiting)
-    return ScaleDownStatus(
-        result=result,
-        why=why,
-        unneeded=tuple(state.memory.scale_down.unneeded),
-        unremovable=tuple(unremovable.values()),
-        scaled_down=_scaled_down(state, plan),
-        delete_results=dict(sorted(results.items())),
-    )
-
-
-def _waiting(one: Removable, word: str, detail: str) -> UnremovableNode:
-    return UnremovableNode(
-        node=one.node,
-        group=one.group,
-        reason=word,
-        detail=detail,
-        utilization=one.utilization.value,
-        resource=one.utilization.resource,
-    )
-
-
-def _to_evict(state: State, one: Removable) -> list[Pod]:
-    """Return the pods that a drain evicts, as this tick's snapshot has them: without what the evaluation moved there."""
-    if not one.moves.pods:
-        return []
-    pods = in_order(one.node, state.snapshot.pods_on(one.node))
-    return [pod for pod in pods if not is_mirror_pod(pod) and not is_daemon_set_pod(pod)]
-
-
-def _scaled_down(state: State, plan: Plan) -> tuple[ScaledDownNode, ...]:
-    return tuple(
-        ScaledDownNode(
-            node=one.node,
-            group=one.group,
-            kind="drain" if one.moves.pods else "empty",
-            evicted_pods=tuple("/".join(key_of(pod)) for pod in _to_evict(state, one)),
-            utilization=one.utilization.value,
-            resource=one.utilization.resource,
-        )
-        for one in (*plan.empty, *plan.drain)
-    )
 
 
 def _reasons(

@@ -92,6 +92,8 @@ def _settle_delete(
         error = f"failed to delete nodes from group {deletion.group}: {outcome.error}"
         event, why, given_back = failure(state, deletion, "NodeDeleteErrorFailedToDelete", error, now)
         memory.deletions[deletion.node] = given_back
+        # Only here: upstream's registry does not learn of a drain that failed.
+        memory.last_failure_of[deletion.group] = now
         emitted.append(event)
         because.append(why)
         return

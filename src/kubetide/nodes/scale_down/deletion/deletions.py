@@ -81,7 +81,6 @@ def failure(
     """Note a failed deletion; return the event, the reason, and the deletion in its rollback phase."""
     memory = state.memory.scale_down
     memory.results[deletion.node] = DeleteResult(result, error)
-    memory.last_failure_of[deletion.group] = now
     given_back = replace(deletion, phase="untainting", due=now, tries=0, reading=False)
     because = reason("DeletionFailed", deletion.node, group=deletion.group, why=result, error=error)
     return events.failed(deletion, error), because, given_back

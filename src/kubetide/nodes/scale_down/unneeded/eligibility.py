@@ -32,19 +32,30 @@ def candidates(state: State, now: Instant) -> dict[str, NodeGroup]:
     --scale-down-delay-type-local without those of groups inside a delay of their own.
     """
     memory = state.memory.scale_down
-    open_groups = {
+    may_shrink = _groups_that_may_shrink(state, now)
+    found: dict[str, NodeGroup] = {}
+    for name in sorted(state.nodes):
+        group = may_shrink.get(state.group_of(name) or "")
+        if group is not None and name in state.snapshot and name not in memory.deletions:
+            found[name] = group
+    return found
+
+
+def any_leaving(state: State, now: Instant) -> bool:
+    """Return whether a node on its way out would be considered but for that: for upstream it is a candidate still."""
+    may_shrink = _groups_that_may_shrink(state, now)
+    leaving = state.memory.scale_down.deletions
+    return any(state.group_of(name) in may_shrink for name in leaving if name in state.snapshot)
+
+
+def _groups_that_may_shrink(state: State, now: Instant) -> dict[str, NodeGroup]:
+    return {
         group.id: group
         for group in state.groups.values()
         if group.target_size > group.min_size
         and not group.stale
         and local_delay_ends(state, group.id, now) is None
     }
-    found: dict[str, NodeGroup] = {}
-    for name in sorted(state.nodes):
-        group = open_groups.get(state.group_of(name) or "")
-        if group is not None and name in state.snapshot and name not in memory.deletions:
-            found[name] = group
-    return found
 
 
 def local_delay_ends(state: State, group_id: str, now: Instant) -> Instant | None:

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from kubetide.nodes.facts.nodes import TO_BE_DELETED
 from kubetide.nodes.facts.pods import pod_text
+from kubetide.nodes.facts.tpu import any_requested, without_tpu_requests
 from kubetide.nodes.scale_down.names import NO_SCHEDULE
 from kubetide.nodes.scale_down.pods import key_of
 from kubetide.objects.node import Taint
@@ -59,6 +60,7 @@ class Simulation:
                 self._open[self._index[name]] = True
         self._cordoned: BoolVector = snapshot.unschedulable[self._order.rows]
         self._old_hints = hints
+        self._tpus = any_requested(snapshot.requested)
         self._closed: dict[str, None] = {}
         self._gone: list[int] = []
         """Places in name order of the nodes that are removed, in order."""
@@ -92,6 +94,8 @@ class Simulation:
         Where a pod does not fit, pods of lower priority are still tried, as upstream does: hints and
         rotation show it. Raises: DoesNotFit, with the snapshot as it was before.
         """
+        if self._tpus:
+            pods = [without_tpu_requests(pod) for pod in pods]
         index = self._index[node_name]
         was_open = bool(self._open[index])
         self._open[index] = False

@@ -21,9 +21,9 @@ from kubetide.nodes.facts.pods import (
     is_unschedulable,
     virtual_pod_name,
 )
+from kubetide.nodes.facts.tpu import without_tpu_requests
 from kubetide.nodes.scale_down.pods import is_expendable
 from kubetide.nodes.scale_up.pending.injected_pods import INJECTED, injected_pods
-from kubetide.nodes.scale_up.pending.tpu import without_tpu_requests
 from kubetide.nodes.state import State
 from kubetide.objects.meta import Key, ObjectMeta, OwnerReference, controller_of
 from kubetide.objects.pod import Pod, PodSpec, PodStatus

@@ -1,10 +1,11 @@
 """Cloud TPUs: they are reached over the network, so a pod that requests one needs no node that offers it.
 
-Source: Cluster Autoscaler, which takes these requests off the containers of pending pods.
+Source: Cluster Autoscaler, which takes these requests off the containers of pending pods and of pods that a removal moves.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec.structs import replace
@@ -13,6 +14,11 @@ from kubetide.objects.base import Quantities
 from kubetide.objects.pod import Container, Pod
 
 PREFIX: Final = "cloud-tpus.google.com/"
+
+
+def any_requested(resources: Iterable[str]) -> bool:
+    """Return whether a Cloud TPU is among the resources."""
+    return any(name.startswith(PREFIX) for name in resources)
 
 
 def without_tpu_requests(pod: Pod) -> Pod:
@@ -26,7 +32,7 @@ def without_tpu_requests(pod: Pod) -> Pod:
 
 def _asks(container: Container) -> bool:
     resources = container.resources
-    return any(name.startswith(PREFIX) for name in (*(resources.requests or ()), *(resources.limits or ())))
+    return any_requested((*(resources.requests or ()), *(resources.limits or ())))
 
 
 def _cleared(container: Container) -> Container:
