@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from tests.nodes.frozen import World, group, node, pods
+from tests.nodes.frozen import START, World, group, node, pods
 
 from kubetide.nodes.core import decode_delta, encode_delta
 from kubetide.nodes.decision import IncreaseSize
 from kubetide.nodes.scale_up.pending.degradation import PART
 from kubetide.nodes.state import Delta
-from kubetide.units.time import minutes, seconds
+from kubetide.units.time import after, format_rfc3339, minutes, seconds
 
 MORE = 300
 ON = {"enable_graceful_degradation": True, "max_nodes_per_scaleup": 2}
@@ -79,6 +79,20 @@ def test_every_fourth_loop_is_for_scale_down():
     world.tick(at=seconds(60))
     assert len(world.messages("GracefulDegradationStopped")) == 1
     assert "scale_down" in steps(world)
+
+
+@pytest.mark.parametrize("maximum", [0, 1])
+def test_the_loop_for_scale_down_makes_the_checks_before_a_scale_up_too(maximum):
+    """It reports that there are as many nodes as there may be; else pods that are all new hold scale-down."""
+    world = crowd(minutes(5), max_nodes_total=maximum, **ON)
+    for loop in range(3):
+        world.tick(at=seconds(10 * loop))
+    world.reasons = []
+    new = pods("p", PART + MORE, cpu="3", created=format_rfc3339(after(START, seconds(29))))
+    world.tick(at=seconds(30), pods=tuple(new))
+    assert "ScaleUpLeftOut" in said(world)
+    assert len(world.messages("MaxNodesTotalReached")) == maximum
+    assert ("ScaleDownInCooldown" in said(world)) is not bool(maximum)
 
 
 def test_the_part_step_reads_back_from_a_record():

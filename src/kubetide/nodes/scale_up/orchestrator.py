@@ -123,10 +123,12 @@ def plan_scale_up(state: State, tick: Tick, now: Instant, *, choosing: bool = Tr
             reasons.append(reason("PodsOfRequests", pods=len(demand.consumers)))
     if demand.unprocessed:
         reasons.append(reason("PodsLeftOut", pods=demand.unprocessed))
+    may_buy = should_scale_up(state, tick, events, reasons, now)
     if holds_scale_up(state):
+        # As upstream only after the checks: their events come all the same, and new pods hold scale-down.
         tick.result = "ScaleUpInCooldown"
         reasons.append(reason("ScaleUpLeftOut", loops=state.memory.degradation.loops))
-    elif should_scale_up(state, tick, events, reasons, now):
+    elif may_buy:
         if takes_turn(state, tick.requests, pods_wait=bool(demand.pods)):
             events += _serve_request(state, tick, reasons, now)
         else:
