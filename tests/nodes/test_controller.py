@@ -8,8 +8,16 @@ from tests.nodes.live import SHORT, START, play, replayed
 from kubetide.embedded.cloud import CloudFaults, GroupSpec, InstanceType, Window
 from kubetide.nodes.capacity.definitions import definitions
 from kubetide.objects.capacity import condition_of
-from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS, POD_TEMPLATES, PODS, PROVISIONING_REQUESTS
+from kubetide.objects.kinds import (
+    CAPACITY_BUFFERS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    POD_TEMPLATES,
+    PODS,
+    PROVISIONING_REQUESTS,
+)
 from kubetide.plan.board import Intent, Workload
+from kubetide.ports.errors import ApiError
 from kubetide.testing import builders
 from kubetide.units.time import after, minutes, seconds
 
@@ -164,6 +172,46 @@ def test_an_answered_request_asks_for_the_next_tick_at_once(eager, answered):
         )
 
     world = play(story, enable_provisioning_requests=True, frequent_loops_enabled=eager)
+    assert replayed(world) > 3
+
+
+class OneRefusal:
+    """A cluster that once refuses to replace a PodTemplate."""
+
+    def __init__(self, cluster):
+        self._cluster, self.refused = cluster, 0
+
+    def __getattr__(self, name):
+        return getattr(self._cluster, name)
+
+    async def replace(self, kind, body, **arguments):
+        if kind.plural == POD_TEMPLATES.plural and not self.refused:
+            self.refused += 1
+            raise ApiError("the server is busy")
+        return await self._cluster.replace(kind, body, **arguments)
+
+
+def test_a_template_whose_update_was_refused_is_updated_by_the_next_tick():
+    """The copy of a workload's template follows its pods, also after an error, and the records replay."""
+
+    async def story(world):
+        for body in definitions():
+            await world.cluster.create(CUSTOM_RESOURCE_DEFINITIONS, body)
+        await world.deploy(replicas=1, cpu="1")
+        web = {"apiGroup": "apps", "kind": "Deployment", "name": "web"}
+        spare = {"metadata": {"name": "spare"}, "spec": {"scalableRef": web, "replicas": 1}}
+        await world.cluster.create(CAPACITY_BUFFERS, spare, namespace="default")
+        await world.after(minutes(5))
+        larger = builders.pod_spec(cpu="1500m")
+        changed = {"spec": {"template": {"spec": larger}}}
+        await world.cluster.patch(DEPLOYMENTS, "web", changed, namespace="default")
+        await world.after(minutes(5))
+        name = "capacitybuffer-spare-pod-template"
+        made = await world.cluster.get(POD_TEMPLATES, name, namespace="default")
+        assert made.template.spec.containers[0].resources.requests["cpu"] == "1500m"
+        assert made.metadata.generation == 2
+
+    world = play(story, wrap=OneRefusal, capacity_buffer_controller_enabled=True)
     assert replayed(world) > 3
 
 

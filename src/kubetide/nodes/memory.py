@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from kubetide.nodes.consolidation.memory import ConsolidationMemory
 from kubetide.nodes.scale_down.memory import ScaleDownMemory
 from kubetide.objects.base import Quantities
+from kubetide.objects.meta import Key
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod
 from kubetide.objects.resource import ResourceSlice
@@ -266,10 +269,17 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     requests: RequestsMemory = RequestsMemory()
     degradation: Degradation = Degradation()
     buffer_templates: dict[str, str] = {}
-    """By PodTemplate of a CapacityBuffer: uid of the pod that it was last copied from, empty for a workload; a PodTemplate's name."""
+    """By PodTemplate of a CapacityBuffer: uid of the pod that it was last copied from, or version of a workload; a PodTemplate's name."""
     made_groups: dict[str, MadeGroup] = {}
     """By group id; of groups that exist."""
     empty_since: dict[str, Instant] = {}
     """By group id: since when groups that the loop made have had no nodes."""
     scale_down: ScaleDownMemory = msgspec.field(default_factory=ScaleDownMemory)
     consolidation: ConsolidationMemory = msgspec.field(default_factory=ConsolidationMemory)
+
+    def forget_copies(self, keys: Sequence[Key]) -> None:
+        """Forget what these PodTemplates were copied from, so that they are copied again."""
+        if keys:
+            gone = {"/".join(key) for key in keys}
+            held = self.buffer_templates.items()
+            self.buffer_templates = {name: source for name, source in held if name not in gone}

@@ -215,9 +215,8 @@ class State:
             )
         if full:
             self._start_anew(delta.settings, delta.memory)
-        self.step = delta.step
-        self.holds = delta.holds
-        self.elapsed = delta.elapsed
+        self.step, self.holds, self.elapsed = delta.step, delta.holds, delta.elapsed
+        self.memory.forget_copies(delta.unwritten)
         self.live_pods = MappingProxyType(delta.live_pods or {})
         before = self.version
         self._apply_gone(delta.gone)

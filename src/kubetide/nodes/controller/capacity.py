@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from kubetide.nodes.facts.capacity import CapacityChanges, kinds_read, slim_capacity
 from kubetide.nodes.facts.objects import KnownKey
 from kubetide.nodes.state import State, Step
-from kubetide.objects.kinds import Kind
+from kubetide.objects.kinds import POD_TEMPLATES, Kind
+from kubetide.objects.meta import Key
 from kubetide.watching import Caches, Feed, Informer
 
 
@@ -41,8 +42,12 @@ class CapacityGatherer:
         """Return the plural names of kinds that cannot be read."""
         return tuple(name for name, source in (self._sources or {}).items() if not source.informer.has_synced)
 
-    async def changes(self, step: Step, *, anew: bool) -> tuple[CapacityChanges | None, tuple[KnownKey, ...]]:
-        """Return changed objects, None for nothing, and deleted ones; only a tick's first step returns any.
+    async def changes(
+        self, step: Step, *, anew: bool
+    ) -> tuple[CapacityChanges | None, tuple[KnownKey, ...], tuple[Key, ...]]:
+        """Return changed objects, None for nothing, deleted ones, and PodTemplates that could not be written.
+
+        Only a tick's first step returns any.
 
         Args:
             step: The step of the tick.
@@ -62,12 +67,13 @@ class CapacityGatherer:
                 source.informer.close_feed(source.feed)
                 self._sources[name] = source._replace(feed=source.informer.feed())
         if step != "update" or not self._sources:
-            return None, ()
+            return None, (), ()
         gone: list[KnownKey] = []
         changed = {name: self._of(name, source, gone) for name, source in self._sources.items()}
+        unwritten = tuple(sorted(key[1:] for key in self._reread if key[0] == POD_TEMPLATES.plural))
         self._reread = {}
         found = CapacityChanges.from_kinds(changed)
-        return (found if first or anew or found != CapacityChanges() else None), tuple(gone)
+        return (found if first or anew or found != CapacityChanges() else None), tuple(gone), unwritten
 
     def _of(self, name: str, source: _Source, gone: list[KnownKey]) -> tuple[Any, ...]:
         held = self._known.capacity.of(source.kind)

@@ -218,7 +218,7 @@ class Gatherer:
         controllers, gone_controllers = await self._replication_controllers(pods)
         first_devices = await self._begins_with_devices(pods) or (self.anew and self._reads_devices)
         devices, gone_devices = self._devices()
-        capacity, gone_capacity = await self.capacity.changes(step, anew=self.anew)
+        capacity, gone_capacity, unwritten = await self.capacity.changes(step, anew=self.anew)
         return Delta(
             step=step,
             nodes=nodes,
@@ -234,6 +234,7 @@ class Gatherer:
             volumes=volumes if first or volumes != VolumeChanges() else None,
             devices=devices if first_devices or devices != DeviceChanges() else None,
             capacity=capacity,
+            unwritten=unwritten,
             gone=Gone(
                 nodes=tuple(name for _, name in gone_nodes),
                 pods=(*gone_pods, *_finished(pods, known.pods)),

@@ -93,6 +93,7 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             from the first pod on that one of them controls, and until then they are taken to exist.
         devices: Slices, claims for devices and their classes, in the same way.
         capacity: Requests for capacity and the PodTemplates that they name; read where the flags say so.
+        unwritten: PodTemplates whose last copy could not be written: they are copied again.
         unread: Kinds of these that cannot be read, by plural name; always the whole list in a tick's first step.
         holds: Why scale-down must hold (a cache too old ...), as sentences; always the whole list.
         elapsed: How long the tick has taken so far, for limits of time; 0 in its first step.
@@ -116,6 +117,7 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     volumes: VolumeChanges | None = None
     devices: DeviceChanges | None = None
     capacity: CapacityChanges | None = None
+    unwritten: tuple[Key, ...] = ()
     unread: tuple[str, ...] = ()
     gone: Gone = Gone()
     groups: tuple[NodeGroup, ...] | None = None
