@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 from msgspec.structs import replace
-from tests.nodes.frozen import START, deployment, pod, pods, replica_set
+from tests.nodes.frozen import START, convert, deployment, pod, pods, replica_set
 from tests.nodes.requests import buffer, conditions_of, pod_template, world
 
 from kubetide.nodes.capacity.buffers.names import template_name
@@ -13,9 +13,15 @@ from kubetide.nodes.capacity.buffers.translate import replicas_of
 from kubetide.nodes.decision import CopyTemplate
 from kubetide.nodes.explain.buffers import explain_buffer
 from kubetide.nodes.facts.capacity import CapacityChanges
+from kubetide.objects.batch import Job
+from kubetide.objects.meta import ObjectMeta
 from kubetide.units.time import format_rfc3339, minutes, seconds
 
 BIG = pod_template("big", cpu="3")
+
+
+def meta(name):
+    return ObjectMeta(name=name, namespace="default", generation=1)
 
 
 def status(held, name):
@@ -169,6 +175,62 @@ def test_a_share_of_a_workload():
     assert status(held, "spare").replicas == 2
     assert held.state.groups["g"].target_size == 2
     assert held.state.memory.buffer_templates == {f"default/{name}": "uid-p-3"}
+
+
+def _spare(kind, group="apps", **spec):
+    return buffer("spare", scalableRef={"apiGroup": group, "kind": kind, "name": "web"}, **spec)
+
+
+def _of_generation(item, generation):
+    return replace(item, metadata=replace(item.metadata, generation=generation))
+
+
+def test_a_workload_without_pods_has_its_own_template():
+    """The copy of its last pod gives way to what the workload says, and follows it when that changes."""
+    held = world(buffers=[_spare("Deployment", replicas=1)], pods=pods("p", 1, cpu="1", node="n1", of="web-1"))
+    name = template_name("spare")
+
+    def copied(at, **changes):
+        held.tick(at=seconds(at), **changes)
+        made = held.state.capacity.template("default", name)
+        copies = [one for one in held.writes if isinstance(one, CopyTemplate)]
+        return [one.source for one in copies], made.template.spec.containers[0].resources.requests["cpu"]
+
+    web = _of_generation(deployment("web", 1, cpu="2"), 1)
+    sets = (replica_set("web-1", 1, of="web"),)
+    assert copied(0, deployments=(web,), replica_sets=sets) == (["pods"], "1")
+    assert copied(10, deleted_pods=[("default", "p-0")]) == (["deployments"], "2")
+    larger = _of_generation(deployment("web", 1, cpu="3"), 2)
+    assert copied(20, deployments=(larger,)) == (["deployments"], "3")
+    assert copied(30) == ([], "3")
+
+
+def test_a_job_counts_by_its_parallelism():
+    """A Job has no scale subresource: as upstream, its template and its number of pods are what it says itself."""
+    held = world(buffers=[_spare("Job", "batch", percentage=50)], pods=pods("p", 2, node="n1", kind="Job"))
+    body = {"metadata": {"name": "web", "namespace": "default", "uid": "uid-web"}, "spec": {"parallelism": 8}}
+    held.tick(jobs=(convert(body, Job),))
+    name = template_name("spare")
+    assert held.writes[0] == CopyTemplate("spare", "uid-spare", "default", name, "jobs", "web")
+    held.tick(at=seconds(10), capacity=CapacityChanges(pod_templates=(replace(BIG, metadata=meta(name)),)))
+    assert status(held, "spare").replicas == 4
+
+
+def test_a_copy_that_could_not_be_written_is_made_again():
+    """The next tick tries it, though the source is the same as before."""
+    old = pod_template(template_name("spare"), cpu="2")
+    held = world(
+        buffers=[_spare("Deployment", replicas=1)],
+        templates=[old],
+        pods=pods("p", 1, cpu="1", node="n1", of="web-1"),
+    )
+    web = {"deployments": (deployment("web", 1),), "replica_sets": (replica_set("web-1", 1, of="web"),)}
+    held.tick(**web)
+    copy = held.writes[0]
+    assert isinstance(copy, CopyTemplate)
+    failed = ("default", old.metadata.name)
+    held.tick(at=seconds(10), unwritten=(failed,), capacity=CapacityChanges(pod_templates=(old,)))
+    assert held.writes[0] == copy
 
 
 def test_a_named_template_is_copied_when_it_changes():

@@ -83,7 +83,7 @@ def _amounts(encoded: bytes) -> Quantities:
 
 def slim_replica_set(item: ReplicaSet) -> ReplicaSet:
     """Return the ReplicaSet without its status."""
-    return replace(item, metadata=slim_meta(item.metadata), status=WorkloadStatus())
+    return replace(item, metadata=_with_generation(item.metadata), status=WorkloadStatus())
 
 
 def slim_replication_controller(item: ReplicationController) -> ReplicationController:
@@ -93,7 +93,7 @@ def slim_replication_controller(item: ReplicationController) -> ReplicationContr
 
 def slim_deployment(item: Deployment) -> Deployment:
     """Return the Deployment without its status."""
-    return replace(item, metadata=slim_meta(item.metadata), status=WorkloadStatus())
+    return replace(item, metadata=_with_generation(item.metadata), status=WorkloadStatus())
 
 
 def slim_daemon_set(item: DaemonSet) -> DaemonSet:
@@ -118,7 +118,14 @@ def slim_namespace(item: Namespace) -> Namespace:
 
 
 def _name_of(meta: ObjectMeta) -> ObjectMeta:
-    return ObjectMeta(name=meta.name, namespace=meta.namespace, uid=meta.uid)
+    return ObjectMeta(
+        name=meta.name, namespace=meta.namespace, uid=meta.uid, generation=meta.generation
+    )
+
+
+def _with_generation(meta: ObjectMeta) -> ObjectMeta:
+    """Return the metadata with the generation, by which the copies of a pod template are kept up to date."""
+    return replace(slim_meta(meta), generation=meta.generation)
 
 
 def slim_pdb(item: PodDisruptionBudget) -> PodDisruptionBudget:

@@ -40,12 +40,14 @@ class Workload(msgspec.Struct, frozen=True):
         pods: Its pods that are not being deleted, in name order.
         replicas: How many it asks for; None where that is not known.
         template: What its pods are made of; None where that is not held.
+        version: Uid and generation of its object, which tell that its template may be another one.
     """
 
     kind: Kind[Any] | None
     pods: tuple[Pod, ...]
     replicas: int | None = None
     template: PodTemplate | None = None
+    version: str = ""
 
     @property
     def newest(self) -> Pod | None:
@@ -76,7 +78,10 @@ def workload_of(state: State, buffer: CapacityBuffer) -> Workload:
 
 
 def template_of_workload(workload: Workload) -> PodTemplate | None:
-    """Return the template for the buffer: a copy of the newest pod, which includes what admission added."""
+    """Return the template for the buffer: a copy of the newest pod, which includes what admission added.
+
+    Without a pod it is the workload's own; None where that is not held.
+    """
     newest = workload.newest
     if newest is None:
         return None if workload.template is None else slim_template(workload.template)
@@ -93,7 +98,7 @@ def copied_from(workload: Workload, name: str) -> tuple[str, str, str]:
     if newest is not None:
         return PODS.plural, newest.metadata.name, newest.metadata.uid
     assert workload.kind is not None, "a workload without pods is of a built-in kind"
-    return workload.kind.plural, name, ""
+    return workload.kind.plural, name, workload.version
 
 
 def _built_in(state: State, kind: Kind[Any], namespace: str, reference: ScalableReference) -> Workload | None:
@@ -108,26 +113,28 @@ def _built_in(state: State, kind: Kind[Any], namespace: str, reference: Scalable
             if place == namespace and _is_of(one.metadata, deployment.metadata.uid)
         ]
         pods = tuple(pod for uid in sets for pod in state.held_pods.controlled_by(uid))
-        return Workload(kind, pods, _or_one(deployment.spec.replicas), deployment.spec.template)
+        template, version = deployment.spec.template, _version_of(deployment.metadata)
+        return Workload(kind, pods, _or_one(deployment.spec.replicas), template, version)
     if kind is REPLICA_SETS:
         replica_set = state.replica_sets.get(key)
         if replica_set is None:
             return None
         pods = tuple(state.held_pods.controlled_by(replica_set.metadata.uid))
-        return Workload(kind, pods, _or_one(replica_set.spec.replicas), replica_set.spec.template)
+        template, version = replica_set.spec.template, _version_of(replica_set.metadata)
+        return Workload(kind, pods, _or_one(replica_set.spec.replicas), template, version)
     if kind is STATEFUL_SETS:
         stateful_set = state.stateful_sets.get(key)
         if stateful_set is None:
             return None
         pods = tuple(state.held_pods.controlled_by(stateful_set.metadata.uid))
-        return Workload(kind, pods, _or_one(stateful_set.spec.replicas))
+        version = _version_of(stateful_set.metadata)
+        return Workload(kind, pods, _or_one(stateful_set.spec.replicas), version=version)
     if kind is JOBS:
         job = state.jobs.get(key)
         if job is None:
             return None
-        return Workload(
-            kind, tuple(state.held_pods.controlled_by(job.metadata.uid)), _or_one(job.spec.parallelism)
-        )
+        # A Job has no scale subresource, by which upstream finds the pods of a workload.
+        return Workload(kind, (), _or_one(job.spec.parallelism), version=_version_of(job.metadata))
     return _custom(state, namespace, reference)
 
 
@@ -142,6 +149,10 @@ def _custom(state: State, namespace: str, reference: ScalableReference) -> Workl
 def _is_of(meta: ObjectMeta, uid: str) -> bool:
     owner = controller_of(meta)
     return owner is not None and owner.uid == uid
+
+
+def _version_of(meta: ObjectMeta) -> str:
+    return f"{meta.uid}@{meta.generation}"
 
 
 def _or_one(replicas: int | None) -> int:

@@ -48,7 +48,7 @@ from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.units.time import Instant, format_rfc3339
 
 _NAMED: Final = "podtemplates/"
-"""Begins the identity of a source that is a PodTemplate; other sources have that of a pod, or none."""
+"""Begins the identity of a source that is a PodTemplate; that of another one is a pod's uid, or a workload's version."""
 
 
 def is_managed(buffer: CapacityBuffer) -> bool:
@@ -183,7 +183,7 @@ def _keep_reference(state: State, buffer: CapacityBuffer) -> CopyTemplate | None
 def _keep_template(state: State, buffer: CapacityBuffer, workload: Workload) -> CopyTemplate | None:
     """Hold the buffer's template as the workload has it; return the copy that this takes, None for none.
 
-    As upstream, without a pod the last template that was copied holds.
+    A template is copied once from each source: what the server makes of it may never equal what is held of the source.
     """
     reference = buffer.spec.scalable_ref
     assert reference is not None, "the buffer is one of a workload"
@@ -192,8 +192,6 @@ def _keep_template(state: State, buffer: CapacityBuffer, workload: Workload) -> 
     there = state.capacity.template(meta.namespace, name)
     key = f"{meta.namespace}/{name}"
     last = state.memory.buffer_templates.get(key)
-    if there is not None and workload.newest is None and not (last or "").startswith(_NAMED):
-        return None
     template = template_of_workload(workload)
     if template is None and workload.kind is None:
         raise NotResolved(
