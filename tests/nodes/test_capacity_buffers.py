@@ -187,7 +187,9 @@ def _of_generation(item, generation):
 
 def test_a_workload_without_pods_has_its_own_template():
     """The copy of its last pod gives way to what the workload says, and follows it when that changes."""
-    held = world(buffers=[_spare("Deployment", replicas=1)], pods=pods("p", 1, cpu="1", node="n1", of="web-1"))
+    held = world(
+        buffers=[_spare("Deployment", replicas=1)], pods=pods("p", 1, cpu="1", node="n1", of="web-1")
+    )
     name = template_name("spare")
 
     def copied(at, **changes):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,10 +17,11 @@ from kubetide.nodes.records.export import copy_state
 from kubetide.nodes.series.template_gauges import TemplateGauges
 from kubetide.nodes.state import Delta
 from kubetide.nodes.templates.amounts import corrected, merged, of_image, with_amounts
-from kubetide.nodes.templates.build import template_of
+from kubetide.nodes.templates.build import all_templates, template_of
 from kubetide.nodes.templates.keeping import learned_document, read_learned
 from kubetide.nodes.templates.learning import learn
 from kubetide.nodes.templates.sizes import node_sizes
+from kubetide.objects.workload import DaemonSet
 from kubetide.plan.board import NodeSize
 from kubetide.ports.cloud import GroupOptions, Offering
 from kubetide.units.exposition import Registry
@@ -31,6 +33,8 @@ C5D = {TYPE: "c5d.large"}
 CATALOGUE = template(cpu="2", memory="4Gi", labels=C5D, source="catalogue: c5d.large, 2 CPU, 4Gi")
 DEVICE = "smarter-devices/fuse"
 BIG = {"cpu": "500m", "memory": "8Gi"}
+OTHERS = {"labelSelector": {"matchLabels": {"app": "other"}}, "topologyKey": "rack"}
+SPREAD = {**OTHERS, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
 
 
 def of_type(name, *, memory="16Gi", cpu="2", labels=None, **extra):
@@ -529,3 +533,24 @@ def test_what_new_nodes_have_left_is_reported_by_size():
     world = World(groups=groups, daemon_sets=(daemon_set("agent", cpu="300m", memory="1Gi"),))
     world.tick()
     assert node_sizes(world.state) == (NodeSize(1700, 3 << 30), NodeSize(7700, 31 << 30))
+
+
+@pytest.mark.parametrize(
+    ("spec", "runs"),
+    [
+        ({"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [OTHERS]}}}, True),
+        ({"topologySpreadConstraints": [SPREAD]}, True),
+        ({"nodeSelector": {"gpu": "yes"}}, False),
+        ({"nodeName": "n1"}, False),
+        ({"tolerations": []}, False),
+    ],
+)
+def test_the_rules_of_daemon_sets_say_which_pods_a_new_node_has(spec, runs):
+    """Its labels, taints and name count, as for the DaemonSet controller; what only the scheduler asks does not."""
+    taints = [{"key": "only", "value": "some", "effect": "NoSchedule"}]
+    body = msgspec.to_builtins(daemon_set("agent", cpu="300m"))
+    body["spec"]["template"]["spec"] |= {"tolerations": [{"operator": "Exists"}]} | spec
+    agent = msgspec.convert(body, DaemonSet)
+    world = World(groups=[group("g", made=template(spec={"taints": taints}))], daemon_sets=(agent,))
+    world.tick()
+    assert [one.metadata.name for one in all_templates(world.state)["g"].pods] == ["agent-pod"] * runs

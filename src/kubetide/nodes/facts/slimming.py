@@ -118,9 +118,7 @@ def slim_namespace(item: Namespace) -> Namespace:
 
 
 def _name_of(meta: ObjectMeta) -> ObjectMeta:
-    return ObjectMeta(
-        name=meta.name, namespace=meta.namespace, uid=meta.uid, generation=meta.generation
-    )
+    return ObjectMeta(name=meta.name, namespace=meta.namespace, uid=meta.uid, generation=meta.generation)
 
 
 def _with_generation(meta: ObjectMeta) -> ObjectMeta:

@@ -39,7 +39,8 @@ from kubetide.objects.pod import Pod
 from kubetide.objects.resource import ResourceSlice
 from kubetide.objects.workload import DaemonSet
 from kubetide.ports.cloud import NodeGroup
-from kubetide.scheduling import classify, fresh_node
+from kubetide.scheduling import fresh_node
+from kubetide.scheduling.daemon_nodes import daemon_rule
 from kubetide.units.quantity import Quantity, quantity_error
 from kubetide.units.time import Instant, after, format_rfc3339
 
@@ -339,22 +340,15 @@ def _pushes_aside(daemon_set: DaemonSet) -> bool:
 def _daemon_pods(
     node: Node, there: Sequence[Pod], daemon_sets: Mapping[tuple[str, str], DaemonSet]
 ) -> tuple[Pod, ...]:
-    """Return the pods that DaemonSets will put on the node and that are not among ``there``."""
+    """Return the pods that DaemonSets will put on the node and that are not among ``there``.
+
+    As upstream, the rules of the DaemonSet controller decide, not those of the scheduler.
+    """
     if not daemon_sets:
         return ()
     has = {owner.uid for pod in there for owner in pod.metadata.owner_references or ()}
-    bare = fresh_node(node, ())
-    made = []
-    for key in sorted(daemon_sets):
-        daemon_set = daemon_sets[key]
-        if daemon_set.metadata.uid in has:
-            continue
-        pod = _daemon_pod(daemon_set)
-        refusal = bare.first_refusal(classify(pod), node.metadata.name)
-        # The DaemonSet controller ignores free capacity: it creates the pod, which then waits.
-        if refusal is None or refusal.plugin == "NodeResourcesFit":
-            made.append(pod)
-    return tuple(made)
+    missing = [one for _, one in sorted(daemon_sets.items()) if one.metadata.uid not in has]
+    return tuple(_daemon_pod(one) for one in missing if daemon_rule(one).verdict(node) == "run")
 
 
 def _daemon_pod(daemon_set: DaemonSet) -> Pod:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from kubetide.acting import EventWriter
 from kubetide.embedded.controllers.work_queue import WorkQueue
-from kubetide.embedded.controllers.workloads.daemon_pods import Eligibility, Verdict, node_of, pinned
+from kubetide.embedded.controllers.workloads.daemon_pods import Eligibility, node_of, pinned
 from kubetide.embedded.controllers.workloads.owned_pods import PodIndex, follow, is_ready
 from kubetide.embedded.controllers.workloads.templates import owner_reference, pod_from_template, status_patch
 from kubetide.objects.kinds import DAEMON_SETS, PODS
@@ -24,6 +24,7 @@ from kubetide.objects.workload import DaemonSet, DaemonSetStatus
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import AlreadyExists, ApiError, NotFound
+from kubetide.scheduling.daemon_nodes import Verdict
 from kubetide.units.seeds import name_suffix
 from kubetide.units.time import Duration, Instant, after, minutes, seconds
 from kubetide.watching import Informer
