@@ -143,12 +143,16 @@ class World:
     step_time = ZERO
     """How long each step of a tick takes, as the deltas of the later ones say it."""
 
-    def tick(self, *, at=None, deleted_pods=(), **changes):
+    def tick(self, *, at=None, deleted_pods=(), gone_nodes=(), **changes):
         """Run all steps of one tick but those of deletions; return the actions of all of them."""
         self.now = self.now if at is None else Instant(after(START, at))
         groups = tuple(self.groups.values())
         same = groups == tuple(self.state.groups.values())
-        delta = Delta(groups=None if same else groups, gone=Gone(pods=tuple(deleted_pods)), **changes)
+        delta = Delta(
+            groups=None if same else groups,
+            gone=Gone(pods=tuple(deleted_pods), nodes=tuple(gone_nodes)),
+            **changes,
+        )
         actions, self.commands, self.events, self.writes = [], [], [], []
         while True:
             self.state.apply(delta)

@@ -20,3 +20,16 @@ def test_what_changed_is_shown_in_the_tick_that_ends_at_rest():
     world.status = ""
     world.tick(at=seconds(4))
     assert not world.status
+
+
+def test_a_tick_that_looks_for_no_unneeded_nodes_shows_those_of_the_last_one():
+    """An unhealthy cluster ends the tick early: the candidates stay, also one whose node is gone since."""
+    names = [f"n{at}" for at in range(8)]
+    world = World(nodes=[node(name) for name in names], groups=[group("g", maximum=9, nodes=names)])
+    world.tick(at=seconds(1))
+    sick = tuple(node(name, ready=False) for name in names[:5])
+    world.change("g", instances=group("g", nodes=names[:7]).instances, target_size=7)
+    world.tick(at=seconds(10), nodes=sick, gone_nodes=names[7:])
+    assert "ClusterUnhealthy" in {one.code for one in world.reasons}
+    assert world.status.count("candidates: 8\n") == 2
+    assert world.status.count('lastProbeTime: "2026-03-02T08:00:01Z"') == 2

@@ -42,7 +42,7 @@ from kubetide.nodes.decision import (
 from kubetide.nodes.registry.cluster_state import observe, recalculate
 from kubetide.nodes.registry.notices import notices
 from kubetide.nodes.registry.quiet import is_quiet, note_quiet, quiet_tick
-from kubetide.nodes.registry.status_map import initializing_status, is_status_due, update_status
+from kubetide.nodes.registry.status_map import initializing_status, is_status_due, note_candidates, update_status
 from kubetide.nodes.registry.update import absorb_update, not_begun, plan_update
 from kubetide.nodes.registry.view import ClusterView
 from kubetide.nodes.scale_down.decide import absorb as absorb_scale_down
@@ -103,7 +103,10 @@ def decide(state: State, now: Instant) -> Commands:
             too_new = state.tick is not None and state.tick.awaits_more
             wait = "pods without a place are too new" if too_new else ""
             found = decide_scale_down(state, now, wait=wait, families=_families(state))
-            return found if found.next_step else replace(found, next_step=after_scale_down(state))
+            if found.next_step:
+                return found
+            note_candidates(state)
+            return replace(found, next_step=after_scale_down(state))
         case "consolidate":
             from kubetide.nodes.consolidation.decide import decide as consolidate  # noqa: PLC0415  answers without it come sooner
 

@@ -261,6 +261,8 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     scale_up_status: dict[str, StatusTimes] = {}
     scale_down_status: dict[str, StatusTimes] = {}
     """By group id, and "" for the whole cluster."""
+    candidates: dict[str, int] = {}
+    """By group id: how many of its nodes the last evaluation found unneeded."""
     status_text: str = ""
     """The status document as last written, without the times of probing."""
     status_candidates: tuple[str, ...] = ()

@@ -56,20 +56,33 @@ def update_status(state: State, view: ClusterView, now: Instant) -> str | None:
 def _rendered(state: State, view: ClusterView, now: Instant) -> RenderedStatus:
     """Return the document without the times of probing; that of the last time while nothing else in it can differ."""
     memory, rendered = state.memory, view.rendered
-    unneeded, looked = memory.scale_down.status.unneeded or (), memory.scale_down.last_update is not None
+    candidates, looked = memory.candidates, memory.scale_down.last_update is not None
     if (
         rendered is None
         or not is_quiet(state)
         or rendered.version != state.version
         or rendered.memory is not memory
-        or rendered.unneeded != unneeded
+        or rendered.candidates != candidates
         or rendered.looked_down != looked
     ):
         text = to_yaml(status_document(state, view, now))
         rendered = view.rendered = RenderedStatus(
-            text, without_probes(text), state.version, memory, unneeded, looked
+            text, without_probes(text), state.version, memory, candidates, looked
         )
     return rendered
+
+
+def note_candidates(state: State) -> None:
+    """Count the unneeded nodes by group, for all documents until nodes are evaluated again.
+
+    As upstream, a tick that evaluates none shows those of the last evaluation, also of nodes that are gone since.
+    """
+    found: dict[str, int] = {}
+    for name in state.memory.scale_down.status.unneeded or ():
+        group_id = state.group_of(name)
+        if group_id is not None:
+            found[group_id] = found.get(group_id, 0) + 1
+    state.memory.candidates = found
 
 
 def is_status_due(state: State, now: Instant) -> bool:
@@ -83,15 +96,9 @@ def is_status_due(state: State, now: Instant) -> bool:
 def status_document(state: State, view: ClusterView, now: Instant) -> dict[str, Any]:
     """Return the document as plain data, keys in upstream's order; probe times are placeholders."""
     scaling = any(is_scaling_up(state, group_view) for group_view in view.groups.values())
-    status = state.memory.scale_down.status
-    unneeded = status.unneeded or ()
-    per_group: dict[str, int] = {}
-    for name in unneeded:
-        group_id = state.group_of(name)
-        if group_id is not None:
-            per_group[group_id] = per_group.get(group_id, 0) + 1
+    candidates = state.memory.candidates
     groups = [
-        _group(state, group_view, per_group.get(group_id, 0), now)
+        _group(state, group_view, candidates.get(group_id, 0), now)
         for group_id, group_view in sorted(view.groups.items())
     ]
     cluster = {
@@ -101,7 +108,7 @@ def status_document(state: State, view: ClusterView, now: Instant) -> dict[str, 
             **_times(state.memory.health_status, "", "Healthy" if view.healthy else "Unhealthy", now),
         },
         "scaleUp": _line(state.memory.scale_up_status, "", "InProgress" if scaling else "NoActivity", now),
-        "scaleDown": _scale_down(state, "", len(unneeded), state.memory.scale_down.last_update),
+        "scaleDown": _scale_down(state, "", sum(candidates.values()), state.memory.scale_down.last_update),
     }
     return {
         "time": _TIME,

@@ -58,7 +58,7 @@ class RenderedStatus(NamedTuple):
     bare: str
     version: int
     memory: Memory
-    unneeded: tuple[str, ...]
+    candidates: dict[str, int]
     looked_down: bool
 
 
