@@ -474,7 +474,7 @@ class _Story:
         """Return the attempts of the loop; a loop that never came to scale-up has one that says so."""
         tick = self._controller.state.tick
         state = self._controller.state
-        if not state.settings.scale_up_from_zero and not_begun(state):
+        if not_begun(state):
             return []
         attempts = tick.rounds if tick is not None else [Round("ScaleUpNotTried")]
         if len(attempts) > 1 and not attempts[0].considered and attempts[0].result != "ScaleUpError":

@@ -218,3 +218,22 @@ def test_a_group_at_zero_or_its_maximum_goes_as_a_whole(partly, deleted):
     world.change("g", instances=(failed, Instance(provider_id="i2", state="Creating")))
     found = [one for one in world.tick(at=seconds(10)) if isinstance(one, DeleteInstances)]
     assert [sorted(one.provider_ids) for one in found] == ([] if deleted is None else [deleted])
+
+
+def test_a_tick_without_ready_nodes_ends_before_the_registry_is_asked():
+    """With --scale-up-from-zero=false unneeded nodes are forgotten, and no time of a machine begins until there is a ready node."""
+    there = group("g", nodes=("n0",))
+    world = World(nodes=[node("n0")], groups=[there], settings={"scale_up_from_zero": False})
+    world.tick()
+    memory = world.state.memory
+    assert list(memory.scale_down.unneeded) == ["n0"]
+    late = Instance(provider_id="cloud:///late")
+    world.change("g", instances=(*there.instances, late), target_size=2)
+    world.tick(at=seconds(10), nodes=(node("n0", ready=False),))
+    assert 'message: "Cluster has no ready nodes."' in world.status
+    assert (memory.scale_down.unneeded, memory.unregistered_since, world.events) == ({}, {}, [])
+    world.tick(at=minutes(11))
+    assert world.messages("ClusterUnhealthy") == ["Cluster has no ready nodes."]
+    world.tick(at=minutes(12), nodes=(node("n0"),))
+    assert memory.unregistered_since == {late.provider_id: after(START, minutes(12))}
+    assert memory.started == START

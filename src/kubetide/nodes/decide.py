@@ -42,8 +42,13 @@ from kubetide.nodes.decision import (
 from kubetide.nodes.registry.cluster_state import observe, recalculate
 from kubetide.nodes.registry.notices import notices
 from kubetide.nodes.registry.quiet import is_quiet, note_quiet, quiet_tick
-from kubetide.nodes.registry.status_map import initializing_status, is_status_due, note_candidates, update_status
-from kubetide.nodes.registry.update import absorb_update, not_begun, plan_update
+from kubetide.nodes.registry.status_map import (
+    initializing_status,
+    is_status_due,
+    note_candidates,
+    update_status,
+)
+from kubetide.nodes.registry.update import absorb_update, not_begun, plan_update, plan_without_nodes
 from kubetide.nodes.registry.view import ClusterView
 from kubetide.nodes.scale_down.decide import absorb as absorb_scale_down
 from kubetide.nodes.scale_down.decide import decide as decide_scale_down
@@ -127,10 +132,9 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
         case "update" if state.tick is None:
             report_results(state)
             # A loop that has no node to begin with ends before upstream looks at requests.
-            begins = state.settings.scale_up_from_zero or not not_begun(state)
             result = Result(
                 events=tuple(absorb_update(state, commands.actions, outcomes.results)),
-                writes=expire(state, now) if begins else (),
+                writes=() if not_begun(state) else expire(state, now),
             )
         case "update" | "scale_up" | "place" | "pack" | "salvo" if commands.next_step in {"place", "pack"}:
             return Result()
@@ -191,7 +195,12 @@ def _absorb_calls(
 
 
 def _begin(state: State, now: Instant) -> Commands:
+    memory = state.memory
+    memory.started = now if memory.started is None else memory.started
     begin_status(state)
+    if message := not_begun(state):
+        state.phases.end("updateClusterState")
+        return plan_without_nodes(state, message, now)
     if is_quiet(state):
         assert state.view is not None, "a quiet state has been looked at"
         state.phases.end("updateClusterState")
@@ -219,8 +228,7 @@ def _families(state: State) -> Mapping[str, str]:
 
 
 def _status(state: State, view: ClusterView, now: Instant) -> str | None:
-    message = "" if state.settings.scale_up_from_zero else not_begun(state)
-    if message:
+    if message := not_begun(state):
         return initializing_status(message, now)
     if view.rendered is not None and is_quiet(state) and not is_status_due(state, now):
         return None

@@ -33,8 +33,6 @@ from kubetide.units.time import Duration, Instant, after, between, parse_rfc3339
 def observe(state: State, now: Instant) -> ClusterView:
     """Return the view of this tick, and update the registry's memory."""
     memory = state.memory
-    if memory.started is None:
-        memory.started = now
     memory.backoff = drop_stale(memory.backoff, now, state.settings)
     forget_old_shortages(state, now)
     known = state.known_nodes(now)

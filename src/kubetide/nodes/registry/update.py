@@ -16,14 +16,14 @@ from kubetide.nodes.decision import (
     Outcome,
     RemoveTaint,
 )
-from kubetide.nodes.facts.nodes import NOMINATION_TAINT, readiness
+from kubetide.nodes.facts.nodes import NOMINATION_TAINT
 from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.memory import Attempt, Useless
 from kubetide.nodes.reasons import reason
 from kubetide.nodes.registry.cluster_state import recalculate
 from kubetide.nodes.registry.failures import doomed_with, is_zero_or_max, max_provision_time
 from kubetide.nodes.registry.nominations import nominations
-from kubetide.nodes.registry.view import ClusterView
+from kubetide.nodes.registry.view import ClusterView, Counts
 from kubetide.nodes.scale_down.decide import forget_unneeded
 from kubetide.nodes.scale_down.soft_taints import cleanup_event, startup_cleanup
 from kubetide.nodes.scale_up.reporting.events import (
@@ -41,21 +41,26 @@ _SETTLING = minutes(1)
 """How long the scheduler may take to use nodes that have joined."""
 
 
+def plan_without_nodes(state: State, message: str, now: Instant) -> Commands:
+    """Return the commands of a tick that ends as no node is ready, under --scale-up-from-zero=false.
+
+    As upstream, it ends before the registry is asked: requests and machines that have not joined are as they were
+    when it was asked last, and no time of theirs begins. Unneeded nodes are forgotten.
+    """
+    actions, reasons = _begin(state, now)
+    forget_unneeded(state)
+    state.view = ClusterView({}, Counts(), healthy=False)
+    events: list[EventRecord] = []
+    if not state.nodes or _is_overdue(state, now):
+        events = on_status(state, "Warning", "ClusterUnhealthy", message)
+    return Commands(actions=tuple(actions), events=tuple(events), reasons=tuple(reasons), result=message)
+
+
 def plan_update(state: State, view: ClusterView, now: Instant) -> Commands | None:
     """Return the repairs to make first, or None if the tick can go on at once."""
     events = list(view.events)
-    reasons = list(view.reasons)
-    actions: list[Action] = []
-    if not state.memory.cleaned:
-        state.memory.cleaned = True
-        actions += startup_cleanup(state, now)
-    nominated, opened, why = nominations(state)
-    actions += [*nominated, *opened]
-    reasons += why
-    if not state.settings.scale_up_from_zero and (message := not_begun(state)):
-        if len(state.nodes) == 0 or _is_overdue(state, now):
-            events += on_status(state, "Warning", "ClusterUnhealthy", message)
-        return Commands(actions=tuple(actions), events=tuple(events), reasons=tuple(reasons), result=message)
+    actions, reasons = _begin(state, now)
+    reasons = [*view.reasons, *reasons]
     actions += [DecreaseTarget(group_id, request.increase, "timeout") for group_id, request in view.timed_out]
     _evaluate_attempts(state, reasons, now)
     overdue = _unregistered(state, view, reasons)
@@ -89,6 +94,16 @@ def plan_update(state: State, view: ClusterView, now: Instant) -> Commands | Non
     )
 
 
+def _begin(state: State, now: Instant) -> tuple[list[Action], list[Reason]]:
+    """Return what each tick does first: taints of an earlier process go, and nodes are opened to pods."""
+    actions: list[Action] = []
+    if not state.memory.cleaned:
+        state.memory.cleaned = True
+        actions += startup_cleanup(state, now)
+    nominated, opened, reasons = nominations(state)
+    return [*actions, *nominated, *opened], list(reasons)
+
+
 def absorb_update(
     state: State, actions: tuple[Action, ...], results: tuple[Outcome, ...]
 ) -> list[EventRecord]:
@@ -114,11 +129,13 @@ def absorb_update(
 
 
 def not_begun(state: State) -> str:
-    """Return why --scale-up-from-zero=false blocks the tick; empty if there is a ready node."""
+    """Return why --scale-up-from-zero=false blocks the tick; empty if there is a ready node, or it is not set."""
+    if state.settings.scale_up_from_zero:
+        return ""
     if not state.nodes:
         return "Cluster has no nodes."
-    for node in state.nodes.values():
-        if not readiness(node, state.settings) and not node.spec.unschedulable:
+    for name, node in state.nodes.items():
+        if not node.spec.unschedulable and not state.health(name).unready:
             return ""
     return "Cluster has no ready nodes."
 

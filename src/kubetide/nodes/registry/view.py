@@ -68,12 +68,12 @@ class ClusterView(msgspec.Struct):
     groups: dict[str, GroupView]
     total: Counts
     healthy: bool
-    events: list[EventRecord]
-    reasons: list[Reason]
-    timed_out: tuple[tuple[str, ScaleUpRequest], ...]
+    events: list[EventRecord] = msgspec.field(default_factory=list)
+    reasons: list[Reason] = msgspec.field(default_factory=list)
+    timed_out: tuple[tuple[str, ScaleUpRequest], ...] = ()
     """Requests that were given up in this tick."""
-    failed: dict[str, tuple[Instance, ...]]
+    failed: dict[str, tuple[Instance, ...]] = msgspec.field(default_factory=dict)
     """Machines that could not be made, by group."""
-    failures: tuple[MachineFailure, ...]
+    failures: tuple[MachineFailure, ...] = ()
     """Those of them that were new in this tick and were being waited for."""
     rendered: RenderedStatus | None = None
