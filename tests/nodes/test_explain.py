@@ -145,7 +145,7 @@ def test_template_is_remembered_after_the_last_node():
     world.state.apply(_deleted("c5d-1"))
     assert world.increases(at=minutes(5), pods=(pod("a", memory="8Gi"),)) == {"c5d": 1}
     source = explain_group(world.state, "c5d", world.now).template
-    assert source == "seen earlier on node c5d-1, last at 2026-03-02T08:05:00Z"
+    assert source == "seen earlier on node c5d-1, last at 2026-03-02T08:00:00Z"
 
 
 def _deleted(name):

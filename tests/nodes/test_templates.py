@@ -554,3 +554,20 @@ def test_the_rules_of_daemon_sets_say_which_pods_a_new_node_has(spec, runs):
     world = World(groups=[group("g", made=template(spec={"taints": taints}))], daemon_sets=(agent,))
     world.tick()
     assert [one.metadata.name for one in all_templates(world.state)["g"].pods] == ["agent-pod"] * runs
+
+
+def test_a_seen_template_expires_by_the_last_tick_with_its_node():
+    """--node-info-cache-expire-time counts from the last tick in which there was a good node; until then nothing expires."""
+    there = group("g", made=CATALOGUE, nodes=("n0",))
+    world = World(nodes=[node("n0")], groups=[there], settings={"node_info_cache_expire_time": minutes(1)})
+    # Nodes are looked at where a pod has changed; the last tick is quiet.
+    for at, placed in ((0, ()), (90, (pod("p", node="n0"),)), (100, ())):
+        world.tick(at=seconds(at), pods=placed)
+        assert world.state.memory.templates["g"].live
+    world.change("g", instances=(), target_size=0)
+    world.tick(at=seconds(110), gone_nodes=["n0"])
+    assert world.state.memory.templates["g"].seen_at == after(START, seconds(100))
+    world.tick(at=seconds(160), pods=(pod("a", cpu="64"),))
+    assert "g" in world.state.memory.templates
+    world.tick(at=seconds(161), pods=(pod("b", cpu="64"),))
+    assert "g" not in world.state.memory.templates

@@ -203,6 +203,7 @@ def _begin(state: State, now: Instant) -> Commands:
         return plan_without_nodes(state, message, now)
     if is_quiet(state):
         assert state.view is not None, "a quiet state has been looked at"
+        memory.templates_at = now
         state.phases.end("updateClusterState")
         return replace(plan_scale_up(state, quiet_tick(state, state.view), now), answers=())
     view = state.view = observe(state, now)

@@ -228,6 +228,8 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Provider id -> ``class.code`` of creation errors that were counted already."""
     incorrect_sizes: dict[str, IncorrectSize] = {}
     templates: dict[str, SeenTemplate] = {}
+    templates_at: Instant | None = None
+    """When the last tick looked for good nodes, or was quiet: those of live templates were there then."""
     learned: Learned = Learned()
     learned_changed: bool = False
     """Whether ``learned`` has changed since it was last handed out to be stored."""

@@ -61,3 +61,4 @@ def is_on_time(state: State, now: Instant) -> bool:
 def note_unchanged(state: State, now: Instant) -> None:
     """Set the memory to what a tick at rest leaves."""
     note_interval(state, now)
+    state.memory.templates_at = now

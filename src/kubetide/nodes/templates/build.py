@@ -60,7 +60,9 @@ def learn_templates(state: State, now: Instant) -> tuple[Reason, ...]:
         former = memory.templates.get(group_id)
         if not good:
             if former is not None and former.live:
-                memory.templates[group_id] = replace(former, live=False, seen_at=now)
+                # Upstream's cache has the time of the last loop in which there was such a node.
+                last = now if memory.templates_at is None else memory.templates_at
+                memory.templates[group_id] = replace(former, live=False, seen_at=last)
             continue
         pods = state.snapshot.pods_on(good[0].metadata.name)
         slices = devices.left_of(good[0].metadata.name, _own_pods(state, good[0].metadata.name))
@@ -81,10 +83,11 @@ def learn_templates(state: State, now: Instant) -> tuple[Reason, ...]:
         same = former is not None and former.live and replace(seen, seen_at=former.seen_at) == former
         learned = memory.templates[group_id] = former if same and former is not None else seen
         state.looked_at[group_id] = LookedAt(good, pods, slices, learned)
-    for group_id in sorted(memory.templates):
-        expires = after(memory.templates[group_id].seen_at, settings.node_info_cache_expire_time)
-        if group_id not in state.groups or expires < now:
+    for group_id, seen in sorted(memory.templates.items()):
+        expired = not seen.live and after(seen.seen_at, settings.node_info_cache_expire_time) < now
+        if group_id not in state.groups or expired:
             del memory.templates[group_id]
+    memory.templates_at = now
     return tuple(found)
 
 
