@@ -77,6 +77,18 @@ def test_how_deletions_ended_is_reported_by_a_loop_that_ends_early():
     assert down.status.delete_results == {}
 
 
+def test_how_deletions_ended_is_reported_after_repairs_too():
+    """A tick that repairs something and goes on reports it once, with scale-down."""
+    machines = (Instance(provider_id="cloud:///u1"), Instance(provider_id="cloud:///n1"))
+    world = World(groups=[group("g", target=2, instances=machines)], nodes=[node("n1")])
+    world.tick()
+    down = world.state.memory.scale_down
+    down.results = {"gone": DeleteResult("NodeDeleteOk")}
+    actions = world.tick(at=minutes(16))
+    assert any(isinstance(one, DeleteInstances) for one in actions)
+    assert list(down.status.delete_results) == ["gone"]
+
+
 def test_a_node_without_the_ready_condition_is_not_ready():
     assert health_of(node("n"), Settings()).unready == ""
     bare = node("n")
