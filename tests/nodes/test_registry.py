@@ -7,11 +7,16 @@ import yaml
 from msgspec.structs import replace
 from tests.nodes.frozen import LONG_AGO, START, World, group, node, pod, pods
 
-from kubetide.nodes.decision import DecreaseTarget, DeleteInstances, Outcome
+from kubetide.nodes.decision import DecreaseTarget, DeleteInstances, Outcome, RemoveTaint
 from kubetide.nodes.explain.group_answers import explain_group
-from kubetide.nodes.facts.nodes import health_of
+from kubetide.nodes.facts.nodes import TO_BE_DELETED, health_of
 from kubetide.nodes.reasons import VOCABULARY
+from kubetide.nodes.scale_down.decide import begin_deletions
+from kubetide.nodes.scale_down.drain_rules import Moves
 from kubetide.nodes.scale_down.memory import DeleteResult
+from kubetide.nodes.scale_down.plan import Plan
+from kubetide.nodes.scale_down.unneeded.evaluate import Removable
+from kubetide.nodes.scale_down.unneeded.utilization import Utilization
 from kubetide.nodes.settings import Settings
 from kubetide.ports.cloud import GroupOptions, Instance, InstanceError
 from kubetide.units.time import after, format_rfc3339, minutes, seconds
@@ -87,6 +92,52 @@ def test_how_deletions_ended_is_reported_after_repairs_too():
     actions = world.tick(at=minutes(16))
     assert any(isinstance(one, DeleteInstances) for one in actions)
     assert list(down.status.delete_results) == ["gone"]
+
+
+class Tainted(World):
+    """A world with a node that an earlier process has tainted; ``said`` is the outcome of each try to take that off."""
+
+    def __init__(self, **settings):
+        taint = {"key": TO_BE_DELETED, "value": "1", "effect": "NoSchedule"}
+        nodes = [node("n1", spec={"taints": [taint]}), node("n2")]
+        groups = [group("g", nodes=["n1", "n2"], minimum=2)]
+        super().__init__(groups=groups, nodes=nodes, settings=settings)
+        self.said = []
+
+    def _do(self, action):
+        return self.said.pop(0) if isinstance(action, RemoveTaint) else super()._do(action)
+
+    def cleans(self):
+        return [one.node for one in self.tick() if isinstance(one, RemoveTaint)]
+
+
+@pytest.mark.parametrize(("status", "events"), [("withheld", 0), ("failed", 1)])
+def test_a_taint_that_could_not_be_taken_off_at_the_start_is_tried_again(status, events):
+    """The lease may have been lost in that very tick; nobody else takes the taint off."""
+    world = Tainted()
+    world.said = [Outcome(status, "not now"), Outcome()]
+    assert world.cleans() == ["n1"]
+    assert len(world.messages("ClusterAutoscalerCleanup")) == events
+    assert world.cleans() == ["n1"]
+    assert world.messages("ClusterAutoscalerCleanup") == [f"removed {TO_BE_DELETED} taint from node n1"]
+    assert world.cleans() == []
+
+
+def test_who_only_advises_tries_once_to_take_taints_off():
+    world = Tainted(advises=True)
+    world.said = [Outcome("withheld", "this run only advises")]
+    assert (world.cleans(), world.cleans()) == (["n1"], [])
+
+
+def test_a_taint_of_a_deletion_that_has_begun_since_is_left_alone():
+    """Its machine may be ending before the cloud says so."""
+    world = Tainted()
+    world.said = [Outcome("withheld", "not now")]
+    world.cleans()
+    plan = Plan(empty=[Removable("n1", "g", Moves(), False, Utilization())])
+    begin_deletions(world.state, plan, world.now)
+    world.state.memory.scale_down.deletions.clear()
+    assert world.cleans() == []
 
 
 def test_a_node_without_the_ready_condition_is_not_ready():

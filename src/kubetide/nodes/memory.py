@@ -213,6 +213,8 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     started: Instant | None = None
     cleaned: bool = False
     """Whether the taints that an earlier process left were looked at."""
+    uncleaned: tuple[tuple[str, str], ...] = ()
+    """Those of them (node, key) that could not be taken off, and are tried again."""
     last_scale_up: Instant | None = None
     scale_up_requests: dict[str, ScaleUpRequest] = {}
     last_scale_up_of: dict[str, Instant] = {}

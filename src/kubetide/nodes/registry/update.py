@@ -96,10 +96,12 @@ def plan_update(state: State, view: ClusterView, now: Instant) -> Commands | Non
 
 def _begin(state: State, now: Instant) -> tuple[list[Action], list[Reason]]:
     """Return what each tick does first: taints of an earlier process go, and nodes are opened to pods."""
+    memory = state.memory
     actions: list[Action] = []
-    if not state.memory.cleaned:
-        state.memory.cleaned = True
-        actions += startup_cleanup(state, now)
+    if not memory.cleaned or memory.uncleaned:
+        left = memory.uncleaned if memory.cleaned else None
+        actions += [one for one in startup_cleanup(state, now) if left is None or (one.node, one.key) in left]
+        memory.cleaned, memory.uncleaned = True, ()
     nominated, opened, reasons = nominations(state)
     return [*actions, *nominated, *opened], list(reasons)
 
@@ -112,7 +114,7 @@ def absorb_update(
     for action, outcome in zip(actions, results, strict=True):
         if isinstance(action, RemoveTaint) and action.key != NOMINATION_TAINT:
             # The node is as it was until the watch says otherwise, as upstream's loop has it: nothing moves there yet.
-            events.append(cleanup_event(action, outcome))
+            events += _absorb_cleanup(state, action, outcome)
         elif isinstance(action, DecreaseTarget):
             if outcome.status == "ok":
                 state.set_target(action.group, state.groups[action.group].target_size - action.delta)
@@ -126,6 +128,18 @@ def absorb_update(
             if action.why == "unregistered":
                 events += unregistered_deleted(state, action, outcome)
     return events
+
+
+def _absorb_cleanup(state: State, action: RemoveTaint, outcome: Outcome) -> list[EventRecord]:
+    """Return the event of a taint that was to be taken off; one that is still there is tried again in the next tick.
+
+    Upstream tries once. But nobody else takes it off, and no pod comes to the node until then.
+    """
+    if outcome.status == "ok" or state.settings.advises:
+        return [cleanup_event(action, outcome)]
+    state.memory.uncleaned = (*state.memory.uncleaned, (action.node, action.key))
+    # What may not be written at present has not failed.
+    return [] if outcome.status == "withheld" else [cleanup_event(action, outcome)]
 
 
 def not_begun(state: State) -> str:

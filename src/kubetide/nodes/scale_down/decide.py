@@ -255,6 +255,8 @@ def begin_deletions(state: State, plan: Plan, now: Instant) -> tuple[AddTaint, .
             )
         )
     memory.deletions = dict(sorted(memory.deletions.items()))
+    # From here on its taint is that of this deletion.
+    state.memory.uncleaned = tuple(one for one in state.memory.uncleaned if one[0] not in memory.deletions)
     return tuple(actions)
 
 
