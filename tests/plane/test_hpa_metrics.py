@@ -41,7 +41,7 @@ pytestmark = [
 ]
 
 PODS_SINCE = "2026-03-02T00:00:00Z"
-IN_TIME_S = 60
+IN_TIME_S = 180
 
 
 def pods(name, value, **more):

@@ -38,7 +38,7 @@ from kubetide.objects.pod import Pod, pod_condition
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import NotFound
 from kubetide.testing.cluster_cases.ground import goes
-from kubetide.units.time import Duration, milliseconds, seconds
+from kubetide.units.time import Duration, milliseconds, seconds, to_seconds
 from kubetide.watching import Informer
 
 ROOT = Path(__file__).parents[2]
@@ -404,7 +404,7 @@ async def kubetide_run(
         yield run
         if process.returncode is None:
             process.send_signal(signal.SIGTERM)
-            await asyncio.wait_for(process.wait(), 30)
+            await asyncio.wait_for(process.wait(), to_seconds(_PATIENCE))
             assert process.returncode == 0, log.read_text()
     finally:
         if process.returncode is None:
