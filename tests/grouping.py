@@ -33,7 +33,6 @@ PLANES_OF = {
     ),
     "plane": (
         "tests/plane/test_battery.py",
-        "tests/plane/test_custom_kinds.py",
         "tests/plane/test_vpa_modes.py",
     ),
     "quiet_plane": (
@@ -41,6 +40,7 @@ PLANES_OF = {
         "tests/clients/test_python_client.py",
         "tests/deploy/test_access.py",
         "tests/deploy/test_chart.py",
+        "tests/plane/test_custom_kinds.py",
         "tests/plane/test_dashboard_access.py",
         "tests/plane/test_device_rules.py",
         "tests/plane/test_election.py",
@@ -56,7 +56,7 @@ PLANES_OF = {
         "tests/plane/test_webhooks.py",
     ),
 }
-"""By the fixture of a plane, the modules that use it; one that uses two is listed with the more expensive.
+"""By the fixture of a plane, the modules that use it; none uses two, as a plane ends with its group.
 
 What takes longest is parted into two groups: two workers then start a plane of that kind each.
 """

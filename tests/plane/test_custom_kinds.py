@@ -138,14 +138,14 @@ def test_both_servers_answer_alike(quiet_plane):
     run_real(run)
 
 
-def test_the_example_at_a_real_cluster(plane):
+def test_the_example_at_a_real_cluster(quiet_plane):
     """The controller of the example makes pods and follows ``scale`` there too."""
     definition = yaml.safe_load((EXAMPLE / "crd.yaml").read_text())
     tab = yaml.safe_load((EXAMPLE / "crontab.yaml").read_text())
-    command = [sys.executable, str(EXAMPLE / "controller.py"), "--kubeconfig", str(plane.kubeconfig)]
+    command = [sys.executable, str(EXAMPLE / "controller.py"), "--kubeconfig", str(quiet_plane.kubeconfig)]
 
     async def run(clock):
-        async with HttpCluster(plane.connection, clock) as cluster, scratch(cluster) as home:
+        async with HttpCluster(quiet_plane.connection, clock) as cluster, scratch(cluster) as home:
 
             async def comes_to(replicas):
                 async def there():
