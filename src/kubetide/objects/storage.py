@@ -33,6 +33,7 @@ class PersistentVolumeSpec(ApiStruct):
     volume_mode: str | None = None
     node_affinity: VolumeNodeAffinity | None = None
     csi: CsiSource | None = None
+    volume_attributes_class_name: str | None = None
 
 
 class PersistentVolumeStatus(ApiStruct):
@@ -56,6 +57,7 @@ class PersistentVolumeClaimSpec(ApiStruct):
     volume_name: str = ""
     storage_class_name: str | None = None
     volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
 
 
 class PersistentVolumeClaimStatus(ApiStruct):

@@ -75,21 +75,35 @@ def match_static(
     taken: dict[str, None] = {}
     found, left = [], []
     for claim in sorted(claims, key=claim_size):
-        best: PersistentVolume | None = None
-        for volume in volumes.persistent_volumes.values():
-            if volume.metadata.name in taken or not _suits(volume, claim, volumes, labels):
-                continue
-            if is_claimed_by(volume, claim):
-                best = volume
-                break
-            if best is None or volume_size(volume) < volume_size(best):
-                best = volume
-        if best is None:
+        volume = _volume_for(claim, volumes, taken, labels)
+        if volume is None:
             left.append(claim)
         else:
-            taken[best.metadata.name] = None
-            found.append((claim, best))
+            taken[volume.metadata.name] = None
+            found.append((claim, volume))
     return Matches(tuple(found), tuple(left))
+
+
+def _volume_for(
+    claim: PersistentVolumeClaim,
+    volumes: Volumes,
+    taken: Mapping[str, None],
+    labels: Mapping[str, str] | None,
+) -> PersistentVolume | None:
+    """Return the volume that is reserved for a claim, else the smallest free one that fits; None without one."""
+    best: PersistentVolume | None = None
+    for volume in volumes.persistent_volumes.values():
+        if volume.metadata.name in taken or not _is_right(volume, claim, volumes):
+            continue
+        reached = labels is None or reaches(volume, labels)
+        if is_claimed_by(volume, claim):
+            # No other volume takes the place of a reserved one that the node does not reach.
+            return volume if reached else None
+        if not reached or not _is_free_for(volume, claim):
+            continue
+        if best is None or volume_size(volume) < volume_size(best):
+            best = volume
+    return best
 
 
 def provisioning_problem(
@@ -155,24 +169,24 @@ def label_keys(claims: PodClaims, volumes: Volumes) -> tuple[str, ...]:
     return tuple(keys)
 
 
-def _suits(
-    volume: PersistentVolume,
-    claim: PersistentVolumeClaim,
-    volumes: Volumes,
-    labels: Mapping[str, str] | None,
-) -> bool:
+def _is_right(volume: PersistentVolume, claim: PersistentVolumeClaim, volumes: Volumes) -> bool:
+    """Return whether a volume could serve a claim for all that both specs say, reserved for nobody else."""
     spec, request = volume.spec, claim.spec
     if spec.claim_ref is not None and not is_claimed_by(volume, claim):
         return False
     if (spec.volume_mode or _FILESYSTEM) != (request.volume_mode or _FILESYSTEM):
         return False
+    if (spec.volume_attributes_class_name or "") != (request.volume_attributes_class_name or ""):
+        return False
     if volume.metadata.deletion_timestamp is not None or spec.storage_class_name != volumes.class_of(claim):
         return False
-    if volume_size(volume) < claim_size(claim) or (labels is not None and not reaches(volume, labels)):
-        return False
-    if is_claimed_by(volume, claim):
-        return True
-    if volume.status.phase != "Available" or not _contains(spec.access_modes, request.access_modes):
+    return volume_size(volume) >= claim_size(claim)
+
+
+def _is_free_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Return whether a volume that is reserved for nobody may be taken for a claim."""
+    request = claim.spec
+    if volume.status.phase != "Available" or not _contains(volume.spec.access_modes, request.access_modes):
         return False
     return request.selector is None or _selector(request.selector).matches(volume.metadata.labels)
 

@@ -80,7 +80,7 @@ class VolumeBinding:
         if volumes is None or not pod.claims or self.everywhere(pod, rows) is not None:
             return []
         claims = sort_claims(pod, volumes)
-        reasons = (NOT_FOUND, BIND_CONFLICT, NODE_CONFLICT, NO_SPACE)
+        reasons = (NO_SPACE, BIND_CONFLICT, NODE_CONFLICT, NOT_FOUND)
         masks = {reason: np.zeros(rows.n, np.bool_) for reason in reasons}
         # Nodes that agree in the labels that matter are evaluated once.
         known: dict[tuple[str | None, ...], tuple[str, ...]] = {}
@@ -117,13 +117,9 @@ def _problem(pod: PodClass, volumes: Volumes) -> str:
 
 
 def _reasons(claims: PodClaims, volumes: Volumes, node: Node) -> tuple[str, ...]:
-    """Return the reasons against one node, in upstream's order."""
+    """Return the reasons against one node, sorted as the events of kube-scheduler list them."""
     labels = labels_of(node)
-    reasons: list[str] = []
-    bound = [volumes.persistent_volumes.get(claim.spec.volume_name) for claim in claims.bound]
-    if None in bound:
-        reasons.append(NOT_FOUND)
-    unreachable = any(volume is not None and not reaches(volume, labels) for volume in bound)
+    lost = _problem_of_bound(claims, volumes, labels)
     problem = ""
     elsewhere = False
     to_find, to_make = [], []
@@ -143,10 +139,15 @@ def _reasons(claims: PodClaims, volumes: Volumes, node: Node) -> tuple[str, ...]
             if found is not None:
                 problem = NO_SPACE if found else BIND_CONFLICT
                 break
-    if problem == BIND_CONFLICT:
-        reasons.append(problem)
-    if unreachable:
-        reasons.append(NODE_CONFLICT)
-    if problem == NO_SPACE:
-        reasons.append(problem)
-    return tuple(reasons)
+    return tuple(sorted(reason for reason in (problem, lost) if reason))
+
+
+def _problem_of_bound(claims: PodClaims, volumes: Volumes, labels: Mapping[str, str]) -> str:
+    """Return what is wrong with the first bound claim that a node cannot use; empty without one."""
+    for claim in claims.bound:
+        volume = volumes.persistent_volumes.get(claim.spec.volume_name)
+        if volume is None:
+            return NOT_FOUND
+        if not reaches(volume, labels):
+            return NODE_CONFLICT
+    return ""

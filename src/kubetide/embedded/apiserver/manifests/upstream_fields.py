@@ -131,9 +131,9 @@ UPSTREAM_FIELDS: dict[type, frozenset[str]] = {
         storage.PersistentVolumeSpec: (
             "awsElasticBlockStore azureDisk azureFile cephfs cinder fc flexVolume flocker gcePersistentDisk "
             "glusterfs hostPath iscsi local mountOptions nfs photonPersistentDisk portworxVolume quobyte rbd "
-            "scaleIO storageos volumeAttributesClassName vsphereVolume"
+            "scaleIO storageos vsphereVolume"
         ),
-        storage.PersistentVolumeClaimSpec: "dataSource dataSourceRef volumeAttributesClassName",
+        storage.PersistentVolumeClaimSpec: "dataSource dataSourceRef",
         storage.ClaimResources: "",
         storage.StorageClass: "allowVolumeExpansion mountOptions parameters",
         storage.TopologyTerm: "",
