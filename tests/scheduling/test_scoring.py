@@ -170,6 +170,32 @@ def test_the_search_goes_on_where_the_last_one_ended():
     assert [chooser.choose(given, snapshot) for _ in range(3)] == ["n000", "n144", "n288"]
 
 
+def test_nodes_that_do_not_take_the_pod_are_passed_before_the_search_ends():
+    """A search ends at the first node that takes the pod beyond those wanted; the next one begins there."""
+    names = [f"n{at:03}" for at in range(300)]
+    snapshot = cluster(*(node(name, cpu="0" if 144 <= at < 150 else "4") for at, name in enumerate(names)))
+    chooser = NodeChooser(PROFILES[DEFAULT])
+    asking, bare = pod(), pod("bare", containers=[{"name": "c"}])
+    found = [
+        chooser.choose(incoming(one, classify_unbound(one), None, images=False), snapshot)
+        for one in (asking, bare)
+    ]
+    assert found == ["n000", "n150"]
+
+
+def test_a_search_over_all_nodes_begins_where_it_ended():
+    """Where no more nodes than those wanted take the pod, all are looked at: the next search begins as this one."""
+    names = [f"n{at:03}" for at in range(300)]
+    snapshot = cluster(*(node(name, cpu="4" if at < 144 else "0") for at, name in enumerate(names)))
+    chooser = NodeChooser(PROFILES[DEFAULT])
+    asking, bare = pod(), pod("bare", containers=[{"name": "c"}])
+    found = [
+        chooser.choose(incoming(one, classify_unbound(one), None, images=False), snapshot)
+        for one in (asking, bare)
+    ]
+    assert found == ["n000", "n000"]
+
+
 def test_what_pods_do_not_name_counts_until_they_go():
     """A pod without requests counts 100m and 200Mi for scoring, and nothing once it is deleted."""
     snapshot = cluster(node("a"), node("b"))

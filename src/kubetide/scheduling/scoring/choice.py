@@ -58,9 +58,10 @@ class NodeChooser:
             order = np.concatenate((order[self._start :], order[: self._start]))
         places = np.flatnonzero(fits[order])
         enough = _enough(nodes)
-        if len(places) >= enough:
+        if len(places) > enough:
+            # One more node that takes the pod ends the search, and the next one begins there.
+            self._start = (self._start + int(places[enough])) % nodes
             places = places[:enough]
-            self._start = (self._start + int(places[-1]) + 1) % nodes
         return order[places]
 
     def _shuffled(self, pod: Incoming, cluster: ScoredSnapshot, rows: Int64Vector) -> Int64Vector:
