@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.horizontal import worlds
 
 from kubetide.horizontal.facts.samples import Sample, answer_of
-from kubetide.horizontal.facts.specs import Policy, Rules
+from kubetide.horizontal.facts.specs import Policy, Rules, read_spec
 from kubetide.horizontal.memory import Recommendation, Recommendations, ScaleEvent, remember_event
 from kubetide.horizontal.metrics.types import Tally, Tolerance
 from kubetide.horizontal.rules.grouping import CLASS_NAMES, classify
@@ -253,6 +253,17 @@ def test_the_transition_time_moves_only_with_the_status():
     fourth = with_notes(third, [GOT_SCALE, rescale_failed("no")], "t4")
     assert [c[0].last_transition_time for c in (first, second, third, fourth)] == ["t1", "t1", "t3", "t4"]
     assert with_notes(second, [GOT_SCALE, READY_FOR_NEW_SCALE], "t5") is second
+
+
+def test_the_window_of_the_flag_counts_in_whole_seconds_where_there_is_behavior():
+    """An HPA with behavior has the flag's window in the API's unit; one without has it as it is."""
+    fraction = Settings(downscale_stabilization=seconds(90.75))
+    plain, by_rules = (
+        read_spec(worlds.hpa(**spec), fraction) for spec in ({}, {"behavior": {"scaleUp": {}}})
+    )
+    assert plain.window == seconds(90.75)
+    assert by_rules.down is not None
+    assert by_rules.down.window == seconds(90)
 
 
 def test_settings_that_cannot_work_are_refused():

@@ -130,6 +130,16 @@ def test_a_spec_that_cannot_be_read_says_so(spec, text):
     assert text in found.text
 
 
+@pytest.mark.parametrize(
+    ("value", "average"),
+    [(INT64_MAX, INT64_MAX), (INT64_MAX - 511, INT64_MAX), (INT64_MAX - 512, 4611686018427387392)],
+)
+def test_what_is_the_largest_number_as_a_double_is_not_divided(value, average):
+    """Of external metrics the status shows a sum that comes to 2^63 as a double as the largest number."""
+    found = proposal_by_share(value, reading(value, replicas=2), 1000, TOLERANCE, saturating=True)
+    assert found.average == average
+
+
 def test_of_two_targets_of_an_object_the_type_says_which():
     """The target's type decides; for other metrics the average does."""
     goal = {"type": "Value", "value": "10", "averageValue": "1"}

@@ -144,9 +144,10 @@ def _up(rules: ScalingRules | None) -> Rules:
 
 
 def _down(rules: ScalingRules | None, settings: Settings) -> Rules:
-    """Return the rules downwards. Defaults: the window of the flag; 100 % in 15 s."""
+    """Return the rules downwards. Defaults: the window of the flag in whole seconds, as the API has it; 100 % in 15 s."""
     default = (Policy(percent=True, value=100, period=seconds(15)),)
-    return _rules(rules or ScalingRules(), settings.downscale_stabilization, default)
+    window = seconds(settings.downscale_stabilization // seconds(1))
+    return _rules(rules or ScalingRules(), window, default)
 
 
 def _rules(rules: ScalingRules, window: Duration, default: tuple[Policy, ...]) -> Rules:

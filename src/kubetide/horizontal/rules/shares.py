@@ -15,6 +15,8 @@ from kubetide.horizontal.rules.proposal import NO_PODS, ceiling, quotient, to_in
 
 INT64_MAX = (1 << 63) - 1
 _INT32_MAX = (1 << 31) - 1
+_TOO_LARGE = 2.0**63
+"""The largest int64 as a double, which all numbers from 2^63 - 512 on come to."""
 
 
 def sum_of_values(series: Sequence[int]) -> int:
@@ -71,7 +73,10 @@ def proposal_by_share(
     if not tolerance.holds(ratio):
         exact = ceiling(quotient(float(value), float(target_milli)))
         replicas = _saturated(exact) if saturating else to_int32(exact)
-    share = value if saturating and value == INT64_MAX else _to_int64(ceiling(quotient(float(value), there)))
+    if saturating and float(value) >= _TOO_LARGE:
+        share = INT64_MAX
+    else:
+        share = _to_int64(ceiling(quotient(float(value), there)))
     return Arithmetic(replicas, ratio, None, None, share, value)
 
 
