@@ -126,6 +126,10 @@ class Membership:
                 self._contested.pop(key, None)
         self.version += 1
 
+    def has_claim(self, hpa: Key) -> bool:
+        """Return whether a selector of the HPA is known."""
+        return hpa in self._claims
+
     def selectors(self) -> dict[Key, str]:
         """Return the selector texts by HPA, ordered."""
         return {hpa: self._claims[hpa].text for hpa in sorted(self._claims)}
@@ -147,6 +151,10 @@ class Membership:
         for key in self._sets_of.of(hpa):
             found.update(dict.fromkeys(self._sets[key].hpas))
         return tuple(sorted(found)) if len(found) > 1 else tuple(found)
+
+    def is_contested(self, hpa: Key) -> bool:
+        """Return whether the HPA shares pods with another one."""
+        return bool(self._contested) and any(key in self._contested for key in self._sets_of.of(hpa))
 
     def contested(self) -> tuple[Key, ...]:
         """Return the HPAs, ordered, that share pods with another one."""

@@ -30,6 +30,7 @@ from kubetide.horizontal.options.until_ready import held_until_ready
 from kubetide.horizontal.rules.limits import Limited, limit_by_rules, limit_plainly
 from kubetide.horizontal.rules.metric_facts import pods_of, samples_of
 from kubetide.horizontal.rules.metric_results import Measured, Problem, Proposed, measure, proposed_by
+from kubetide.horizontal.rules.selecting import inactive, may_come_back, pods_uncertain
 from kubetide.horizontal.rules.windows import stabilized_of
 from kubetide.horizontal.state import State
 from kubetide.horizontal.status import conditions as say
@@ -87,7 +88,7 @@ def evaluate(state: State, key: Key, now: Instant) -> Verdict:
     measured: Measured | None = None
     number: Number | Problem | None = _outside_bounds(state, spec, current)
     if number is None:
-        number = _pods_uncertain(state, spec, scale)
+        number = pods_uncertain(state, spec, scale)
     if number is None:
         measured = measure(state, spec, scale, now)
         found = proposed_by(measured, state, spec, current)
@@ -190,31 +191,13 @@ def _uncomputed(
     )
 
 
-def _inactive(reason: str, text: str) -> Problem:
-    return Problem(text, say.not_active(reason, text), events.EventNote(events.WARNING, reason, text))
-
-
 def _crossed_bounds(spec: Autoscaler) -> Problem:
     """No number is right. The API refuses such a spec; upstream would scale from one bound to the other for ever."""
     text = (
         f"minReplicas {spec.minimum} is above maxReplicas {spec.maximum}: no number of replicas fulfils both; "
         "lower minReplicas or raise maxReplicas"
     )
-    return _inactive("InvalidBounds", text)
-
-
-def _pods_uncertain(state: State, spec: Autoscaler, scale: ScaleView) -> Problem | None:
-    """Return why the pods of the target cannot be distinguished from those of other HPAs' targets; None where they can."""
-    if not scale.selector:
-        text = "selector is required"
-        event = events.EventNote(events.WARNING, "SelectorRequired", text)
-        return Problem(text, say.SELECTOR_MISSING, event)
-    claimants = state.table.members.claimants(spec.key)
-    if len(claimants) <= 1:
-        return None
-    names = " ".join(f"{namespace}/{name}" for namespace, name in claimants)
-    text = f"pods by selector {scale.selector} are controlled by multiple HPAs: [{names}]"
-    return _inactive("AmbiguousSelector", text)
+    return inactive("InvalidBounds", text)
 
 
 # ── the number ──────────────────────────────────────────────────────────────────────────────────
@@ -222,7 +205,7 @@ def _pods_uncertain(state: State, spec: Autoscaler, scale: ScaleView) -> Problem
 
 def _outside_bounds(state: State, spec: Autoscaler, current: int) -> Number | None:
     """Return the number of a target that is off, or outside its bounds; None where metrics are to be asked."""
-    if current == 0 and not _may_come_back(state, spec):
+    if current == 0 and not may_come_back(state, spec):
         forget_zero = not state.settings.gates.scale_to_zero
         return Number(0, notes=(say.SCALING_DISABLED,), forget_zero=forget_zero)
     if current > spec.maximum:
@@ -230,14 +213,6 @@ def _outside_bounds(state: State, spec: Autoscaler, current: int) -> Number | No
     if current < spec.minimum and current != 0:
         return Number(spec.minimum, events.BELOW_MINIMUM)
     return None
-
-
-def _may_come_back(state: State, spec: Autoscaler) -> bool:
-    """Return whether a target at zero is one that this loop has scaled to zero and may scale up again."""
-    if not state.settings.gates.scale_to_zero:
-        return False
-    went = say.condition_status(state.statuses[spec.key].conditions, say.SCALED_TO_ZERO) == "True"
-    return went and (spec.minimum != 0 or spec.external)
 
 
 def _normalized(found: Proposed, spec: Autoscaler, state: State, current: int, now: Instant) -> Number:
