@@ -172,6 +172,67 @@ def test_a_priority_is_not_chosen_freely(rest):
         create(rest, PODS, builders.pod("a", extra={"spec": {"priority": 5}}))
 
 
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def pod_with_terms(*terms, constraints=()):
+    """A pod of release 2 whose affinity and anti-affinity have these terms, required and preferred."""
+    weighted = [{"weight": 1, "podAffinityTerm": term} for term in terms]
+    part = {REQUIRED: list(terms), PREFERRED: weighted}
+    spec = {
+        "affinity": {"podAffinity": part, "podAntiAffinity": part},
+        "topologySpreadConstraints": list(constraints),
+    }
+    return builders.pod("p", labels={"app": "web", "release": "2"}, extra={"spec": spec})
+
+
+def test_label_keys_are_merged_into_the_selectors_of_a_new_pod(rest):
+    """matchLabelKeys and mismatchLabelKeys become requirements with the pod's own values, in every kind of term."""
+    own = {"key": "app", "operator": "Exists"}
+    term = {
+        "topologyKey": "zone",
+        "labelSelector": {"matchLabels": {"tier": "x"}, "matchExpressions": [own]},
+        "matchLabelKeys": ["release", "missing"],
+        "mismatchLabelKeys": ["app"],
+    }
+    constraint = {
+        "topologyKey": "zone",
+        "maxSkew": 1,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {},
+        "matchLabelKeys": ["release"],
+    }
+    spec = create(rest, PODS, pod_with_terms(term, constraints=[constraint]))["spec"]
+    more = [
+        {"key": "release", "operator": "In", "values": ["2"]},
+        {"key": "app", "operator": "NotIn", "values": ["web"]},
+    ]
+    for part in ("podAffinity", "podAntiAffinity"):
+        found = spec["affinity"][part]
+        for one in (found[REQUIRED][0], found[PREFERRED][0]["podAffinityTerm"]):
+            assert one["labelSelector"] == {"matchLabels": {"tier": "x"}, "matchExpressions": [own, *more]}
+            assert one["matchLabelKeys"] == ["release", "missing"]
+    assert spec["topologySpreadConstraints"][0]["labelSelector"] == {"matchExpressions": more[:1]}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"labelSelector": None},
+        {"matchLabelKeys": None},
+        {"matchLabelKeys": ["none"]},
+        {"matchLabelKeys": [{}]},
+    ],
+)
+def test_label_keys_that_mean_nothing_change_nothing(rest, changes):
+    """Without a selector, keys, or labels of the pod by these keys a term stays as it was sent."""
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"tier": "x"}}, "matchLabelKeys": ["app"]}
+    term = {key: value for key, value in {**term, **changes}.items() if value is not None}
+    found = create(rest, PODS, pod_with_terms(term))["spec"]["affinity"]["podAffinity"][REQUIRED]
+    assert found == [term]
+
+
 def test_kinds_and_verbs_that_are_not_served(rest):
     """Computed kinds, unknown subresources and impossible verbs are refused as the API server refuses them."""
     with pytest.raises(NotFound, match="could not find the requested resource"):
