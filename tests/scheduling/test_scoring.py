@@ -196,6 +196,23 @@ def test_a_search_over_all_nodes_begins_where_it_ended():
     assert found == ["n000", "n000"]
 
 
+def test_a_pod_that_names_its_node_moves_the_beginning_of_the_next_search():
+    """The nodes that a pod names count as looked at, those that do not exist and all others not."""
+    terms = [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
+        for name in ("c", "gone")
+    ]
+    required = {"nodeSelectorTerms": terms}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    snapshot = cluster(node("a"), node("b"), node("c"))
+    chooser = NodeChooser(PROFILES[DEFAULT])
+    found = [
+        chooser.choose(incoming(one, classify_unbound(one), None, images=False), snapshot)
+        for one in (pod(), pod("daemon", affinity=affinity), pod(), pod())
+    ]
+    assert found == ["a", "c", "b", "b"]
+
+
 def test_what_pods_do_not_name_counts_until_they_go():
     """A pod without requests counts 100m and 200Mi for scoring, and nothing once it is deleted."""
     snapshot = cluster(node("a"), node("b"))

@@ -22,7 +22,7 @@ class NodeChooser:
     The search goes over the nodes, zones in turn, from where the last one ended, and ends when enough
     nodes are found. Of those with the highest score the first in the pre-order of a binary heap is
     taken, which is where upstream's heap has it. For a pod that names its nodes upstream's order is
-    that of a map; here it is drawn from the seed.
+    that of a map; here it is drawn from the seed. Its nodes count as looked at, too.
 
     Source: kube-scheduler v1.36 schedule_one: percentageOfNodesToScore 0, selectHost without extenders.
     """
@@ -50,6 +50,8 @@ class NodeChooser:
         fits = cluster.feasible(pod.pod_class)
         selection = pod.pod_class.selection
         if selection is not None and selection.names is not None:
+            named = sum(name in cluster for name in selection.names)
+            self._start = (self._start + named) % max(len(cluster), 1)
             return self._shuffled(pod, cluster, np.flatnonzero(fits))
         order: Int64Vector = cluster.of_nodes("order", lambda: cluster.tree.order(cluster.rows.row_of))
         nodes = len(order)
