@@ -56,6 +56,10 @@ class Metadata(ApiStruct):
         """Return the item of that key, None where there is none."""
         return next((one.value or "" for one in self.items or () if one.key == key), None)
 
+    def lacks_value(self, key: str) -> bool:
+        """Return whether there is an item of that key, and it has no value."""
+        return next((one.value is None for one in self.items or () if one.key == key), False)
+
 
 class ReservationAffinity(ApiStruct):
     consume_reservation_type: str = ""
@@ -100,6 +104,8 @@ def environment(template: InstanceTemplate) -> TemplateEnv:
     properties = template.properties
     if properties is None or properties.metadata is None:
         raise CloudError(f"instance template {template.name}: no metadata, and so no kube-env")
+    if properties.metadata.lacks_value("kube-env"):
+        raise CloudError(f"instance template {template.name}: no kube-env content in metadata")
     return TemplateEnv(
         properties=properties,
         env=kube_env.parse_kube_env(properties.metadata.value("kube-env") or ""),
@@ -145,8 +151,8 @@ def build_node(template: InstanceTemplate, machine: MachineType, zone: str, grou
 
 
 def _boot_disk(properties: TemplateProperties) -> DiskParams | None:
-    disk = next((one for one in properties.disks or () if one.boot), None)
-    return None if disk is None else disk.initialize_params
+    boot = (one.initialize_params for one in properties.disks or () if one.boot)
+    return next((params for params in boot if params is not None), None)
 
 
 def _attached_ssds(properties: TemplateProperties) -> int:
@@ -218,8 +224,9 @@ def _allocatable(env: Mapping[str, str], capacity: Mapping[str, Quantity]) -> di
         if key == "memory":
             left = Quantity(left.value() - evicted.memory_bytes, format=Format.BINARY_SI)
         elif key == "ephemeral-storage":
-            whole = left.value()
-            left = Quantity(whole - int(whole * evicted.storage_ratio), format=Format.BINARY_SI)
+            # The kubelet's threshold is a part of the whole file system, not of what is left for pods.
+            kept = int(size.value() * evicted.storage_ratio)
+            left = Quantity(left.value() - kept, format=Format.BINARY_SI)
         allocatable[key] = left
     return allocatable
 
