@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from tests.clouds.vendors.gce import url
 
+from kubetide.clouds.gce.instances import ManagedInstance, managed_instances
 from kubetide.clouds.gce.machine_types import MachineType
 from kubetide.clouds.gce.prices import node_price
 from kubetide.clouds.gce.template import InstanceTemplate, build_node
@@ -53,3 +54,19 @@ def test_a_kube_env_without_content_is_an_error():
     """An item without a value is not the same as no item."""
     with pytest.raises(CloudError, match="no kube-env content in metadata"):
         node_of(None)
+
+
+def test_messages_are_those_of_errors_that_count():
+    """An error that means nothing for a machine that is up adds neither a code nor its text."""
+    errors = [
+        {"code": "CPU_QUOTA", "message": "no CPUs"},
+        {"code": "CONDITION_NOT_MET", "message": "starting"},
+    ]
+    one = {
+        "instance": "https://x/projects/p/zones/z/instances/i",
+        "instanceStatus": "RUNNING",
+        "currentAction": "RECREATING",
+        "lastAttempt": {"errors": {"errors": errors}},
+    }
+    (found,) = managed_instances([msgspec.convert(one, ManagedInstance)])
+    assert (found.error.error_code, found.error.error_message) == ("QUOTA_EXCEEDED", "no CPUs")

@@ -120,8 +120,10 @@ def _error_of(one: ManagedInstance) -> InstanceError | None:
     found: InstanceError | None = None
     messages: list[str] = []
     for error in errors:
-        messages.append(error.message)
-        found = classify(error.code, error.message, one.instance_status, found) or found
+        meant = classify(error.code, error.message, one.instance_status, found)
+        if meant is not None:
+            found = meant
+            messages.append(error.message)
     if found is None:
         return None
     return InstanceError(
