@@ -7,8 +7,9 @@ import pytest
 from tests.clouds.vendors.gce import url
 
 from kubetide.clouds.gce.instances import ManagedInstance, managed_instances
-from kubetide.clouds.gce.machine_types import MachineType
-from kubetide.clouds.gce.prices import node_price
+from kubetide.clouds.gce.machine_types import MachineType, is_custom, parse_custom
+from kubetide.clouds.gce.prices import node_price, price_table
+from kubetide.clouds.gce.references import region_of
 from kubetide.clouds.gce.template import InstanceTemplate, build_node
 from kubetide.ports.errors import CloudError
 from kubetide.units.quantity import whole
@@ -70,3 +71,40 @@ def test_messages_are_those_of_errors_that_count():
     }
     (found,) = managed_instances([msgspec.convert(one, ManagedInstance)])
     assert (found.error.error_code, found.error.error_message) == ("QUOTA_EXCEEDED", "no CPUs")
+
+
+def test_an_empty_disk_label_hides_the_annotation():
+    """The label's value counts where there is the label, and an empty one means the default type."""
+    annotation = {"cluster-autoscaler/gce/boot-disk-type": "pd-ssd"}
+    label = {"cloud.google.com/gke-boot-disk": ""}
+    assert price_of(label, annotation) == price_of()
+    assert price_of({}, annotation) > price_of()
+
+
+def test_parts_of_gpus_and_of_local_disks_cost_their_part():
+    """Amounts are not rounded to whole ones."""
+    table = price_table()
+    half = price_of(**{"nvidia.com/gpu": "500m"}) - price_of()
+    assert half == pytest.approx(table.gpu_usd_per_hour / 2)
+    ssd = {"cluster-autoscaler/gce/ephemeral-storage-local-ssd": "true"}
+    disks = price_of({}, {**ssd, "cluster-autoscaler/gce/local-ssd-count": "1.5"}) - price_of({}, ssd)
+    assert disks == pytest.approx(1.5 * table.local_ssd_gib * table.local_ssd_usd_per_gib_hour)
+
+
+@pytest.mark.parametrize("name", ["mycustom-4-1024", "n2-highmem-custom-4-1024", "n2-standard-custom"])
+def test_custom_is_the_first_or_second_part_of_a_name(name):
+    """Other names that hold the word are types that the API knows."""
+    assert not is_custom(name)
+
+
+def test_what_stands_behind_the_memory_of_a_custom_type_does_not_count():
+    """The two parts behind ``custom`` are its CPUs and its memory."""
+    found = parse_custom("n2-custom-4-1024-ext-lssd")
+    assert (found.cpu, found.memory_bytes) == (4, 1 << 30)
+
+
+def test_a_region_is_what_stands_before_the_last_dash():
+    """Only a zone without any dash has none."""
+    assert (region_of("us-central1-b"), region_of("local-a")) == ("us-central1", "local")
+    with pytest.raises(CloudError, match="unexpected zone: local"):
+        region_of("local")

@@ -1,4 +1,4 @@
-"""Machine types that their name alone describes: ``[FAMILY-]custom-CPU-MEMORYMIB[-ext]``."""
+"""Machine types that their name alone describes: ``[FAMILY-]custom-CPU-MEMORYMIB``, with anything behind it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from kubetide.objects.base import ApiStruct
 from kubetide.ports.errors import CloudError
 
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_CUSTOM = "custom"
 _SHARED_CORES = {"micro", "small", "medium"}
 _MIB = 1 << 20
 
@@ -24,7 +25,8 @@ class MachineType(ApiStruct):
 
 def is_custom(name: str) -> bool:
     """Return whether the type's name states its CPUs and memory."""
-    return "custom-" in name or name.endswith("-custom")
+    parts = name.split("-")
+    return len(parts) > 1 and _CUSTOM in parts[:2]
 
 
 def family_of(name: str) -> str:
@@ -42,13 +44,12 @@ def parse_custom(name: str) -> MachineType:
     """
     if not is_custom(name):
         raise CloudError(f'"{name}" is not a valid custom machine type')
-    parts = name.removesuffix("-ext").split("-")
-    if parts[0] == "custom":
-        parts = ["n1", *parts]
-    if len(parts) != 4:
+    parts = name.split("-")
+    sizes = parts[parts.index(_CUSTOM) + 1 :]
+    if len(sizes) < 2:
         raise CloudError(f'unable to parse custom machine type "{name}"')
-    family, _, cpu, memory = parts
-    if family == "e2" and cpu in _SHARED_CORES:
+    cpu, memory = sizes[:2]
+    if family_of(name) == "e2" and cpu in _SHARED_CORES:
         cpu = "2"
     return MachineType(
         name=name,

@@ -23,6 +23,7 @@ from kubetide.clouds.gce.template import BOOT_DISK_SIZE, BOOT_DISK_TYPE, LOCAL_S
 from kubetide.objects.base import Quantities
 from kubetide.ports.cloud import NVIDIA_GPU, PodPrices
 from kubetide.ports.errors import CloudError
+from kubetide.units.numbers import NumberError, parse_float
 from kubetide.units.quantity import Quantity
 from kubetide.units.time import Duration, minutes
 
@@ -143,20 +144,19 @@ def _local_ssds(
         return 0.0
     table = price_table()
     per_gib = table.spot_local_ssd_usd_per_gib_hour if spot else table.local_ssd_usd_per_gib_hour
-    return _integer(annotations.get(LOCAL_SSD_COUNT, "")) * table.local_ssd_gib * per_gib * hours
+    return _count(annotations.get(LOCAL_SSD_COUNT, "")) * table.local_ssd_gib * per_gib * hours
 
 
 def _boot_disk(labels: Mapping[str, str], annotations: Mapping[str, str], hours: float) -> float:
     table = price_table()
     size = _integer(annotations.get(BOOT_DISK_SIZE, "")) or table.default_boot_disk_gib
-    kind = labels.get(_DISK_LABEL) or annotations.get(BOOT_DISK_TYPE) or table.default_boot_disk_type
+    # An empty label hides the annotation, too.
+    kind = labels.get(_DISK_LABEL, annotations.get(BOOT_DISK_TYPE, "")) or table.default_boot_disk_type
     return size * table.boot_disk_usd_per_gib_hour.get(kind, 0.0) * hours
 
 
 def _gpus(kind: str, sizes: Mapping[str, Quantity], hours: float, *, spot: bool) -> float:
-    count = sizes.get(NVIDIA_GPU, Quantity(0)).value()
-    if count <= 0:
-        return 0.0
+    count = sizes.get(NVIDIA_GPU, Quantity(0)).milli_value() / 1000.0
     table = price_table()
     prices = table.preemptible_gpu if spot else table.gpu
     return count * prices.get(kind, table.gpu_usd_per_hour) * hours
@@ -164,3 +164,10 @@ def _gpus(kind: str, sizes: Mapping[str, Quantity], hours: float, *, spot: bool)
 
 def _integer(text: str) -> int:
     return int(text) if _INTEGER.fullmatch(text) else 0
+
+
+def _count(text: str) -> float:
+    try:
+        return parse_float(text)
+    except NumberError:
+        return 0.0

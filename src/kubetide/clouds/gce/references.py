@@ -106,6 +106,6 @@ def last_part(url: str) -> str:
 def region_of(zone: str) -> str:
     """Return the zone's region: ``us-central1-b`` is in ``us-central1``. Raises CloudError."""
     region, dash, _ = zone.rpartition("-")
-    if not dash or "-" not in region:
+    if not dash:
         raise CloudError(f"unexpected zone: {zone}")
     return region
