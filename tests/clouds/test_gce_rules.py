@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from tests.clouds.vendors.gce import url
+from tests.clouds.vendors import Gce
+from tests.clouds.vendors.gce import template, template_url, url
+from tests.clouds.vendors.vendor import group_in
 
 from kubetide.clouds.gce.instances import ManagedInstance, managed_instances
 from kubetide.clouds.gce.machine_types import MachineType, is_custom, parse_custom
 from kubetide.clouds.gce.prices import node_price, price_table
 from kubetide.clouds.gce.references import region_of
+from kubetide.clouds.gce.settings import parse_discoveries
 from kubetide.clouds.gce.template import InstanceTemplate, build_node
 from kubetide.ports.errors import CloudError
 from kubetide.units.quantity import whole
-from kubetide.units.time import hours
+from kubetide.units.time import hours, minutes
 
 WEB = url("web")
 MACHINE = MachineType(name="n1-standard-4", cpu=4, memory_bytes=15 << 30)
@@ -108,3 +111,76 @@ def test_a_region_is_what_stands_before_the_last_dash():
     assert (region_of("us-central1-b"), region_of("local-a")) == ("us-central1", "local")
     with pytest.raises(CloudError, match="unexpected zone: local"):
         region_of("local")
+
+
+@pytest.mark.parametrize("size", ["99999999999999999999", "1_0", ""])
+def test_sizes_of_a_spec_are_integers_of_64_bits(size):
+    """Anything else is refused with its text."""
+    with pytest.raises(CloudError, match=f"invalid maximum nodes: {size}"):
+        parse_discoveries((f"mig:namePrefix=a,max={size}",))
+
+
+def test_a_minimum_below_zero_is_refused_once_a_group_is_found():
+    """The spec passes; a group cannot have such bounds."""
+
+    async def story(here):
+        with pytest.raises(CloudError, match="min size must be >= 0"):
+            await here.connect().refresh()
+
+    async def without_groups(here):
+        assert await here.connect().refresh() == []
+
+    Gce(discovery=("mig:namePrefix=w,min=-1,max=4",)).with_groups().play(story)
+    Gce(discovery=("mig:namePrefix=other,min=-1,max=4",)).with_groups().play(without_groups)
+
+
+class Lasting(dict):
+    """Refusals that stay."""
+
+    def pop(self, key, default=None):
+        return self.get(key, default)
+
+
+def test_no_machines_are_created_while_those_that_there_are_cannot_be_listed():
+    """Their names must be known, so the increase fails."""
+
+    async def story(here):
+        cloud = here.connect()
+        await cloud.refresh()
+        await here.clock.sleep(minutes(1))
+        here.fake.refused_changes = Lasting({"POST listManagedInstances": (403, "forbidden")})
+        await cloud.refresh()
+        with pytest.raises(CloudError, match="403"):
+            await cloud.increase_size(WEB, 1)
+        assert "POST createInstances" not in here.fake.calls
+
+    Gce().with_groups().play(story)
+
+
+def test_a_machine_that_stopped_by_itself_runs_for_its_group():
+    """In bulk, too, the group says what becomes of a machine, and a list of the zone does not know it."""
+
+    async def story(here):
+        here.fake.statuses = {one.name: "TERMINATED" for one in here.fleet.machines("system")}
+        (instance,) = (await group_in(here.connect(), url("system"))).instances
+        assert instance.state == "Running"
+
+    Gce(bulk=True).with_groups().play(story)
+
+
+def test_options_that_cannot_be_read_leave_the_last_ones_in_force():
+    """A new template with malformed options is a warning."""
+
+    async def story(here):
+        for version, options in (("v1", "scaledownunneededtime=3m"), ("v2", "foo")):
+            env = f"AUTOSCALER_ENV_VARS: autoscaling_options={options}\n"
+            metadata = {"items": [{"key": "kube-env", "value": env}]}
+            here.fake.templates[version] = {**template("", metadata=metadata), "name": version}
+        cloud = here.connect()
+        for version in ("v1", "v2"):
+            here.fake.managers["web"] = {"instanceTemplate": template_url(version)}
+            group = await group_in(cloud, WEB)
+            assert group.options.scale_down_unneeded_time == "3m0s"
+        assert "cannot be read" in group.warnings[0]
+
+    Gce().with_groups().play(story)

@@ -25,6 +25,7 @@ class FakeGce:
 
     Lists have ``page`` entries a page; ``errors`` are (status, reason) to give, ``refused_changes`` by method and
     collection. ``managers`` are what single groups have besides the rest, ``templates`` those that are not the usual one.
+    ``statuses`` are those of machines that do something by themselves, by name.
     """
 
     def __init__(self, fleet, page=1):
@@ -38,6 +39,7 @@ class FakeGce:
         self.managers: dict[str, dict] = {}
         self.templates: dict[str, dict] = {}
         self.refused_changes: dict[str, tuple[int, str]] = {}
+        self.statuses: dict[str, str] = {}
 
     def __call__(self, asked: Asked) -> Answer:
         assert asked.headers["authorization"] == "Bearer a-token"
@@ -202,7 +204,7 @@ class FakeGce:
             maker = f"projects/123/zones/{ZONE}/instanceGroupManagers/{name}"
             yield {
                 "selfLink": f"{ROOT}/projects/{PROJECT}/zones/{ZONE}/instances/{machine.name}",
-                "status": status[self.fleet.state(machine)],
+                "status": self.statuses.get(machine.name, status[self.fleet.state(machine)]),
                 "metadata": {"items": [{"key": "created-by", "value": maker}]},
             }
 

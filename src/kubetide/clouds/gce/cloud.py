@@ -22,6 +22,7 @@ from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, decreased, increased
 from kubetide.clouds.gce.api import ComputeApi, Manager, chunks
 from kubetide.clouds.gce.creation import CALLED, Pattern, Patterns, create, delete, pattern_of
+from kubetide.clouds.gce.discovery import check_found
 from kubetide.clouds.gce.instances import listed_instance, managed_instances
 from kubetide.clouds.gce.names import Names
 from kubetide.clouds.gce.prices import GPU_LABEL, pod_prices
@@ -116,6 +117,8 @@ class GceCloud(Cloud):
             for spec in self._settings.discovery:
                 names = await asyncio.gather(*(self._api.group_names(zone, spec.filter) for zone in zones))
                 for zone, in_zone in zip(zones, names, strict=True):
+                    if in_zone:
+                        check_found(spec)
                     for one in in_zone:
                         ref = GceRef(self._settings.project, zone, one)
                         found[ref] = _Bounds(spec.min_size, spec.max_size, is_explicit=False)
@@ -235,6 +238,9 @@ class GceCloud(Cloud):
                 actions = manager.current_actions
                 if actions is None or actions.is_changing() or len(mine) != manager.target_size:
                     continue
+                # A machine that stopped by itself is its group's still: only the group knows what becomes of it.
+                if any(one.state != "Running" for one in mine):
+                    continue
                 self._instances[ref] = tuple(sorted(mine, key=lambda one: one.provider_id))
                 self._fresh.add(ref)
 
@@ -247,7 +253,8 @@ class GceCloud(Cloud):
         try:
             return await self._templates.options(ref, (await self._manager(ref)).instance_template)
         except CloudError as error:
-            return ReadOptions(None, (f"autoscaling options of {ref} cannot be read: {error}",))
+            warning = f"autoscaling options of {ref} cannot be read: {error}"
+            return ReadOptions(self._templates.last_options(ref), (warning,))
 
     # ── groups that are created ─────────────────────────────────────────────────────────────────
 
@@ -323,7 +330,7 @@ class GceCloud(Cloud):
         check_increase(delta)
         ref = await self._known(group_id)
         increased(await self._target(ref), delta, self._groups[ref].most)
-        taken = {parse_provider_id(one.provider_id).name for one in self._instances.get(ref, ())}
+        taken = {parse_provider_id(one.provider_id).name for one in await self._instances_of(ref)}
         base = (await self._manager(ref)).base_instance_name
         names = self._names.draw(base, delta, taken)
         self._forget(ref)
@@ -354,7 +361,7 @@ class GceCloud(Cloud):
             if owner is None:
                 raise CloudError(f"{one} doesn't belong to a known mig")
             if owner != ref:
-                raise CloudError(f"{one} belongs to a different mig than {group_id}: {owner}")
+                raise CloudError(f"{one} belong to a different mig than {group_id}: {owner}")
         if not force:
             check_delete(target, least, len(doomed))
         self._forget(ref)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 from kubetide.clouds.common.discovery import pairs_of
+from kubetide.clouds.common.node_spec import NodeSpec, NodeSpecError, check_node_spec
 from kubetide.objects.base import ApiStruct
 from kubetide.ports.errors import CloudError
+from kubetide.units.numbers import NumberError, parse_integer
 
 _KEYS = "namePrefix, min, max"
 _BEYOND_RE2 = re.compile(r"\(\?(?:=|!|<=|<!|>)|\\[1-9]|[+*?}]\+")
-_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 
 class GroupDiscovery(ApiStruct):
@@ -56,6 +57,14 @@ def parse_discovery(spec: str) -> GroupDiscovery:
     return GroupDiscovery(name_regexp=pattern, min_size=least, max_size=most)
 
 
+def check_found(spec: GroupDiscovery) -> None:
+    """Raise CloudError where no group that was found can have the bounds of the spec: its minimum is below 0."""
+    try:
+        check_node_spec(NodeSpec(spec.name_regexp, spec.min_size, spec.max_size))
+    except NodeSpecError as error:
+        raise CloudError(f"groups named {spec.name_regexp}: {error}") from error
+
+
 def _check_prefix(prefix: str) -> None:
     """Raise CloudError where the prefix makes no regular expression of RE2, which has no look-around."""
     pattern = f"^{prefix}.+"
@@ -71,6 +80,7 @@ def _check_prefix(prefix: str) -> None:
 
 
 def _integer(text: str, what: str) -> int:
-    if not _INTEGER.fullmatch(text):
-        raise CloudError(f"invalid {what} nodes: {text}")
-    return int(text)
+    try:
+        return parse_integer(text)
+    except NumberError as error:
+        raise CloudError(f"invalid {what} nodes: {text}") from error

@@ -15,7 +15,7 @@ from kubetide.clouds.gce.settings import OPTIONS
 from kubetide.clouds.gce.template import InstanceTemplate, build_node, environment
 from kubetide.objects.node import Node
 from kubetide.ports.clock import Clock
-from kubetide.ports.cloud import NodeTemplate, Offering
+from kubetide.ports.cloud import GroupOptions, NodeTemplate, Offering
 from kubetide.ports.errors import CloudError
 from kubetide.units.time import Duration, hours
 
@@ -89,6 +89,11 @@ class Templates:
         if known is None or known[0] is not template:
             known = self._options[ref] = (template, options_of(template))
         return known[1]
+
+    def last_options(self, ref: GceRef) -> GroupOptions | None:
+        """Return the options that could be read last."""
+        known = self._options.get(ref)
+        return None if known is None else known[1].options
 
 
 def options_of(template: InstanceTemplate) -> ReadOptions:
