@@ -34,7 +34,10 @@ def parse_discovery(text: str) -> dict[str, str]:
     if not equals:
         raise DiscoveryError(f"invalid key=value pair [{rest}]")
     if key != _KEY:
-        raise DiscoveryError(f'unsupported parameter key "{key}" is specified for discoverer "{discoverer}"')
+        raise DiscoveryError(
+            f'unsupported parameter key "{key}" is specified for discoverer "{discoverer}". '
+            f'The only supported key is "{_KEY}"'
+        )
     if not value:
         raise DiscoveryError("tag value not supplied")
     tags: dict[str, str] = {}

@@ -32,6 +32,7 @@ _LABELS: Final = (
     ("amiType", "amiType"),
     ("capacityType", "eks.amazonaws.com/capacityType"),
     ("version", "k8sVersion"),
+    ("nodegroupName", "eks.amazonaws.com/nodegroup"),
 )
 
 
@@ -49,8 +50,7 @@ NOTHING: Final = Managed({}, (), {})
 
 def read_nodegroup(raw: Json) -> Managed:
     """Return what one nodegroup of DescribeNodegroup says of its nodes; its own labels win."""
-    labels = {label: str(raw[field]) for field, label in _LABELS if raw.get(field) is not None}
-    labels["eks.amazonaws.com/nodegroup"] = raw.get("nodegroupName") or ""
+    labels = {label: str(raw[field]) for field, label in _LABELS if raw.get(field) not in {None, ""}}
     labels.update(raw.get("labels") or {})
     taints = tuple(
         Taint(key=taint["key"], value=taint.get("value") or "", effect=_EFFECTS[taint.get("effect") or ""])

@@ -1,7 +1,7 @@
 """What tags of an Auto Scaling group say of its nodes and of how it is scaled.
 
 Source: cluster-autoscaler (Aug 2026), AWS provider, tags of Auto Scaling groups: the prefix of a label, taint or
-resource may stand anywhere in a tag's key, that of an option only at its beginning.
+resource may stand anywhere in a tag's key, that of an option only once and at its beginning.
 """
 
 from __future__ import annotations
@@ -74,8 +74,9 @@ def read_tags(tags: Iterable[tuple[str, str]], *, eks_prefix: str = EKS) -> Tags
                 resources[resource] = value
             else:
                 warnings.append(f"tag {key}: {refusal}; the tag is ignored")
-        if key.startswith(OPTION) and key != OPTION:
-            options[key.removeprefix(OPTION)] = value
+        option = key.removeprefix(OPTION) if key.startswith(OPTION) else ""
+        if option and OPTION not in option:
+            options[option] = value
     return Tags(labels, tuple(taints), resources, options, tuple(warnings))
 
 

@@ -50,10 +50,10 @@ def make_template(
         tags: What the group's tags say.
         managed: What EKS says; its labels win over those of tags.
     """
+    if not group.zones:
+        return Made(None, f'unable to get first AvailabilityZone for ASG "{group.name}"; give it a subnet')
     if launched.error:
         return Made(None, launched.error)
-    if not group.zones:
-        return Made(None, f"node group {group.name} has no availability zone; give it a subnet")
     first = types.get(launched.types[0])
     if first is None:
         return Made(None, f'ASG "{group.name}" uses the unknown EC2 instance type "{launched.types[0]}"')
