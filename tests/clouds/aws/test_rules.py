@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.clouds.aws.test_differences import group, play
+from tests.clouds.aws.test_differences import group, play, provider_id
 
 from kubetide.clouds.aws.discovery import DiscoveryError, parse_discovery
 from kubetide.clouds.aws.nodegroups import read_nodegroup
 from kubetide.clouds.aws.tags import OPTION, read_tags
+from kubetide.units.time import after, minutes, seconds
 
 
 def test_a_key_of_discovery_other_than_tag_is_refused():
@@ -40,3 +41,38 @@ def test_a_group_without_zones_has_no_template():
 
     without = {**group("a", size=0), "AvailabilityZones": [], "LaunchConfigurationName": "gone"}
     play(story, without, explicit=[("a", 0, 9)])
+
+
+def test_the_end_of_an_instance_does_not_outdate_failures():
+    """A failed launch counts until a size is set: ending an instance sets none."""
+
+    async def story(cloud, _aws, clock):
+        await cloud.delete_nodes("a", [provider_id("i-1")])
+        clock.time = after(clock.time, seconds(61))
+        (known,) = await cloud.refresh()
+        assert [one.error is not None for one in known.instances] == [False, True, True]
+
+    failed = {"a": [{"status": "Failed", "offset_s": -3600}]}
+    play(story, group("a", size=4, instances=("i-1", "i-2")), explicit=[("a", 0, 9)], activities=failed)
+
+
+def test_a_failure_while_aws_takes_the_order_counts():
+    """A launch that begins and fails before AWS has answered is one of this order."""
+
+    async def story(cloud, aws, clock):
+        asked = aws.__call__
+
+        async def slow(operation, parameters):
+            answer = await asked(operation, parameters)
+            if operation == "SetDesiredCapacity":
+                clock.time = after(clock.time, seconds(20))
+            return answer
+
+        cloud._api._call = slow
+        await cloud.increase_size("a", 1)
+        clock.time = after(clock.time, minutes(2))
+        (known,) = await cloud.refresh()
+        assert known.instances[-1].error is not None
+
+    failed = {"a": [{"status": "Failed", "offset_s": -130}]}
+    play(story, group("a", size=1, instances=("i-1",)), explicit=[("a", 0, 9)], activities=failed)

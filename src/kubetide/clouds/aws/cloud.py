@@ -198,7 +198,7 @@ class AwsCloud(Cloud):
 
         async def ask(known: Known) -> InstanceError | None:
             try:
-                return shortage(await self._api.activities(known.asg.name), known.changed_at)
+                return shortage(await self._api.activities(known.asg.name), known.sized_at)
             except CloudError:
                 return None
 
@@ -343,7 +343,10 @@ class AwsCloud(Cloud):
             )
 
     async def _set_size(self, known: Known, size: int) -> None:
+        # An activity may have begun, and failed, before AWS answers.
+        asked_at = self._clock.now()
         await self._api.set_desired_capacity(known.asg.name, size)
+        known.sized_at = asked_at
         known.set_target(size, self._clock.now())
 
     async def _see_again(self, known: Known) -> None:

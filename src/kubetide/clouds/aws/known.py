@@ -18,7 +18,7 @@ _UNSEEN: Final = seconds(30)
 
 
 class _Change(NamedTuple):
-    """A size that we set: what it was before, and when."""
+    """A size that is our doing: what it was before, and when."""
 
     before: int
     at: Instant
@@ -35,6 +35,7 @@ class Known:
         shortage: Why it lacks machines; None when it does not, or nobody knows.
         base: What does not depend on instances and sizes: template, options, warnings.
         ended: Provider ids that we ended and AWS still lists.
+        sized_at: When we last asked for a size, the end of an instance aside; None before the first time.
         is_named: Whether ``--nodes`` names it; such a group is nobody's to delete.
     """
 
@@ -47,6 +48,7 @@ class Known:
     ended: set[str] = field(default_factory=set)
     stale: str = ""
     is_named: bool = False
+    sized_at: Instant | None = None
     _change: _Change | None = None
     _view: NodeGroup | None = None
 
@@ -55,13 +57,8 @@ class Known:
         """Whether this program created the group, and nobody has named it since."""
         return pattern_of(self.asg) is not None and not self.is_named
 
-    @property
-    def changed_at(self) -> Instant | None:
-        """When we last set the group's size."""
-        return self._change.at if self._change else None
-
     def set_target(self, size: int, now: Instant) -> None:
-        """Note that we have set the size."""
+        """Note that the size is another one by our doing."""
         self._change = _Change(self.target, now)
         self.target = size
         self._view = None
