@@ -6,6 +6,7 @@ import pytest
 from tests.nodes.frozen import START, World, group, node, pod, pods
 
 from kubetide.nodes.decision import IncreaseSize
+from kubetide.nodes.facts.node_capacity import gpus_of
 from kubetide.nodes.facts.nodes import readiness
 from kubetide.nodes.scale_down.unneeded.utilization import has_gpu, utilization_of
 from kubetide.nodes.settings import Settings
@@ -54,6 +55,19 @@ def test_gpus_of_all_nodes_count_for_the_total(resource):
         settings={"gpu_total": ("big:0:4",), "gpu_label": LABEL},
     )
     assert sum(one.delta for one in world.tick() if isinstance(one, IncreaseSize)) == 1
+
+
+def test_gpus_that_pods_claim_as_devices_are_never_waited_for():
+    """GKE says so by a label: the node is ready without any, adds none to the total, and is as full as its CPU."""
+    found = machine(
+        "n", "example.com/x", labels={LABEL: "big", "cloud.google.com/gke-gpu-dra-driver": "true"}
+    )
+    assert readiness(found, Settings(gpu_label=LABEL)) == ""
+    assert gpus_of(found, LABEL) == {}
+    assert has_gpu(found, LABEL)
+    used = utilization_of(found, [pod("p", node="n", spec=asking("example.com/x"))], START, gpu_label=LABEL)
+    assert used.resource == "cpu"
+    assert readiness(found, Settings(gpu_label="cloud.google.com/gke-gpu-dra-driver")) == "ResourceUnready"
 
 
 @pytest.mark.parametrize(

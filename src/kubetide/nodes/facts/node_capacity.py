@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubetide.nodes.facts.nodes import allocatable_gpus, is_virtual_kubelet
+from kubetide.nodes.facts.nodes import allocatable_gpus, has_gpu_devices, is_virtual_kubelet
 from kubetide.objects.node import Node
 from kubetide.units.quantity import whole
 
@@ -17,9 +17,9 @@ MOST_OF_ONE_NODE: Final = {"cpu": 1 << 16, "memory": 1 << 50}
 
 
 def gpus_of(node: Node, gpu_label: str) -> dict[str, int]:
-    """Return the node's GPUs by type, the value of the provider's label; none without the label."""
+    """Return the node's GPUs by type, the value of the provider's label; none without the label, or as devices."""
     kind = (node.metadata.labels or {}).get(gpu_label) if gpu_label else None
-    if kind is None or is_virtual_kubelet(node):
+    if kind is None or is_virtual_kubelet(node) or has_gpu_devices(node, gpu_label):
         return {}
     return {kind: allocatable_gpus(node)}
 

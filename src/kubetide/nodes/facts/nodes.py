@@ -30,6 +30,8 @@ MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 INSTANCE_TYPE_LABEL: Final = "node.kubernetes.io/instance-type"
 
+_GKE_GPU: Final = "cloud.google.com/gke-accelerator"
+_GKE_GPU_DEVICES: Final = "cloud.google.com/gke-gpu-dra-driver"
 _IGNORE_PREFIX: Final = "ignore-taint.cluster-autoscaler.kubernetes.io/"
 _STARTUP_PREFIXES: Final = ("startup-taint.cluster-autoscaler.kubernetes.io/", _IGNORE_PREFIX)
 _STATUS_PREFIX: Final = "status-taint.cluster-autoscaler.kubernetes.io/"
@@ -85,7 +87,8 @@ def readiness(node: Node, settings: Settings) -> Readiness:
     if node.spec.unschedulable:
         return ""  # upstream looks for what is still to come on schedulable nodes alone
     labels = node.metadata.labels or {}
-    if settings.gpu_label and settings.gpu_label in labels and allocatable_gpus(node) == 0:
+    waits_for_gpus = bool(settings.gpu_label) and settings.gpu_label in labels and not allocatable_gpus(node)
+    if waits_for_gpus and not has_gpu_devices(node, settings.gpu_label):
         return "ResourceUnready"
     if any(is_startup_taint(taint.key, settings) for taint in taints):
         return "Unready"
@@ -106,6 +109,14 @@ def allocatable_gpus(node: Node) -> int:
     allocatable = node.status.allocatable or {}
     offered = (whole(allocatable[name]) for name in GPU_RESOURCES if name in allocatable)
     return next((count for count in offered if count), 0)
+
+
+def has_gpu_devices(node: Node, gpu_label: str) -> bool:
+    """Return whether pods claim the node's GPUs as devices, so that none is ever allocatable; GKE says so by a label.
+
+    Source: Cluster Autoscaler (Jul 2026), GCE provider, GPU configuration of a node.
+    """
+    return gpu_label == _GKE_GPU and (node.metadata.labels or {}).get(_GKE_GPU_DEVICES) == "true"
 
 
 def is_startup_taint(key: str, settings: Settings) -> bool:

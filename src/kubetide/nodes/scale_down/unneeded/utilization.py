@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
+from kubetide.nodes.facts.nodes import has_gpu_devices
 from kubetide.nodes.facts.pods import is_daemon_set_pod, is_mirror_pod
 from kubetide.nodes.scale_down.pods import is_long_terminating
 from kubetide.nodes.scale_down.unneeded.device_utilization import UtilizationError, fullest_pool
@@ -91,7 +92,7 @@ def utilization_of(
     offered = node_allocatable(node)
     used: _Requests = []
     left_out: _Requests = []
-    gpu_node = _has_gpu(node, gpu_label, offered)
+    gpu_node = _has_gpu(node, gpu_label, offered) and not has_gpu_devices(node, gpu_label)
     ignores = ignore_daemon_sets or ignore_mirror_pods
     asked = map(requests_of, pods) if requests is None else requests
     for pod, request in zip(pods, asked, strict=True):
