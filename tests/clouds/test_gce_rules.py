@@ -113,6 +113,21 @@ def test_a_region_is_what_stands_before_the_last_dash():
         region_of("local")
 
 
+@pytest.mark.parametrize("prefix", ["*", "(?i)pool", r"\pL", "{2}", r"\z"])
+def test_a_prefix_is_read_as_re2_reads_it(prefix):
+    """Compute Engine filters by RE2, so what that takes is taken, and the rest is refused."""
+    (spec,) = parse_discoveries((f"mig:namePrefix={prefix},max=2",))
+    assert spec.name_regexp == f"^{prefix}.+"
+    with pytest.raises(CloudError, match="must be a valid RE2 regexp"):
+        parse_discoveries((f"mig:namePrefix=({prefix},max=2",))
+
+
+def test_names_that_a_prefix_takes():
+    """The whole name must match, and one that is only the prefix does not."""
+    (spec,) = parse_discoveries(("mig:namePrefix=(?i)Pool,max=2",))
+    assert [spec.takes(name) for name in ("pool-1", "pool", "a-pool-1")] == [True, False, False]
+
+
 @pytest.mark.parametrize("size", ["99999999999999999999", "1_0", ""])
 def test_sizes_of_a_spec_are_integers_of_64_bits(size):
     """Anything else is refused with its text."""

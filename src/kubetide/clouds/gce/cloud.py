@@ -8,7 +8,6 @@ Templates and machine types are read when they change, machine types anew each h
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -149,7 +148,7 @@ class GceCloud(Cloud):
     def _most_like(self, pattern: GceRef, known: Mapping[GceRef, _Bounds]) -> int | None:
         if pattern in known:
             return known[pattern].most
-        matching = (one for one in self._settings.discovery if re.fullmatch(one.name_regexp, pattern.name))
+        matching = (one for one in self._settings.discovery if one.takes(pattern.name))
         return next((one.max_size for one in matching), None)
 
     async def _zones(self) -> tuple[str, ...]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
+from kubetide.cel.regex import compile_pattern
+from kubetide.cel.values import EvaluationError
 from kubetide.clouds.common.discovery import pairs_of
 from kubetide.clouds.common.node_spec import NodeSpec, NodeSpecError, check_node_spec
 from kubetide.objects.base import ApiStruct
@@ -11,7 +11,6 @@ from kubetide.ports.errors import CloudError
 from kubetide.units.numbers import NumberError, parse_integer
 
 _KEYS = "namePrefix, min, max"
-_BEYOND_RE2 = re.compile(r"\(\?(?:=|!|<=|<!|>)|\\[1-9]|[+*?}]\+")
 
 
 class GroupDiscovery(ApiStruct):
@@ -25,6 +24,10 @@ class GroupDiscovery(ApiStruct):
     def filter(self) -> str:
         """The API's filter on names."""
         return f"name eq {self.name_regexp}"
+
+    def takes(self, name: str) -> bool:
+        """Return whether the filter lets a group of this name through."""
+        return compile_pattern(f"^(?:{self.name_regexp})$").find(name) is not None
 
 
 def parse_discovery(spec: str) -> GroupDiscovery:
@@ -66,17 +69,14 @@ def check_found(spec: GroupDiscovery) -> None:
 
 
 def _check_prefix(prefix: str) -> None:
-    """Raise CloudError where the prefix makes no regular expression of RE2, which has no look-around."""
+    """Raise CloudError where the prefix makes no regular expression of RE2."""
     pattern = f"^{prefix}.+"
     try:
-        re.compile(pattern)
-        is_valid = _BEYOND_RE2.search(pattern) is None
-    except re.error:
-        is_valid = False
-    if not is_valid:
+        compile_pattern(pattern)
+    except EvaluationError as error:
         raise CloudError(
             f'invalid instance group name prefix "{prefix}" - "{pattern}" must be a valid RE2 regexp'
-        )
+        ) from error
 
 
 def _integer(text: str, what: str) -> int:
