@@ -9,6 +9,7 @@ from tests.clouds.vendors.gce import template, template_url, url
 from tests.clouds.vendors.vendor import group_in
 
 from kubetide.clouds.gce.instances import ManagedInstance, managed_instances
+from kubetide.clouds.gce.kube_env import parse_kube_env
 from kubetide.clouds.gce.machine_types import MachineType, is_custom, parse_custom
 from kubetide.clouds.gce.prices import node_price, price_table
 from kubetide.clouds.gce.references import region_of
@@ -58,6 +59,12 @@ def test_a_kube_env_without_content_is_an_error():
     """An item without a value is not the same as no item."""
     with pytest.raises(CloudError, match="no kube-env content in metadata"):
         node_of(None)
+
+
+def test_the_last_of_equal_keys_of_a_kube_env_counts():
+    """Compute Engine does not read the text, so a key may be there twice."""
+    text = "NODE_LABELS: a=1\nNODE_TAINTS: a=b:NoSchedule\nNODE_LABELS: a=2\nNODE_TAINTS:\n"
+    assert parse_kube_env(text) == {"NODE_LABELS": "a=2"}
 
 
 def test_messages_are_those_of_errors_that_count():

@@ -84,8 +84,8 @@ def _member(node: yaml.Node | None, part: str) -> yaml.Node | None:
     return None
 
 
-def read_documents(text: str | bytes) -> Iterator[Document]:
-    """Yield the documents that are not empty.
+def read_documents(text: str | bytes, *, last_key_wins: bool = False) -> Iterator[Document]:
+    """Yield the documents that are not empty. With ``last_key_wins`` a key may be given twice in one map.
 
     Raises: YamlError.
     """
@@ -105,7 +105,8 @@ def read_documents(text: str | bytes) -> Iterator[Document]:
             return
     _refuse_deep(text)
     number = 0
-    builder = _Builder(min(_MAX_VALUES, _VALUES_OF_A_SMALL_TEXT + _VALUES_A_CHARACTER * len(text)))
+    most = min(_MAX_VALUES, _VALUES_OF_A_SMALL_TEXT + _VALUES_A_CHARACTER * len(text))
+    builder = _Builder(most, last_key_wins=last_key_wins)
     try:
         for node in yaml.compose_all(text, Loader=_Loader):
             number += 1
@@ -156,8 +157,8 @@ def _whole(number: float) -> int | float:
 class _Builder:
     """Turns the nodes of the documents of one text into JSON values."""
 
-    def __init__(self, most: int) -> None:
-        self._left = most
+    def __init__(self, most: int, *, last_key_wins: bool) -> None:
+        self._left, self._last_key_wins = most, last_key_wins
 
     def value(self, node: yaml.Node, depth: int) -> Any:
         self._left -= 1
@@ -186,9 +187,10 @@ class _Builder:
                     merged = {**part, **merged}
                 continue
             key = _key(key_node)
-            if key in seen:
+            if key in seen and not self._last_key_wins:
                 raise YamlError(line, f'key "{key}" is given twice in one map')
             seen.add(key)
+            members.pop(key, None)
             if value is not None:
                 members[key] = value
         return {**merged, **members} if merged else members

@@ -44,9 +44,9 @@ class Eviction(NamedTuple):
 
 
 def parse_kube_env(text: str) -> dict[str, str]:
-    """Return the map that a kube-env is. Numbers and booleans become texts. Raises CloudError."""
+    """Return the map that a kube-env is. Numbers and booleans become texts, a later key wins. Raises CloudError."""
     try:
-        documents = list(read_documents(text))
+        documents = list(read_documents(text, last_key_wins=True))
     except YamlError as error:
         raise CloudError(f"kube-env is not YAML: {error}") from error
     value = documents[0].value if documents else None
