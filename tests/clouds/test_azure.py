@@ -11,8 +11,11 @@ from tests.clouds.vendors import Azure
 from tests.clouds.vendors.azure import PREFIX, model
 from tests.clouds.vendors.vendor import group_in
 
+from kubetide.clouds.azure.machines import read_machines
+from kubetide.clouds.azure.model import Machine, ScaleSet, SetProperties
+from kubetide.clouds.azure.status import StatusRules
 from kubetide.ports.errors import CloudError
-from kubetide.units.time import minutes
+from kubetide.units.time import minutes, seconds
 
 
 def test_a_decrease_changes_nothing():
@@ -78,6 +81,151 @@ def test_a_set_edited_by_hand_is_read_again():
         assert here.fleet.groups["web"].target == 1
 
     Azure(etag=True).with_groups().play(story)
+
+
+def test_a_set_that_grew_by_another_hand_is_not_asked_beyond_the_target():
+    """Read anew, the set gets the size that was meant, and no order where it is that large already."""
+
+    async def story(here):
+        cloud = here.connect()
+        await cloud.refresh()
+        here.fleet.set_target("web", 1)
+        here.fake.etag += 1
+        await cloud.increase_size("web", 2)
+        assert (here.fake.calls.count("PUT web"), here.fleet.groups["web"].target) == (2, 2)
+        here.fleet.set_target("web", 4)
+        here.fake.etag += 1
+        await cloud.increase_size("web", 1)
+        assert here.fake.calls.count("PUT web") == 3
+        assert (await group_in(cloud, "web")).target_size == 4
+
+    Azure(etag=True).with_groups().play(story)
+
+
+def test_a_size_that_was_just_set_holds_over_a_list():
+    """A list lowers a set's size only once its machines are deleted; until then the size after the order counts."""
+
+    async def story(here):
+        cloud = here.connect()
+        await cloud.increase_size("web", 3)
+        group = await group_in(cloud, "web")
+        here.fake.lists_before = {"system": 0, "web": 3}
+        await here.clock.sleep(seconds(50))
+        await cloud.delete_nodes("web", [group.instances[0].provider_id])
+        await here.clock.sleep(seconds(20))
+        here.fake.calls.clear()
+        assert (await group_in(cloud, "web")).target_size == 2
+        assert "GET virtualMachineScaleSets" in here.fake.calls
+        await here.clock.sleep(minutes(2))
+        assert (await group_in(cloud, "web")).target_size == 3
+
+    Azure().with_groups().play(story)
+
+
+def test_an_increase_that_fails_later_is_read_back_at_once():
+    """Its operation is asked about once a refresh, and when it has failed, sets and machines are listed anew."""
+
+    async def story(here):
+        cloud = here.connect()
+        await cloud.refresh()
+        here.fake.operation = ("InProgress", None)
+        await cloud.increase_size("web", 2)
+        assert (await group_in(cloud, "web")).target_size == 2
+        here.fake.operation = ("Failed", {"code": "AllocationFailed", "message": "none left"})
+        here.fake.calls.clear()
+        assert (await group_in(cloud, "web")).target_size == 0
+        assert "GET virtualMachineScaleSets" in here.fake.calls
+        await cloud.refresh()
+        assert here.fake.polls == 2
+
+    Azure().with_groups().play(story)
+
+
+def test_machines_are_listed_anew_when_an_increase_is_done():
+    """A machine that failed meanwhile is seen then, not only when the list is five minutes old."""
+
+    async def story(here):
+        cloud = here.connect()
+        await cloud.increase_size("web", 1)
+        here.fake.operation = ("InProgress", None)
+        assert (await group_in(cloud, "web")).instances[0].error is None
+        here.fake.failed = {one.name for one in here.fleet.groups["web"].machines}
+        assert (await group_in(cloud, "web")).instances[0].error is None
+        here.fake.operation = ("Succeeded", None)
+        assert (await group_in(cloud, "web")).instances[0].error.error_code == "provisioning-state-failed"
+
+    Azure(fast_delete=True).with_groups().play(story)
+
+
+def test_a_deletion_that_is_replaced_later_is_ordered_once_more():
+    """Another change of the set ends it; a second time it is given up, and the set is read."""
+
+    async def story(here):
+        cloud = here.connect()
+        await cloud.increase_size("web", 2)
+        group = await group_in(cloud, "web")
+        here.fake.operation = ("Failed", {"code": "OperationPreempted", "message": "replaced"})
+        await cloud.delete_nodes("web", [group.instances[0].provider_id])
+        for _ in range(3):
+            await cloud.refresh()
+        assert here.fake.calls.count("POST delete") == 2
+
+    Azure().with_groups().play(story)
+
+
+def test_ids_are_ours_only_as_azure_writes_them():
+    """An id is checked before its machine is looked for: another prefix is no node of ours, and no order."""
+
+    async def story(here):
+        cloud = here.connect()
+        await cloud.increase_size("web", 2)
+        (mine, _) = (await group_in(cloud, "web")).instances
+        assert await cloud.group_of(mine.provider_id.replace("web", "WEB")) == "web"
+        assert await cloud.group_of(mine.provider_id.upper()) is None
+        for other in (mine.provider_id.upper(), "aws:///z/i", ""):
+            with pytest.raises(CloudError, match="isn't in Azure resource ID format"):
+                await cloud.delete_nodes("web", [other])
+
+    Azure().with_groups().play(story)
+
+
+def test_a_machine_whose_id_cannot_be_read_is_left_out():
+    """The others of its set are there."""
+    scale_set = ScaleSet(name="web", properties=SetProperties(orchestration_mode="Uniform"))
+    good = "/subscriptions/s/resourceGroups/MC/providers/Microsoft.Compute/virtualMachineScaleSets/web/virtualMachines/0"
+    listed = [Machine(id=""), Machine(id="/odd/1"), Machine(id=good, instance_id="0")]
+    (found,) = read_machines(scale_set, listed, StatusRules(), {})
+    assert found.provider_id == f"azure://{good.replace('MC', 'mc')}"
+
+
+def test_a_forced_deletion_never_makes_a_size_negative():
+    """A size that is older than the machines is left as it was listed."""
+
+    async def story(here):
+        cloud = here.connect()
+        await cloud.increase_size("web", 2)
+        group = await group_in(cloud, "web")
+        here.fake.lists_before = {"system": 0, "web": 1}
+        await here.clock.sleep(minutes(2))
+        assert (await group_in(cloud, "web")).target_size == 1
+        await cloud.delete_nodes("web", [one.provider_id for one in group.instances], force=True)
+        assert (await group_in(cloud, "web")).target_size == 1
+
+    Azure().with_groups().play(story)
+
+
+def test_a_throttled_list_without_a_time_is_asked_for_again_at_once():
+    """Where the size says that machines are missing, the next refresh lists them."""
+
+    async def story(here):
+        cloud = here.connect()
+        await cloud.refresh()
+        await cloud.increase_size("web", 1)
+        here.fake.errors = [(429, "TooManyRequests", {})] * 5
+        assert (await group_in(cloud, "web")).instances == ()
+        assert len((await group_in(cloud, "web")).instances) == 1
+
+    Azure().with_groups().play(story)
 
 
 def test_deletion_by_force_falls_back():
@@ -157,6 +305,40 @@ def test_each_spot_set_is_read_once_a_minute():
         assert here.fake.calls == ["GET virtualMachineScaleSets", "GET system", "GET web"]
 
     Azure(page=500, spot=True).with_groups().play(story)
+
+
+def test_spot_sets_are_read_as_often_as_configured():
+    """Between two lists of sets, their sizes are read anew."""
+
+    async def story(here):
+        cloud = here.connect()
+        await cloud.increase_size("web", 2)
+        here.fleet.set_target("web", 1)
+        await here.clock.sleep(seconds(31))
+        here.fake.calls.clear()
+        assert (await group_in(cloud, "web")).target_size == 1
+        assert "GET virtualMachineScaleSets" not in here.fake.calls
+
+    Azure(spot=True, spot_for=seconds(30)).with_groups().play(story)
+
+
+def test_a_spot_set_that_is_gone_hides_no_other():
+    """It has no machines and no known size; a set that cannot be read otherwise fails the refresh, as upstream."""
+
+    async def story(here):
+        cloud = here.connect()
+        await cloud.refresh()
+        here.fake.gone = {"web"}
+        await here.clock.sleep(minutes(2))
+        groups = {one.id: one for one in await cloud.refresh()}
+        assert not groups["system"].stale
+        assert "ResourceNotFound" in groups["web"].stale
+        await here.clock.sleep(minutes(2))
+        here.fake.gone, here.fake.refused = set(), (403, "AuthorizationFailed")
+        with pytest.raises(CloudError, match="AuthorizationFailed"):
+            await cloud.refresh()
+
+    Azure(spot=True).with_groups().play(story)
 
 
 def test_sizes_from_the_api():

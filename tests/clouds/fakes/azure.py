@@ -30,7 +30,8 @@ class FakeAzure:
     """The API over a fleet.
 
     Lists have ``page`` entries a page; ``errors`` are (status, code, headers) to give; ``models`` are the sets that are
-    not like the others, by name, whole; those of ``unlisted`` are in no list yet.
+    not like the others, by name, whole; those of ``unlisted`` are in no list yet. With ``lists_before`` a list shows
+    the sizes that sets had when that was set.
     """
 
     def __init__(self, fleet, *, page=1, flexible=False, spot=False):
@@ -44,10 +45,14 @@ class FakeAzure:
         self.refused = None
         self.models: dict[str, dict] = {}
         self.unlisted: set[str] = set()
+        self.gone: set[str] = set()
+        self.lists_before: dict[str, int] | None = None
+        self.polls = 0
 
     def __call__(self, asked: Asked) -> Answer:
         assert asked.headers["authorization"] == "Bearer a-token"
         if asked.path.startswith("/operations/"):
+            self.polls += 1
             status, error = self.operation
             return Answer({"status": status, "error": error} if error else {"status": status})
         assert asked.query.get("api-version") in {"2025-04-01", "2021-07-01"}, asked.query
@@ -64,7 +69,7 @@ class FakeAzure:
     def _answer(self, asked):
         if asked.path == _SETS:
             listed = sorted(self.fleet.groups.keys() - self.unlisted)
-            return self._paged([self._set(name) for name in listed], asked)
+            return self._paged([self._listed(name) for name in listed], asked)
         if asked.path == f"{_BASE}/virtualMachines":
             requested = asked.query["$filter"].split("'")[3]
             name = requested.rpartition("/")[2]
@@ -77,7 +82,7 @@ class FakeAzure:
         if asked.headers.get("if-none-match") == "*":
             assert asked.method == "PUT"
             return self._create(name, asked)
-        if name not in self.fleet.groups:
+        if name not in self.fleet.groups or name in self.gone:
             return _error(404, "ResourceNotFound")
         if asked.method == "DELETE":
             assert not rest
@@ -92,7 +97,7 @@ class FakeAzure:
             assert asked.body.keys() == {"instanceIds"}
             for one in asked.body["instanceIds"]:
                 self.fleet.end(name, one)
-            return Answer({}, 202)
+            return Answer({}, 202, {"Azure-AsyncOperation": self._operation_url(asked)})
         assert not rest, asked.path
         if asked.method == "PUT":
             return self._put(name, asked)
@@ -145,6 +150,12 @@ class FakeAzure:
         query = "&".join(f"{key}={value}" for key, value in {**others, "$skiptoken": str(end)}.items())
         link = f"http://{asked.headers['host']}{asked.path}?{query}"
         return Answer({"value": items[start:end], "nextLink": link})
+
+    def _listed(self, name):
+        found = self._set(name)
+        if self.lists_before is not None:
+            found["sku"]["capacity"] = self.lists_before[name]
+        return found
 
     def _set(self, name, *, user_data=False):
         if name in self.models:

@@ -55,6 +55,13 @@ class _ResourceSku(ApiStruct):
     capabilities: tuple[_Capability, ...] | None = None
 
 
+class Outcome(NamedTuple):
+    """Whether an operation has come to its end, and why it failed if it did."""
+
+    is_done: bool
+    error: CloudError | None = None
+
+
 class Subscription(NamedTuple):
     """Where the sets are: subscription and resource group, and the endpoint of its API."""
 
@@ -162,29 +169,37 @@ class ComputeApi:
         response = await self._rest.change(request)
         return response.headers.get("azure-asyncoperation", "")
 
-    async def delete_machines(self, name: str, instance_ids: Sequence[str], *, force: bool) -> None:
-        """Delete machines of a set, which lowers its capacity. Returns when the order is accepted."""
+    async def delete_machines(self, name: str, instance_ids: Sequence[str], *, force: bool) -> str:
+        """Order the deletion of machines, which lowers the set's capacity; return the URL of the operation."""
         request = await self._request(
             "POST",
             f"{self._sets}/{name}/delete",
             query={"forceDeletion": "true" if force else "false"},
             body={"instanceIds": list(instance_ids)},
         )
-        await self._rest.change(request)
+        response = await self._rest.change(request)
+        return response.headers.get("azure-asyncoperation", "")
 
     async def operation_error(self, url: str, *, within: Duration = _WAIT_IN_ALL) -> CloudError | None:
         """Wait until an operation ends, so long at most; return why it failed, None if it succeeded."""
         start = self._clock.monotonic()
         while True:
-            operation = decoded(await self._rest.read(lambda: self._request("GET", url)), _Operation)
-            if operation.status == "Succeeded":
-                return None
-            if operation.status in {"Failed", "Canceled"}:
-                error = operation.error or _Error(code=operation.status)
-                return cloud_error(error.code, error.message)
+            outcome = await self.outcome(url)
+            if outcome.is_done:
+                return outcome.error
             if Duration(self._clock.monotonic() - start) > within:
                 return CloudError(f"operation {url} is not done after {within // minutes(1)} minutes")
             await self._clock.sleep(_WAIT_PAUSE)
+
+    async def outcome(self, url: str) -> Outcome:
+        """Return how far an operation is. Raises CloudError where that cannot be read."""
+        operation = decoded(await self._rest.read(lambda: self._request("GET", url)), _Operation)
+        if operation.status == "Succeeded":
+            return Outcome(is_done=True)
+        if operation.status in {"Failed", "Canceled"}:
+            error = operation.error or _Error(code=operation.status)
+            return Outcome(is_done=True, error=cloud_error(error.code, error.message))
+        return Outcome(is_done=False)
 
     async def skus(self, location: str) -> dict[str, InstanceType]:
         """Return the sizes of machines in a location, by name in lower case."""

@@ -1,7 +1,8 @@
 """The Cloud port over Azure's scale sets, uniform and flexible.
 
 A refresh costs one list of sets a minute, one read of each spot set (its size changes by eviction),
-and one list of machines a set every five minutes or as soon as its size and its machines disagree.
+one list of machines a set every five minutes or as soon as its size and its machines disagree, and one
+read of each change that goes on.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ from typing import NamedTuple
 from kubetide.acting.parallel import in_parallel
 from kubetide.clouds.azure import tags as tag_reading
 from kubetide.clouds.azure.api import ComputeApi
+from kubetide.clouds.azure.capacities import Capacities
 from kubetide.clouds.azure.creation import CALLED, Patterns, create, pattern_of, warnings_of
 from kubetide.clouds.azure.discovery import Bounds, matching_bounds, set_bounds
-from kubetide.clouds.azure.machines import SetMachine, delete_machines, read_machine
+from kubetide.clouds.azure.machine_lists import MachineLists
+from kubetide.clouds.azure.machines import SetMachine, delete_machines
 from kubetide.clouds.azure.model import ScaleSet
+from kubetide.clouds.azure.operations import PREEMPTED, Deletion, Operations, Settled
 from kubetide.clouds.azure.references import PREFIX, normalized
 from kubetide.clouds.azure.settings import OPTIONS, AzureSettings
 from kubetide.clouds.azure.skus import InstanceType
-from kubetide.clouds.azure.status import StatusRules, VmStatus
 from kubetide.clouds.azure.template import GPU_LABEL, make_template, offerings
 from kubetide.clouds.common.creation import Candidate, check_deletion, in_order, made_group, pattern_for
 from kubetide.clouds.common.options import read_options
@@ -31,6 +34,7 @@ from kubetide.ports.errors import CloudError
 from kubetide.units.time import Duration
 
 _AT_ONCE = 8
+_NOT_FOUND = {"ResourceNotFound", "NotFound", "404"}
 
 
 class _Group(NamedTuple):
@@ -72,11 +76,13 @@ class AzureCloud(Cloud):
         self._warn = warn
         self._left_out: set[str] = set()
         self._sets: dict[str, ScaleSet] = {}
-        self._sizes: dict[str, int] = {}
-        self._machines: dict[str, list[SetMachine]] = {}
-        self._machines_at: dict[str, Duration] = {}
-        self._not_before: dict[str, Duration] = {}
+        self._capacities = Capacities()
+        self._operations = Operations(api, clock)
+        self._lost: dict[str, str] = {}
+        self._lists = MachineLists(api, settings, clock)
         self._sets_at: Duration | None = None
+        self._spot_at: Duration | None = None
+        self._is_old = False
         self._shown = ShownGroups()
         self._patterns = Patterns(api)
         self._candidates: tuple[Candidate, ...] | None = None
@@ -93,13 +99,17 @@ class AzureCloud(Cloud):
     async def renew(self) -> None:
         """List the sets anew once a minute. The first time, what cannot be read is an error. Raises CloudError."""
         now, is_first = self._clock.monotonic(), self._sets_at is None
-        if self._sets_at is None or now - self._sets_at >= self._settings.sets_for:
+        for one in await self._operations.settled():
+            await self._settle(one)
+        if self._sets_at is None or self._is_old or now - self._sets_at >= self._settings.sets_for:
             await self._list_sets()
-            self._sets_at = now
+            self._sets_at, self._is_old = now, False
+        elif self._spot_at is not None and now - self._spot_at >= self._settings.spot_for:
+            await self._read_spot()
         if is_first:
             there = [key for key in sorted(self._groups) if key in self._sets]
             for key in there:
-                self._check_mode(self._sets[key])
+                self._lists.check_mode(self._sets[key])
             await in_parallel(there, self._machines_of, limit=_AT_ONCE)
 
     async def _list_sets(self) -> None:
@@ -121,29 +131,54 @@ class AzureCloud(Cloud):
                 self._groups[key] = _Group(one.name, *set_bounds(bounds, one.tags or {}))
             except CloudError as error:
                 self._leave_out(f"scale set {one.name} is left out: {error}; correct its tags min and max")
-        spot = [listed[key].name for key in sorted(self._groups) if key in listed and listed[key].is_spot]
-        for one in await in_parallel(spot, self._api.scale_set, limit=_AT_ONCE):
-            listed[one.name.lower()] = one
         self._sets = listed
-        self._sizes = {key: one.capacity for key, one in listed.items() if one.capacity is not None}
+        await self._read_spot()
         await self._patterns.read({key: listed[key] for key in self._groups if key in listed})
         self._candidates = None
+
+    async def _read_spot(self) -> None:
+        """Read each spot set, which loses machines by eviction. Raises CloudError, but not for one that is gone."""
+        spot = [key for key in sorted(self._groups) if key in self._sets and self._sets[key].is_spot]
+        found = await in_parallel(spot, self._spot_set, limit=_AT_ONCE)
+        self._sets |= {key: one for key, one in zip(spot, found, strict=True) if isinstance(one, ScaleSet)}
+        self._lost = {key: one for key, one in zip(spot, found, strict=True) if isinstance(one, str)}
+        now = self._clock.monotonic()
+        self._capacities.list(self._sets, now)
+        for key in self._lost:
+            self._capacities.lose(key)
+        self._spot_at = now if spot else None
+
+    async def _spot_set(self, key: str) -> ScaleSet | str:
+        """Return a set, or why there is none."""
+        try:
+            return await self._api.scale_set(self._sets[key].name)
+        except CloudError as error:
+            if error.error_code not in _NOT_FOUND:
+                raise
+            return str(error)
+
+    async def _settle(self, change: Settled) -> None:
+        """Read anew what a change that has ended may have changed; a pre-empted deletion is ordered once more.
+
+        Source: cluster-autoscaler cloudprovider/azure, which does so when its wait for the operation ends.
+        """
+        key, error, deletion = change
+        self._lists.expire(key)
+        if error is None:
+            self._is_old |= deletion is not None and self._settings.strict
+            return
+        if deletion and not deletion.again and error.error_code == PREEMPTED and key in self._sets:
+            url, refusal = await attempt(delete_machines(self._api, self._sets[key], deletion))
+            if not refusal:
+                self._operations.begin(key, url or "", deletion._replace(again=True))
+                return
+        self._capacities.forget_change(key)
+        self._is_old = True
 
     def _leave_out(self, message: str) -> None:
         if message not in self._left_out:
             self._left_out.add(message)
             self._warn(message)
-
-    def _check_mode(self, scale_set: ScaleSet) -> None:
-        """Raise CloudError for a set whose orchestration is not supported or not switched on."""
-        mode = scale_set.properties.orchestration_mode
-        if mode == "Flexible" and not self._settings.flexible:
-            raise CloudError(
-                f'vmss - "{scale_set.name}" with Flexible orchestration detected but '
-                "'enableVmssFlexNodes' feature flag is turned off"
-            )
-        if mode not in {"Flexible", "Uniform"}:
-            raise CloudError(f'failed to determine orchestration mode for vmss "{scale_set.name}"')
 
     async def readings(self) -> list[GroupReading]:
         """Return each group with what could and what could not be read of it."""
@@ -182,33 +217,17 @@ class AzureCloud(Cloud):
             return reading._replace(template_error=str(error))
 
     async def _target(self, key: str) -> int:
-        if key not in self._sizes:
-            raise CloudError(f"could not find vmss: {self._groups[key].name}, or it has no capacity")
-        return self._sizes[key]
+        size = self._capacities.of(key)
+        if size is None:
+            name = self._groups[key].name
+            raise CloudError(self._lost.get(key) or f"could not find vmss: {name}, or it has no capacity")
+        return size
 
     async def _machines_of(self, key: str) -> list[SetMachine]:
-        scale_set, now = self._sets.get(key), self._clock.monotonic()
-        if scale_set is None:
+        scale_set = self._sets.get(key)
+        if scale_set is None or key in self._lost:
             return []
-        self._check_mode(scale_set)
-        known, listed_at = self._machines.get(key), self._machines_at.get(key)
-        is_old = listed_at is None or now - listed_at >= self._settings.machines_for
-        if known is not None and not is_old and len(known) == self._sizes.get(key):
-            return known
-        if key in self._not_before and now < self._not_before[key]:
-            return known or []
-        try:
-            listed = await self._api.machines(scale_set)
-        except CloudError as error:
-            if error.cause != "Throttled":
-                raise
-            self._not_before[key] = Duration(now + (error.retry_after or self._settings.machines_for))
-            return known or []
-        before = {one.provider_id.lower(): one.status for one in known or ()}
-        rules = StatusRules(self._settings.fast_delete, self._settings.detailed_cse)
-        self._machines[key] = [read_machine(scale_set, one, rules, before) for one in listed if one.id]
-        self._machines_at[key] = now
-        return self._machines[key]
+        return await self._lists.of(key, scale_set, self._capacities.of(key))
 
     # ── groups that are created ─────────────────────────────────────────────────────────────────
 
@@ -266,39 +285,26 @@ class AzureCloud(Cloud):
 
     async def group_of(self, node_id: str) -> str | None:
         """Return the id of the group that the instance belongs to, None where it is not ours. Raises CloudError."""
-        if not node_id.lower().startswith(PREFIX):
+        if not node_id.startswith(PREFIX):
             return None
-        self._check_id(node_id)
-        found = self._find(node_id)
+        normalized(node_id)
+        found = self._lists.find(node_id, self._groups.keys())
         return None if found is None else self._groups[found[0]].name
-
-    def _check_id(self, node_id: str) -> None:
-        if node_id.startswith(PREFIX):
-            normalized(node_id)
-
-    def _find(self, node_id: str) -> tuple[str, SetMachine] | None:
-        lowered = node_id.lower()
-        for key, machines in self._machines.items():
-            if key not in self._groups:
-                continue
-            for one in machines:
-                if one.provider_id.lower() == lowered:
-                    return key, one
-        return None
 
     # ── changes ─────────────────────────────────────────────────────────────────────────────────
 
     async def increase_size(self, group_id: str, delta: int) -> None:
         """Ask for ``delta`` more machines. Raises CloudError where the order is refused."""
-        await self._increase(group_id, delta)
+        self._operations.begin(*await self._increase(group_id, delta))
 
     async def atomic_increase_size(self, group_id: str, delta: int) -> None:
         """Ask for ``delta`` more machines and wait, half an hour at most, until all are there. Raises CloudError."""
         key, operation = await self._increase(group_id, delta)
         error = await self._api.operation_error(operation) if operation else None
+        self._lists.expire(key)
         if error is not None:
+            self._capacities.forget_change(key)
             await self._list_sets()
-            self._machines_at.pop(key, None)
             raise error
 
     async def _increase(self, group_id: str, delta: int) -> tuple[str, str]:
@@ -311,11 +317,28 @@ class AzureCloud(Cloud):
         except CloudError as error:
             if not etag or error.error_code not in {"PreconditionFailed", "412"}:
                 raise
-            fresh = await self._api.scale_set(scale_set.name)
-            target = increased(fresh.capacity or 0, delta, self._groups[key].most)
-            operation = await self._api.set_capacity(fresh, target, etag=fresh.etag or "")
-        self._sizes[key] = target
+            target, operation = await self._increase_changed(key, target)
+        self._note_size(key, target)
         return key, operation
+
+    def _note_size(self, key: str, size: int) -> None:
+        holds = self._settings.spot_for if self._sets[key].is_spot else self._settings.sets_for
+        self._capacities.change(key, size, until=Duration(self._clock.monotonic() + holds))
+
+    async def _increase_changed(self, key: str, target: int) -> tuple[int, str]:
+        """Read a set that somebody has changed, and ask once more; not where it is as large already.
+
+        Source: cluster-autoscaler cloudprovider/azure, the second attempt with a fresh ETag.
+        """
+        self._lists.expire(key)
+        try:
+            fresh = self._sets[key] = await self._api.scale_set(self._sets[key].name)
+            if (fresh.capacity or 0) >= target:
+                return fresh.capacity or 0, ""
+            return target, await self._api.set_capacity(fresh, target, etag=fresh.etag or "")
+        except CloudError:
+            self._is_old = True
+            raise
 
     async def decrease_target_size(self, group_id: str, delta: int) -> None:
         """Read the set's machines anew; nothing is withdrawn.
@@ -323,9 +346,9 @@ class AzureCloud(Cloud):
         A set's capacity counts machines that exist, if only as being created: there is no open order.
         Source: cluster-autoscaler cloudprovider/azure, ``DecreaseTargetSize``.
         """
-        check_decrease(delta)
         key, _ = await self._known(group_id)
-        self._machines_at.pop(key, None)
+        check_decrease(delta)
+        self._lists.expire(key)
 
     async def delete_nodes(self, group_id: str, provider_ids: Sequence[str], *, force: bool = False) -> None:
         """Delete these machines in one call; those that are being deleted already are left out. Raises CloudError."""
@@ -339,22 +362,22 @@ class AzureCloud(Cloud):
             return
         if not force:
             check_delete(target, least, len(doomed))
-        ids = [one.instance_id for one in doomed]
-        await delete_machines(self._api, scale_set, ids, force=self._settings.force_delete)
+        deletion = Deletion(tuple(one.instance_id for one in doomed), self._settings.force_delete)
+        self._operations.begin(key, await delete_machines(self._api, scale_set, deletion), deletion)
         if self._settings.strict:
             return
-        self._sizes[key] = target - len(doomed)
-        gone = {one.provider_id for one in doomed}
-        self._machines[key] = [
-            one._replace(status=VmStatus("Deleting")) if one.provider_id in gone else one
-            for one in self._machines[key]
-        ]
+        if target >= len(doomed):
+            self._note_size(key, target - len(doomed))
+        else:
+            # A size too old to be true; the listed one is not better, but it is soon renewed.
+            self._capacities.forget_change(key)
+        self._lists.mark_deleting(key, {one.provider_id for one in doomed})
 
     def _doomed(self, key: str, provider_ids: Sequence[str]) -> list[SetMachine]:
         found: dict[str, SetMachine] = {}
         for node_id in provider_ids:
-            self._check_id(node_id)
-            owner = self._find(node_id)
+            normalized(node_id)
+            owner = self._lists.find(node_id, self._groups.keys())
             if owner is None:
                 raise CloudError(f"{node_id} doesn't belong to a known scale set")
             if owner[0] != key:

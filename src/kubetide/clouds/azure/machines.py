@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from kubetide.clouds.azure.api import ComputeApi
 from kubetide.clouds.azure.model import Machine, ScaleSet
+from kubetide.clouds.azure.operations import PREEMPTED, Deletion
 from kubetide.clouds.azure.references import last_segment, provider_id
 from kubetide.clouds.azure.skus import may_force
 from kubetide.clouds.azure.status import StatusRules, VmStatus, machine_status, power_of, provisioned
@@ -28,18 +29,28 @@ class SetMachine(NamedTuple):
         )
 
 
-def read_machine(
-    scale_set: ScaleSet, one: Machine, rules: StatusRules, before: Mapping[str, VmStatus]
-) -> SetMachine:
-    """Return a machine of the API. Raises CloudError.
+def read_machines(
+    scale_set: ScaleSet, listed: Iterable[Machine], rules: StatusRules, before: Mapping[str, VmStatus]
+) -> Iterator[SetMachine]:
+    """Yield the machines of a list; one without an id, or whose id cannot be read, is left out, as upstream.
 
     Args:
-        scale_set: Its set.
-        one: The machine.
+        scale_set: Their set.
+        listed: The machines.
         rules: What is switched on.
         before: The last known states, by provider id in lower case.
     """
-    node_id = provider_id(one.id)
+    for one in listed:
+        try:
+            node_id = provider_id(one.id)
+        except CloudError:
+            continue
+        yield _read(scale_set, one, node_id, rules, before)
+
+
+def _read(
+    scale_set: ScaleSet, one: Machine, node_id: str, rules: StatusRules, before: Mapping[str, VmStatus]
+) -> SetMachine:
     if scale_set.is_flexible:
         properties = one.properties
         state = provisioned(properties.provisioning_state or "", power_of(properties.instance_view), rules)
@@ -47,21 +58,19 @@ def read_machine(
     return SetMachine(node_id, one.instance_id, machine_status(one, rules, before.get(node_id.lower())))
 
 
-async def delete_machines(
-    api: ComputeApi, scale_set: ScaleSet, instance_ids: Sequence[str], *, force: bool
-) -> None:
-    """Delete machines of a set; where force is not allowed without it, and once more where the order was pre-empted.
+async def delete_machines(api: ComputeApi, scale_set: ScaleSet, deletion: Deletion) -> str:
+    """Order the deletion of machines; return the URL of the operation. Raises CloudError.
 
-    Raises: CloudError.
+    The order is sent without force where that is not allowed, and once more where it was pre-empted.
     """
-    sku = scale_set.size
-    force = may_force(sku, enabled=force, dedicated_host=scale_set.properties.host_group is not None)
+    ids = deletion.instance_ids
+    is_hosted = scale_set.properties.host_group is not None
+    force = may_force(scale_set.size, enabled=deletion.force, dedicated_host=is_hosted)
     try:
-        await api.delete_machines(scale_set.name, instance_ids, force=force)
+        return await api.delete_machines(scale_set.name, ids, force=force)
     except CloudError as error:
-        if error.error_code == "OperationPreempted":
-            await api.delete_machines(scale_set.name, instance_ids, force=force)
-        elif force and error.error_code == "OperationNotAllowed":
-            await api.delete_machines(scale_set.name, instance_ids, force=False)
-        else:
-            raise
+        if error.error_code == PREEMPTED:
+            return await api.delete_machines(scale_set.name, ids, force=force)
+        if force and error.error_code == "OperationNotAllowed":
+            return await api.delete_machines(scale_set.name, ids, force=False)
+        raise

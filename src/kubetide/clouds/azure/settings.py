@@ -27,6 +27,7 @@ class AzureSettings(ApiStruct):
         nodes: Sets named by ``--nodes``; they are never dropped.
         discovery: Which further sets are managed.
         sets_for: How long a list of sets holds.
+        spot_for: How long the size of a spot set holds.
         machines_for: How long a list of a set's machines holds.
         flexible: Whether sets of flexible orchestration may be managed.
         force_delete: Whether machines are deleted by force where that is possible.
@@ -40,6 +41,7 @@ class AzureSettings(ApiStruct):
     nodes: tuple[NodeSpec, ...] = ()
     discovery: tuple[SetDiscovery, ...] = ()
     sets_for: Duration = _SETS_FOR
+    spot_for: Duration = _SETS_FOR
     machines_for: Duration = _MACHINES_FOR
     flexible: bool = False
     force_delete: bool = False
@@ -52,10 +54,12 @@ class AzureSettings(ApiStruct):
 
 def settings_of(config: AzureConfig, nodes: tuple[str, ...], discovery: tuple[str, ...]) -> AzureSettings:
     """Return the settings of a configuration, ``--nodes`` and ``--node-group-auto-discovery``. Raises CloudError."""
+    sets_for = _duration(config, "vmssCacheTTLInSeconds", _SETS_FOR)
     return AzureSettings(
         nodes=parse_node_specs(nodes),
         discovery=tuple(parse_discovery(spec) for spec in discovery),
-        sets_for=_duration(config, "vmssCacheTTLInSeconds", _SETS_FOR),
+        sets_for=sets_for,
+        spot_for=_duration(config, "getVmssSizeRefreshPeriod", sets_for),
         machines_for=_duration(config, "vmssVirtualMachinesCacheTTLInSeconds", _MACHINES_FOR),
         flexible=config.is_on("enableVmssFlexNodes"),
         force_delete=config.is_on("enableForceDelete"),

@@ -1,0 +1,52 @@
+"""How many machines each set has: as listed, or as this program changed it a moment ago."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from kubetide.clouds.azure.model import ScaleSet
+from kubetide.units.time import Duration
+
+
+class _Changed(NamedTuple):
+    size: int
+    until: Duration
+
+
+class Capacities:
+    """Sizes by the keys of sets.
+
+    A size that this program has set holds over lists for as long as a list holds: Azure lowers a set's capacity
+    only once its machines are deleted.
+
+    Source: cluster-autoscaler cloudprovider/azure, the size that a scale set keeps in memory.
+    """
+
+    def __init__(self) -> None:
+        self._listed: dict[str, int] = {}
+        self._changed: dict[str, _Changed] = {}
+
+    def list(self, sets: Mapping[str, ScaleSet], now: Duration) -> None:
+        """Take the sizes of a list of all sets."""
+        self._listed = {key: one.capacity for key, one in sets.items() if one.capacity is not None}
+        self._changed = {key: one for key, one in self._changed.items() if now < one.until}
+
+    def of(self, key: str) -> int | None:
+        """Return the size of a set, None where it is not known."""
+        if key in self._changed and key in self._listed:
+            return self._changed[key].size
+        return self._listed.get(key)
+
+    def change(self, key: str, size: int, *, until: Duration) -> None:
+        """Note a size that this program has set."""
+        self._changed[key] = _Changed(size, until)
+
+    def forget_change(self, key: str) -> None:
+        """Return to the listed size, as a change has failed."""
+        self._changed.pop(key, None)
+
+    def lose(self, key: str) -> None:
+        """Note that a set's size cannot be read."""
+        self._listed.pop(key, None)
+        self._changed.pop(key, None)

@@ -1,0 +1,86 @@
+"""The machines of each set as they were listed last, and when they are listed again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from kubetide.clouds.azure.api import ComputeApi
+from kubetide.clouds.azure.machines import SetMachine, read_machines
+from kubetide.clouds.azure.model import ScaleSet
+from kubetide.clouds.azure.settings import AzureSettings
+from kubetide.clouds.azure.status import StatusRules, VmStatus
+from kubetide.ports.clock import Clock
+from kubetide.ports.errors import CloudError
+from kubetide.units.time import Duration
+
+
+class MachineLists:
+    """Lists by the keys of sets.
+
+    A list serves for a while, but not where it has another number of machines than the set. A throttled one leaves the
+    list before it in force.
+
+    Source: cluster-autoscaler cloudprovider/azure, instance cache of a scale set.
+    """
+
+    def __init__(self, api: ComputeApi, settings: AzureSettings, clock: Clock) -> None:
+        self._api, self._settings, self._clock = api, settings, clock
+        self._rules = StatusRules(settings.fast_delete, settings.detailed_cse)
+        self._lists: dict[str, list[SetMachine]] = {}
+        self._listed_at: dict[str, Duration] = {}
+        self._not_before: dict[str, Duration] = {}
+
+    def check_mode(self, scale_set: ScaleSet) -> None:
+        """Raise CloudError for a set whose orchestration is not supported or not switched on."""
+        mode = scale_set.properties.orchestration_mode
+        if mode == "Flexible" and not self._settings.flexible:
+            raise CloudError(
+                f'vmss - "{scale_set.name}" with Flexible orchestration detected but '
+                "'enableVmssFlexNodes' feature flag is turned off"
+            )
+        if mode not in {"Flexible", "Uniform"}:
+            raise CloudError(f'failed to determine orchestration mode for vmss "{scale_set.name}"')
+
+    async def of(self, key: str, scale_set: ScaleSet, size: int | None) -> list[SetMachine]:
+        """Return the machines of a set of that size. Raises CloudError."""
+        self.check_mode(scale_set)
+        now, known, listed_at = self._clock.monotonic(), self._lists.get(key), self._listed_at.get(key)
+        is_old = listed_at is None or now - listed_at >= self._settings.machines_for
+        if known is not None and not is_old and len(known) == size:
+            return known
+        if key in self._not_before and now < self._not_before[key]:
+            return known or []
+        try:
+            listed = await self._api.machines(scale_set)
+        except CloudError as error:
+            if error.cause != "Throttled":
+                raise
+            if error.retry_after is not None:
+                self._not_before[key] = Duration(now + error.retry_after)
+            if known is not None:
+                self._listed_at[key] = now
+            return known or []
+        before = {one.provider_id.lower(): one.status for one in known or ()}
+        self._lists[key] = list(read_machines(scale_set, listed, self._rules, before))
+        self._listed_at[key] = now
+        return self._lists[key]
+
+    def expire(self, key: str) -> None:
+        """List a set's machines anew the next time."""
+        self._listed_at.pop(key, None)
+
+    def find(self, node_id: str, keys: Collection[str]) -> tuple[str, SetMachine] | None:
+        """Return which of the sets has the machine of a provider id, in any case, and the machine."""
+        lowered = node_id.lower()
+        for key, machines in self._lists.items():
+            for one in machines if key in keys else ():
+                if one.provider_id.lower() == lowered:
+                    return key, one
+        return None
+
+    def mark_deleting(self, key: str, gone: Collection[str]) -> None:
+        """Show machines as being deleted before a list does; ``gone`` are their provider ids."""
+        self._lists[key] = [
+            one._replace(status=VmStatus("Deleting")) if one.provider_id in gone else one
+            for one in self._lists[key]
+        ]

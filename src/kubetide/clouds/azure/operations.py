@@ -1,0 +1,76 @@
+"""Changes of sets that Azure has taken on and that are not done: each is asked about once a refresh.
+
+Source: cluster-autoscaler cloudprovider/azure, which waits for them in the background.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kubetide.acting.parallel import in_parallel
+from kubetide.clouds.azure.api import ComputeApi, Outcome, cloud_error
+from kubetide.ports.clock import Clock
+from kubetide.ports.errors import CloudError
+from kubetide.units.time import Duration, minutes
+
+_WAIT = minutes(30)
+_AT_ONCE = 8
+PREEMPTED = "OperationPreempted"
+"""The code of an order that another change of the set has replaced."""
+
+
+class Deletion(NamedTuple):
+    """Machines whose deletion was ordered; ``again`` once the order was sent a second time."""
+
+    instance_ids: tuple[str, ...]
+    force: bool
+    again: bool = False
+
+
+class _Operation(NamedTuple):
+    key: str
+    url: str
+    until: Duration
+    deletion: Deletion | None
+
+
+class Settled(NamedTuple):
+    """A change that came to its end: the set's key, why it failed if it did, and the machines of a deletion."""
+
+    key: str
+    error: CloudError | None
+    deletion: Deletion | None
+
+
+class Operations:
+    """The changes that go on."""
+
+    def __init__(self, api: ComputeApi, clock: Clock) -> None:
+        self._api, self._clock = api, clock
+        self._open: list[_Operation] = []
+
+    def begin(self, key: str, url: str, deletion: Deletion | None = None) -> None:
+        """Note a change; without a URL it is done."""
+        if url:
+            until = Duration(self._clock.monotonic() + _WAIT)
+            self._open.append(_Operation(key, url, until, deletion))
+
+    async def settled(self) -> list[Settled]:
+        """Return the changes that have come to their end since."""
+        open_, self._open = self._open, []
+        outcomes = await in_parallel(open_, self._outcome, limit=_AT_ONCE)
+        found: list[Settled] = []
+        for one, outcome in zip(open_, outcomes, strict=True):
+            if outcome.is_done:
+                found.append(Settled(one.key, outcome.error, one.deletion))
+            else:
+                self._open.append(one)
+        return found
+
+    async def _outcome(self, one: _Operation) -> Outcome:
+        if self._clock.monotonic() >= one.until:
+            return Outcome(is_done=True, error=cloud_error("Timeout", f"{one.url} is not done in time"))
+        try:
+            return await self._api.outcome(one.url)
+        except CloudError as error:
+            return Outcome(is_done=error.cause != "Throttled", error=error)
