@@ -11,8 +11,10 @@ from tests.clouds.vendors import Azure
 from tests.clouds.vendors.azure import PREFIX, model
 from tests.clouds.vendors.vendor import group_in
 
+from kubetide.clouds.azure.factory import sizes_of
 from kubetide.clouds.azure.machines import read_machines
 from kubetide.clouds.azure.model import Machine, ScaleSet, SetProperties
+from kubetide.clouds.azure.skus import find_type
 from kubetide.clouds.azure.status import StatusRules
 from kubetide.ports.errors import CloudError
 from kubetide.units.time import minutes, seconds
@@ -348,6 +350,26 @@ def test_sizes_from_the_api():
         sizes = await here.connect()._api.skus("westeurope")
         size = sizes["standard_d4s_v3"]
         assert (size.vcpu, size.memory_mib, size.gpu, size.arch) == (4, 16384, 0, "amd64")
+
+    Azure().with_groups().play(story)
+
+
+def test_shipped_sizes_serve_for_what_the_api_does_not_list():
+    """A size that the API leaves out or describes by half, or a list that cannot be read, is no obstacle."""
+
+    async def story(here):
+        cloud, warnings = here.connect(), []
+        half = {"name": "Standard_D8s_v3", "resourceType": "virtualMachines"}
+        here.fake.skus = [*here.fake.skus, half]
+        sizes = await sizes_of(cloud._api, "westeurope", warnings.append)
+        assert find_type("Standard_D2s_v3", sizes).vcpu == 2
+        assert find_type("Standard_D8s_v3", sizes).vcpu == 8
+        assert warnings == []
+        here.fake.refused = (403, "AuthorizationFailed")
+        sizes = await sizes_of(cloud._api, "westeurope", warnings.append)
+        assert find_type("Standard_D2s_v3", sizes).vcpu == 2
+        (warning,) = warnings
+        assert "AuthorizationFailed" in warning
 
     Azure().with_groups().play(story)
 

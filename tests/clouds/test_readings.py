@@ -122,6 +122,8 @@ def test_bounds_of_discovered_sets():
         set_bounds(Bounds(2, 5), {"min": "x"})
     with pytest.raises(CloudError, match="no tag max"):
         set_bounds(Bounds(2, None), {})
+    with pytest.raises(CloudError, match="invalid min size"):
+        set_bounds(Bounds(2, 5), {"min": None})
 
 
 def test_sizes_that_are_shipped():
@@ -129,6 +131,7 @@ def test_sizes_that_are_shipped():
     assert len(shipped_types()) > 1300
     assert find_type("STANDARD_D4S_V3").memory_mib == 16384
     assert find_type("Standard_D4s_v3_Promo").vcpu == 4
+    assert find_type("Standard_D4s_PROMO_v3").vcpu == 4
 
 
 @pytest.mark.parametrize(

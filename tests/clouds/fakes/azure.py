@@ -48,6 +48,7 @@ class FakeAzure:
         self.gone: set[str] = set()
         self.lists_before: dict[str, int] | None = None
         self.polls = 0
+        self.skus = [SKU]
 
     def __call__(self, asked: Asked) -> Answer:
         assert asked.headers["authorization"] == "Bearer a-token"
@@ -77,7 +78,7 @@ class FakeAzure:
             return self._paged([self._machine(name, one) for one in self.fleet.machines(name)], asked)
         if asked.path == f"/subscriptions/{SUBSCRIPTION}/providers/Microsoft.Compute/skus":
             assert asked.query["$filter"] == "location eq 'westeurope'"
-            return Answer({"value": [SKU]})
+            return Answer({"value": self.skus})
         name, _, rest = asked.path.removeprefix(f"{_SETS}/").partition("/")
         if asked.headers.get("if-none-match") == "*":
             assert asked.method == "PUT"

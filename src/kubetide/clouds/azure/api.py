@@ -202,11 +202,12 @@ class ComputeApi:
         return Outcome(is_done=False)
 
     async def skus(self, location: str) -> dict[str, InstanceType]:
-        """Return the sizes of machines in a location, by name in lower case."""
+        """Return the sizes of machines in a location, by name in lower case, without those that lack CPUs or memory."""
         path = f"/subscriptions/{self._where.id}/providers/Microsoft.Compute/skus"
         query = {"$filter": f"location eq '{location}'"}
         listed = await self._list(path, _ResourceSku, query, version=_SKUS)
-        return {one.name.lower(): _size(one) for one in listed if one.resource_type == "virtualMachines"}
+        sizes = (_size(one) for one in listed if one.resource_type == "virtualMachines")
+        return {size.name.lower(): size for size in sizes if size.vcpu and size.memory_mib}
 
     async def _list(
         self, path: str, kind: type[T], query: Mapping[str, str] = {}, *, version: str = _COMPUTE

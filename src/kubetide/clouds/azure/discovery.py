@@ -88,11 +88,11 @@ def set_bounds(bounds: Bounds, tags: Mapping[str, str | None]) -> tuple[int, int
 
 
 def _bound(tags: Mapping[str, str | None], tag: str, of_specs: int | None) -> int:
-    text = tags.get(tag)
-    if text is None:
+    if tag not in tags:
         if of_specs is None:
             raise CloudError(f"no tag {tag} and no {tag} in the discovery specs")
         return of_specs
+    text = tags[tag] or ""
     size = _whole(text)
     if size is None or size < 0:
         raise CloudError(f"invalid {tag} size specified in tag {tag}={text}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,7 +12,9 @@ from kubetide.clouds.azure.api import ENDPOINT, ComputeApi, Subscription, refusa
 from kubetide.clouds.azure.cloud import AzureCloud
 from kubetide.clouds.azure.config import AzureConfig, read_config
 from kubetide.clouds.azure.settings import settings_of
+from kubetide.clouds.azure.skus import InstanceType, with_shipped
 from kubetide.clouds.common.files import config_text
+from kubetide.clouds.common.readings import attempt
 from kubetide.clouds.common.rest import HttpSender, Request, Rest, Send
 from kubetide.clouds.common.tokens import Renewed, Until
 from kubetide.clouds.registry import CloudContext, missing_package
@@ -47,8 +49,18 @@ async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
         api = ComputeApi(rest, clock, _tokens(config, clock, f"{endpoint}/.default"), where)
         types = None
         if config.is_on("enableDynamicInstanceList"):
-            types = await api.skus(config.text("location"))
+            types = await sizes_of(api, config.text("location"), context.warn)
         yield AzureCloud(api, settings, clock, types=types, warn=context.warn)
+
+
+async def sizes_of(api: ComputeApi, location: str, warn: Callable[[str], None]) -> Mapping[str, InstanceType]:
+    """Return the sizes in a location; the shipped ones serve for what the API does not list, as upstream's."""
+    listed, problem = await attempt(api.skus(location))
+    if not listed:
+        warn(
+            f"the API lists no sizes of machines in location {location!r}, so only the shipped list serves: {problem}"
+        )
+    return with_shipped(listed or {})
 
 
 async def _subscription(send: Send) -> str:

@@ -52,6 +52,11 @@ def shipped_types() -> Mapping[str, InstanceType]:
     return {one.name.lower(): one for one in found}
 
 
+def with_shipped(listed: Mapping[str, InstanceType]) -> Mapping[str, InstanceType]:
+    """Return the sizes that the API lists, and the shipped ones that it does not, by name in lower case."""
+    return {**shipped_types(), **listed}
+
+
 @cache
 def _special() -> _Special:
     return msgspec.json.decode((files(__package__) / "special_sizes.json").read_bytes(), type=_Special)
@@ -65,7 +70,7 @@ def find_type(sku: str, types: Mapping[str, InstanceType] | None = None) -> Inst
         types: The sizes there are, by name in lower case; the shipped list unless given.
     """
     known, name = shipped_types() if types is None else types, sku.lower()
-    found = known.get(name) or known.get(name.removesuffix(_PROMO))
+    found = known.get(name) or known.get(name.replace(_PROMO, ""))
     if found is None:
         raise CloudError(f'instance type "{sku}" not supported')
     return found
