@@ -13,6 +13,7 @@ from kubetide.clouds.azure.config import read_config
 from kubetide.clouds.azure.discovery import Bounds, matching_bounds, set_bounds
 from kubetide.clouds.azure.discovery import parse_discovery as parse_azure
 from kubetide.clouds.azure.skus import find_type, shipped_types
+from kubetide.clouds.azure.tags import raw_options
 from kubetide.clouds.common.readings import GroupReading, group_of_reading
 from kubetide.clouds.common.sizes import check_delete, decreased, increased, parse_node_specs
 from kubetide.clouds.gce import kube_env
@@ -132,6 +133,13 @@ def test_sizes_that_are_shipped():
     assert find_type("STANDARD_D4S_V3").memory_mib == 16384
     assert find_type("Standard_D4s_v3_Promo").vcpu == 4
     assert find_type("Standard_D4s_PROMO_v3").vcpu == 4
+
+
+def test_options_of_azure_are_tags_that_begin_so():
+    """A tag that only holds the prefix gives a label, but no option."""
+    key = "k8s.io_cluster-autoscaler_node-template_autoscaling-options_scaledownunneededtime"
+    assert raw_options({key: "5M"}) == {"scaledownunneededtime": "5m"}
+    assert raw_options({f"x{key}": "5m"}) == {}
 
 
 @pytest.mark.parametrize(

@@ -55,5 +55,6 @@ def resources(tags: Tags) -> dict[str, Quantity]:
 
 
 def raw_options(tags: Tags) -> dict[str, str]:
-    """Return the autoscaling options as lower-case texts by name as written."""
-    return {key: value.lower() for key, value in _of_kind(tags, "autoscaling-options") if key}
+    """Return the autoscaling options as lower-case texts by name as written; only these tags must begin so."""
+    ours = {tag: value for tag, value in tags.items() if tag.startswith(_PREFIX)}
+    return {key: value.lower() for key, value in _of_kind(ours, "autoscaling-options") if key}
