@@ -31,6 +31,22 @@ def test_a_refused_removal_is_named_and_the_others_go():
     Alibaba().with_groups().play(story)
 
 
+def test_the_first_node_that_is_not_of_the_group_is_named():
+    """Nodes are checked in their order."""
+
+    async def story(here):
+        cloud = here.connect()
+        await cloud.increase_size("asg-web", 2)
+        for ids, text in (
+            ([f"{REGION}.i-none", "bogus"], "doesn't belong to a known Asg"),
+            (["bogus", f"{REGION}.i-none"], "unexpected ProviderID format"),
+        ):
+            with pytest.raises(CloudError, match=text):
+                await cloud.delete_nodes("asg-web", ids)
+
+    Alibaba().with_groups().play(story)
+
+
 def test_templates():
     """A template has the configuration's tags as labels."""
 

@@ -8,6 +8,8 @@ from tests.clouds.vendors import Tencent
 from tests.clouds.vendors.tencent import TEMPLATE, tag
 from tests.clouds.vendors.vendor import first_of, group_in
 
+from kubetide.clouds.tencent.model import Tag
+from kubetide.clouds.tencent.template import PREFIX, labels, taints
 from kubetide.ports.errors import CloudError
 from kubetide.units.time import minutes
 
@@ -35,6 +37,34 @@ def test_templates():
         labels = group.template.node.metadata.labels
         assert (labels["team"], labels["topology.kubernetes.io/zone"]) == ("shop", "100003")
         assert [(one.instance_type, one.market) for one in group.offerings] == [("S5.LARGE8", "spot")]
+
+    Tencent().with_groups().play(story)
+
+
+def test_the_last_tag_gives_a_label():
+    """Whichever of the two kinds it is of; a tag of the one kind is none of the other."""
+    label = f"{PREFIX}label/"
+    tags = (Tag(key="tencentcloud:team", value="a"), Tag(key=f"{label}team", value="b"))
+    assert labels(tags) == {"team": "b"}
+    assert labels(tags[::-1]) == {"team": "a"}
+    assert labels((Tag(key=f"{label}tencentcloud:owner", value="c"),)) == {"tencentcloud:owner": "c"}
+    assert [one.key for one in taints((Tag(key=f"{PREFIX}taint/", value="v:NoExecute"),))] == [""]
+
+
+def test_the_first_node_that_is_not_of_the_group_is_named():
+    """Nodes are checked in their order; one without a provider id is of no group."""
+
+    async def story(here):
+        cloud = here.connect()
+        await cloud.increase_size("asg-web", 2)
+        assert await cloud.group_of("") is None
+        for ids, text in (
+            ([""], "belongs to a different asg"),
+            (["qcloud:///100003/ins-none", "bogus"], "doesn't belong to a known asg"),
+            (["bogus", "qcloud:///100003/ins-none"], "valid provider id"),
+        ):
+            with pytest.raises(CloudError, match=text):
+                await cloud.delete_nodes("asg-web", ids)
 
     Tencent().with_groups().play(story)
 

@@ -25,7 +25,7 @@ from kubetide.clouds.common.creation import (
 )
 from kubetide.clouds.common.node_spec import NodeSpec
 from kubetide.clouds.common.orders import Orders
-from kubetide.clouds.common.placeholders import FailedActivity, split_stand_ins
+from kubetide.clouds.common.placeholders import FailedActivity, is_stand_in, split_stand_ins
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, decreased
 from kubetide.objects.node import Node
@@ -252,8 +252,8 @@ class AlibabaCloud(Cloud):
         target = (await self._group(group_id)).size
         if not force:
             check_delete(target, spec.min_size, 1)
-        real, stand_ins = split_stand_ins(group_id, provider_ids, parse_provider_id)
-        doomed = await self._doomed(group_id, real)
+        doomed = await self._doomed(group_id, provider_ids)
+        _, stand_ins = split_stand_ins(group_id, provider_ids, parse_provider_id)
         if not force:
             check_delete(target, spec.min_size, len(doomed) + len(stand_ins))
         if stand_ins:
@@ -280,6 +280,8 @@ class AlibabaCloud(Cloud):
         found: list[str] = []
         for node_id in node_ids:
             instance = parse_provider_id(node_id)
+            if is_stand_in(instance) or instance in found:
+                continue
             if instance not in mine:
                 owner = await self.group_of(node_id)
                 if owner is None:

@@ -54,6 +54,11 @@ def with_placeholders(
     return reading._replace(instances=(*(reading.instances or ()), *stand_ins))
 
 
+def is_stand_in(name: str) -> bool:
+    """Return whether a machine's name is that of a stand-in."""
+    return name.startswith(_MARK)
+
+
 def split_stand_ins(
     group: str, provider_ids: Iterable[str], name_of: Callable[[str], str]
 ) -> tuple[list[str], list[str]]:
@@ -67,7 +72,7 @@ def split_stand_ins(
         name_of: Returns the machine's name that a provider id has.
     """
     names = {one: name_of(one) for one in provider_ids}
-    stand_ins = [name for name in names.values() if name.startswith(_MARK)]
+    stand_ins = [name for name in names.values() if is_stand_in(name)]
     if any(name.removeprefix(_MARK).rpartition("-")[0] != group for name in stand_ins):
         raise CloudError(f"{', '.join(stand_ins)}: not all are orders of {group}")
     return [one for one, name in names.items() if name not in stand_ins], stand_ins

@@ -20,7 +20,7 @@ from kubetide.clouds.common.creation import (
 from kubetide.clouds.common.gpu import NVIDIA_TESLA
 from kubetide.clouds.common.node_spec import NodeSpec
 from kubetide.clouds.common.orders import Orders
-from kubetide.clouds.common.placeholders import FailedActivity, split_stand_ins
+from kubetide.clouds.common.placeholders import FailedActivity, is_stand_in, split_stand_ins
 from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_delete, check_increase, decreased, increased
 from kubetide.clouds.tencent.api import TencentApi
@@ -228,6 +228,8 @@ class TencentCloud(Cloud):
 
     async def group_of(self, node_id: str) -> str | None:
         """Return the id of the group that the instance belongs to, None where it is not ours. Raises CloudError."""
+        if not node_id:
+            return None
         instance = parse_provider_id(node_id)
         for name in sorted(self._specs):
             machines, _ = await attempt(self._machines_of(name))
@@ -268,17 +270,10 @@ class TencentCloud(Cloud):
         target = (await self._group(group_id)).desired_capacity
         if not force:
             check_delete(target, spec.min_size, 1)
-        doomed: list[str] = []
+        for one in provider_ids:
+            await self._check_member(group_id, one)
         real, stand_ins = split_stand_ins(group_id, provider_ids, parse_provider_id)
-        for one in real:
-            owner = await self.group_of(one)
-            if owner is None:
-                raise CloudError(f"{one} doesn't belong to a known asg")
-            if owner != group_id:
-                raise CloudError(f"{one} belongs to a different asg than {group_id}: {owner}")
-            instance = parse_provider_id(one)
-            if instance not in self._ordered:
-                doomed.append(instance)
+        doomed = [one for one in map(parse_provider_id, real) if one not in self._ordered]
         if not force:
             check_delete(target, spec.min_size, len(doomed) + len(stand_ins))
         if stand_ins:
@@ -291,6 +286,18 @@ class TencentCloud(Cloud):
         self._machines.pop(group_id, None)
         await self._api.remove(asg, doomed)
         self._ordered.update(doomed)
+
+    async def _check_member(self, group_id: str, node_id: str) -> None:
+        """Raise CloudError unless the group has the machine of that id, or it is that of a stand-in."""
+        if not node_id:
+            raise CloudError(f"a node without provider id belongs to a different asg than {group_id}")
+        if is_stand_in(parse_provider_id(node_id)):
+            return
+        owner = await self.group_of(node_id)
+        if owner is None:
+            raise CloudError(f"{node_id} doesn't belong to a known asg")
+        if owner != group_id:
+            raise CloudError(f"{node_id} belongs to a different asg than {group_id}: {owner}")
 
     def _known(self, group_id: str) -> NodeSpec:
         if group_id not in self._specs:

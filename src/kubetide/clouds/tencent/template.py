@@ -29,24 +29,27 @@ GPU_LABEL = "cloud.tencent.com/tke-accelerator"
 def _of_kind(tags: Iterable[Tag], prefix: str) -> Iterator[tuple[str, str]]:
     for tag in tags:
         parts = tag.key.split(prefix)
-        if len(parts) > 1 and parts[1]:
+        if len(parts) > 1:
             yield parts[1], tag.value
 
 
 def labels(tags: Iterable[Tag]) -> dict[str, str]:
-    """Return the node labels that tags give; ``tencentcloud:<key>`` gives one as well."""
-    listed = tuple(tags)
-    return {**dict(_of_kind(listed, f"{PREFIX}label/")), **dict(_of_kind(listed, _OWN))}
+    """Return the node labels that tags give, the last of a name; ``tencentcloud:<key>`` gives one as well."""
+    found: dict[str, str] = {}
+    for tag in tags:
+        given = tuple(_of_kind((tag,), f"{PREFIX}label/")) or tuple(_of_kind((tag,), _OWN))
+        found.update((key, value) for key, value in given if key)
+    return found
 
 
 def taints(tags: Iterable[Tag]) -> tuple[Taint, ...]:
-    """Return the node taints that tags give, ``value:Effect``; other values are left out."""
+    """Return the node taints that tags give, ``value:Effect``; other values are left out, but not an empty key."""
     return readable_taints(_of_kind(tags, f"{PREFIX}taint/"))
 
 
 def resources(tags: Iterable[Tag]) -> dict[str, Quantity]:
     """Return the further resources that tags give; what is no quantity is left out."""
-    return readable_quantities(_of_kind(tags, f"{PREFIX}resources/"))
+    return readable_quantities(one for one in _of_kind(tags, f"{PREFIX}resources/") if one[0])
 
 
 def build_node(group: Group, size: InstanceType, *, region: str, zone_number: str, name: str = "") -> Node:
