@@ -253,11 +253,21 @@ def test_bad_bounds_name_the_node(annotations, text):
     assert str(refused.value).startswith("here, node sample: ")
 
 
+def test_gpu_types_may_be_an_empty_map():
+    """Then the label counts, with whatever value."""
+    found = config_of(nodes={"gpuConfig": {"gpuLabelKey": "gpu", "availableGPUTypes": {}}})
+    assert (found.gpu_label, found.gpu_types) == ("gpu", ())
+
+
 def test_bounds_are_upstreams_unless_they_are_set():
     """A template without annotations has a group of 0 to 200; a node without the key is none."""
     body = builders.node("sample", labels={KEY: "workers"})
     (group,) = read_groups([body, builders.node("other")], config_of(), "here")
     assert (group.name, group.min_size, group.max_size) == ("workers", 0, 200)
+    empty = {SIZES + key: "" for key in ("min-count", "max-count", "desired-count")}
+    body["metadata"]["annotations"] = {**empty, f"{SIZES}name": "named"}
+    (group,) = read_groups([body], config_of(), "here")
+    assert (group.name, group.min_size, group.max_size) == ("named", 0, 200)
     by_note = KwokConfig("configmap", "x", group_annotation=KEY)
     body["metadata"]["annotations"] = {KEY: "by-note"}
     assert [one.name for one in read_groups([body], by_note, "here")] == ["by-note"]
@@ -266,7 +276,7 @@ def test_bounds_are_upstreams_unless_they_are_set():
 
 
 def test_templates_are_a_list_or_documents():
-    """Both forms give the same nodes; what is no node is named by its place."""
+    """Both forms give the same nodes; other objects are passed over, and a node without a name is named by its place."""
     one, two = template("a"), template("b")
     listed = yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": [one, two]})
     assert (
@@ -274,8 +284,11 @@ def test_templates_are_a_list_or_documents():
         == parse_templates(yaml.safe_dump_all([one, two]), "here")
         == [one, two]
     )
+    assert parse_templates(yaml.safe_dump_all([one, {"kind": "Pod", "metadata": {"name": "x"}}]), "here") == [
+        one
+    ]
     with pytest.raises(CloudConfigError, match="item 2 is not a Node"):
-        parse_templates(yaml.safe_dump_all([one, {"kind": "Pod", "metadata": {"name": "x"}}]), "here")
+        parse_templates(yaml.safe_dump_all([one, {"kind": "Node"}]), "here")
     with pytest.raises(CloudConfigError, match="no YAML"):
         parse_templates("a: [", "here")
 

@@ -86,7 +86,7 @@ def _gpus(read: _Reader, place: str) -> tuple[str, tuple[str, ...]]:
     if read.at("nodes.gpuConfig") is None:
         return "", ()
     label, types = read.text("nodes.gpuConfig.gpuLabelKey"), read.at("nodes.gpuConfig.availableGPUTypes")
-    if not label or not isinstance(types, dict) or not types:
+    if not label or not isinstance(types, dict):
         raise CloudConfigError(
             f"{place}: nodes.gpuConfig needs both gpuLabelKey and availableGPUTypes, a map with a key for each type"
         )

@@ -36,7 +36,8 @@ async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
     if cluster is None:
         raise CloudConfigError("cloud-provider: kwok creates nodes in a cluster, and there is none here")
     namespace = await _namespace(context.environment)
-    config_map = context.environment.get(_CONFIG_MAP_VARIABLE) or DEFAULT_CONFIG_MAP
+    named = context.environment.get(_CONFIG_MAP_VARIABLE, "")
+    config_map = named if named.strip() else DEFAULT_CONFIG_MAP
     try:
         text, place = await _text(cluster, namespace, config_map, CONFIG_KEY)
         config = parse_config(text, place)
@@ -75,7 +76,7 @@ async def _text(cluster: Cluster, namespace: str, name: str, key: str) -> tuple[
 async def _namespace(environment: Mapping[str, str]) -> str:
     """Return the namespace of the ConfigMaps: that of the pod, by variable or by its service account."""
     found = environment.get(_NAMESPACE_VARIABLE, "")
-    if not found:
+    if not found.strip():
         try:
             found = (await asyncio.to_thread(_NAMESPACE_FILE.read_text, "utf-8")).strip()
         except OSError as error:

@@ -81,7 +81,10 @@ class KwokGroup(NamedTuple):
 
 
 def parse_templates(text: str, place: str) -> list[Json]:
-    """Return the nodes of a v1 List or of several YAML documents. Raises CloudConfigError, which names ``place``."""
+    """Return the nodes of a v1 List or of several YAML documents; objects of other kinds are passed over, as upstream.
+
+    Raises: CloudConfigError, which names ``place``.
+    """
     try:
         documents = [one for one in yaml.safe_load_all(text) if one is not None]
     except yaml.YAMLError as error:
@@ -93,11 +96,9 @@ def parse_templates(text: str, place: str) -> list[Json]:
         else:
             nodes.append(document)
     for number, node in enumerate(nodes, 1):
-        if not isinstance(node, dict) or node.get("kind", "Node") != "Node" or not _name(node):
-            raise CloudConfigError(
-                f"{place}: item {number} is not a Node with metadata.name; list only nodes"
-            )
-    return nodes
+        if not isinstance(node, dict) or (_is_node(node) and not _name(node)):
+            raise CloudConfigError(f"{place}: item {number} is not a Node with metadata.name")
+    return [node for node in nodes if _is_node(node)]
 
 
 def read_groups(nodes: Iterable[Json], config: KwokConfig, place: str) -> tuple[KwokGroup, ...]:
@@ -108,13 +109,19 @@ def read_groups(nodes: Iterable[Json], config: KwokConfig, place: str) -> tuple[
     """
     found: dict[str, KwokGroup] = {}
     for node in sorted(nodes, key=lambda node: GROUP in (node["metadata"].get("annotations") or {})):
-        name = config.group_of(node["metadata"])
+        name = _group_name(node["metadata"], config)
         if name and name not in found:
             found[name] = _group(name, node, config, f"{place}, node {_name(node)}")
     if not found:
         key = f"label {config.group_label}" if config.group_label else f"annotation {config.group_annotation}"
         raise CloudConfigError(f"{place}: no node has the {key}, which names the group of a template")
     return tuple(found[name] for name in sorted(found))
+
+
+def _group_name(metadata: Mapping[str, Any], config: KwokConfig) -> str:
+    """Return the group that a template is of, empty for none: the annotation ``GROUP`` beats the key that makes it one."""
+    name = config.group_of(metadata)
+    return str((metadata.get("annotations") or {}).get(GROUP) or name) if name else ""
 
 
 def _group(name: str, node: Mapping[str, Any], config: KwokConfig, place: str) -> KwokGroup:
@@ -159,20 +166,25 @@ def _group(name: str, node: Mapping[str, Any], config: KwokConfig, place: str) -
 def _bounds(annotations: Mapping[str, str], place: str) -> tuple[int, int]:
     sizes = []
     for key, default in zip(_SIZE, (0, _DEFAULT_MAX, 0), strict=True):
+        text = str(annotations.get(key) or "")
         try:
-            sizes.append(parse_integer(str(annotations[key])) if key in annotations else default)
+            sizes.append(parse_integer(text) if text else default)
         except NumberError as error:
             raise CloudConfigError(f"{place}: annotation {key}: {error}") from error
     least, most, desired = sizes
     if not 0 <= least <= most:
         raise CloudConfigError(f"{place}: {_SIZE[0]} {least}, {_SIZE[1]} {most}: 0 <= min <= max must hold")
-    if _SIZE[2] in annotations and not least <= desired <= most:
+    if annotations.get(_SIZE[2]) and not least <= desired <= most:
         raise CloudConfigError(f"{place}: {_SIZE[2]} {desired} is not between {least} and {most}")
     return least, most
 
 
 def _is_passing(key: str) -> bool:
     return key.startswith(_PASSING_TAINTS)
+
+
+def _is_node(document: Mapping[str, Any]) -> bool:
+    return bool(document.get("kind", "Node") == "Node")
 
 
 def _name(node: Mapping[str, Any]) -> str:
