@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import msgspec
 import pytest
@@ -14,8 +15,10 @@ from kubetide.clouds.azure.discovery import Bounds, matching_bounds, set_bounds
 from kubetide.clouds.azure.discovery import parse_discovery as parse_azure
 from kubetide.clouds.azure.skus import find_type, shipped_types
 from kubetide.clouds.azure.tags import raw_options
+from kubetide.clouds.common.ini import CloudConfigError
 from kubetide.clouds.common.readings import GroupReading, group_of_reading
 from kubetide.clouds.common.sizes import check_delete, decreased, increased, parse_node_specs
+from kubetide.clouds.externalgrpc.config import grpc_config
 from kubetide.clouds.gce import kube_env
 from kubetide.clouds.gce.discovery import parse_discovery as parse_gce
 from kubetide.clouds.gce.machine_types import MachineType
@@ -25,6 +28,7 @@ from kubetide.clouds.gce.template import InstanceTemplate, build_node
 from kubetide.clouds.registry import CloudContext, CloudFlags, CloudNotFound, cloud_factory, provider_names
 from kubetide.ports.cloud import NodeGroup
 from kubetide.ports.errors import CloudError
+from kubetide.units.time import seconds
 
 
 def test_a_batch_may_not_pass_the_minimum():
@@ -140,6 +144,33 @@ def test_options_of_azure_are_tags_that_begin_so():
     key = "k8s.io_cluster-autoscaler_node-template_autoscaling-options_scaledownunneededtime"
     assert raw_options({key: "5M"}) == {"scaledownunneededtime": "5m"}
     assert raw_options({f"x{key}": "5m"}) == {}
+
+
+@pytest.mark.parametrize(
+    ("address", "problem"),
+    [
+        ("[::1]", "missing port in address"),
+        ("[::1]80:", "missing port in address"),
+        ("[::1]:a:80", "too many colons in address"),
+        ("[::1:80", "missing ']' in address"),
+        ("a[:80", "unexpected '[' in address"),
+        ("a]:80", "unexpected ']' in address"),
+    ],
+)
+def test_addresses_of_externalgrpc(address, problem):
+    """A host with colons stands in brackets, and nothing else does."""
+    with pytest.raises(CloudConfigError, match=re.escape(f"address {address}: {problem}")):
+        grpc_config(f"address: '{address}'")
+    assert grpc_config("address: '[::1]:80'").address == "[::1]:80"
+
+
+def test_keys_of_externalgrpc():
+    """Keys count in any case; an empty time-out is none, and a switch that stands for text is text."""
+    assert grpc_config("Address: h:1\nGRPC_timeout: 2s").timeout == seconds(2)
+    with pytest.raises(CloudConfigError, match='invalid duration ""'):
+        grpc_config("address: h:1\ngrpc_timeout: ''")
+    with pytest.raises(CloudConfigError, match="address true: missing port"):
+        grpc_config("address: true")
 
 
 @pytest.mark.parametrize(

@@ -43,15 +43,19 @@ def grpc_config(text: str) -> GrpcConfig:
         raise CloudConfigError(f"cloud-config: can't parse YAML: {error}") from error
     if not isinstance(raw, Mapping):
         raise CloudConfigError("cloud-config: can't parse YAML: it must be a map with address: HOST:PORT")
-    held = {name: raw.get(name) for name in _FIELDS}
-    address = _text(held, "address", number_too=True)
-    host, colon, _ = address.rpartition(":")
-    if not colon or (":" in host and not host.startswith("[")):
-        problem = "too many colons in address" if colon else "missing port in address"
+    given = {str(key).lower(): value for key, value in raw.items()}
+    held = {name: given.get(name) for name in _FIELDS}
+    address = _text(held, "address")
+    problem = _problem_of(address)
+    if problem:
         raise CloudConfigError(f"cloud-config: failed to parse address: address {address}: {problem}")
-    timeout = _text(held, "grpc_timeout")
+    timeout = held["grpc_timeout"]
+    if timeout is not None and not isinstance(timeout, str):
+        raise CloudConfigError(
+            f"cloud-config: can't parse YAML: grpc_timeout must be text, not {timeout!r}; put it in quotes"
+        )
     try:
-        wait = parse_duration(timeout) if timeout else _TIMEOUT
+        wait = _TIMEOUT if timeout is None else parse_duration(timeout)
     except TimeFormatError as error:
         raise CloudConfigError(f"cloud-config: grpc_timeout: {error}; give a duration, such as 5s") from error
     certificate = _text(held, "cert")
@@ -59,11 +63,36 @@ def grpc_config(text: str) -> GrpcConfig:
     return GrpcConfig(address, wait, tls)
 
 
-def _text(held: Mapping[str, Any], name: str, *, number_too: bool = False) -> str:
+def _problem_of(address: str) -> str:
+    """Return why an address is no host and port, empty where it is. Source: Go, net.SplitHostPort."""
+    host, colon, _ = address.rpartition(":")
+    if not colon:
+        return "missing port in address"
+    opening = closing = address
+    if address.startswith("["):
+        inner, closed, rest = address[1:].partition("]")
+        if not closed:
+            return "missing ']' in address"
+        if not rest.startswith(":"):
+            return "missing port in address"
+        if ":" in rest[1:]:
+            return "too many colons in address"
+        opening, closing = inner + rest, rest
+    elif ":" in host:
+        return "too many colons in address"
+    if "[" in opening:
+        return "unexpected '[' in address"
+    return "unexpected ']' in address" if "]" in closing else ""
+
+
+def _text(held: Mapping[str, Any], name: str) -> str:
+    """Return a value as text: a number or a switch that stands where text should is read as it is written."""
     value = held[name]
     if value is None:
         return ""
-    if isinstance(value, str) or (number_too and isinstance(value, int)):
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int | float):
         return str(value)
     raise CloudConfigError(
         f"cloud-config: can't parse YAML: {name} must be text, not {value!r}; put it in quotes"
