@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from tests.clouds.fakes.fleet import Clock
 
+from kubetide.clouds.alibaba.cloud import AlibabaCloud
 from kubetide.clouds.alibaba.config import check_file, read_environment
 from kubetide.clouds.azure.config import read_config
 from kubetide.clouds.azure.discovery import Bounds, matching_bounds, set_bounds
@@ -18,6 +19,7 @@ from kubetide.clouds.azure.tags import raw_options
 from kubetide.clouds.common.ini import CloudConfigError
 from kubetide.clouds.common.readings import GroupReading, group_of_reading
 from kubetide.clouds.common.sizes import check_delete, decreased, increased, parse_node_specs
+from kubetide.clouds.externalgrpc.cloud import ExternalGrpcCloud
 from kubetide.clouds.externalgrpc.config import grpc_config
 from kubetide.clouds.gce import kube_env
 from kubetide.clouds.gce.discovery import parse_discovery as parse_gce
@@ -26,8 +28,15 @@ from kubetide.clouds.gce.names import Names
 from kubetide.clouds.gce.settings import parse_config, parse_nodes
 from kubetide.clouds.gce.template import InstanceTemplate, build_node
 from kubetide.clouds.registry import CloudContext, CloudFlags, CloudNotFound, cloud_factory, provider_names
-from kubetide.ports.cloud import NodeGroup
+from kubetide.clouds.tencent.cloud import TencentCloud
+from kubetide.nodes.facts.nodes import TO_BE_DELETED
+from kubetide.nodes.records.delta import Delta
+from kubetide.nodes.settings import Settings
+from kubetide.nodes.state import State
+from kubetide.objects.node import Node
+from kubetide.ports.cloud import Instance, NodeGroup
 from kubetide.ports.errors import CloudError
+from kubetide.testing import builders
 from kubetide.units.time import seconds
 
 
@@ -144,6 +153,17 @@ def test_options_of_azure_are_tags_that_begin_so():
     key = "k8s.io_cluster-autoscaler_node-template_autoscaling-options_scaledownunneededtime"
     assert raw_options({key: "5M"}) == {"scaledownunneededtime": "5m"}
     assert raw_options({f"x{key}": "5m"}) == {}
+
+
+@pytest.mark.parametrize("cloud", [AlibabaCloud, TencentCloud, ExternalGrpcCloud])
+def test_a_node_that_goes_is_gone_where_the_cloud_says_nothing_of_machines(cloud):
+    """There upstream's HasInstance is not implemented: the taint counts, so a lowered size waits for no node too few."""
+    taint = {"key": TO_BE_DELETED, "value": "1", "effect": "NoSchedule"}
+    node = builders.node("a", extra={"spec": {"providerID": "x://a", "taints": [taint]}})
+    state = State(Settings(knows_machines=cloud.knows_machines))
+    state.apply(Delta(nodes=(msgspec.convert(node, Node, strict=False),)))
+    state.set_groups([NodeGroup(id="g", target_size=1, instances=(Instance(provider_id="x://a"),))])
+    assert not state.has_instance("a")
 
 
 @pytest.mark.parametrize(

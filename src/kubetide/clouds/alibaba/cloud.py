@@ -30,7 +30,15 @@ from kubetide.clouds.common.readings import GroupReading, ShownGroups, attempt
 from kubetide.clouds.common.sizes import check_decrease, check_delete, check_increase, decreased
 from kubetide.objects.node import Node
 from kubetide.ports.clock import Clock
-from kubetide.ports.cloud import Cloud, GroupCandidate, Instance, NewGroup, NodeGroup, NodeTemplate
+from kubetide.ports.cloud import (
+    Cloud,
+    GroupCandidate,
+    Instance,
+    KnowsMachines,
+    NewGroup,
+    NodeGroup,
+    NodeTemplate,
+)
 from kubetide.ports.errors import CloudError
 from kubetide.units.time import Instant
 
@@ -51,6 +59,8 @@ class AlibabaCloud(Cloud):
     gpu_label = GPU_LABEL
     gpu_types = ("M40", "P100", "Tesla-P4", "V100")
     creates_groups = True
+    # Its states of machines are not read, so a node that is being deleted counts as gone once it is tainted.
+    knows_machines: KnowsMachines = "unknown"
 
     def __init__(self, api: AlibabaApi, nodes: Sequence[NodeSpec], region: str, clock: Clock) -> None:
         self._api, self._region, self._clock = api, region, clock

@@ -22,7 +22,7 @@ from kubetide.clouds.externalgrpc.readings import (
 )
 from kubetide.clouds.registry import UPSTREAM_OPTIONS
 from kubetide.objects.node import Node
-from kubetide.ports.cloud import Cloud, GroupOptions, NodeGroup, NodeTemplate
+from kubetide.ports.cloud import Cloud, GroupOptions, KnowsMachines, NodeGroup, NodeTemplate
 from kubetide.ports.errors import CloudError, CloudUnsupported
 
 _AT_ONCE: Final = 8
@@ -40,6 +40,8 @@ class ExternalGrpcCloud(Cloud):
     """Node groups of a provider in another process."""
 
     name = "externalgrpc"
+    # The protocol has no question about one machine, so the taint for deletion says that it goes.
+    knows_machines: KnowsMachines = "unknown"
 
     def __init__(
         self,

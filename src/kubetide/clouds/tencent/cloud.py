@@ -32,7 +32,15 @@ from kubetide.clouds.tencent.template import GPU_LABEL
 from kubetide.clouds.tencent.templates import Templates
 from kubetide.objects.node import Node
 from kubetide.ports.clock import Clock
-from kubetide.ports.cloud import Cloud, GroupCandidate, Instance, NewGroup, NodeGroup, NodeTemplate
+from kubetide.ports.cloud import (
+    Cloud,
+    GroupCandidate,
+    Instance,
+    KnowsMachines,
+    NewGroup,
+    NodeGroup,
+    NodeTemplate,
+)
 from kubetide.ports.errors import CloudError
 from kubetide.units.time import Instant
 
@@ -55,6 +63,8 @@ class TencentCloud(Cloud):
     gpu_label = GPU_LABEL
     gpu_types = NVIDIA_TESLA
     creates_groups = True
+    # Its states of machines are not read, so a node that is being deleted counts as gone once it is tainted.
+    knows_machines: KnowsMachines = "unknown"
 
     def __init__(self, api: TencentApi, nodes: Sequence[NodeSpec], region: str, clock: Clock) -> None:
         self._api, self._clock = api, clock
