@@ -198,7 +198,16 @@ def test_keys_of_externalgrpc():
     [
         ('{"resourceGroup": 3}', {}, "resourceGroup is 3, expected str"),
         ("{}", {}, "resource group not set"),
-        ('{"resourceGroup":"g","cloud":"moon"}', {}, "unknown cloud moon"),
+        ('{"resourceGroup":"g","cloud":"moon"}', {}, "tenant ID not set"),
+        (
+            '{"resourceGroup":"g","cloud":"moon","useManagedIdentityExtension":true}',
+            {},
+            "unknown cloud moon",
+        ),
+        ('{"vmType":"moon"}', {}, "resource group not set"),
+        ('{"vmssVmsCacheTTL":4294967296}', {}, "VmssVmsCacheTTL value 4294967296 is too large"),
+        ("{}", {"AZURE_VMSS_CACHE_TTL": "2147483648"}, 'AZURE_VMSS_CACHE_TTL "2147483648": .*out of range'),
+        ("{}", {"ENABLE_BACKOFF": "x", "AZURE_MAX_DEPLOYMENT_COUNT": "y"}, "AZURE_MAX_DEPLOYMENT_COUNT"),
         (
             '{"resourceGroup":"g","useManagedIdentityExtension":true,"useWorkloadIdentityExtension":true}',
             {},

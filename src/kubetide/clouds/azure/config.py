@@ -39,6 +39,7 @@ def _number(name: str, *environment: str, default: float = 0.0) -> _Key:
     return _Key(name, float, environment, default=default)
 
 
+# In upstream's order, so that of several values that cannot be read the same one is named.
 _KEYS = (
     _text("cloud", "ARM_CLOUD"),
     _text("location", "LOCATION"),
@@ -74,27 +75,28 @@ _KEYS = (
     ),
     _whole("vmssVmsCacheJitter", "AZURE_VMSS_VMS_CACHE_JITTER"),
     _whole("getVmssSizeRefreshPeriod", "AZURE_GET_VMSS_SIZE_REFRESH_PERIOD"),
+    _whole("maxDeploymentsCount", "AZURE_MAX_DEPLOYMENT_COUNT", default=10),
+    _switch("cloudProviderBackoff", "ENABLE_BACKOFF"),
+    _switch("enableForceDelete", "AZURE_ENABLE_FORCE_DELETE"),
+    _switch("enableVMsAgentPool", "AZURE_ENABLE_VMS_AGENT_POOLS"),
+    _switch("enableDynamicInstanceList", "AZURE_ENABLE_DYNAMIC_INSTANCE_LIST"),
+    _switch("enableDetailedCSEMessage", "AZURE_ENABLE_DETAILED_CSE_MESSAGE"),
     _switch(
         "enableVmssFlexNodes",
         "AZURE_ENABLE_VMSS_FLEX_NODES",
         "AZURE_ENABLE_VMSS_FLEX",
         older="enableVmssFlex",
     ),
-    _switch("enableForceDelete", "AZURE_ENABLE_FORCE_DELETE"),
-    _switch("enableDynamicInstanceList", "AZURE_ENABLE_DYNAMIC_INSTANCE_LIST"),
-    _switch("enableDetailedCSEMessage", "AZURE_ENABLE_DETAILED_CSE_MESSAGE"),
     _switch("enableFastDeleteOnFailedProvisioning", "AZURE_ENABLE_FAST_DELETE_ON_FAILED_PROVISIONING"),
     _switch("enableLabelPredictionsOnTemplate", "AZURE_ENABLE_LABEL_PREDICTIONS_ON_TEMPLATE", default=True),
     _switch("strictCacheUpdates", "AZURE_STRICT_CACHE_UPDATES"),
     _switch("enableVMSSEtag", "AZURE_ENABLE_VMSS_ETAG"),
-    _switch("enableVMsAgentPool", "AZURE_ENABLE_VMS_AGENT_POOLS"),
     _text("clusterName", "CLUSTER_NAME"),
     _text("clusterResourceGroup", "ARM_CLUSTER_RESOURCE_GROUP"),
     _text("armBaseURLForAPClient", "ARM_BASE_URL_FOR_AP_CLIENT"),
     _text("hostedSubscriptionID", "HOSTED_SUBSCRIPTION_ID"),
     _text("hostedResourceGroup", "HOSTED_RESOURCE_GROUP"),
     _text("hostedResourceProxyURL", "HOSTED_RESOURCE_PROXY_URL"),
-    _switch("cloudProviderBackoff", "ENABLE_BACKOFF"),
     _whole("cloudProviderBackoffRetries", "BACKOFF_RETRIES", default=6),
     _number("cloudProviderBackoffExponent", "BACKOFF_EXPONENT", default=1.5),
     _whole("cloudProviderBackoffDuration", "BACKOFF_DURATION", default=5),
@@ -105,13 +107,14 @@ _KEYS = (
     _number("cloudProviderRateLimitQPSWrite", "RATE_LIMIT_WRITE_QPS"),
     _whole("cloudProviderRateLimitBucketWrite", "RATE_LIMIT_WRITE_BUCKETS"),
     _text("deployment", "ARM_DEPLOYMENT"),
-    _whole("maxDeploymentsCount", "AZURE_MAX_DEPLOYMENT_COUNT", default=10),
 )
 _READERS: Mapping[type, tuple[Callable[[str], Any], str]] = {
     bool: (parse_bool, "ParseBool"),
     int: (parse_integer, "ParseInt"),
     float: (parse_float, "ParseFloat"),
 }
+_OVER_INT32, _OVER_UINT32 = 1 << 31, 1 << 32
+_OF_64_BITS = {"maxDeploymentsCount"}
 _BACKOFF = ("Retries", "Exponent", "Duration", "Jitter")
 _CLOUDS = {
     "",
@@ -177,6 +180,8 @@ def _of_file(text: str) -> dict[str, Any]:
             fits = isinstance(value, int | float) if key.kind is float else isinstance(value, key.kind)
             if not fits or (isinstance(value, bool) and key.kind is not bool):
                 raise CloudError(f"{failed}{name} is {value!r}, expected {key.kind.__name__}")
+            if name == key.older and key.kind is int and value >= _OVER_UINT32:
+                raise CloudError(f"{name[0].upper()}{name[1:]} value {value} is too large")
             found[key.name] = value
     return found
 
@@ -185,20 +190,20 @@ def _read(key: _Key, variable: str, text: str) -> Any:
     if key.kind is str:
         return text
     read, function = _READERS[key.kind]
+    failed = f'failed to parse {variable} "{text}": strconv.{function}: '
     try:
-        return read(text)
+        value = read(text)
     except NumberError as error:
-        raise CloudError(f'failed to parse {variable} "{text}": strconv.{function}: {error}') from error
+        raise CloudError(f"{failed}{error}") from error
+    if key.kind is int and key.name not in _OF_64_BITS and not -_OVER_INT32 <= value < _OVER_INT32:
+        raise CloudError(f'{failed}parsing "{text}": value out of range')
+    return value
 
 
 def _check(values: Mapping[str, Any]) -> None:
-    """Raise CloudError where something needed is missing or two things exclude each other."""
-    if values["cloud"].lower() not in _CLOUDS:
-        raise CloudError(f"failed to create Azure environment: unknown cloud {values['cloud']}")
+    """Raise CloudError where something needed is missing or two things exclude each other, in upstream's order."""
     if values["vmType"] == "standard":
         raise CloudError("vmType standard: no deployment parameters file; kubetide supports vmType vmss only")
-    if values["vmType"] != "vmss":
-        raise CloudError(f"unsupported VM type: {values['vmType']}")
     managed, workload = (
         values["useManagedIdentityExtension"],
         values["useFederatedWorkloadIdentityExtension"],
@@ -209,10 +214,14 @@ def _check(values: Mapping[str, Any]) -> None:
         raise CloudError(
             "you can not combine both managed identity and workload identity as an authentication mechanism"
         )
+    if values["vmType"] != "vmss":
+        raise CloudError(f"unsupported VM type: {values['vmType']}")
     if not managed:
         _check_principal(values, workload=workload)
     if values["cloudProviderBackoff"] and not values["cloudProviderBackoffRetries"]:
         raise CloudError("Cloud provider backoff is enabled but retries are not set")
+    if values["cloud"].lower() not in _CLOUDS:
+        raise CloudError(f"failed to create Azure environment: unknown cloud {values['cloud']}")
 
 
 def _check_principal(values: Mapping[str, Any], *, workload: bool) -> None:
