@@ -14,13 +14,17 @@ import trustme
 from kubetide.clouds.externalgrpc.client import GrpcClient
 from kubetide.clouds.externalgrpc.cloud import open_cloud
 from kubetide.clouds.externalgrpc.config import Certificates, GrpcConfig
+from kubetide.clouds.externalgrpc.messages import MESSAGES, METHODS
+from kubetide.clouds.externalgrpc.nodes import joined_nodes
 from kubetide.clouds.externalgrpc.server import serving
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.cloud import EmbeddedCloud, GroupSpec
 from kubetide.embedded.draws import fixed
+from kubetide.objects.kinds import NODES
 from kubetide.ports.cloud import GroupOptions
 from kubetide.ports.errors import CloudError, CloudUnsupported
-from kubetide.runtime.timing.clock import Pace, run_paced
+from kubetide.runtime.timing.clock import Pace, run_paced, run_virtual
+from kubetide.testing import builders
 from kubetide.testing.cloud_battery import CASES, CloudUnderTest
 from kubetide.units.time import minutes, parse_rfc3339, seconds
 
@@ -100,6 +104,44 @@ def test_what_a_group_says_comes_through():
         assert second.template.node.metadata.labels["node.kubernetes.io/instance-type"] == "g4dn.xlarge"
 
     in_a_world(test)
+
+
+def test_a_deletion_describes_its_nodes():
+    """By all that the protocol has, as upstream's; a machine that never joined is described as its stand-in there."""
+    sent = []
+
+    async def call(method, request):
+        answer = MESSAGES[METHODS[method][1]]()
+        if method == "NodeGroups":
+            answer.nodeGroups.add(id="g", maxSize=3)
+        elif method == "NodeGroupTargetSize":
+            answer.targetSize = 3
+        elif method == "NodeGroupNodes":
+            for number in range(3):
+                answer.instances.add(id=f"x://{number}").status.instanceState = 2
+            answer.instances[2].status.errorInfo.errorCode = "STOCKOUT"
+        elif method == "NodeGroupDeleteNodes":
+            sent.extend(
+                (one.name, one.providerID, dict(one.labels), dict(one.annotations)) for one in request.nodes
+            )
+        return answer
+
+    async def main(clock):
+        cluster = EmbeddedCluster(Store(), clock)
+        body = builders.node("a", labels={"disk": "ssd"}, extra={"spec": {"providerID": "x://0"}})
+        await cluster.create(NODES, body)
+        async with joined_nodes(cluster, clock) as node_of:
+            await clock.sleep(seconds(1))
+            cloud = await open_cloud(call, "test", node_of=node_of)
+            await cloud.delete_nodes("g", ["x://0", "x://1", "x://2"])
+
+    run_virtual(main, start=START)
+    reason = "k8s.io/cluster-autoscaler/fake-node-reason"
+    assert sent == [
+        ("a", "x://0", {"disk": "ssd", "kubernetes.io/hostname": "a"}, {}),
+        ("x://1", "x://1", {}, {reason: "unregistered"}),
+        ("x://2", "x://2", {}, {reason: "create-error"}),
+    ]
 
 
 def test_both_sides_show_certificates():

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from kubetide.acting.parallel import in_parallel
 from kubetide.clouds.externalgrpc.messages import MESSAGES, METHODS
+from kubetide.clouds.externalgrpc.nodes import NodeOf
 from kubetide.clouds.externalgrpc.readings import (
     instance_of,
     node_message,
@@ -22,10 +23,11 @@ from kubetide.clouds.externalgrpc.readings import (
 )
 from kubetide.clouds.registry import UPSTREAM_OPTIONS
 from kubetide.objects.node import Node
-from kubetide.ports.cloud import Cloud, GroupOptions, KnowsMachines, NodeGroup, NodeTemplate
+from kubetide.ports.cloud import Cloud, GroupOptions, Instance, KnowsMachines, NodeGroup, NodeTemplate
 from kubetide.ports.errors import CloudError, CloudUnsupported
 
 _AT_ONCE: Final = 8
+_FAKE_NODE_REASON: Final = "k8s.io/cluster-autoscaler/fake-node-reason"
 
 
 class Caller(Protocol):
@@ -51,6 +53,7 @@ class ExternalGrpcCloud(Cloud):
         defaults: GroupOptions = UPSTREAM_OPTIONS,
         gpu_label: str = "",
         gpu_types: Sequence[str] = (),
+        node_of: NodeOf = lambda _: None,
     ) -> None:
         """Nothing is asked before the first refresh.
 
@@ -60,10 +63,12 @@ class ExternalGrpcCloud(Cloud):
             defaults: What the flags say, sent along when the provider is asked for options.
             gpu_label: What the provider says marks GPU nodes; asked for once, by ``open_cloud``.
             gpu_types: What it says the label may be.
+            node_of: Finds the node of an instance that is deleted.
         """
         self._call = call
         self._address = address
         self._defaults = defaults
+        self._node_of = node_of
         self._gpu_label = gpu_label
         self._gpu_types = tuple(gpu_types)
         self._groups: dict[str, NodeGroup] = {}
@@ -178,21 +183,30 @@ class ExternalGrpcCloud(Cloud):
         """Delete nodes of a group. Raises CloudError; ``force`` is not part of the protocol, so a minimum holds."""
         group = await self._group(group_id)
         doomed = tuple(dict.fromkeys(provider_ids))
-        states = {one.provider_id: one.state for one in await self._instances(group_id)}
-        foreign = [one for one in doomed if one not in states]
+        there = {one.provider_id: one for one in await self._instances(group_id)}
+        foreign = [one for one in doomed if one not in there]
         if foreign:
             raise CloudError(f"node group {group_id}: {', '.join(foreign)} does not belong to it")
-        going = [one for one in doomed if states[one] != "Deleting"]
+        going = [one for one in doomed if there[one].state != "Deleting"]
         left = await self._target(group_id) - len(going)
         if going and not force and left < group.min_size:
             raise CloudError(
                 f"node group {group_id}: min size reached: minimum {group.min_size}, {left} would be left"
             )
         if going:
-            nodes = [node_message("", one, {}, {}) for one in going]
+            nodes = [self._described(there[one]) for one in going]
             await self._ask("NodeGroupDeleteNodes", id=group_id, nodes=nodes)
 
-    async def _instances(self, group_id: str) -> list[Any]:
+    def _described(self, instance: Instance) -> Any:
+        """Return the message of an instance's node; of one that has not joined, that of upstream's stand-in for it."""
+        node = self._node_of(instance.provider_id)
+        if node is None:
+            reason = "create-error" if instance.error else "unregistered"
+            return node_message(instance.provider_id, instance.provider_id, {}, {_FAKE_NODE_REASON: reason})
+        meta = node.metadata
+        return node_message(meta.name, node.spec.provider_id, meta.labels or {}, meta.annotations or {})
+
+    async def _instances(self, group_id: str) -> list[Instance]:
         return [instance_of(one) for one in (await self._ask("NodeGroupNodes", id=group_id)).instances]
 
     async def _ask(self, method: str, **fields: Any) -> Any:
@@ -208,7 +222,11 @@ class ExternalGrpcCloud(Cloud):
 
 
 async def open_cloud(
-    call: Caller, address: str, defaults: GroupOptions = UPSTREAM_OPTIONS
+    call: Caller,
+    address: str,
+    defaults: GroupOptions = UPSTREAM_OPTIONS,
+    *,
+    node_of: NodeOf = lambda _: None,
 ) -> ExternalGrpcCloud:
     """Return the cloud behind a provider, with what it says of GPUs; a provider that says nothing has none."""
     label, types = "", ()
@@ -218,4 +236,6 @@ async def open_cloud(
         types = tuple(sorted(answer.gpuTypes))
     except CloudError:
         pass
-    return ExternalGrpcCloud(call, address=address, defaults=defaults, gpu_label=label, gpu_types=types)
+    return ExternalGrpcCloud(
+        call, address=address, defaults=defaults, gpu_label=label, gpu_types=types, node_of=node_of
+    )

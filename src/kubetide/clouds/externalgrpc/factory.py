@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 from kubetide.clouds.common.files import config_text
 from kubetide.clouds.common.ini import CloudConfigError
+from kubetide.clouds.externalgrpc.nodes import joined_nodes
 from kubetide.clouds.registry import CloudContext, missing_package
 from kubetide.ports.cloud import Cloud
 
@@ -29,6 +30,7 @@ async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
     config = await asyncio.to_thread(grpc_config, await config_text(context.flags.cloud_config))
     client = GrpcClient(config)
     try:
-        yield await open_cloud(client, config.address, context.defaults)
+        async with joined_nodes(context.cluster, context.clock) as node_of:
+            yield await open_cloud(client, config.address, context.defaults, node_of=node_of)
     finally:
         await client.close()
