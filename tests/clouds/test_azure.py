@@ -200,6 +200,19 @@ def test_a_machine_whose_id_cannot_be_read_is_left_out():
     assert found.provider_id == f"azure://{good.replace('MC', 'mc')}"
 
 
+def test_the_first_set_that_cannot_be_read_ends_the_start():
+    """In the order of the flags, whether its machines cannot be listed or its kind is switched off."""
+
+    async def story(here):
+        here.fake.models["system"] = model("system", "")
+        here.fake.models["system"]["properties"]["orchestrationMode"] = "Flexible"
+        here.fake.broken = {"virtualMachines": (409, "OperationNotAllowed")}
+        with pytest.raises(CloudError, match="OperationNotAllowed"):
+            await here.connect().refresh()
+
+    Azure().with_groups().play(story)
+
+
 def test_a_forced_deletion_never_makes_a_size_negative():
     """A size that is older than the machines is left as it was listed."""
 

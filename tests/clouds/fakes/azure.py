@@ -31,7 +31,7 @@ class FakeAzure:
 
     Lists have ``page`` entries a page; ``errors`` are (status, code, headers) to give; ``models`` are the sets that are
     not like the others, by name, whole; those of ``unlisted`` are in no list yet. With ``lists_before`` a list shows
-    the sizes that sets had when that was set.
+    the sizes that sets had when that was set. Paths that end as in ``broken`` are refused so.
     """
 
     def __init__(self, fleet, *, page=1, flexible=False, spot=False):
@@ -43,6 +43,7 @@ class FakeAzure:
         self.failed: set[str] = set()
         self.etag = 1
         self.refused = None
+        self.broken: dict[str, tuple[int, str]] = {}
         self.models: dict[str, dict] = {}
         self.unlisted: set[str] = set()
         self.gone: set[str] = set()
@@ -60,6 +61,8 @@ class FakeAzure:
         self.calls.append(f"{asked.method} {asked.path.rpartition('/')[2]}")
         if self.refused:
             return _error(*self.refused)
+        if asked.path.rpartition("/")[2] in self.broken:
+            return _error(*self.broken[asked.path.rpartition("/")[2]])
         if self.errors and asked.method == "GET":
             status, code, headers = self.errors.pop(0)
             return _error(status, code, headers)

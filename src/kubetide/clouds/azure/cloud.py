@@ -107,9 +107,9 @@ class AzureCloud(Cloud):
         elif self._spot_at is not None and now - self._spot_at >= self._settings.spot_for:
             await self._read_spot()
         if is_first:
-            there = [key for key in sorted(self._groups) if key in self._sets]
-            for key in there:
-                self._lists.check_mode(self._sets[key])
+            # Of several that cannot be read upstream names the first in the order of ``--nodes``.
+            found = sorted(self._groups.keys() - self._explicit.keys())
+            there = [key for key in (*self._explicit, *found) if key in self._sets]
             await in_parallel(there, self._machines_of, limit=_AT_ONCE)
 
     async def _list_sets(self) -> None:
