@@ -16,12 +16,16 @@ from kubetide.clouds.externalgrpc.cloud import open_cloud
 from kubetide.clouds.externalgrpc.config import Certificates, GrpcConfig
 from kubetide.clouds.externalgrpc.messages import MESSAGES, METHODS
 from kubetide.clouds.externalgrpc.nodes import joined_nodes
+from kubetide.clouds.externalgrpc.readings import node_message
 from kubetide.clouds.externalgrpc.server import serving
+from kubetide.clouds.externalgrpc.service import ProviderService
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.embedded.cloud import EmbeddedCloud, GroupSpec
 from kubetide.embedded.draws import fixed
 from kubetide.objects.kinds import NODES
-from kubetide.ports.cloud import GroupOptions
+from kubetide.objects.meta import ObjectMeta
+from kubetide.objects.node import Node
+from kubetide.ports.cloud import Cloud, GroupOptions, NodeGroup, NodeTemplate
 from kubetide.ports.errors import CloudError, CloudUnsupported
 from kubetide.runtime.timing.clock import Pace, run_paced, run_virtual
 from kubetide.testing import builders
@@ -104,6 +108,37 @@ def test_what_a_group_says_comes_through():
         assert second.template.node.metadata.labels["node.kubernetes.io/instance-type"] == "g4dn.xlarge"
 
     in_a_world(test)
+
+
+def test_new_nodes_have_the_price_of_groups_like_them():
+    """Upstream asks for the price of a template's node, which has its labels and another name; two prices are none."""
+
+    def group(name, disk, price):
+        labels = {"disk": disk, "kubernetes.io/hostname": f"template-of-{name}"}
+        node = Node(metadata=ObjectMeta(name=name, labels=labels))
+        return NodeGroup(id=name, template=NodeTemplate(node=node), price_per_hour=price)
+
+    class Groups(Cloud):
+        name, gpu_label = "groups", ""
+
+        async def refresh(self):
+            return [
+                group("a", "ssd", 2.0),
+                group("b", "ssd", 2.0),
+                group("c", "hdd", 1.0),
+                group("d", "hdd", 3.0),
+            ]
+
+    async def price(disk):
+        labels = {"disk": disk, "kubernetes.io/hostname": "new-1"}
+        request = MESSAGES["PricingNodePriceRequest"](node=node_message("new-1", "", labels, {}))
+        request.endTimestamp.seconds = 1800
+        return (await ProviderService(Groups()).methods()["PricingNodePrice"](request)).price
+
+    assert asyncio.run(price("ssd")) == 1.0
+    for disk in ("hdd", "nvme"):
+        with pytest.raises(CloudUnsupported):
+            asyncio.run(price(disk))
 
 
 def test_a_deletion_describes_its_nodes():

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from google.protobuf import any_pb2
 
+from kubetide.clouds.common.template import HOSTNAME
 from kubetide.clouds.externalgrpc.messages import MESSAGES
 from kubetide.clouds.externalgrpc.readings import instance_message, options_message, template_message
 from kubetide.ports.cloud import Cloud, NodeGroup
@@ -65,6 +66,22 @@ class ProviderService:
                 return group
         return None
 
+    async def _hourly_price(self, node: Any) -> float | None:
+        """Return the hourly price of a node: of its group, and of a new one that of the groups whose templates are like it.
+
+        Upstream asks for the prices of new nodes too, which have a template's labels and no instance.
+        """
+        group = await self._of_node(node)
+        if group is not None:
+            return group.price_per_hour
+        labels = _without_host(node.labels)
+        prices = {
+            group.price_per_hour
+            for group in (await self._known()).values()
+            if group.template and _without_host(group.template.node.metadata.labels or {}) == labels
+        }
+        return prices.pop() if len(prices) == 1 else None
+
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
     async def _refresh(self, _request: Any) -> Any:
@@ -82,12 +99,12 @@ class ProviderService:
         return MESSAGES["NodeGroupForNodeResponse"](nodeGroup=message)
 
     async def _node_price(self, request: Any) -> Any:
-        group = await self._of_node(request.node)
-        if group is None or group.price_per_hour is None:
+        price = await self._hourly_price(request.node)
+        if price is None:
             raise CloudUnsupported(f"no price of node {request.node.name} is known")
         start, end = request.startTimestamp, request.endTimestamp
         elapsed = end.seconds - start.seconds + (end.nanos - start.nanos) / 1e9
-        return MESSAGES["PricingNodePriceResponse"](price=group.price_per_hour * elapsed / _S_PER_HOUR)
+        return MESSAGES["PricingNodePriceResponse"](price=price * elapsed / _S_PER_HOUR)
 
     async def _pod_price(self, _request: Any) -> Any:
         raise CloudUnsupported("prices of pods are not known")
@@ -143,6 +160,10 @@ class ProviderService:
     async def _change(self, command: Awaitable[None]) -> None:
         self._groups = None
         await command
+
+
+def _without_host(labels: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in labels.items() if key != HOSTNAME}
 
 
 def _group_message(group: NodeGroup) -> Any:
