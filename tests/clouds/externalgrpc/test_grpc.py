@@ -16,7 +16,7 @@ from kubetide.clouds.externalgrpc.cloud import open_cloud
 from kubetide.clouds.externalgrpc.config import Certificates, GrpcConfig
 from kubetide.clouds.externalgrpc.messages import MESSAGES, METHODS
 from kubetide.clouds.externalgrpc.nodes import joined_nodes
-from kubetide.clouds.externalgrpc.readings import node_message
+from kubetide.clouds.externalgrpc.readings import node_message, template_message
 from kubetide.clouds.externalgrpc.server import serving
 from kubetide.clouds.externalgrpc.service import ProviderService
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
@@ -139,6 +139,37 @@ def test_new_nodes_have_the_price_of_groups_like_them():
     for disk in ("hdd", "nvme"):
         with pytest.raises(CloudUnsupported):
             asyncio.run(price(disk))
+
+
+@pytest.mark.parametrize(
+    ("refusal", "asked"), [(None, 2), (CloudUnsupported("no"), 1), (CloudError("busy"), 2)]
+)
+def test_a_group_has_the_price_of_its_new_node(refusal, asked):
+    """Asked for the hour to come; a provider that has no prices is asked once, one that fails again."""
+    requests = []
+
+    async def call(method, request):
+        answer = MESSAGES[METHODS[method][1]]()
+        if method == "NodeGroups":
+            answer.nodeGroups.add(id="g", maxSize=3)
+        elif method == "NodeGroupTemplateNodeInfo":
+            node = Node(metadata=ObjectMeta(name="new", labels={"disk": "ssd"}))
+            answer = template_message(NodeTemplate(node=node))
+        elif method == "PricingNodePrice":
+            times = request.startTimestamp.seconds, request.endTimestamp.seconds
+            requests.append((request.node.name, dict(request.node.labels), *times))
+            if refusal:
+                raise refusal
+            answer.price = 0.5
+        return answer
+
+    async def main():
+        cloud = await open_cloud(call, "test", now=lambda: START)
+        return [(await cloud.refresh())[0].price_per_hour for _ in range(2)]
+
+    assert asyncio.run(main()) == ([None, None] if refusal else [0.5, 0.5])
+    start = START // seconds(1)
+    assert requests == [("new", {"disk": "ssd"}, start, start + 3600)] * asked
 
 
 def test_a_deletion_describes_its_nodes():

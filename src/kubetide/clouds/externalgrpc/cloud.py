@@ -1,12 +1,12 @@
 """The Cloud port over upstream's externalgrpc protocol.
 
-Of each group four questions go out in a refresh: target, instances, options and template. A group that fails keeps
-its last view and says so; the others go on.
+Of each group four questions go out in a refresh: target, instances, options and template, and of a provider that has
+prices a fifth, what a new node costs an hour. A group that fails keeps its last view and says so; the others go on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from msgspec.structs import replace
@@ -25,8 +25,11 @@ from kubetide.clouds.registry import UPSTREAM_OPTIONS
 from kubetide.objects.node import Node
 from kubetide.ports.cloud import Cloud, GroupOptions, Instance, KnowsMachines, NodeGroup, NodeTemplate
 from kubetide.ports.errors import CloudError, CloudUnsupported
+from kubetide.units.time import Instant
 
 _AT_ONCE: Final = 8
+_NS: Final = 1_000_000_000
+_S_PER_HOUR: Final = 3600
 _FAKE_NODE_REASON: Final = "k8s.io/cluster-autoscaler/fake-node-reason"
 
 
@@ -54,6 +57,7 @@ class ExternalGrpcCloud(Cloud):
         gpu_label: str = "",
         gpu_types: Sequence[str] = (),
         node_of: NodeOf = lambda _: None,
+        now: Callable[[], Instant] = lambda: Instant(0),
     ) -> None:
         """Nothing is asked before the first refresh.
 
@@ -64,11 +68,13 @@ class ExternalGrpcCloud(Cloud):
             gpu_label: What the provider says marks GPU nodes; asked for once, by ``open_cloud``.
             gpu_types: What it says the label may be.
             node_of: Finds the node of an instance that is deleted.
+            now: The time that prices are asked for.
         """
         self._call = call
         self._address = address
         self._defaults = defaults
-        self._node_of = node_of
+        self._node_of, self._now = node_of, now
+        self._has_prices = True
         self._gpu_label = gpu_label
         self._gpu_types = tuple(gpu_types)
         self._groups: dict[str, NodeGroup] = {}
@@ -114,6 +120,7 @@ class ExternalGrpcCloud(Cloud):
             template=template,
             template_error=refusal,
             options=options,
+            price_per_hour=await self._price(template),
             **bounds,
         )
 
@@ -132,6 +139,25 @@ class ExternalGrpcCloud(Cloud):
             return None, str(error)
         return template, "" if template else f"node group {group_id}: the provider has no template"
 
+    async def _price(self, template: NodeTemplate | None) -> float | None:
+        """Return what a new node costs in the hour to come; None where the provider does not say.
+
+        Source: cluster-autoscaler, expander ``price``, which asks with a template's node.
+        """
+        if template is None or not self._has_prices:
+            return None
+        request = MESSAGES["PricingNodePriceRequest"](node=_node_message(template.node))
+        start = self._now() // _NS
+        request.startTimestamp.seconds, request.endTimestamp.seconds = start, start + _S_PER_HOUR
+        try:
+            price: float = (await self._call("PricingNodePrice", request)).price
+        except CloudUnsupported:
+            self._has_prices = False
+            return None
+        except CloudError:
+            return None
+        return price
+
     async def options(self, group_id: str) -> GroupOptions | None:
         """Return the options of a group; None keeps the flags. Raises CloudError."""
         defaults = options_message(self._defaults)
@@ -145,13 +171,7 @@ class ExternalGrpcCloud(Cloud):
         key = (node.metadata.name, node.spec.provider_id)
         if key in self._group_of_node:
             return self._group_of_node[key]
-        reported = node_message(
-            node.metadata.name,
-            node.spec.provider_id,
-            node.metadata.labels or {},
-            node.metadata.annotations or {},
-        )
-        answer = (await self._ask("NodeGroupForNode", node=reported)).nodeGroup
+        answer = (await self._ask("NodeGroupForNode", node=_node_message(node))).nodeGroup
         if not answer.id:
             return None
         group = NodeGroup(id=answer.id, min_size=answer.minSize, max_size=answer.maxSize, debug=answer.debug)
@@ -203,8 +223,7 @@ class ExternalGrpcCloud(Cloud):
         if node is None:
             reason = "create-error" if instance.error else "unregistered"
             return node_message(instance.provider_id, instance.provider_id, {}, {_FAKE_NODE_REASON: reason})
-        meta = node.metadata
-        return node_message(meta.name, node.spec.provider_id, meta.labels or {}, meta.annotations or {})
+        return _node_message(node)
 
     async def _instances(self, group_id: str) -> list[Instance]:
         return [instance_of(one) for one in (await self._ask("NodeGroupNodes", id=group_id)).instances]
@@ -221,12 +240,18 @@ class ExternalGrpcCloud(Cloud):
         return group
 
 
+def _node_message(node: Node) -> Any:
+    meta = node.metadata
+    return node_message(meta.name, node.spec.provider_id, meta.labels or {}, meta.annotations or {})
+
+
 async def open_cloud(
     call: Caller,
     address: str,
     defaults: GroupOptions = UPSTREAM_OPTIONS,
     *,
     node_of: NodeOf = lambda _: None,
+    now: Callable[[], Instant] = lambda: Instant(0),
 ) -> ExternalGrpcCloud:
     """Return the cloud behind a provider, with what it says of GPUs; a provider that says nothing has none."""
     label, types = "", ()
@@ -237,5 +262,11 @@ async def open_cloud(
     except CloudError:
         pass
     return ExternalGrpcCloud(
-        call, address=address, defaults=defaults, gpu_label=label, gpu_types=types, node_of=node_of
+        call,
+        address=address,
+        defaults=defaults,
+        gpu_label=label,
+        gpu_types=types,
+        node_of=node_of,
+        now=now,
     )

@@ -31,6 +31,8 @@ async def connect(context: CloudContext) -> AsyncIterator[Cloud]:
     client = GrpcClient(config)
     try:
         async with joined_nodes(context.cluster, context.clock) as node_of:
-            yield await open_cloud(client, config.address, context.defaults, node_of=node_of)
+            yield await open_cloud(
+                client, config.address, context.defaults, node_of=node_of, now=context.clock.now
+            )
     finally:
         await client.close()
