@@ -10,6 +10,7 @@ from kubetide.objects.workload import Scale
 from kubetide.vertical.targets import (
     ControllerKey,
     Controllers,
+    NoScale,
     TargetError,
     read_target,
     topmost,
@@ -39,7 +40,7 @@ def known(*objects, scales=()):
 
     def scale(key):
         if (key.kind, key.name) not in by_scale:
-            raise TargetError(f"{key.kind} {key.name} has no scale")
+            raise NoScale(f"{key.kind} {key.name} has no scale")
         return by_scale[key.kind, key.name]
 
     return Controllers(lambda _, kind, name: found.get((kind, name)), scale)
@@ -73,7 +74,14 @@ def test_another_kind_selects_by_its_scale():
     body = {"metadata": {"name": "web", "namespace": "shop"}, "status": {"selector": "app=web"}}
     assert target("Widget", "web", scales=[("Widget", "web", body)]).selector == "app=web"
     bare = {**body, "status": {}}
-    assert "empty selector" in target("Widget", "web", scales=[("Widget", "web", bare)]).problem
+    assert target("Widget", "web", scales=[("Widget", "web", bare)]).problem == (
+        "Cannot read targetRef. Reason: unhandled targetRef apps/v1 / Widget / web, last error "
+        "Resource shop/web has an empty selector for scale sub-resource"
+    )
+    odd = {**body, "status": {"selector": "app in"}}
+    assert target("Widget", "web", scales=[("Widget", "web", odd)]).problem.startswith(
+        "Cannot read targetRef. Reason: unhandled targetRef apps/v1 / Widget / web, last error "
+    )
 
 
 def test_a_target_that_somebody_owns_is_not_used():
@@ -107,6 +115,16 @@ def test_the_topmost_owner_is_found_over_several():
         topmost(ControllerKey("shop", "ReplicaSet", "on-node"), known(*objects))
     with pytest.raises(TargetError, match="cycle detected in ownership chain"):
         topmost(ControllerKey("shop", "ReplicaSet", "a", "apps/v1"), known(*objects))
+
+
+def test_an_owner_without_a_scale_is_no_parent():
+    """A StatefulSet of an operator's resource that has no scale is a target; of one with a scale it is none."""
+    owned = made("StatefulSet", "web", owner=("Database", "main"), selector=APP)
+    assert target("StatefulSet", "web", owned).selector == "app=web"
+    scale = {"metadata": {"name": "main", "namespace": "shop"}, "status": {"selector": "app=web"}}
+    scaled = target("StatefulSet", "web", owned, scales=[("Database", "main", scale)])
+    assert "has a parent controller" in scaled.problem
+    assert "has no scale" in target("Database", "main").problem
 
 
 def test_recommender_and_updater_see_the_same_pods():

@@ -33,12 +33,17 @@ class TargetError(Exception):
     """Why a target or an owner cannot be read, in upstream's words."""
 
 
+class NoScale(TargetError):
+    """The API server has no scale of a controller: its kind has no such subresource, or the object does not exist."""
+
+
 class Controllers(NamedTuple):
     """What is known of controllers.
 
     Attributes:
         get: Return a well-known controller by namespace, kind and name; None where there is none.
-        scale: Return the scale of a controller of another kind; raises TargetError where there is none.
+        scale: Return the scale of a controller of another kind; raises NoScale where the API server has none, and
+            TargetError where it cannot be read.
     """
 
     get: Callable[[str, str, str], ApiObject | None]
@@ -87,19 +92,27 @@ def read_target(namespace: str, reference: CrossVersionObjectReference | None, k
 
 
 def topmost(key: ControllerKey, known: Controllers) -> ControllerKey:
-    """Return the controller that owns this one, directly or not, and that nobody owns.
+    """Return the last controller above this one, itself included, that is well known or has a scale.
 
-    Raises: TargetError for an owner that is missing or that is a Node, and for a cycle.
+    The walk ends below an owner without a scale, such as the custom resource of an operator.
+
+    Raises: TargetError for an owner that is a Node or that cannot be read, for a missing well-known one, and for a cycle.
     """
+    top = None
     seen = {key}
     while True:
         if key.kind == "Node":
-            raise TargetError(
-                f"unhandled targetRef v1 / Node / {key.name}, last error node is not a valid owner"
-            )
-        owner = controller_of(_object(key, known).metadata)
+            raise TargetError(unhandled(key._replace(api_version="v1"), "node is not a valid owner"))
+        try:
+            found = _object(key, known)
+        except NoScale:
+            if top is None:
+                raise
+            return top
+        top = key
+        owner = controller_of(found.metadata)
         if owner is None:
-            return key
+            return top
         key = ControllerKey(key.namespace, owner.kind, owner.name, owner.api_version)
         if key in seen:
             raise TargetError("cycle detected in ownership chain")
@@ -120,5 +133,14 @@ def _selector_of(key: ControllerKey, known: Controllers) -> Selector:
     if key.kind in WELL_KNOWN:
         return selector_of(found)
     if not found.status.selector:
-        raise TargetError(f"Resource {key.namespace}/{key.name} has an empty selector for scale sub-resource")
-    return Selector.parse(found.status.selector)
+        text = f"Resource {key.namespace}/{key.name} has an empty selector for scale sub-resource"
+        raise TargetError(unhandled(key, text))
+    try:
+        return Selector.parse(found.status.selector)
+    except SelectorError as exc:
+        raise TargetError(unhandled(key, str(exc))) from exc
+
+
+def unhandled(key: ControllerKey, error: str) -> str:
+    """Return upstream's words for a controller whose scale cannot be used."""
+    return f"unhandled targetRef {key.api_version} / {key.kind} / {key.name}, last error {error}"

@@ -302,6 +302,21 @@ def test_a_target_that_cannot_be_read_is_a_condition(body, message):
     story(main)
 
 
+def test_a_workload_of_an_operator_is_a_target():
+    """A Deployment that belongs to a custom resource without a scale gets its recommendation."""
+
+    async def main(world):
+        await world.begin()
+        uid = (await world.cluster.get(VPAS, "web", **WHERE)).metadata.uid
+        owner = {"apiVersion": VPAS.api_version, "kind": VPAS.kind, "name": "web", "uid": uid}
+        owners = [{**owner, "controller": True}]
+        await world.cluster.patch(DEPLOYMENTS, "web", {"metadata": {"ownerReferences": owners}}, **WHERE)
+        await world.run_for(minutes(1.5))
+        assert [one.type for one in (await world.status()).conditions] == ["RecommendationProvided"]
+
+    story(main)
+
+
 def test_history_comes_from_prometheus():
     """Prometheus's history of a pod counts from the first pass on; no checkpoint is written then."""
 

@@ -15,9 +15,17 @@ from kubetide.objects.vpa import VerticalPodAutoscaler
 from kubetide.objects.workload import Scale
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
-from kubetide.ports.errors import ApiError
+from kubetide.ports.errors import ApiError, NotFound
 from kubetide.units.time import Duration, minutes
-from kubetide.vertical.targets import ControllerKey, Controllers, Target, TargetError, read_target
+from kubetide.vertical.targets import (
+    ControllerKey,
+    Controllers,
+    NoScale,
+    Target,
+    TargetError,
+    read_target,
+    unhandled,
+)
 
 _FRESH = minutes(10)
 _DEPTH = 8
@@ -27,7 +35,9 @@ _DEPTH = 8
 class _Answer(NamedTuple):
     at: Duration
     scale: Scale | None
-    error: str
+    error: str = ""
+    absent: bool = False
+    """Whether the API server has no such scale."""
 
 
 class TargetReader:
@@ -79,9 +89,8 @@ class TargetReader:
             self._missing[key] = None
             raise TargetError("it has not been asked for yet")
         if answer.scale is None:
-            raise TargetError(
-                f"unhandled targetRef {key.api_version} / {key.kind} / {key.name}, last error {answer.error}"
-            )
+            text = unhandled(key, answer.error)
+            raise NoScale(text) if answer.absent else TargetError(text)
         return answer.scale
 
     async def _ask(self, keys: list[ControllerKey]) -> None:
@@ -101,9 +110,9 @@ class TargetReader:
             group = key.api_version.rpartition("/")[0]
             return _Answer(now, None, f'no matches for kind "{key.kind}" in group "{group}"')
         try:
-            return _Answer(now, await self._cluster.get_scale(kind, key.name, namespace=key.namespace), "")
+            return _Answer(now, await self._cluster.get_scale(kind, key.name, namespace=key.namespace))
         except ApiError as error:
-            return _Answer(now, None, str(error))
+            return _Answer(now, None, str(error), absent=isinstance(error, NotFound))
 
 
 def _group_kind(key: ControllerKey) -> tuple[str, str]:
