@@ -21,7 +21,7 @@ from kubetide.vertical.recommender.decision import Failure, Outcomes
 from kubetide.vertical.recommender.delta import Delta
 from kubetide.vertical.recommender.dump import dump
 from kubetide.vertical.recommender.explain import explain
-from kubetide.vertical.recommender.facts.views import CheckpointView, Oom, StatusView
+from kubetide.vertical.recommender.facts.views import CheckpointView, History, Oom, StatusView, Usage
 from kubetide.vertical.recommender.settings import Settings
 from kubetide.vertical.recommender.state import State
 
@@ -152,6 +152,34 @@ def test_checkpoints_carry_history_over_a_restart():
     other.now = run.now
     other.tick(vpas=[vpa()], pods=[pod()], load=stored)
     assert other.target()["cpu"] == run.target()["cpu"]
+
+
+def test_a_pending_pod_takes_the_place_of_a_pod_of_its_name():
+    """A pod that was made anew and is pending is not there yet; when it runs it begins with a window of its own."""
+    run = Run()
+    run.tick(("web-0", "app", 100, 300 * MIB), vpas=[vpa()], pods=[pod("web-0")])
+    kill = Oom("shop", "web-0", "app", run.now, 900 * MIB)
+    run.tick(pods=[pod("web-0", phase="Pending")], ooms=[kill])
+    assert [one.type for one in run.status().conditions] == ["NoPodsMatched", "RecommendationProvided"]
+    assert run.state.pods == {}
+    assert int(run.target()["memory"]) > 1080 * MIB
+    before = run.state.aggregates.memory.total.sum()
+    run.tick(("web-0", "app", 100, 300 * MIB), pods=[pod("web-0")])
+    assert run.state.aggregates.memory.total.sum() > before
+
+
+def test_memory_saver_keeps_pods_with_history():
+    """A live pod that no VPA selects yet and that has a history is tracked, and found by a VPA that comes later."""
+    run = Run(Settings(memory_saver=True, storage="prometheus"))
+    used = Usage(np.array([[START], [380]]), np.array([[START], [450_000_000]]))
+    past = [
+        History("shop", "web-1", {"app": "web"}, {"app": used}),
+        History("shop", "gone", {"app": "web"}, {"app": used}),
+    ]
+    run.tick(history=past, pods=[pod()])
+    assert list(run.state.pods) == [("shop", "web-1")]
+    run.tick(("web-1", "app", 380, 450_000_000), vpas=[vpa()])
+    assert run.target() == {"cpu": "442m", "memory": "548861636"}
 
 
 def test_the_running_window_is_not_in_a_checkpoint():

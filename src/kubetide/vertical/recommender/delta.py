@@ -75,7 +75,7 @@ class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
         aggregates: In the order in which merging takes them.
         checkpointed: When each VPA's checkpoints were written last.
         aggregates_collected, checkpoints_collected: When garbage was last collected.
-        ghosts: Pods that only history knows.
+        ghosts: Pods that only history knows, or whose name a pending pod has.
         untracked: Pods that no VPA selects, with ``memory-saver``.
         problems: What went wrong on the way into the last pass.
     """

@@ -229,14 +229,16 @@ class State:
 
     def _put_pod(self, view: PodView) -> None:
         key = view.namespace, view.name
+        self.untracked.pop(key, None)
+        # Upstream watches no pending pods: one with the name of a tracked pod means that this pod is gone.
         if view.phase == "Pending":
+            self.ghosts.add(key)
             return
+        self.ghosts.discard(key)
         if self.settings.memory_saver and not self._links.matching(view.namespace, view.labels):
             self.untracked[key] = view
-            return
-        self.untracked.pop(key, None)
-        self.ghosts.discard(key)
-        self.track(view)
+        else:
+            self.track(view)
 
     def _track_more(self) -> None:
         """Track pods that a VPA selects by now."""
@@ -261,8 +263,7 @@ class State:
         pod.phase, pod.init, pod.resources = view.phase, view.init, view.resources
         for name in view.containers:
             if name not in pod.containers:
-                aggregate = self.aggregate_of(view.namespace, labels, name)
-                pod.containers[name] = self.containers.add(aggregate)
+                pod.containers[name] = self.containers.add(self.aggregate_of(view.namespace, labels, name))
                 self.sample_rows.forget()
         return pod
 
@@ -290,8 +291,7 @@ class State:
     def _forget_pods(self, delta: Delta) -> None:
         for key in (*delta.gone_pods, *sorted(self.ghosts)):
             self.untracked.pop(key, None)
-            pod = self.pods.pop(key, None)
-            if pod is not None:
+            if (pod := self.pods.pop(key, None)) is not None:
                 self.groups[key[0], pod.labels].pods -= 1
                 for row in pod.containers.values():
                     self.containers.drop(row)
