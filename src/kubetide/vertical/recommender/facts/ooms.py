@@ -20,7 +20,12 @@ _RESOURCE = "starved_resource"
 
 
 def ooms_of_update(old: Pod, new: Pod) -> Iterator[Oom]:
-    """Yield the containers that a pod update shows as OOM-killed, in the order of its status."""
+    """Yield the containers that a pod update shows as OOM-killed, in the order of its status.
+
+    Upstream watches no pending pods: a pod that leaves this phase is new there, and no update.
+    """
+    if "Pending" in {old.status.phase, new.status.phase}:
+        return
     before = {status.name: status for status in old.status.container_statuses or ()}
     for status in new.status.container_statuses or ():
         earlier = before.get(status.name)
@@ -70,7 +75,8 @@ def _oom(pod: Pod, status: ContainerStatus, ended: ContainerTerminated) -> Oom |
 
 
 def _requested(spec: Container, status: ContainerStatus) -> int:
-    requests = (status.resources and status.resources.requests) or spec.resources.requests or {}
+    """Return the memory request in bytes; what the status says of resources counts even if it lacks requests."""
+    requests = (status.resources or spec.resources).requests or {}
     try:
         return Quantity.parse(requests.get("memory", 0)).value()
     except QuantityError:
