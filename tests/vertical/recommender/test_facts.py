@@ -1,4 +1,4 @@
-"""What the recommender reads from pods."""
+"""What the recommender reads from pods, and from Prometheus."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import msgspec
 import pytest
 
 from kubetide.objects.pod import Pod
+from kubetide.ports.metrics import TimeSeries
+from kubetide.vertical.recommender.facts.history import HistorySettings, read_history
 from kubetide.vertical.recommender.facts.ooms import ooms_of_update
 
 MIB = 1 << 20
@@ -45,3 +47,20 @@ def test_a_kill_in_a_pending_pod_does_not_count(before, after):
     """A pod that was pending is new to the recommender, and no update shows a kill."""
     assert list(ooms_of_update(pod(RUNNING, before), pod(KILLED, after))) == []
     assert list(ooms_of_update(pod(RUNNING), pod(KILLED)))
+
+
+@pytest.mark.parametrize(
+    ("prefix", "labels"),
+    [("pod_label_", {"app": "web", "": "odd"}), ("", {}), ("pod_", {"label_app": "web", "label_": "odd"})],
+)
+def test_labels_of_pods_begin_with_a_prefix(prefix, labels):
+    """What follows the prefix is the pod's label; without a prefix no label is one of the pod."""
+    metric = {
+        "kubernetes_namespace": "shop",
+        "kubernetes_pod_name": "web-0",
+        "pod_label_app": "web",
+        "pod_label_": "odd",
+    }
+    settings = HistorySettings(pod_label_prefix=prefix)
+    [found] = read_history(settings, (), (), [TimeSeries(metric, ((1.0, "1"),))])
+    assert found.labels == labels

@@ -216,4 +216,6 @@ def _named(series: Series, label: str) -> str:
 
 def _pod_labels(settings: HistorySettings, series: TimeSeries) -> dict[str, str]:
     prefix = settings.pod_label_prefix
+    if not prefix:
+        return {}  # as upstream: a label counts whose name is shorter without the prefix
     return {name[len(prefix) :]: value for name, value in series.metric.items() if name.startswith(prefix)}
