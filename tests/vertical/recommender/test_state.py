@@ -154,6 +154,29 @@ def test_checkpoints_carry_history_over_a_restart():
     assert other.target()["cpu"] == run.target()["cpu"]
 
 
+def test_a_checkpoint_with_less_than_no_samples_counts():
+    """A negative number of samples is subtracted, as upstream does: no confidence, so the lower bound is high."""
+    status = CheckpointStatus(
+        version="v3",
+        total_samples_count=-144,
+        first_sample_start="2026-03-01T08:00:00Z",
+        last_sample_start="2026-03-02T08:00:00Z",
+        cpu_histogram=HistogramCheckpoint(
+            reference_timestamp="2026-03-02T00:00:00Z", bucket_weights={"20": 10_000}, total_weight=1.0
+        ),
+    )
+    run = Run()
+    run.tick(vpas=[vpa()], pods=[], load=[CheckpointView("shop", "web-app", "web", "app", status)])
+    [found] = run.status().recommendation.container_recommendations
+    assert (found.lower_bound["cpu"], found.target["cpu"], found.upper_bound["cpu"]) == (
+        "418m",
+        "410m",
+        "25m",
+    )
+    [stored] = checkpoints(run.state, [WEB], run.now)
+    assert stored.status.total_samples_count == -144
+
+
 def test_a_pending_pod_takes_the_place_of_a_pod_of_its_name():
     """A pod that was made anew and is pending is not there yet; when it runs it begins with a window of its own."""
     run = Run()

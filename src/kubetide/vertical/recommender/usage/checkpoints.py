@@ -54,7 +54,7 @@ def load_checkpoints(
     _load(aggregates.memory, rows, [status.memory_histogram for status in good])
     aggregates.first[rows] = _times([status.first_sample_start for status in good])
     aggregates.last[rows] = _times([status.last_sample_start for status in good])
-    counts = [min(max(status.total_samples_count, 0), _MOST_SAMPLES) for status in good]
+    counts = [min(max(status.total_samples_count, -_MOST_SAMPLES), _MOST_SAMPLES) for status in good]
     aggregates.count[rows] = np.array(counts, np.int64)
     return found
 
