@@ -20,6 +20,7 @@ from kubetide.objects.kinds import (
     PODS,
     VPA_CHECKPOINTS,
     VPAS,
+    Kind,
 )
 from kubetide.ports.errors import MetricsError, NoSeries, Withheld
 from kubetide.ports.metrics import ExternalValues, PodSamples, ResourceUsage
@@ -37,11 +38,21 @@ MIB = 1 << 20
 WHERE = {"namespace": "default"}
 
 
-def definition(kind):
+TABS = Kind("example.com", "v1", "CronTab", "crontabs", dict)
+SCALE = {
+    "specReplicasPath": ".spec.replicas",
+    "statusReplicasPath": ".status.replicas",
+    "labelSelectorPath": ".status.selector",
+}
+
+
+def definition(kind, **subresources):
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     if "status" in kind.subresources:
-        version["subresources"] = {"status": {}}
+        subresources["status"] = {}
+    if subresources:
+        version["subresources"] = subresources
     return {
         "metadata": {
             "name": kind.resource,
@@ -298,6 +309,35 @@ def test_a_target_that_cannot_be_read_is_a_condition(body, message):
         assert conditions["ConfigUnsupported"].message.startswith(message)
         assert conditions["RecommendationProvided"].status == "False"
         assert (await world.target("good"))["cpu"] == "442m"
+
+    story(main)
+
+
+def test_the_scale_of_a_target_is_read_in_every_pass():
+    """A custom target that is made later, and a selector that changes, count in the next pass."""
+
+    async def main(world):
+        await world.begin()
+        await world.cluster.create(CUSTOM_RESOURCE_DEFINITIONS, definition(TABS, scale=SCALE))
+        reference = {"apiVersion": TABS.api_version, "kind": TABS.kind, "name": "tab"}
+        body = {"metadata": {"name": "tab"}, "spec": {"targetRef": reference}}
+        await world.cluster.create(VPAS, body, **WHERE)
+        task = asyncio.create_task(run_alone(world.controller, world.caches, world.clock))
+        await world.clock.sleep(minutes(1.5))
+        assert "ConfigUnsupported" in [one.type for one in (await world.status("tab")).conditions]
+        status = {"replicas": 1, "selector": "app=web"}
+        tab = {"metadata": {"name": "tab"}, "spec": {"replicas": 1}, "status": status}
+        await world.cluster.create(TABS, tab, **WHERE)
+        await world.clock.sleep(minutes(1))
+        assert [one.type for one in (await world.status("tab")).conditions] == ["RecommendationProvided"]
+        await world.cluster.patch(TABS, "tab", {"status": {"selector": "app=none"}}, **WHERE)
+        await world.clock.sleep(minutes(1))
+        types = [one.type for one in (await world.status("tab")).conditions]
+        assert types == ["NoPodsMatched", "RecommendationProvided"]
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        assert world.controller.health.failures == 0, world.controller.health.last_failure
 
     story(main)
 

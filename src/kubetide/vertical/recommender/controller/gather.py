@@ -143,7 +143,12 @@ class Gatherer:
         if (selector := state.settings.advised()) is not None:
             advised = stand_ins(selector, self._targets.caches, objects.values())
             objects |= advised
-        targets = await self._targets.read(objects.values())
+        served = {
+            key
+            for key, vpa in objects.items()
+            if state.settings.serves(key[0], tuple(one.name for one in vpa.spec.recommenders or ()))
+        }
+        targets = await self._targets.read(objects.values(), served)
         left = {} if self._hpas is None else left_by_target(map(_hpa, self._hpas.objects.values()))
         views: list[VpaView] = []
         statuses: list[StatusView] = []

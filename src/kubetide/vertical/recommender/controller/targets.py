@@ -1,11 +1,11 @@
 """Targets of VPAs: well-known controllers from caches, others through their scale.
 
-Source: VPA 1.8, controller fetcher: what a scale said is asked again after ten minutes.
+Source: VPA 1.8: the selector of a target is read in every pass, and the scales of its owners again after ten minutes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from kubetide.acting import in_parallel
@@ -58,13 +58,18 @@ class TargetReader:
         self._kinds: dict[tuple[str, str], Kind[Any]] = {}
         self._missing: dict[ControllerKey, None] = {}
 
-    async def read(self, vpas: Iterable[VerticalPodAutoscaler]) -> dict[Key, Target]:
-        """Return the target of each VPA; reads the scales of targets that no cache holds."""
+    async def read(
+        self, vpas: Iterable[VerticalPodAutoscaler], served: Collection[Key] = ()
+    ) -> dict[Key, Target]:
+        """Return the target of each VPA; reads the scales of targets that no cache holds.
+
+        Args:
+            served: VPAs for whose targets no answer of an earlier pass will do.
+        """
         known = Controllers(self._get, self._scale)
         left = {(vpa.metadata.namespace, vpa.metadata.name): vpa for vpa in vpas}
         found: dict[Key, Target] = {}
-        now = self._clock.monotonic()
-        self._answers = {key: one for key, one in self._answers.items() if now - one.at < _FRESH}
+        self._forget({_target_key(key[0], vpa) for key, vpa in left.items() if key in served})
         for _ in range(_DEPTH):
             again: dict[Key, VerticalPodAutoscaler] = {}
             asked: dict[ControllerKey, None] = {}
@@ -79,6 +84,15 @@ class TargetReader:
             await self._ask(list(asked))
             left = again
         return found
+
+    def _forget(self, targets: Collection[ControllerKey | None]) -> None:
+        """Forget old answers, and all about these targets; kinds that are not served are not looked for each time."""
+        now = self._clock.monotonic()
+        self._answers = {
+            key: one
+            for key, one in self._answers.items()
+            if now - one.at < _FRESH and not (key in targets and _group_kind(key) in self._kinds)
+        }
 
     def _get(self, namespace: str, kind: str, name: str) -> ApiObject | None:
         return self.caches.get(kind, {}).get((namespace, name))
@@ -113,6 +127,11 @@ class TargetReader:
             return _Answer(now, await self._cluster.get_scale(kind, key.name, namespace=key.namespace))
         except ApiError as error:
             return _Answer(now, None, str(error), absent=isinstance(error, NotFound))
+
+
+def _target_key(namespace: str, vpa: VerticalPodAutoscaler) -> ControllerKey | None:
+    ref = vpa.spec.target_ref
+    return None if ref is None else ControllerKey(namespace, ref.kind, ref.name, ref.api_version)
 
 
 def _group_kind(key: ControllerKey) -> tuple[str, str]:
