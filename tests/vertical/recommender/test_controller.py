@@ -22,7 +22,7 @@ from kubetide.objects.kinds import (
     VPAS,
     Kind,
 )
-from kubetide.ports.errors import MetricsError, NoSeries, Withheld
+from kubetide.ports.errors import MetricsError, NoSeries, Unavailable, Withheld
 from kubetide.ports.metrics import ExternalValues, PodSamples, ResourceUsage
 from kubetide.runtime.timing.clock import run_virtual
 from kubetide.testing import builders
@@ -338,6 +338,39 @@ def test_the_scale_of_a_target_is_read_in_every_pass():
         with suppress(asyncio.CancelledError):
             await task
         assert world.controller.health.failures == 0, world.controller.health.last_failure
+
+    story(main)
+
+
+def test_kinds_that_could_not_be_read_are_read_again():
+    """A custom target waits for one pass only where the API server did not say which kinds there are."""
+
+    async def main(world):
+        await world.begin()
+        await world.cluster.create(CUSTOM_RESOURCE_DEFINITIONS, definition(TABS, scale=SCALE))
+        status = {"replicas": 1, "selector": "app=web"}
+        tab = {"metadata": {"name": "tab"}, "spec": {"replicas": 1}, "status": status}
+        await world.cluster.create(TABS, tab, **WHERE)
+        reference = {"apiVersion": TABS.api_version, "kind": TABS.kind, "name": "tab"}
+        body = {"metadata": {"name": "tab"}, "spec": {"targetRef": reference}}
+        await world.cluster.create(VPAS, body, **WHERE)
+        kinds, failures = world.cluster.kinds, [Unavailable("no discovery")]
+
+        async def flaky():
+            if failures:
+                raise failures.pop()
+            return await kinds()
+
+        world.cluster.kinds = flaky
+        task = asyncio.create_task(run_alone(world.controller, world.caches, world.clock))
+        await world.clock.sleep(minutes(1.5))
+        conditions = {one.type: one for one in (await world.status("tab")).conditions}
+        assert conditions["ConfigUnsupported"].message.endswith("last error no discovery")
+        await world.clock.sleep(minutes(1))
+        assert [one.type for one in (await world.status("tab")).conditions] == ["RecommendationProvided"]
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
 
     story(main)
 

@@ -16,7 +16,7 @@ from kubetide.objects.workload import Scale
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import ApiError, NotFound
-from kubetide.units.time import Duration, minutes
+from kubetide.units.time import ZERO, Duration, minutes
 from kubetide.vertical.targets import (
     ControllerKey,
     Controllers,
@@ -28,6 +28,8 @@ from kubetide.vertical.targets import (
 )
 
 _FRESH = minutes(10)
+_KINDS_FRESH = minutes(5)
+"""So long a kind that is not served is not looked for again; upstream discovers kinds so often."""
 _DEPTH = 8
 """So many owners, one above the other, are asked for in one pass."""
 
@@ -57,6 +59,8 @@ class TargetReader:
         self._answers: dict[ControllerKey, _Answer] = {}
         self._kinds: dict[tuple[str, str], Kind[Any]] = {}
         self._missing: dict[ControllerKey, None] = {}
+        self._problem = ""
+        """Why the last request for all kinds failed; then the next pass asks again."""
 
     async def read(
         self, vpas: Iterable[VerticalPodAutoscaler], served: Collection[Key] = ()
@@ -108,11 +112,12 @@ class TargetReader:
         return answer.scale
 
     async def _ask(self, keys: list[ControllerKey]) -> None:
+        self._problem = ""
         if any(_group_kind(key) not in self._kinds for key in keys):
             try:
                 kinds = await self._cluster.kinds()
-            except ApiError:
-                kinds = ()  # what is not known is said of each target
+            except ApiError as error:
+                kinds, self._problem = (), str(error)
             self._kinds |= {(kind.group, kind.kind): kind for kind in reversed(kinds)}
         for key, answer in zip(keys, await in_parallel(keys, self._ask_one, limit=self._limit), strict=True):
             self._answers[key] = answer
@@ -122,7 +127,9 @@ class TargetReader:
         kind = self._kinds.get(_group_kind(key))
         if kind is None:
             group = key.api_version.rpartition("/")[0]
-            return _Answer(now, None, f'no matches for kind "{key.kind}" in group "{group}"')
+            text = self._problem or f'no matches for kind "{key.kind}" in group "{group}"'
+            life = ZERO if self._problem else _KINDS_FRESH
+            return _Answer(Duration(now - _FRESH + life), None, text)
         try:
             return _Answer(now, await self._cluster.get_scale(kind, key.name, namespace=key.namespace))
         except ApiError as error:
