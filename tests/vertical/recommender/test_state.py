@@ -283,6 +283,29 @@ def test_aggregates_of_long_deleted_pods_are_dropped():
     assert run.status().recommendation.container_recommendations is None
 
 
+def test_a_dropped_sample_makes_no_aggregate():
+    """An aggregate that was forgotten is made anew for a sample that counts, not for one that is dropped."""
+    run = Run(Settings(memory_aggregation_interval=hours(1), memory_aggregation_interval_count=1))
+    run.tick(("web-1", "app", 380, 300 * MIB), vpas=[vpa()], pods=[pod()])
+    run.tick(after=hours(2))
+    run.tick(("web-1", "app", -1, -1))
+    old = samples(START, ("web-1", "app", 380, 300 * MIB))
+    run.state.apply(Delta(at=run.now, samples=old))
+    assert run.state.aggregate_count() == 0
+    run.tick(("web-1", "app", 380, -1))
+    assert run.state.aggregate_count() == 1
+    assert run.target()["cpu"] == "442m"
+
+
+def test_memory_saver_tracks_no_pod_that_is_gone():
+    """A pod that is deleted before a VPA selects it leaves no aggregate."""
+    run = Run(Settings(memory_saver=True))
+    run.tick(pods=[pod()])
+    run.tick(vpas=[vpa()], gone_pods=[("shop", "web-1")])
+    assert run.state.aggregate_count() == 0
+    assert run.status().recommendation.container_recommendations is None
+
+
 def test_jobs_that_come_and_go_leave_nothing_behind():
     """Pods with labels of their own leave no label set, no group and no row once their aggregates are dropped."""
     run = Run()

@@ -108,7 +108,7 @@ class State:
             self._forget_pods(delta)
         for pod in delta.pods:
             self._put_pod(pod)
-        self._track_more()
+        self._track_more(set(delta.gone_pods))
         self.floors.expire(delta.at)
         window = self.settings.rollback_window
         watch = Watch(self.members, self.pasts, self.floors, delta.at, window) if window > 0 else None
@@ -240,9 +240,9 @@ class State:
         else:
             self.track(view)
 
-    def _track_more(self) -> None:
-        """Track pods that a VPA selects by now."""
-        for view in list(self.untracked.values()):
+    def _track_more(self, gone: set[Key]) -> None:
+        """Track pods that a VPA selects by now and that still exist."""
+        for view in [one for key, one in self.untracked.items() if key not in gone]:
             if self._links.matching(view.namespace, view.labels):
                 self._put_pod(view)
 
@@ -311,7 +311,7 @@ class State:
 
     def _feed(self, samples: Samples) -> None:
         rows = self.sample_rows.of(self.pods, samples)
-        self._ensure_aggregates(rows[rows >= 0])
+        self._ensure_aggregates(self.sample_rows.without_aggregate(self.containers, samples))
         feed(self.containers, self.aggregates, rows, samples)
 
     def _ensure_aggregates(self, rows: Int64Vector) -> None:

@@ -54,13 +54,29 @@ class SampleRows:
         self._names = names
         return self._rows
 
+    def without_aggregate(self, containers: Containers, samples: Samples) -> Int64Vector:
+        """Return the rows without an aggregate of which a sample counts, once ``of`` has found the rows.
+
+        Upstream makes an aggregate anew for a sample that it accepts, not for one that it drops.
+        """
+        found = np.flatnonzero(self._rows >= 0)
+        found = found[containers.aggregate[self._rows[found]] < 0]
+        rows = self._rows[found]
+        if len(rows) == 0:
+            return rows
+        at = np.repeat(samples.times, np.diff(samples.first))[found]
+        counts = (samples.cpu[found] >= 0) & (at > containers.last_cpu[rows])
+        counts |= (samples.memory[found] >= 0) & (at >= containers.last_memory[rows])
+        return rows[counts]
+
 
 def feed(containers: Containers, aggregates: Aggregates, rows: Int64Vector, samples: Samples) -> None:
     """Add one answer of the metrics API; a repeated container is fed again.
 
     Args:
         containers, aggregates: What the samples go to.
-        rows: The row of each container of the answer, as ``SampleRows`` finds it; those tracked have an aggregate.
+        rows: The row of each container of the answer, as ``SampleRows`` finds it; those of which a sample counts have
+            an aggregate.
         samples: The answer.
     """
     known = rows >= 0
