@@ -22,6 +22,7 @@ from kubetide.clouds.common.sizes import check_delete, decreased, increased, par
 from kubetide.clouds.externalgrpc.cloud import ExternalGrpcCloud
 from kubetide.clouds.externalgrpc.config import grpc_config
 from kubetide.clouds.gce import kube_env
+from kubetide.clouds.gce.cloud import GceCloud
 from kubetide.clouds.gce.discovery import parse_discovery as parse_gce
 from kubetide.clouds.gce.machine_types import MachineType
 from kubetide.clouds.gce.names import Names
@@ -155,7 +156,7 @@ def test_options_of_azure_are_tags_that_begin_so():
     assert raw_options({f"x{key}": "5m"}) == {}
 
 
-@pytest.mark.parametrize("cloud", [AlibabaCloud, TencentCloud, ExternalGrpcCloud])
+@pytest.mark.parametrize("cloud", [AlibabaCloud, ExternalGrpcCloud, GceCloud, TencentCloud])
 def test_a_node_that_goes_is_gone_where_the_cloud_says_nothing_of_machines(cloud):
     """There upstream's HasInstance is not implemented: the taint counts, so a lowered size waits for no node too few."""
     taint = {"key": TO_BE_DELETED, "value": "1", "effect": "NoSchedule"}

@@ -35,7 +35,15 @@ from kubetide.clouds.gce.references import (
 from kubetide.clouds.gce.settings import GceSettings
 from kubetide.clouds.gce.templates import Built, Templates
 from kubetide.ports.clock import Clock
-from kubetide.ports.cloud import Cloud, GroupCandidate, Instance, NewGroup, NodeGroup, PodPrices
+from kubetide.ports.cloud import (
+    Cloud,
+    GroupCandidate,
+    Instance,
+    KnowsMachines,
+    NewGroup,
+    NodeGroup,
+    PodPrices,
+)
 from kubetide.ports.errors import CloudError
 from kubetide.units.time import Duration, minutes
 
@@ -64,6 +72,8 @@ class GceCloud(Cloud):
     gpu_label = GPU_LABEL
     gpu_types = NVIDIA_TESLA
     creates_groups = True
+    # As upstream: it is not asked about single machines, so the taint for deletion says that one goes.
+    knows_machines: KnowsMachines = "unknown"
 
     def __init__(self, api: ComputeApi, settings: GceSettings, clock: Clock, *, seed: int = 0) -> None:
         self._api, self._settings, self._clock = api, settings, clock

@@ -1,0 +1,39 @@
+"""Custom targets of updater and admission controller: their scales are read once a minute, and told when they change."""
+
+from __future__ import annotations
+
+from tests.vertical.making import NOW, vpa
+from tests.vertical.recommender.test_controller import SCALE, TABS, WHERE, definition
+
+from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
+from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS
+from kubetide.runtime.timing.clock import run_virtual
+from kubetide.units.time import minutes, seconds
+from kubetide.vertical.controller.scales import ScaleReader
+
+
+def test_scales_are_read_once_a_minute_and_told_when_they_change():
+    """A target that is made after its VPA is known a minute later; one that stays as it is is told once."""
+
+    async def main(clock):
+        cluster = EmbeddedCluster(Store(), clock, seed=1)
+        await cluster.create(CUSTOM_RESOURCE_DEFINITIONS, definition(TABS, scale=SCALE))
+        target = {"apiVersion": TABS.api_version, "kind": TABS.kind, "name": "tab"}
+        own = vpa(targetRef=target)
+        reader = ScaleReader(cluster, clock)
+
+        async def told(after):
+            await clock.sleep(after)
+            return [one.selector or one.problem for one in await reader.read([own])]
+
+        assert await told(seconds(0)) == ["CronTab default/tab does not exist"]
+        status = {"replicas": 1, "selector": "app=web"}
+        tab = {"metadata": {"name": "tab"}, "spec": {"replicas": 1}, "status": status}
+        await cluster.create(TABS, tab, **WHERE)
+        assert await told(seconds(59)) == []
+        assert await told(seconds(1)) == ["app=web"]
+        assert await told(minutes(1)) == []
+        await cluster.patch(TABS, "tab", {"status": {"selector": "app=other"}}, **WHERE)
+        assert await told(minutes(1)) == ["app=other"]
+
+    run_virtual(main, start=NOW)
