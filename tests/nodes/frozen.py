@@ -18,6 +18,10 @@ from kubetide.units.time import ZERO, Duration, Instant, after, before, format_r
 
 START = parse_rfc3339("2026-03-02T08:00:00Z")
 LONG_AGO = format_rfc3339(before(START, hours(2)))
+TAINTED = {
+    "taints": [{"key": "ToBeDeletedByClusterAutoscaler", "value": "1772438400", "effect": "NoSchedule"}]
+}
+"""The spec of a node that is to be deleted."""
 
 
 def convert(body, model):

@@ -300,3 +300,21 @@ def test_a_tick_without_ready_nodes_ends_before_the_registry_is_asked():
     world.tick(at=minutes(12), nodes=(node("n0"),))
     assert memory.unregistered_since == {late.provider_id: after(START, minutes(12))}
     assert memory.started == START
+
+
+def test_leftover_deletion_taints_are_cleaned_at_start():
+    """Taints that an earlier process left on nodes of groups are taken off at the first tick."""
+    taints = {"taints": [{"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSchedule"}]}
+    world = World(nodes=[node("n1", spec=taints)], groups=[group("g", nodes=["n1"])])
+    assert world.tick()[0] == RemoveTaint("n1", "ToBeDeletedByClusterAutoscaler", uncordon=True)
+    assert not any(isinstance(one, RemoveTaint) for one in world.tick(at=seconds(10)))
+
+
+def test_the_deletion_taint_of_a_machine_that_is_going_stays():
+    """A process that begins while the cloud deletes a machine invites no pods to it: they would be lost."""
+    taints = {"taints": [{"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSchedule"}]}
+    there = group("g", nodes=["n1", "n2"])
+    going, staying = there.instances
+    there = replace(there, instances=(replace(going, state="Deleting"), staying))
+    world = World(nodes=[node("n1", spec=taints), node("n2", spec=taints)], groups=[there])
+    assert [one.node for one in world.tick() if isinstance(one, RemoveTaint)] == ["n2"]

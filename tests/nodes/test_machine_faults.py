@@ -1,0 +1,113 @@
+"""Increases that fail: refusals and backoff, machines that do not come or join, sizes that others change."""
+
+from __future__ import annotations
+
+from tests.nodes.frozen import (
+    START,
+    World,
+    group,
+    node,
+    pod,
+    template,
+)
+
+from kubetide.nodes.decision import DecreaseTarget, DeleteInstances
+from kubetide.ports.cloud import Instance, InstanceError
+from kubetide.units.time import after, format_rfc3339, minutes, seconds
+
+
+def test_the_backoff_after_a_refused_call_has_upstreams_code():
+    """The status names the kind of error; what the cloud called it is in the message."""
+    world = World(groups=[group("g")], pods=[pod("p")])
+    world.refused["g"] = "AccessDenied: no"
+    world.tick()
+    entry = world.state.memory.backoff["g"]
+    assert (entry.error_class, entry.error_code) == ("Other", "cloudProviderError")
+    assert entry.error_message == "failed to increase node group size: AccessDenied: no"
+
+
+def test_cloud_refusal_backs_off_and_doubles():
+    """A group that refused is left out for 5 minutes, then for 10 when it refuses again."""
+    world = World(pods=[pod("a")], groups=[group("g")])
+    world.refused["g"] = "no machines left"
+    assert world.increases() == {"g": 1}
+    assert world.messages("FailedToScaleUpGroup") == ["Scale-up failed for group g: no machines left"]
+    assert world.increases(at=minutes(4)) == {}
+    assert world.messages("NotTriggerScaleUp") == [
+        "pod didn't trigger scale-up: 1 in backoff after failed scale-up"
+    ]
+    assert world.increases(at=minutes(6)) == {"g": 1}
+    assert world.increases(at=minutes(15)) == {}
+    assert world.increases(at=minutes(17)) == {"g": 1}
+
+
+def test_another_group_serves_when_the_best_is_out():
+    """The next tick buys elsewhere when the first choice is out of stock."""
+    groups = [group("a"), group("b", made=template(cpu="8", memory="32Gi"))]
+    world = World(pods=[pod("p", cpu="3", memory="12Gi")], groups=groups)
+    world.refused["a"] = "no machines left"
+    assert world.increases() == {"a": 1}
+    assert world.increases(at=seconds(10)) == {"b": 1}
+
+
+def test_request_that_times_out_is_taken_back():
+    """After max-node-provision-time the target is lowered, the group backs off, and an event says so."""
+    world = World(pods=[pod("a")], groups=[group("g")])
+    world.tick()
+    assert world.tick(at=minutes(15)) == []
+    assert world.tick(at=minutes(16)) == [DecreaseTarget("g", 1, "timeout")]
+    assert world.messages("ScaleUpTimedOut") == ["Nodes added to group g failed to register within 16m0s"]
+    assert world.groups["g"].target_size == 0
+
+
+def test_machines_that_cannot_be_made_are_removed():
+    """A machine with a creation error is deleted and its group left out; the error is reported once."""
+    world = World(pods=[pod("a")], groups=[group("g")])
+    world.tick()
+    error = InstanceError(error_class="OutOfResource", error_code="STOCKOUT", error_message="none left")
+    world.change("g", instances=(Instance(provider_id="cloud:///x", state="Creating", error=error),))
+    assert world.tick(at=seconds(30)) == [DeleteInstances("g", ("cloud:///x",), "failed")]
+    assert world.messages("ScaleUpFailed") == [
+        "Failed adding 1 nodes to group g due to OutOfResource.STOCKOUT; source errors: none left"
+    ]
+    assert world.increases(at=seconds(40)) == {}
+
+
+def test_machines_that_never_register_are_removed_above_the_minimum():
+    """After 15 minutes unregistered machines go, but never below the group's minimum."""
+    waiting = [Instance(provider_id=f"cloud:///{name}") for name in ("u1", "u2")]
+    world = World(nodes=[node("n1")], groups=[group("g", minimum=2, nodes=["n1"], instances=waiting)])
+    world.tick()
+    assert not any(isinstance(one, DeleteInstances) for one in world.tick(at=minutes(15)))
+    assert world.tick(at=minutes(16))[0] == DeleteInstances("g", ("cloud:///u1",), "unregistered")
+    assert world.messages("DeleteUnregistered") == ["Removed unregistered node cloud:///u1"]
+
+
+def test_wrong_size_is_put_right_after_its_time():
+    """A target that no machine ever came for is lowered once the difference has lasted 15 minutes."""
+    world = World(nodes=[node("n1")], groups=[group("g", nodes=["n1"], target=3)])
+    world.tick()
+    assert not any(isinstance(one, DecreaseTarget) for one in world.tick(at=minutes(15)))
+    assert world.tick(at=minutes(16)) == [DecreaseTarget("g", 2, "size")]
+
+
+def test_unhealthy_cluster_is_left_alone():
+    """With more than 45 % and more than 3 nodes unready nothing is bought."""
+    names = [f"n{at}" for at in range(8)]
+    nodes = [node(name, ready=at >= 4) for at, name in enumerate(names)]
+    world = World(nodes=nodes, pods=[pod("a", cpu="100")], groups=[group("g", nodes=names)])
+    assert world.tick() == []
+    assert world.messages("ClusterUnhealthy") == ["Cluster is unhealthy"]
+
+
+def test_nodes_that_did_not_help_are_not_bought_again():
+    """When joined nodes leave the pods pending, that group backs off from that kind of pods."""
+    promised = template(cpu="4", memory="16Gi")
+    world = World(pods=[pod("a", cpu="3")], groups=[group("g", made=promised)])
+    assert world.increases() == {"g": 1}
+    # The machine that comes is not what the cloud promised, and is not well enough to be copied.
+    poor = node("n1", cpu="1", created=format_rfc3339(after(START, minutes(2))))
+    world.groups["g"] = group("g", made=promised, nodes=["n1"])
+    assert world.increases(at=minutes(2), nodes=(poor,)) in ({}, {"g": 1})
+    bought = [world.increases(at=minutes(at)) for at in (4, 5, 6)]
+    assert bought == [{}, {}, {}]
