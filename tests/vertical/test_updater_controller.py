@@ -48,7 +48,7 @@ def test_a_resize_in_place_reaches_the_container():
 
 
 def test_a_resize_without_capacity_becomes_an_eviction_after_five_minutes():
-    """A deferred resize is waited for, and then given up."""
+    """A deferred resize is waited for from the loop that sees it first, and then given up."""
 
     async def story(world):
         await world.build(2, mode="InPlaceOrRecreate", node_cpu="1500m")
@@ -56,7 +56,7 @@ def test_a_resize_without_capacity_becomes_an_eviction_after_five_minutes():
             await world.recommend(cpu="1300m", lower="1200m", upper="1400m")
             await world.clock.sleep(minutes(3))
             early = await world.requests()
-            await world.clock.sleep(minutes(6))
+            await world.clock.sleep(minutes(7))
             return early, await world.requests(), await world.events()
 
     early, late, events = play(story)

@@ -176,7 +176,9 @@ def test_a_node_that_can_never_hold_a_resize_is_remembered():
 
 def test_deleted_pods_are_forgotten():
     """Memory does not grow with pods that come and go."""
-    found = state([pod("web-0"), pod("web-1")], [vpa("InPlaceOrRecreate")], eviction_tolerance=1.0)
+    conditions = [{"type": "PodResizePending", "status": "True", "reason": "Deferred"}]
+    pods = [pod(f"web-{number}", conditions=conditions) for number in range(2)]
+    found = state(pods, [vpa("InPlaceOrRecreate")], eviction_tolerance=1.0)
     decide(found, NOW)
     assert sorted(found.memory.attempts) == ["uid-web-0", "uid-web-1"]
     found.apply(making.Delta(gone_pods=[("default", "web-0")], lease=found.lease))

@@ -11,7 +11,7 @@ from collections.abc import Generator
 from kubetide.units.time import Instant, after
 from kubetide.vertical.resources.boost import is_boosted
 from kubetide.vertical.updater.decision import Command, Outcome, Pause, Result
-from kubetide.vertical.updater.rules.controlled import controlled_pods
+from kubetide.vertical.updater.rules.controlled import controlled_pods, is_live
 from kubetide.vertical.updater.rules.groups import uid_of
 from kubetide.vertical.updater.rules.vpa_turn import OutOfTime, Turn, VpaTurn
 from kubetide.vertical.updater.state import State
@@ -42,7 +42,7 @@ def deciding(state: State, now: Instant) -> Loop:
             turn.say("AdmissionStatusInvalid")
             turn.result.skipped = "invalid"
             return turn.result
-    state.memory.keep_only(uid_of(pod) for pod in state.pods.values())
+    state.memory.keep_only(uid_of(pod) for pod in state.pods.values() if is_live(pod))
     try:
         looked = 0
         for vpa, pods in controlled_pods(state, turn.say):

@@ -54,8 +54,8 @@ class Memory(msgspec.Struct):
     """What must outlive a loop.
 
     Attributes:
-        attempts: Pod UID to when it was last resized in place, or first seen while a resize was under way.
-        infeasible: Pod UID to the targets that its node could not hold (mode InPlace).
+        attempts: Pod UID to when a resize of the pod was first seen under way; a later resize does not renew it.
+        infeasible: Pod UID to the targets in the VPA's status that its node could not hold (mode InPlace).
         evictions, resizes: The two rate limits.
         recent: Evictions of the last minute, time and namespace, where they are limited.
     """

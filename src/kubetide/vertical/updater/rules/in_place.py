@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Final, Literal
 
 from kubetide.objects.meta import Condition
-from kubetide.objects.pod import Pod
-from kubetide.objects.vpa import IN_PLACE
+from kubetide.objects.pod import Pod, pod_condition
+from kubetide.objects.vpa import IN_PLACE, PodRecommendation
 from kubetide.units.quantity import Quantity, QuantityError
 from kubetide.units.time import Instant, between, hours, minutes
 from kubetide.vertical.resources.capping import Capped
@@ -48,7 +48,7 @@ def restarts_container(pod: Pod) -> bool:
 def decide_in_place(
     pod: Pod,
     group: Group | None,
-    targets: Mapping[str, Capped] | None,
+    recommended: Targets | None,
     memory: Memory,
     now: Instant,
     *,
@@ -61,19 +61,17 @@ def decide_in_place(
 
     Args:
         group: None if the pod may not be changed.
-        targets: Recommendations by container; None without any.
+        recommended: What the VPA's status recommends, uncapped; None without any.
         skip_budget: Whether a resize that restarts nothing needs no budget.
     """
     if group is None:
         return "deferred", "NoGroup"
     if pod.status.phase == "Pending":
         return "deferred", "Pending"
-    if targets is None:
+    if recommended is None:
         return "deferred", "NoRecommendation"
-    if mode == IN_PLACE:
-        before = memory.infeasible.get(uid_of(pod))
-        if before is not None and not _is_lower(targets, before):
-            return "skipped", "InfeasibleBefore"
+    if mode == IN_PLACE and not is_worth_a_try(pod, recommended, memory):
+        return "skipped", "InfeasibleBefore"
     condition = resize_condition(pod)
     if condition is not None:
         if mode == IN_PLACE:
@@ -111,39 +109,52 @@ def given_up(pod: Pod, group: Group, memory: Memory, now: Instant) -> str:
     since = memory.attempts.setdefault(uid_of(pod), now)
     if not group.has_budget():
         return ""
-    for condition in pod.status.conditions or ():
-        if condition.type == _PENDING:
-            if condition.reason == "Infeasible":
-                return "ResizeInfeasible"
-            if condition.reason != "Deferred":
-                return "ResizeUnknown"
-            if between(since, now) > DEFERRED_PATIENCE:
-                return "ResizeDeferred"
-        elif condition.type == _IN_PROGRESS:
-            if condition.reason == "Error":
-                return "ResizeError"
-            if condition.reason or condition.message:
-                return "ResizeUnknown"
-            if between(since, now) > IN_PROGRESS_PATIENCE:
-                return "ResizeInProgress"
-    return ""
+    # A pending resize says more than one in progress, whichever condition comes first.
+    pending = pod_condition(pod, _PENDING)
+    if pending is not None:
+        if pending.reason == "Infeasible":
+            return "ResizeInfeasible"
+        if pending.reason != "Deferred":
+            return "ResizeUnknown"
+        return "ResizeDeferred" if between(since, now) > DEFERRED_PATIENCE else ""
+    running = pod_condition(pod, _IN_PROGRESS)
+    if running is None:
+        return ""
+    if running.reason == "Error":
+        return "ResizeError"
+    if running.reason or running.message:
+        return "ResizeUnknown"
+    return "ResizeInProgress" if between(since, now) > IN_PROGRESS_PATIENCE else ""
 
 
-def targets_of(capped: Mapping[str, Capped]) -> Targets:
-    """Return recommendations as they are remembered."""
+def recommended_targets(recommendation: PodRecommendation | None) -> Targets | None:
+    """Return the targets of a VPA's status as they are remembered, None without a recommendation."""
+    if recommendation is None:
+        return None
+    return {
+        one.container_name: {name: str(amount) for name, amount in (one.target or {}).items()}
+        for one in recommendation.container_recommendations or ()
+    }
+
+
+def capped_targets(capped: Mapping[str, Capped]) -> Targets:
+    """Return the targets of one pod's containers in the same form."""
     return {
         name: {resource: str(amount) for resource, amount in one.target.items()}
         for name, one in capped.items()
     }
 
 
-def _is_lower(targets: Mapping[str, Capped], before: Targets) -> bool:
-    """Return whether a target is lower than the remembered one."""
-    for name, one in targets.items():
-        for resource, amount in one.target.items():
+def is_worth_a_try(pod: Pod, targets: Targets, memory: Memory) -> bool:
+    """Return whether a target is lower than in the resize that was infeasible, or none was."""
+    before = memory.infeasible.get(uid_of(pod))
+    if before is None:
+        return True
+    for name, amounts in targets.items():
+        for resource, amount in amounts.items():
             known = before.get(name, {}).get(resource)
             try:
-                if known is not None and amount < Quantity.parse(known):
+                if known is not None and Quantity.parse(amount) < Quantity.parse(known):
                     return True
             except QuantityError:
                 continue

@@ -32,10 +32,12 @@ from kubetide.vertical.updater.decision import Command, Evict, Outcome, Resize, 
 from kubetide.vertical.updater.rules.groups import groups_of, key_of, uid_of
 from kubetide.vertical.updater.rules.in_place import (
     Decision,
+    capped_targets,
     decide_in_place,
     given_up,
+    is_worth_a_try,
+    recommended_targets,
     resize_condition,
-    targets_of,
 )
 from kubetide.vertical.updater.rules.permits import beyond_most, is_open
 from kubetide.vertical.updater.rules.priority import (
@@ -94,6 +96,7 @@ class VpaTurn:
         self.groups = groups_of(pods, vpa, turn.state.workloads, self.settings, self._say)
         self.counts = turn.result.counts.setdefault(self.key, VpaCounts(self.mode, len(pods)))
         self._capped: dict[Key, Mapping[str, Capped] | None] = {}
+        self._recommended = recommended_targets(vpa.status.recommendation)
 
     def _say(self, code: str, pod: Key | None = None, detail: str = "") -> None:
         self.turn.say(code, pod, self.key, detail)
@@ -132,10 +135,10 @@ class VpaTurn:
         group = self.groups.get(uid_of(pod))
         if group is None:
             return "NoGroup"
-        if group.too_few:
-            return "BelowMinReplicas"
         if pod.status.phase == "Pending":
             return ""
+        if group.too_few:
+            return "BelowMinReplicas"
         if resize_condition(pod) is not None:
             given = given_up(pod, group, self.state.memory, self.turn.now)
             return "" if given else "ResizeWaits"
@@ -197,7 +200,7 @@ class VpaTurn:
         return decide_in_place(
             pod,
             self.groups.get(uid_of(pod)),
-            self._targets(pod),
+            None if self._targets(pod) is None else self._recommended,
             self.state.memory,
             self.turn.now,
             mode=self.mode,
@@ -218,22 +221,19 @@ class VpaTurn:
                 # Mode InPlace resizes these all the same: it disrupts nothing, upstream holds.
                 if self.mode != IN_PLACE:
                     continue
-            if decision == "infeasible":
-                self._say(why, key_of(pod))
-                self._remember_infeasible(pod)
             updatable.append(pod)
         ordered = self._in_order(updatable)
         self.counts.in_place_updatable = len(ordered)
         for pod in ordered:
-            if self.mode == IN_PLACE_OR_RECREATE:
-                decision, why = self._decide(pod)
+            decision, why = self._decide(pod)
+            if decision == "infeasible":
+                self._say(why, key_of(pod))
+                self._remember_infeasible(pod)
+            elif self.mode == IN_PLACE_OR_RECREATE and decision != "approved":
+                self._say(why, key_of(pod))
                 if decision == "evict":
-                    self._say(why, key_of(pod))
                     evictions.append(pod)
-                    continue
-                if decision != "approved":
-                    self._say(why, key_of(pod))
-                    continue
+                continue
             yield from self._resize(pod, evictions)
 
     def _resize(self, pod: Pod, evictions: list[Pod]) -> Dialogue:
@@ -266,19 +266,17 @@ class VpaTurn:
 
     def _note_resize(self, pod: Pod, code: str, *, withheld: bool = False) -> None:
         group = self.groups.get(uid_of(pod))
-        if group is not None and pod.status.phase == "Running":
+        if group is not None:
             group.resizing += 1
         if withheld:
             return
         self._say(code, key_of(pod))
         self.counts.in_place_updated += 1
         self.turn.result.events.append(events.resized(key_of(pod)))
-        self.state.memory.attempts[uid_of(pod)] = self.turn.now
 
     def _remember_infeasible(self, pod: Pod) -> None:
-        targets = self._targets(pod)
-        if targets is not None:
-            self.state.memory.infeasible[uid_of(pod)] = targets_of(targets)
+        if self._recommended is not None:
+            self.state.memory.infeasible[uid_of(pod)] = self._recommended
 
     def _resize_patches(self, pod: Pod) -> list[Json]:
         patches: list[Json] = []
@@ -361,6 +359,10 @@ class VpaTurn:
         resources = recommended_resources(running, self.vpa, self._bounds(pod))
         return {container.name: one for container, one in zip(running, resources, strict=True)}
 
+    def _is_lower(self, candidate: Candidate) -> bool:
+        """Return whether also what the pod would get is lower than what its node could not hold."""
+        return is_worth_a_try(candidate.pod, capped_targets(candidate.capped), self.state.memory)
+
     def _in_order(self, pods: Iterable[Pod]) -> list[Pod]:
         """Return the pods that are to be updated, the most urgent first."""
         queue: list[tuple[Priority, Candidate]] = []
@@ -370,6 +372,9 @@ class VpaTurn:
                 candidate = Candidate(pod, running_containers(pod), self._targets(pod) or {})
             except QuantityError as error:
                 self._say("BadRecommendation", key_of(pod), str(error))
+                continue
+            if self.mode == IN_PLACE and not self._is_lower(candidate):
+                self._say("InfeasibleBefore", key_of(pod))
                 continue
             priority = priority_of(candidate)
             quick_oom = has_quick_oom(pod, self.vpa.spec, self.settings, self.turn.now)
