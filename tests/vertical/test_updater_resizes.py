@@ -1,4 +1,4 @@
-"""Rules of resizes in place: what is remembered of them, and how long they are waited for."""
+"""Rules of resizes in place: what is remembered of them, how long they are waited for, and boosts that end with them."""
 
 from __future__ import annotations
 
@@ -8,19 +8,62 @@ from tests.vertical import making
 from tests.vertical.making import NOW, ago, pod, state, vpa
 
 from kubetide.units.time import after, minutes, seconds
+from kubetide.vertical.annotations import boost_annotation
 from kubetide.vertical.gates import FeatureGates
-from kubetide.vertical.updater.decide import decide
+from kubetide.vertical.updater.decide import decide, play, unboosting
 from kubetide.vertical.updater.decision import Evict, Outcome, Resize
 from kubetide.vertical.updater.memory import Memory
 from kubetide.vertical.updater.rules.groups import Group
 from kubetide.vertical.updater.rules.in_place import given_up
 
 IN_PLACE = FeatureGates(in_place=True)
+BOOSTS = FeatureGates(cpu_startup_boost=True)
 PENDING, RUNNING = "PodResizePending", "PodResizeInProgress"
+SAVED = '{"requests":{"cpu":"100m","memory":"100Mi"},"limits":{}}'
 
 
 def resizing(kind, reason="", **more):
     return {"type": kind, "status": "True", "reason": reason, **more}
+
+
+def ready(since):
+    return {"type": "Ready", "status": "True", "lastTransitionTime": ago(since)}
+
+
+def boosted(name, *, conditions, containers=("main",), of=("main",), phase="Running"):
+    """Return a pod of which some containers have the CPU of their start."""
+    notes = {boost_annotation(container): SAVED for container in of}
+    one = pod(name, metadata={"annotations": notes}, conditions=conditions, phase=phase)
+    main = one.spec.containers[0]
+    all_of_them = tuple(msgspec.structs.replace(main, name=container) for container in containers)
+    return msgspec.structs.replace(one, spec=msgspec.structs.replace(one.spec, containers=all_of_them))
+
+
+def with_boost(mode, *, of_main=None, of_all=60):
+    """Return a VPA that boosts for so many seconds; None: it does not say."""
+
+    def lasting(duration):
+        return {
+            "cpu": {
+                "type": "Factor",
+                "factor": 2,
+                **({} if duration is None else {"durationSeconds": duration}),
+            }
+        }
+
+    policies = [{"containerName": "main", "startupBoost": lasting(of_main)}]
+    more = {} if of_all is None else {"startupBoost": lasting(of_all)}
+    return vpa(mode, resourcePolicy={"containerPolicies": policies}, **more)
+
+
+def ended(found, now=NOW):
+    """Return the resizes that end boosts now."""
+    commands, _ = play(unboosting(found, now), lambda command: Outcome(command.due))
+    return commands
+
+
+def written(command):
+    return {patch["path"]: patch["value"] for patch in command.resources}
 
 
 # ── what is remembered ──────────────────────────────────────────────────────────────────────────
@@ -100,3 +143,107 @@ def test_a_pending_resize_says_more_than_one_in_progress(turned):
     memory = Memory()
     assert given_up(one, group, memory, NOW) == ""
     assert given_up(one, group, memory, after(NOW, seconds(301))) == "ResizeDeferred"
+
+
+def test_a_small_group_with_a_boosted_pod_is_updated_as_others_are():
+    """It counts at all so that the boost can end; nothing keeps its other pods from being evicted."""
+    pods = [boosted("web-0", conditions=[ready(seconds(5))]), pod("web-1")]
+    found = state(
+        pods,
+        [vpa("Recreate", startupBoost={"cpu": {"type": "Factor", "factor": 2}})],
+        gates=BOOSTS,
+        min_replicas=3,
+    )
+    assert [command.pod[1] for command in decide(found, NOW)[0]] == ["web-1"]
+
+
+# ── the end of a boost ──────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("of_main", "of_all", "passed", "ends"),
+    [
+        (None, 60, 59, False),  # the container's own boost does not say: that of all counts
+        (None, 60, 61, True),
+        (20, 60, 21, True),
+        (90, 60, 61, False),
+        (None, None, 0, True),
+        (0, 60, 0, True),
+    ],
+)
+def test_how_long_a_boost_lasts(of_main, of_all, passed, ends):
+    """As the container's policy says, else as the VPA says; no time at all is over at once."""
+    found = state(
+        [boosted("web-0", conditions=[ready(seconds(passed))]), pod("web-1")],
+        [with_boost("Off", of_main=of_main, of_all=of_all)],
+        gates=BOOSTS,
+    )
+    assert [command.pod[1] for command in ended(found)] == (["web-0"] if ends else [])
+
+
+def test_a_pod_that_is_ready_since_nobody_knows_when_loses_its_boost():
+    """The time that is missing is Go's zero time."""
+    one = boosted("web-0", conditions=[{"type": "Ready", "status": "True"}])
+    found = state([one, pod("web-1")], [with_boost("Off")], gates=BOOSTS)
+    assert len(ended(found)) == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [({"conditions": [resizing(RUNNING)]}, "ResizeWaits"), ({"phase": "Pending"}, "Pending")],
+)
+def test_a_boost_does_not_end_while_the_pod_is_busy(more, code):
+    """With a resize under way, or before it runs, the pod is asked again later."""
+    conditions = [ready(seconds(61)), *more.pop("conditions", ())]
+    found = state(
+        [boosted("web-0", conditions=conditions, **more), pod("web-1")], [with_boost("Off")], gates=BOOSTS
+    )
+    commands, result = play(unboosting(found, NOW), lambda command: Outcome(command.due))
+    assert commands == []
+    assert [reason.code for reason in result.reasons] == [code]
+    assert result.next_unboost == after(NOW, seconds(10))
+
+
+@pytest.mark.parametrize(("mode", "others"), [("Recreate", True), ("Off", False)])
+def test_the_resize_that_ends_a_boost_updates_the_other_containers_too(mode, others):
+    """Those that are still boosted stay; with mode Off nothing but the boost ends."""
+    one = boosted(
+        "web-0", conditions=[ready(seconds(61))], containers=("slow", "side", "main"), of=("slow", "side")
+    )
+    policies = [
+        {
+            "containerName": "side",
+            "startupBoost": {"cpu": {"type": "Factor", "factor": 2, "durationSeconds": 60}},
+        },
+        {
+            "containerName": "*",
+            "startupBoost": {"cpu": {"type": "Factor", "factor": 2, "durationSeconds": 600}},
+        },
+    ]
+    found = state(
+        [one, pod("web-1")], [vpa(mode, resourcePolicy={"containerPolicies": policies})], gates=BOOSTS
+    )
+    [command] = ended(found)
+    own = {
+        "/spec/containers/1/resources/requests/cpu": "100m",
+        "/spec/containers/1/resources/requests/memory": "100Mi",
+    }
+    new = {
+        "/spec/containers/2/resources/requests/cpu": "500m",
+        "/spec/containers/2/resources/requests/memory": "500Mi",
+    }
+    assert written(command) == (own | new if others else own)
+    assert [
+        patch["path"].rpartition("~1")[2] for patch in command.annotations if patch["op"] == "remove"
+    ] == ["side"]
+
+
+def test_a_container_that_is_still_boosted_is_not_resized():
+    """Also where the gate is off; where nothing else is to be resized, the pod is evicted as after any failure."""
+    found = state(
+        [boosted("web-0", conditions=[]), pod("web-1")], [vpa("InPlaceOrRecreate")], eviction_tolerance=1.0
+    )
+    assert [(type(command), command.pod[1]) for command in decide(found, NOW)[0]] == [
+        (Resize, "web-1"),
+        (Evict, "web-0"),
+    ]

@@ -15,7 +15,6 @@ from kubetide.objects.vpa import (
     BOOST_QUANTITY,
     REQUESTS_ONLY,
     CpuStartupBoost,
-    StartupBoost,
     VpaSpec,
 )
 from kubetide.units.quantity import ZERO, Quantity
@@ -24,12 +23,10 @@ from kubetide.vertical.annotations import boost_annotation, boosted_containers
 from kubetide.vertical.resources.amounts import CPU, RESOURCES, proportional_limit, read_amounts
 from kubetide.vertical.resources.capping import Running
 from kubetide.vertical.resources.pod_resources import ContainerResources
-from kubetide.vertical.resources.policies import (
-    controlled_values,
-    startup_boost,
-)
+from kubetide.vertical.resources.policies import container_policy, controlled_values, startup_boost
 
 _MAX_INT64 = (1 << 63) - 1
+_YEAR_ONE = parse_rfc3339("0001-01-01T00:00:00Z")
 
 
 class BoostError(ValueError):
@@ -116,30 +113,34 @@ def is_boosted(pod: Pod) -> bool:
 def expired_boosts(pod: Pod, spec: VpaSpec, now: Instant) -> tuple[tuple[str, ...], Duration | None]:
     """Return the boosted containers whose time is up, and how long until the next one's is.
 
-    The time runs while the pod is Ready; a container whose boost is gone from the VPA is due at once.
-    None: the pod is not Ready, or nothing else is boosted.
+    The time runs while the pod is Ready; a container whose boost lasts no time, or is gone from the VPA, is due at
+    once. None: the pod is not Ready, or nothing else is boosted.
     """
     ready = pod_condition(pod, "Ready")
-    if ready is None or ready.status != "True" or pod.status.phase != "Running":
+    if ready is None or ready.status != "True":
         return (), None
     try:
         since = parse_rfc3339(ready.last_transition_time or "")
     except TimeFormatError:
-        return (), None
+        since = _YEAR_ONE
     due, waits = [], []
     for container in boosted_containers(pod.metadata.annotations):
-        ends = after(since, _lasting(startup_boost(spec, container)))
-        if ends < now:
+        lasting = _lasting(spec, container)
+        ends = after(since, lasting)
+        if not lasting or ends < now:
             due.append(container)
         else:
             waits.append(Duration(ends - now))
     return tuple(due), min(waits, default=None)
 
 
-def _lasting(boost: StartupBoost | None) -> Duration:
-    if boost is None or boost.cpu is None or boost.cpu.duration_seconds is None:
-        return Duration(-1)
-    return seconds(boost.cpu.duration_seconds)
+def _lasting(spec: VpaSpec, container: str) -> Duration:
+    """Return how long a container is boosted: what its own policy says, else what the VPA says for all, else 0."""
+    policy = container_policy(spec.resource_policy, container)
+    for boost in (policy.startup_boost if policy is not None else None, spec.startup_boost):
+        if boost is not None and boost.cpu is not None and boost.cpu.duration_seconds is not None:
+            return seconds(boost.cpu.duration_seconds)
+    return Duration(0)
 
 
 class _Saved(msgspec.Struct):

@@ -29,7 +29,8 @@ class Group:
     Attributes:
         configured: Replicas that it should have; ``tolerance`` of them may be down.
         running: Pods that are not Pending; ``evicted`` and ``resizing`` of them in this loop.
-        too_few: Whether there are fewer pods than ``min-replicas``: nothing is evicted then.
+        too_few: Whether there are fewer pods than ``min-replicas``, and it is here only to be resized without a
+            budget: none that runs is evicted then.
     """
 
     configured: int
@@ -84,7 +85,7 @@ def groups_of(
             configured=configured,
             tolerance=int(configured * settings.eviction_tolerance),
             running=len(members) - pending,
-            too_few=too_few,
+            too_few=too_few and skips,
         )
         found |= {uid_of(pod): group for pod in members}
     return found

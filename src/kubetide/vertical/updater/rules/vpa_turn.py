@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kubetide.objects.base import Json
 from kubetide.objects.meta import Key
 from kubetide.objects.pod import Pod
 from kubetide.objects.vpa import (
@@ -24,7 +23,6 @@ from kubetide.vertical.resources.pod_resources import (
     ContainerResources,
     empty_annotations,
     recommended_resources,
-    resource_patches,
 )
 from kubetide.vertical.resources.policies import update_mode
 from kubetide.vertical.updater import events, reasons
@@ -48,7 +46,7 @@ from kubetide.vertical.updater.rules.priority import (
     priority_of,
     why_not,
 )
-from kubetide.vertical.updater.rules.unboost import resize_marks, unboost_patches
+from kubetide.vertical.updater.rules.unboost import resize_marks, resize_patches
 from kubetide.vertical.updater.rules.windows import WindowsError
 from kubetide.vertical.updater.state import State
 
@@ -172,6 +170,10 @@ class VpaTurn:
             self._say("EvictionsLimited", key_of(pod), beyond)
         return not beyond
 
+    def _is_lower(self, candidate: Candidate) -> bool:
+        """Return whether also what the pod would get is lower than what its node could not hold."""
+        return is_worth_a_try(candidate.pod, capped_targets(candidate.capped), self.state.memory)
+
     def _is_open(self) -> bool:
         try:
             return is_open(self.vpa, self.settings, self.turn.now)
@@ -237,17 +239,7 @@ class VpaTurn:
             yield from self._resize(pod, evictions)
 
     def _resize(self, pod: Pod, evictions: list[Pod]) -> Dialogue:
-        due = self._due(pod, resize=True)
-        patches = self._resize_patches(pod)
-        error = "no resource patches were calculated to apply" if not patches else ""
-        if self.groups.get(uid_of(pod)) is None:
-            error = "the pod is of no group that may be updated"
-        if error:
-            outcome = Outcome(due, error)
-        else:
-            marks = [*empty_annotations(pod.metadata.annotations), *self._marks(pod)]
-            outcome = yield Resize(key_of(pod), pod.metadata.uid, self.key, due, patches, marks)
-        self.turn.now = outcome.at
+        outcome = yield from self._ask_resize(pod, ends_boost=False)
         if not outcome.error:
             self._note_resize(pod, "Resized", withheld=outcome.withheld)
             return
@@ -259,10 +251,29 @@ class VpaTurn:
         if self.mode == IN_PLACE_OR_RECREATE:
             evictions.append(pod)
 
-    def _marks(self, pod: Pod) -> list[Json]:
-        """Return the patches of a resized pod's annotations; boosts whose time is up are over with it."""
+    def _ask_resize(self, pod: Pod, *, ends_boost: bool) -> Generator[Command, Outcome, Outcome]:
+        """Resize a pod, and end its boosts whose time is up with it; an error if there is nothing to send."""
+        due = self._due(pod, resize=True)
         expired, _ = expired_boosts(pod, self.vpa.spec, self.turn.now)
-        return resize_marks(expired)
+        error, patches = "", []
+        try:
+            recommended = tuple(self._resources(pod).values())
+            patches = resize_patches(pod, expired, recommended, is_off=self.mode == OFF)
+        except (BoostError, QuantityError) as problem:
+            error = str(problem)
+        if self.groups.get(uid_of(pod)) is None:
+            error = "the pod is of no group that may be updated"
+        elif not patches:
+            error = error or "no resource patches were calculated to apply"
+        if error:
+            outcome = Outcome(due, error)
+        else:
+            marks = [*empty_annotations(pod.metadata.annotations), *resize_marks(expired)]
+            outcome = yield Resize(
+                key_of(pod), pod.metadata.uid, self.key, due, patches, marks, ends_boost=ends_boost
+            )
+        self.turn.now = outcome.at
+        return outcome
 
     def _note_resize(self, pod: Pod, code: str, *, withheld: bool = False) -> None:
         group = self.groups.get(uid_of(pod))
@@ -278,13 +289,6 @@ class VpaTurn:
         if self._recommended is not None:
             self.state.memory.infeasible[uid_of(pod)] = self._recommended
 
-    def _resize_patches(self, pod: Pod) -> list[Json]:
-        patches: list[Json] = []
-        for index, desired in enumerate(self._resources(pod).values()):
-            container = (pod.spec.containers or ())[index]
-            patches += resource_patches(index, container.resources, desired)
-        return patches
-
     # ── the end of a start-up boost ──
 
     def unboost(self) -> Dialogue:
@@ -296,31 +300,28 @@ class VpaTurn:
                 self._expect(after(self.turn.now, wait))
             if not due_containers:
                 continue
-            group = self.groups.get(uid_of(pod))
-            if group is None or not group.has_budget():
-                self._say("NoBudget", key_of(pod))
+            why = self._why_not_unboost(pod)
+            if why:
+                self._say(why, key_of(pod))
                 self._expect(after(self.turn.now, _RETRY))
                 continue
-            yield from self._unboost_one(pod, due_containers)
+            outcome = yield from self._ask_resize(pod, ends_boost=True)
+            if outcome.error:
+                self._unboost_failed(pod, outcome.error)
+            elif not outcome.withheld:
+                self._note_resize(pod, "Unboosted")
+
+    def _why_not_unboost(self, pod: Pod) -> str:
+        group = self.groups.get(uid_of(pod))
+        if pod.status.phase == "Pending":
+            return "Pending"
+        if resize_condition(pod) is not None:
+            return "ResizeWaits"
+        return "" if group is not None and group.has_budget() else "NoBudget"
 
     def _expect(self, at: Instant) -> None:
         known = self.turn.result.next_unboost
         self.turn.result.next_unboost = at if known is None else min(known, at)
-
-    def _unboost_one(self, pod: Pod, containers: Sequence[str]) -> Dialogue:
-        due = self._due(pod, resize=True)
-        try:
-            patches, marks = unboost_patches(pod, containers, self._resources(pod))
-        except (BoostError, QuantityError) as error:
-            self._unboost_failed(pod, str(error))
-            return
-        command = Resize(key_of(pod), pod.metadata.uid, self.key, due, patches, marks, ends_boost=True)
-        outcome = yield command
-        self.turn.now = outcome.at
-        if outcome.error:
-            self._unboost_failed(pod, outcome.error)
-        elif not outcome.withheld:
-            self._note_resize(pod, "Unboosted")
 
     def _unboost_failed(self, pod: Pod, error: str) -> None:
         self._expect(after(self.turn.now, _RETRY))
@@ -358,10 +359,6 @@ class VpaTurn:
         running = running_containers(pod)
         resources = recommended_resources(running, self.vpa, self._bounds(pod))
         return {container.name: one for container, one in zip(running, resources, strict=True)}
-
-    def _is_lower(self, candidate: Candidate) -> bool:
-        """Return whether also what the pod would get is lower than what its node could not hold."""
-        return is_worth_a_try(candidate.pod, capped_targets(candidate.capped), self.state.memory)
 
     def _in_order(self, pods: Iterable[Pod]) -> list[Pod]:
         """Return the pods that are to be updated, the most urgent first."""
