@@ -15,6 +15,7 @@ from kubetide.vertical.admission.registration import webhook_configuration
 from kubetide.vertical.admission.settings import Settings
 from kubetide.vertical.admission.state import State
 from kubetide.vertical.flags import read_flags, read_gates
+from kubetide.vertical.gates import FeatureGates
 from kubetide.vertical.matching import VpaIndex
 from kubetide.vertical.resources.amounts import MAX_INT64, scaled
 from kubetide.vertical.updater.settings import Settings as UpdaterSettings
@@ -122,6 +123,52 @@ def test_what_is_of_the_wrong_type_is_refused_in_upstreams_words(spec, words):
     [cause] = answer.refusal["details"]["causes"]
     assert (cause["field"], cause["reason"]) == (".", "InternalError")
     assert words in cause["message"]
+
+
+VPA = ("autoscaling.k8s.io", "v1", "verticalpodautoscalers")
+
+
+@pytest.mark.parametrize(("ratio", "shown"), [("0.9999", None), ("1", None), ("0.9981", "0.999"), ("0", "0")])
+def test_a_ratio_is_read_in_thousandths(ratio, shown):
+    """Rounded up, as upstream compares and prints it."""
+    policies = [{"containerName": "main", "oomBumpUpRatio": ratio}]
+    state = known(gates=FeatureGates(per_vpa_config=True))
+    answer = admit(state, review({"resourcePolicy": {"containerPolicies": policies}}, resource=VPA))
+    if shown is None:
+        assert answer.refusal is None
+    else:
+        assert f"Invalid value: {shown}: must be greater" in answer.refusal["message"]
+
+
+@pytest.mark.parametrize(
+    ("before", "allowed"),
+    [
+        ({"startupBoost": {}}, False),
+        ({"startupBoost": {"cpu": {"type": "Factor", "factor": 2}}}, True),
+        ({"resourcePolicy": {"containerPolicies": [{"containerName": "a", "startupBoost": {}}]}}, True),
+    ],
+)
+def test_a_boost_stays_allowed_where_one_was_in_use(before, allowed):
+    """Without the gate: of the whole pod one with CPU, of a container any."""
+    spec = {"startupBoost": {"cpu": {"type": "Factor", "factor": 3}}}
+    body = review(spec, resource=VPA, operation="UPDATE", oldObject={"spec": before})
+    assert (admit(known(), body).refusal is None) is allowed
+
+
+@pytest.mark.parametrize(
+    ("limit", "request_"), [("2", "1"), ("600m", "599m"), ("1m", "1m"), ("1500u", "500u"), ("0", "0")]
+)
+def test_a_boosted_request_stays_below_a_limit_that_is_not_scaled(limit, request_):
+    """One thousandth, and at it where that leaves nothing."""
+    boost = {"cpu": {"type": "Factor", "factor": 2}}
+    state = known(gates=FeatureGates(cpu_startup_boost=True))
+    policies = {"containerPolicies": [{"containerName": "*", "controlledValues": "RequestsOnly"}]}
+    # No recommendation for this container, so that the boost is of its own request.
+    state.put_vpa(("default", "web"), making.vpa("Initial", startupBoost=boost, resourcePolicy=policies))
+    container = {"name": "other", "resources": {"requests": {"cpu": "500m"}, "limits": {"cpu": limit}}}
+    answer = admit(state, review({"containers": [container]}))
+    values = {patch["path"]: patch["value"] for patch in answer.patch}
+    assert values["/spec/containers/0/resources/requests/cpu"] == request_
 
 
 def test_vpa_objects_of_other_namespaces_do_not_count():

@@ -80,6 +80,16 @@ def test_an_oom_kill_counts_if_it_was_soon_after_the_start_and_lately(compatibil
     assert bool(commands) is updated
 
 
+@pytest.mark.parametrize(("target", "evicted"), [("100500u", 0), ("102m", 2)])
+def test_a_requirement_compares_whole_thousandths(target, evicted):
+    """Rounded up on both sides, as upstream does: 100.1m and 100.5m are the same."""
+    change = {"resources": ["cpu"], "changeRequirement": "TargetHigherThanRequests"}
+    policy = {"updateMode": "Recreate", "evictionRequirements": [change]}
+    pods = [pod(f"web-{number}", cpu="100100u") for number in range(2)]
+    found = state(pods, [vpa(cpu=target, updatePolicy=policy)], eviction_tolerance=1.0)
+    assert len(decide(found, NOW)[0]) == evicted
+
+
 BOOSTED = {
     boost_annotation("main"): '{"requests":{"cpu":"100m","memory":"100Mi"},"limits":{}}',
 }

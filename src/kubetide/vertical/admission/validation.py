@@ -37,7 +37,6 @@ from kubetide.objects.vpa import (
 from kubetide.units.quantity import Quantity
 from kubetide.vertical.gates import FeatureGates
 from kubetide.vertical.resources.amounts import CPU, MEMORY, RESOURCES, Amounts, read_amounts
-from kubetide.vertical.resources.boost import has_boost
 
 _MODES: Final = tuple(sorted(mode for mode in UPDATE_MODES if mode != AUTO))
 _CONTAINER_MODES: Final = (CONTAINER_AUTO, CONTAINER_OFF)
@@ -74,7 +73,7 @@ def validate(spec: VpaSpec, old: VpaSpec | None, gates: FeatureGates) -> Finding
     """
     findings = Findings()
     uses_config = gates.per_vpa_config or (old is not None and _has_config(old))
-    uses_boost = gates.cpu_startup_boost or (old is not None and has_boost(old))
+    uses_boost = gates.cpu_startup_boost or (old is not None and _had_boost(old))
     if spec.update_policy is not None:
         _check_update_policy(spec.update_policy, old, gates, findings, uses_config=uses_config)
     known = _known_resources(old)
@@ -164,17 +163,14 @@ def _check_controlled(at: str, policy: ContainerPolicy, known: frozenset[str], f
 
 def _check_config(at: str, policy: ContainerPolicy, *, allowed: bool) -> Iterable[FieldError]:
     if policy.oom_bump_up_ratio is not None:
-        ratio = Quantity.parse(policy.oom_bump_up_ratio)
+        # In thousandths, rounded up, as upstream compares and prints it.
+        ratio = Quantity.parse(policy.oom_bump_up_ratio).milli_value() / 1000.0
         where = f"{at}.oomBumpUpRatio"
         if not allowed:
             yield forbidden(where, _NEEDS_CONFIG)
-        elif ratio < Quantity(1):
-            shown = float(ratio)
-            yield invalid(
-                where,
-                int(shown) if shown.is_integer() else shown,
-                "must be greater than or equal to 1.0",
-            )
+        elif ratio < 1.0:
+            shown = int(ratio) if ratio.is_integer() else ratio
+            yield invalid(where, shown, "must be greater than or equal to 1.0")
     least: Sequence[tuple[str, int | None, int]] = (
         (
             "oomMinBumpUp",
@@ -233,6 +229,14 @@ def _policies(spec: VpaSpec | None) -> Sequence[ContainerPolicy]:
 
 def _known_resources(old: VpaSpec | None) -> frozenset[str]:
     return frozenset(name for policy in _policies(old) for name in policy.controlled_resources or ())
+
+
+def _had_boost(old: VpaSpec) -> bool:
+    """Return whether a boost was in use: of the whole pod one with ``cpu``, of a container any."""
+    whole = old.startup_boost
+    if whole is not None and whole.cpu is not None:
+        return True
+    return any(one.startup_boost is not None for one in _policies(old))
 
 
 def _has_config(old: VpaSpec) -> bool:

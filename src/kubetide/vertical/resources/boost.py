@@ -26,6 +26,7 @@ from kubetide.vertical.resources.pod_resources import ContainerResources
 from kubetide.vertical.resources.policies import container_policy, controlled_values, startup_boost
 
 _MAX_INT64 = (1 << 63) - 1
+_A_MILLI = Quantity(1, -3)
 _YEAR_ONE = parse_rfc3339("0001-01-01T00:00:00Z")
 
 
@@ -59,12 +60,12 @@ def apply_boost(container: Running, spec: VpaSpec, desired: ContainerResources, 
     boosted = boosted_cpu(own if base.is_zero() else base, policy.cpu)
     if not most.is_zero() and boosted > most:
         boosted = most
-    limit = container.limits.get(CPU, ZERO)
+    limit = container.limits.get(CPU)
     if controlled_values(spec.resource_policy, container.name) == REQUESTS_ONLY:
-        if not limit.is_zero() and boosted > limit:
-            boosted = Quantity(max(limit.milli_value() - 1, 1), -3)
+        if limit is not None and boosted.milli_value() > limit.milli_value():
+            boosted = limit - _A_MILLI if limit > _A_MILLI else limit
     else:
-        raised, _ = proportional_limit(CPU, limit, own, boosted, ZERO)
+        raised, _ = proportional_limit(CPU, limit or ZERO, own, boosted, ZERO)
         if raised is not None:
             desired.limits[CPU] = raised
     desired.requests[CPU] = boosted

@@ -171,7 +171,7 @@ def _meets(
     requests: Mapping[str, Quantity],
     target: Mapping[str, Quantity],
 ) -> bool:
-    desired, has = target.get(resource, ZERO), requests.get(resource, ZERO)
+    desired, has = (side.get(resource, ZERO).milli_value() for side in (target, requests))
     if required.change_requirement == TARGET_HIGHER:
         return desired > has
     return required.change_requirement == TARGET_LOWER and desired < has
