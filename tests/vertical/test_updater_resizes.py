@@ -145,6 +145,17 @@ def test_a_pending_resize_says_more_than_one_in_progress(turned):
     assert given_up(one, group, memory, after(NOW, seconds(301))) == "ResizeDeferred"
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_an_infeasible_resize_is_seen_beside_one_in_progress(turned):
+    """Mode InPlace looks at the pending one first, too."""
+    conditions = [resizing(PENDING, "Infeasible"), resizing(RUNNING)]
+    conditions = conditions[::-1] if turned else conditions
+    pods = [pod(f"web-{number}", conditions=conditions) for number in range(2)]
+    found = state(pods, [vpa("InPlace")], gates=IN_PLACE)
+    decide(found, NOW)
+    assert sorted(found.memory.infeasible) == ["uid-web-0", "uid-web-1"]
+
+
 def test_a_small_group_with_a_boosted_pod_is_updated_as_others_are():
     """It counts at all so that the boost can end; nothing keeps its other pods from being evicted."""
     pods = [boosted("web-0", conditions=[ready(seconds(5))]), pod("web-1")]
@@ -179,6 +190,15 @@ def test_how_long_a_boost_lasts(of_main, of_all, passed, ends):
         gates=BOOSTS,
     )
     assert [command.pod[1] for command in ended(found)] == (["web-0"] if ends else [])
+
+
+def test_boosts_of_one_group_do_not_wait_for_each_other():
+    """Each is measured against the pods that run, as if it were the only one."""
+    pods = [boosted(f"web-{number}", conditions=[ready(seconds(61))]) for number in range(4)]
+    found = state(pods, [with_boost("Off")], gates=BOOSTS)
+    assert len(ended(found)) == 4
+    found = state(pods, [with_boost("Off")], gates=BOOSTS, compatibility="1.8.0")
+    assert len(decide(found, NOW)[0]) == 2
 
 
 def test_a_pod_that_is_ready_since_nobody_knows_when_loses_its_boost():

@@ -28,8 +28,8 @@ def observed_text(containers: tuple[str, ...]) -> str:
 def observed_containers(annotations: Mapping[str, str] | None) -> frozenset[str] | None:
     """Return the containers that admission saw, None if that is not known.
 
-    A container that somebody injected after VPA's admission is missing from the list. A list with an entry
-    that is no name of a container counts as none.
+    A container that somebody injected after VPA's admission is missing from the list. An empty text is a list of
+    none; one with an entry that is no name of a container counts as no list.
     """
     text = (annotations or {}).get(OBSERVED_CONTAINERS)
     return None if text is None else _containers(text)
@@ -37,7 +37,7 @@ def observed_containers(annotations: Mapping[str, str] | None) -> frozenset[str]
 
 @lru_cache(maxsize=1 << 12)
 def _containers(text: str) -> frozenset[str] | None:
-    names = text.split(_SEPARATOR)
+    names = text.split(_SEPARATOR) if text else []
     return frozenset(names) if not any(map(dns1123_label_errors, names)) else None
 
 

@@ -72,10 +72,9 @@ def decide_in_place(
         return "deferred", "NoRecommendation"
     if mode == IN_PLACE and not is_worth_a_try(pod, recommended, memory):
         return "skipped", "InfeasibleBefore"
-    condition = resize_condition(pod)
-    if condition is not None:
+    if resize_condition(pod) is not None:
         if mode == IN_PLACE:
-            return _under_way(condition)
+            return _under_way(pod)
         return _or_recreate(pod, group, memory, now)
     if skip_budget and not restarts_container(pod):
         return "approved", "Queued"
@@ -84,16 +83,16 @@ def decide_in_place(
     return "deferred", "NoBudget"
 
 
-def _under_way(condition: Condition) -> tuple[Decision, str]:
+def _under_way(pod: Pod) -> tuple[Decision, str]:
     """Mode InPlace waits, whatever happens; only an infeasible resize is remembered."""
-    if condition.type == _PENDING:
-        if condition.reason == "Infeasible":
+    pending, running = pod_condition(pod, _PENDING), pod_condition(pod, _IN_PROGRESS)
+    if pending is not None:
+        if pending.reason == "Infeasible":
             return "infeasible", "ResizeInfeasible"
-        known = condition.reason == "Deferred"
-        return "deferred", "ResizeDeferred" if known else "ResizeUnknown"
-    if condition.reason == "Error":
+        return "deferred", "ResizeDeferred" if pending.reason == "Deferred" else "ResizeUnknown"
+    if running is not None and running.reason == "Error":
         return "deferred", "ResizeError"
-    known = not (condition.reason or condition.message)
+    known = running is not None and not (running.reason or running.message)
     return "deferred", "ResizeInProgress" if known else "ResizeUnknown"
 
 

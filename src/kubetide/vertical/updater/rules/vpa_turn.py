@@ -277,7 +277,8 @@ class VpaTurn:
 
     def _note_resize(self, pod: Pod, code: str, *, withheld: bool = False) -> None:
         group = self.groups.get(uid_of(pod))
-        if group is not None:
+        # From 1.8.1 on each boost ends for itself: pods of one group do not wait for each other.
+        if group is not None and (code != "Unboosted" or self.settings.is_1_8_0):
             group.resizing += 1
         if withheld:
             return
