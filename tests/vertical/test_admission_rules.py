@@ -89,8 +89,11 @@ def test_a_pod_with_an_amount_that_cannot_be_read_goes_in_as_it_is():
 
 
 def test_too_large_a_body_is_refused():
-    """413, and nothing of it is read."""
-    assert reply(known(), "application/json", b" " * (MAX_BODY + 1)).status == 413
+    """413, and nothing of it is read; one of another type gets the empty answer that any such gets."""
+    body = b" " * (MAX_BODY + 1)
+    found = reply(known(), "application/json", body)
+    assert (found.status, found.body) == (413, b"request payload too large\n")
+    assert reply(known(), "text/plain", body).status == 200
 
 
 @pytest.mark.parametrize(
@@ -138,6 +141,23 @@ def test_a_ratio_is_read_in_thousandths(ratio, shown):
         assert answer.refusal is None
     else:
         assert f"Invalid value: {shown}: must be greater" in answer.refusal["message"]
+
+
+@pytest.mark.parametrize(
+    "more", [{"object": None}, {"operation": "UPDATE"}, {"operation": "UPDATE", "oldObject": None}]
+)
+def test_a_vpa_object_that_is_not_there_is_refused(more):
+    """Also the old one of an update; under the name that the request has."""
+    refusal = admit(known(), review({}, resource=VPA, name="web", **more)).refusal
+    assert refusal["message"].startswith('VerticalPodAutoscaler.autoscaling.k8s.io "web" is invalid')
+    [cause] = refusal["details"]["causes"]
+    assert (cause["field"], cause["message"]) == (".", "Internal error: unexpected end of JSON input")
+
+
+def test_a_refusal_has_the_name_of_the_request():
+    """The object's own may not be known yet (``generateName``)."""
+    refusal = admit(known(), review({"updatePolicy": {}}, resource=VPA)).refusal
+    assert refusal["message"].startswith('VerticalPodAutoscaler.autoscaling.k8s.io "" is invalid')
 
 
 @pytest.mark.parametrize(
@@ -254,7 +274,8 @@ def test_flags_are_read_as_upstreams_parser_does():
 
 def test_the_webhook_is_that_of_upstream():
     """Name, rules, failure policy, time-out and selector are what dashboards and policies look for."""
-    found = webhook_configuration(Settings(webhook_labels="a:b"), b"PEM", "vpa", 8000)
+    settings = Settings(webhook_labels='"a:b"', webhook_port="8443")
+    found = webhook_configuration(settings, b"PEM", "vpa", 8000)
     [hook] = found["webhooks"]
     assert found["metadata"] == {"name": "vpa-webhook-config", "labels": {"a": "b"}}
     assert hook["name"] == "vpa.k8s.io"

@@ -33,6 +33,9 @@ Resource = Literal["unknown", "Pod", "VPA"]
 MAX_BODY: Final = 5 << 20
 """Bytes of a review."""
 
+JSON_TYPE: Final = "application/json"
+TOO_LARGE: Final = "request payload too large\n"
+
 _PODS: Final = ("", "pods")
 _NULL: Final = msgspec.Raw(b"null")
 _VPAS: Final = ("autoscaling.k8s.io", "verticalpodautoscalers")
@@ -141,17 +144,17 @@ def _patched(state: State, request: Request) -> Answer:
 def _admit_vpa(state: State, request: Request) -> Answer:
     try:
         vpa, old = _vpa_of(request.object), None
-        if request.operation == "UPDATE" and request.old_object != _NULL:
+        if request.operation == "UPDATE":
             old = _vpa_of(request.old_object)
         findings = validate(vpa.spec, old.spec if old is not None else None, state.settings.gates)
         patch = default_patches(vpa.spec)
     except UnreadableVpa as error:
-        return _refused(request, request.name, Findings([FieldError(".", INTERNAL, None, str(error))]))
+        return _refused(request, Findings([FieldError(".", INTERNAL, None, str(error))]))
     except QuantityError as error:
         _, _, why = str(error).partition(" is not a quantity: ")
-        return _refused(request, request.name, Findings([FieldError(".", INTERNAL, None, why or str(error))]))
+        return _refused(request, Findings([FieldError(".", INTERNAL, None, why or str(error))]))
     if findings.errors:
-        return _refused(request, vpa.metadata.name, findings)
+        return _refused(request, findings)
     return Answer(
         uid=request.uid,
         patch=patch,
@@ -162,15 +165,17 @@ def _admit_vpa(state: State, request: Request) -> Answer:
 
 
 def _vpa_of(body: msgspec.Raw) -> VerticalPodAutoscaler:
+    if body == _NULL:
+        raise UnreadableVpa("unexpected end of JSON input")  # as Go reads an object that is not there
     try:
         decoded = _ANY.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise UnreadableVpa(str(error)) from error
-    return read_vpa(decoded if decoded is not None else {})
+    return read_vpa(decoded)
 
 
-def _refused(request: Request, name: str, findings: Findings) -> Answer:
-    group = _VPAS[0]
+def _refused(request: Request, findings: Findings) -> Answer:
+    group, name = _VPAS[0], request.name
     texts = list(dict.fromkeys(str(error) for error in findings.errors))
     what = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     causes = [
@@ -227,11 +232,11 @@ class Reply(msgspec.Struct, frozen=True):
 def reply(state: State, content_type: str, body: bytes) -> Reply:
     """Return the reply to a POST.
 
-    Too large a body is refused; one that is not said to be JSON gets an empty answer, as from upstream.
+    One that is not said to be JSON gets an empty answer; of the others too large a one is refused, as by upstream.
     """
-    if len(body) > MAX_BODY:
-        return Reply(413, b"http: request body too large\n")
-    if content_type != "application/json":
+    if content_type != JSON_TYPE:
         return Reply(200)
+    if len(body) > MAX_BODY:
+        return Reply(413, TOO_LARGE.encode())
     answer = admit(state, body)
     return Reply(200, msgspec.json.encode(response_of(answer)), answer)

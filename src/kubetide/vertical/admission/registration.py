@@ -66,7 +66,7 @@ def bundle_patch(bundle: bytes) -> list[Json]:
 def read_labels(text: str) -> dict[str, str]:
     """Return the labels of ``--webhook-labels``. Raises: ValueError."""
     labels = {}
-    for part in filter(None, text.split(",")):
+    for part in filter(None, text.strip('"').split(",")):
         key, colon, value = part.partition(":")
         if not colon or not key:
             raise ValueError(f"webhook-labels: {part!r} is no label: write key:value")
@@ -79,10 +79,7 @@ def _address(settings: Settings, namespace: str, port: int) -> Json:
         host = settings.webhook_address
         url = host if "://" in host else f"https://{host}"
         return {"url": f"{url}:{settings.webhook_port or port}"}
-    service: Json = {"name": settings.webhook_service, "namespace": namespace}
-    if settings.webhook_port:
-        service["port"] = int(settings.webhook_port)
-    return {"service": service}
+    return {"service": {"name": settings.webhook_service, "namespace": namespace}}
 
 
 def _namespaces(settings: Settings) -> Json:

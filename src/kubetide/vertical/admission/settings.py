@@ -21,7 +21,8 @@ class Settings(msgspec.Struct, frozen=True):
         tls_ciphers: Names of cipher suites, separated by commas; empty for the library's.
         min_tls_version: ``tls1_2`` or ``tls1_3``.
         port, address: Where reviews are answered (HTTPS), and where metrics are.
-        webhook_service, webhook_address, webhook_port, register_by_url: How the API server reaches the webhook.
+        webhook_service, webhook_address, webhook_port, register_by_url: How the API server reaches the webhook; address
+            and port are those of the URL.
         webhook_timeout_seconds: 1 to 30.
         webhook_failure_policy_fail: Whether pods are refused while the webhook does not answer.
         register_webhook: Whether the webhook configuration is written.

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from kubetide.ports.clock import Clock
 from kubetide.units.time import ZERO, Duration
-from kubetide.vertical.admission.decide import MAX_BODY, Answer, Reply, reply
+from kubetide.vertical.admission.decide import JSON_TYPE, MAX_BODY, TOO_LARGE, Answer, Reply, reply
 from kubetide.vertical.admission.state import State
 
 _MOST_PROBLEMS = 1000
@@ -49,13 +49,14 @@ class ReviewHandler:
     async def handle(self, request: web.Request) -> web.Response:
         """Answer one request."""
         begun = self._clock.monotonic()
+        content_type = request.headers.get("Content-Type", "")
         try:
-            body = await request.read()
+            body = await request.read() if content_type == JSON_TYPE else b""
         except web.HTTPRequestEntityTooLarge:
-            return web.Response(status=413, text="http: request body too large\n")
+            return web.Response(status=413, text=TOO_LARGE)
         read = Duration(self._clock.monotonic() - begun)
-        done = self.answer(request.headers.get("Content-Type", ""), body, read)
-        headers = {"Content-Type": "application/json"} if done.body else None
+        done = self.answer(content_type, body, read)
+        headers = {"Content-Type": JSON_TYPE} if done.body else None
         return web.Response(status=done.status, body=done.body, headers=headers)
 
     def answer(self, content_type: str, body: bytes, read: Duration = ZERO) -> Reply:
