@@ -185,6 +185,9 @@ def test_the_updater_counts_resizes():
     first, late = play(main)
     assert value_of(first, "vpa_updater_in_place_updatable_pods_total", vpa_size_log2="1") == 2
     assert value_of(first, "vpa_updater_in_place_updatable_pods_total", vpa_size_log2="20") == 0
+    evicted = {"vpa_name": "web", "update_mode": "InPlaceOrRecreate", "vpa_size_log2": "1"}
+    assert value_of(first, "vpa_updater_evicted_pods_total", **evicted) == 0
+    assert not any("evictable_pods_total{" in name for name in first)
     assert value_of(late, "vpa_updater_in_place_updated_pods_total", vpa_name="web") == 2
 
 

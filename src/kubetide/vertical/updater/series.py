@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kubetide.explain.records import Record
+from kubetide.objects.vpa import AUTO, RECREATE
 from kubetide.units.exposition import Numbers, Registry
 from kubetide.units.time import to_seconds
 from kubetide.vertical.series import EXECUTION_SECONDS, LARGEST_SIZE, size_label
@@ -20,9 +21,12 @@ PREFIX: Final = "vpa_updater_"
 
 _BY_MODE: Final = ("update_mode", "vpa_size_log2")
 _BY_SIZE: Final = ("vpa_size_log2",)
+_EVICTING: Final = frozenset({RECREATE, AUTO})
 _OF_VPA: Final = ("vpa_name", "vpa_namespace", "vpa_size_log2")
 
 _Value = Callable[[VpaCounts], int]
+_Shown = Callable[[VpaCounts], int | None]
+"""None: the VPA adds no series, not even one at 0."""
 
 
 class UpdaterSeries:
@@ -83,10 +87,9 @@ class UpdaterSeries:
 
     def _count(self, namespace: str, name: str, counts: VpaCounts) -> None:
         vpa = name, namespace, size_label(counts.controlled)
-        if counts.evicted:
-            self._evicted.add(counts.evicted, counts.mode, *vpa)
-        if counts.in_place_updated:
-            self._resized.add(counts.in_place_updated, *vpa)
+        # These two are there from the first loop on, at 0.
+        self._evicted.add(counts.evicted, counts.mode, *vpa)
+        self._resized.add(counts.in_place_updated, *vpa)
         if counts.infeasible_skips:
             self._skipped.add(counts.infeasible_skips, *vpa)
         for reason, times in Counter(counts.failed_evictions).items():
@@ -99,7 +102,9 @@ class UpdaterSeries:
             gauge.clear()
             totals: Counter[tuple[str, str]] = Counter()
             for one in ended.counts.values():
-                totals[one.mode, size_label(one.controlled)] += value(one)
+                shown = value(one)
+                if shown is not None:
+                    totals[one.mode, size_label(one.controlled)] += shown
             for labels, total in totals.items():
                 gauge.set(total, *labels)
         for gauge, value in self._by_size:
@@ -110,7 +115,7 @@ class UpdaterSeries:
                 gauge.set(total, size)
 
 
-def _gauges_by_mode(registry: Registry) -> tuple[tuple[Numbers, _Value], ...]:
+def _gauges_by_mode(registry: Registry) -> tuple[tuple[Numbers, _Shown], ...]:
     """Return the gauges of a VPA by its update mode and size, each with what it counts."""
     gauge = registry.gauge
     return (
@@ -120,7 +125,7 @@ def _gauges_by_mode(registry: Registry) -> tuple[tuple[Numbers, _Value], ...]:
         ),
         (
             gauge(f"{PREFIX}evictable_pods_total", "Pods to be evicted.", _BY_MODE),
-            lambda one: one.evictable,
+            lambda one: one.evictable if one.mode in _EVICTING else None,
         ),
         (
             gauge(
@@ -128,11 +133,11 @@ def _gauges_by_mode(registry: Registry) -> tuple[tuple[Numbers, _Value], ...]:
                 "VPA objects with a pod to be evicted.",
                 _BY_MODE,
             ),
-            lambda one: int(one.evictable > 0),
+            lambda one: 1 if one.evictable else None,
         ),
         (
             gauge(f"{PREFIX}vpas_with_evicted_pods_total", "VPA objects with an evicted pod.", _BY_MODE),
-            lambda one: int(one.evicted > 0),
+            lambda one: 1 if one.evicted else None,
         ),
     )
 
