@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.vertical import making
 
+from kubetide.objects.limit_range import LimitRange
+from kubetide.objects.vpa import PodRecommendation
 from kubetide.units.quantity import Quantity
 from kubetide.vertical.admission.decide import MAX_BODY, admit, reply
 from kubetide.vertical.admission.registration import webhook_configuration
@@ -18,6 +21,8 @@ from kubetide.vertical.flags import read_flags, read_gates
 from kubetide.vertical.gates import FeatureGates
 from kubetide.vertical.matching import VpaIndex
 from kubetide.vertical.resources.amounts import MAX_INT64, scaled
+from kubetide.vertical.resources.capping import Running, capped_recommendation
+from kubetide.vertical.resources.limit_ranges import merged
 from kubetide.vertical.updater.settings import Settings as UpdaterSettings
 from kubetide.vertical.workloads import OwnerProblem, WorkloadView, topmost
 
@@ -152,6 +157,42 @@ def test_a_vpa_object_that_is_not_there_is_refused(more):
     assert refusal["message"].startswith('VerticalPodAutoscaler.autoscaling.k8s.io "web" is invalid')
     [cause] = refusal["details"]["causes"]
     assert (cause["field"], cause["message"]) == (".", "Internal error: unexpected end of JSON input")
+
+
+def test_members_that_are_null_are_as_if_absent():
+    """Of whatever type: a container policy without a name is refused for that."""
+    spec = {
+        "targetRef": None,
+        "resourcePolicy": {"containerPolicies": [{"containerName": None, "mode": None}]},
+    }
+    [cause] = admit(known(), review(spec, resource=VPA)).refusal["details"]["causes"]
+    assert cause["field"] == "spec.resourcePolicy.containerPolicies[0].containerName"
+    assert cause["message"] == "Required value"
+
+
+@pytest.mark.parametrize(
+    ("bounds", "memory", "other"),
+    [({"max": {"memory": "1Gi"}}, None, "1Gi"), ({"min": {"memory": "4Gi"}}, "0", "4Gi")],
+)
+def test_memory_that_is_not_recommended_under_a_limit_range_of_pods(bounds, memory, other):
+    """A maximum leaves it as it is; a minimum scales it with the others, as upstream does."""
+    targets = {"cpu-only": {"cpu": "1"}, "both": {"cpu": "1", "memory": "2Gi"}}
+    given = [{"containerName": name, "target": target} for name, target in targets.items()]
+    recommendation = msgspec.convert({"containerRecommendations": given}, PodRecommendation)
+    own = {"memory": Quantity.parse("2Gi")}
+    containers = [Running(name, own, own) for name in targets]
+    limits = [{"type": "Pod", **bounds}]
+    ranges = merged([msgspec.convert({"metadata": {"name": "a"}, "spec": {"limits": limits}}, LimitRange)])
+    first, second = capped_recommendation(recommendation, None, containers, ranges)
+    assert (str(first.target["memory"]) if "memory" in first.target else None) == memory
+    assert str(second.target["memory"]) == other
+
+
+def test_a_limit_range_with_empty_bounds_is_one():
+    """Containers without a recommendation count with what they request, as with any LimitRange of pods."""
+    limits = [{"type": "Pod", "max": {}}, {"type": "Container", "maxLimitRequestRatio": {"cpu": "2"}}]
+    found = merged([msgspec.convert({"metadata": {"name": "a"}, "spec": {"limits": limits}}, LimitRange)])
+    assert (found.pod is None, found.container is None) == (False, True)
 
 
 def test_a_refusal_has_the_name_of_the_request():

@@ -22,6 +22,7 @@ from kubetide.objects.vpa import (
 from kubetide.units.quantity import ZERO, Quantity
 from kubetide.vertical.resources.amounts import (
     CPU,
+    MEMORY,
     RESOURCES,
     Amounts,
     bounding_request,
@@ -32,6 +33,8 @@ from kubetide.vertical.resources.amounts import (
 )
 from kubetide.vertical.resources.limit_ranges import Bounds, NamespaceBounds
 from kubetide.vertical.resources.policies import container_policy, controlled_values
+
+_NONE_LEFT = Quantity(-1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +157,12 @@ def _fit_resource(
         return
     for _, draft in pairs:
         amounts = side(draft)
-        if amounts is not None:
-            amount = amounts.get(resource, ZERO)
-            amounts[resource] = scaled(resource, amount, base, result, up=raised and resource == CPU)[0]
+        if amounts is None:
+            continue
+        amount = amounts.get(resource, ZERO)
+        found = scaled(resource, amount, base, result, up=raised and resource == CPU)[0]
+        # Upstream rounds memory that is lowered to nothing to -1, which a minimum of the container may raise.
+        amounts[resource] = _NONE_LEFT if resource == MEMORY and not raised and found.is_zero() else found
 
 
 # ── the bounds of a container ───────────────────────────────────────────────────────────────────
@@ -178,6 +184,9 @@ def _cap_container(
             said += _cap_to_policy(amounts, policy)
         if requests_only:
             said += _cap_to_limit(amounts, container.limits)
+        if amounts.get(MEMORY) == _NONE_LEFT:
+            # With upstream the API server refuses such a pod.
+            del amounts[MEMORY]
         remarks = remarks or (said if not done else [])
         done.append(amounts)
     target, lower, upper = done

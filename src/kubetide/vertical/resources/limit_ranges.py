@@ -43,7 +43,11 @@ def merged(ranges: Iterable[LimitRange]) -> NamespaceBounds:
 
 
 def _merged(items: Iterable[LimitRangeItem], kind: str) -> Bounds | None:
-    found = [item for item in items if item.type == kind and (item.min or item.max or item.default)]
+    found = [
+        item
+        for item in items
+        if item.type == kind and any(bound is not None for bound in (item.min, item.max, item.default))
+    ]
     if not found:
         return None
     lowest: Amounts = {}
