@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Container, Sequence
-from itertools import chain, groupby
+from itertools import groupby
 
 import msgspec
 
@@ -108,13 +108,14 @@ class Actor:
         by_group: dict[str, list[int]] = {}
         for at, action in enumerate(actions):
             by_group.setdefault(action.group, []).append(at)
+        results: dict[int, Outcome] = {}
 
-        async def of_group(calls: list[int]) -> list[Outcome]:
-            return [await self._do(actions[at]) for at in calls]
+        async def of_group(calls: list[int]) -> None:
+            for at in calls:
+                results[at] = await self._do(actions[at])
 
-        done = await in_parallel(list(by_group.values()), of_group, limit=_PARALLEL)
-        found = dict(zip(chain.from_iterable(by_group.values()), chain.from_iterable(done), strict=True))
-        return [found[at] for at in range(len(actions))]
+        await in_parallel(list(by_group.values()), of_group, limit=_PARALLEL)
+        return [results[at] for at in range(len(actions))]
 
     def _is_too_late(self, action: Action) -> bool:
         if self._soft_until is None or not isinstance(action, AddTaint | RemoveTaint):
