@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tests.vertical.custom_kinds import SCALE, TABS, WHERE, definition
 from tests.vertical.making import NOW, vpa
-from tests.vertical.recommender.test_controller import SCALE, TABS, WHERE, definition
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
 from kubetide.objects.kinds import CUSTOM_RESOURCE_DEFINITIONS
@@ -24,7 +24,9 @@ def test_scales_are_read_once_a_minute_and_told_when_they_change():
 
         async def told(after):
             await clock.sleep(after)
-            return [one.selector or one.problem for one in await reader.read([own])]
+            found = await reader.read([own])
+            assert found.gone == []
+            return [one.selector or one.problem for one in found.changed]
 
         assert await told(seconds(0)) == ["CronTab default/tab does not exist"]
         status = {"replicas": 1, "selector": "app=web"}
@@ -35,5 +37,7 @@ def test_scales_are_read_once_a_minute_and_told_when_they_change():
         assert await told(minutes(1)) == []
         await cluster.patch(TABS, "tab", {"status": {"selector": "app=other"}}, **WHERE)
         assert await told(minutes(1)) == ["app=other"]
+        assert await reader.read([]) == ([], [("CronTab", "default", "tab")])
+        assert await told(seconds(0)) == ["app=other"], "read at once for a VPA that comes again"
 
     run_virtual(main, start=NOW)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 
 import msgspec
 import numpy as np
 import pytest
 from tests.loops import run_alone
+from tests.vertical.custom_kinds import SCALE, TABS, WHERE, definition
 from tests.vertical.recommender.running import START
 
 from kubetide.embedded.apiserver.store import EmbeddedCluster, Store
@@ -20,7 +21,6 @@ from kubetide.objects.kinds import (
     PODS,
     VPA_CHECKPOINTS,
     VPAS,
-    Kind,
 )
 from kubetide.ports.errors import MetricsError, NoSeries, Unavailable, Withheld
 from kubetide.ports.metrics import ExternalValues, PodSamples, ResourceUsage
@@ -35,38 +35,6 @@ from kubetide.vertical.recommender.settings import Settings
 from kubetide.watching import Caches
 
 MIB = 1 << 20
-WHERE = {"namespace": "default"}
-
-
-TABS = Kind("example.com", "v1", "CronTab", "crontabs", dict)
-SCALE = {
-    "specReplicasPath": ".spec.replicas",
-    "statusReplicasPath": ".status.replicas",
-    "labelSelectorPath": ".status.selector",
-}
-
-
-def definition(kind, **subresources):
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    if "status" in kind.subresources:
-        subresources["status"] = {}
-    if subresources:
-        version["subresources"] = subresources
-    return {
-        "metadata": {
-            "name": kind.resource,
-            "annotations": {
-                "api-approved.kubernetes.io": "https://github.com/kubernetes/kubernetes/pull/63797"
-            },
-        },
-        "spec": {
-            "group": kind.group,
-            "names": {"plural": kind.plural, "singular": kind.kind.lower(), "kind": kind.kind},
-            "scope": "Namespaced",
-            "versions": [version],
-        },
-    }
 
 
 def vpa(name="web", kind="Deployment", target="web", **spec):
@@ -178,11 +146,19 @@ class World:
         await self.cluster.patch(PODS, "web-0", {"status": status}, subresource="status", **WHERE)
 
     async def run_for(self, duration):
+        async with self.running():
+            await self.clock.sleep(duration)
+
+    @asynccontextmanager
+    async def running(self):
+        """Run the controller as long as the context is open; no pass of it may fail."""
         task = asyncio.create_task(run_alone(self.controller, self.caches, self.clock))
-        await self.clock.sleep(duration)
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        try:
+            yield
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
         assert self.controller.health.failures == 0, self.controller.health.last_failure
 
     async def status(self, name="web"):
@@ -266,23 +242,19 @@ def test_an_oom_of_a_pod_raises_its_memory():
 
     async def main(world):
         await world.begin()
-        task = asyncio.create_task(run_alone(world.controller, world.caches, world.clock))
-        await world.clock.sleep(minutes(1.5))
-        ended = {
-            "terminated": {
-                "exitCode": 137,
-                "reason": "OOMKilled",
-                "startedAt": "2026-03-02T08:00:00Z",
-                "finishedAt": "2026-03-02T08:01:40Z",
+        async with world.running():
+            await world.clock.sleep(minutes(1.5))
+            ended = {
+                "terminated": {
+                    "exitCode": 137,
+                    "reason": "OOMKilled",
+                    "startedAt": "2026-03-02T08:00:00Z",
+                    "finishedAt": "2026-03-02T08:01:40Z",
+                }
             }
-        }
-        await world.show({"containerStatuses": [running(1, lastState=ended)]})
-        await world.clock.sleep(minutes(1.5))
-        assert int((await world.target())["memory"]) > 2400 * MIB
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-        assert world.controller.health.failures == 0, world.controller.health.last_failure
+            await world.show({"containerStatuses": [running(1, lastState=ended)]})
+            await world.clock.sleep(minutes(1.5))
+            assert int((await world.target())["memory"]) > 2400 * MIB
 
     story(main)
 
@@ -322,22 +294,18 @@ def test_the_scale_of_a_target_is_read_in_every_pass():
         reference = {"apiVersion": TABS.api_version, "kind": TABS.kind, "name": "tab"}
         body = {"metadata": {"name": "tab"}, "spec": {"targetRef": reference}}
         await world.cluster.create(VPAS, body, **WHERE)
-        task = asyncio.create_task(run_alone(world.controller, world.caches, world.clock))
-        await world.clock.sleep(minutes(1.5))
-        assert "ConfigUnsupported" in [one.type for one in (await world.status("tab")).conditions]
-        status = {"replicas": 1, "selector": "app=web"}
-        tab = {"metadata": {"name": "tab"}, "spec": {"replicas": 1}, "status": status}
-        await world.cluster.create(TABS, tab, **WHERE)
-        await world.clock.sleep(minutes(1))
-        assert [one.type for one in (await world.status("tab")).conditions] == ["RecommendationProvided"]
-        await world.cluster.patch(TABS, "tab", {"status": {"selector": "app=none"}}, **WHERE)
-        await world.clock.sleep(minutes(1))
-        types = [one.type for one in (await world.status("tab")).conditions]
-        assert types == ["NoPodsMatched", "RecommendationProvided"]
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-        assert world.controller.health.failures == 0, world.controller.health.last_failure
+        async with world.running():
+            await world.clock.sleep(minutes(1.5))
+            assert "ConfigUnsupported" in [one.type for one in (await world.status("tab")).conditions]
+            status = {"replicas": 1, "selector": "app=web"}
+            tab = {"metadata": {"name": "tab"}, "spec": {"replicas": 1}, "status": status}
+            await world.cluster.create(TABS, tab, **WHERE)
+            await world.clock.sleep(minutes(1))
+            assert [one.type for one in (await world.status("tab")).conditions] == ["RecommendationProvided"]
+            await world.cluster.patch(TABS, "tab", {"status": {"selector": "app=none"}}, **WHERE)
+            await world.clock.sleep(minutes(1))
+            types = [one.type for one in (await world.status("tab")).conditions]
+            assert types == ["NoPodsMatched", "RecommendationProvided"]
 
     story(main)
 
@@ -362,15 +330,12 @@ def test_kinds_that_could_not_be_read_are_read_again():
             return await kinds()
 
         world.cluster.kinds = flaky
-        task = asyncio.create_task(run_alone(world.controller, world.caches, world.clock))
-        await world.clock.sleep(minutes(1.5))
-        conditions = {one.type: one for one in (await world.status("tab")).conditions}
-        assert conditions["ConfigUnsupported"].message.endswith("last error no discovery")
-        await world.clock.sleep(minutes(1))
-        assert [one.type for one in (await world.status("tab")).conditions] == ["RecommendationProvided"]
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        async with world.running():
+            await world.clock.sleep(minutes(1.5))
+            conditions = {one.type: one for one in (await world.status("tab")).conditions}
+            assert conditions["ConfigUnsupported"].message.endswith("last error no discovery")
+            await world.clock.sleep(minutes(1))
+            assert [one.type for one in (await world.status("tab")).conditions] == ["RecommendationProvided"]
 
     story(main)
 
@@ -445,15 +410,11 @@ def test_a_checkpoint_without_a_vpa_is_deleted():
 
     async def main(world):
         await world.begin()
-        task = asyncio.create_task(run_alone(world.controller, world.caches, world.clock))
-        await world.clock.sleep(minutes(1.5))
-        await world.cluster.delete(VPAS, "web", **WHERE)
-        await world.clock.sleep(minutes(12))
-        assert not (await world.cluster.list(VPA_CHECKPOINTS)).items
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-        assert world.controller.health.failures == 0, world.controller.health.last_failure
+        async with world.running():
+            await world.clock.sleep(minutes(1.5))
+            await world.cluster.delete(VPAS, "web", **WHERE)
+            await world.clock.sleep(minutes(12))
+            assert not (await world.cluster.list(VPA_CHECKPOINTS)).items
 
     story(main)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from kubetide.acting import in_parallel
 from kubetide.objects.hpa import CrossVersionObjectReference
@@ -39,6 +39,13 @@ _LIFE = minutes(1)
 _PARALLEL = 10
 
 
+class ReadScales(NamedTuple):
+    """What a reading found: views that have changed, and targets that no VPA names any more."""
+
+    changed: list[WorkloadView]
+    gone: list[WorkloadKey]
+
+
 class ScaleReader:
     """Reads each scale once a minute: as often as upstream's updater, which asks in every loop, and not with each review."""
 
@@ -47,33 +54,40 @@ class ScaleReader:
         self._read_at: dict[WorkloadKey, Instant] = {}
         self._last: dict[WorkloadKey, WorkloadView] = {}
 
-    async def read(self, vpas: Iterable[VerticalPodAutoscaler]) -> list[WorkloadView]:
-        """Read the custom targets that were not read lately, and return those that have changed.
+    async def read(self, vpas: Iterable[VerticalPodAutoscaler]) -> ReadScales:
+        """Read the custom targets of all VPAs that were not read lately.
 
         The view of one that cannot be read holds the error.
         """
-        now = self._clock.now()
-        asked: dict[WorkloadKey, CrossVersionObjectReference] = {}
+        targets: dict[WorkloadKey, CrossVersionObjectReference] = {}
         for vpa in vpas:
             ref = vpa.spec.target_ref
-            if ref is None or ref.kind in WELL_KNOWN:
-                continue
-            key = ref.kind, vpa.metadata.namespace, ref.name
-            last = self._read_at.get(key)
-            if last is None or after(last, _LIFE) <= now:
-                asked[key] = ref
-        if not asked:
+            if ref is not None and ref.kind not in WELL_KNOWN:
+                targets[ref.kind, vpa.metadata.namespace, ref.name] = ref
+        gone = [key for key in self._read_at if key not in targets]
+        for key in gone:
+            del self._read_at[key], self._last[key]
+        return ReadScales(await self._read_due(targets), gone)
+
+    async def _read_due(
+        self, targets: Mapping[WorkloadKey, CrossVersionObjectReference]
+    ) -> list[WorkloadView]:
+        now = self._clock.now()
+        due = [
+            (key, ref)
+            for key, ref in targets.items()
+            if key not in self._read_at or after(self._read_at[key], _LIFE) <= now
+        ]
+        if not due:
             return []
         try:
             kinds = await self._cluster.kinds()
         except ApiError:
             return []
-        views = await in_parallel(
-            list(asked.items()), lambda one: self._scale_of(*one, kinds), limit=_PARALLEL
-        )
-        self._read_at |= dict.fromkeys(asked, now)
+        views = await in_parallel(due, lambda one: self._scale_of(*one, kinds), limit=_PARALLEL)
         changed = [view for view in views if self._last.get(view.key) != view]
-        self._last |= {view.key: view for view in changed}
+        self._read_at |= {view.key: now for view in views}
+        self._last |= {view.key: view for view in views}
         return changed
 
     async def _scale_of(

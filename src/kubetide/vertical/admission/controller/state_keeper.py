@@ -59,8 +59,11 @@ class StateKeeper:
 
     async def read_scales(self) -> None:
         """Read the scales of custom targets."""
-        for view in await self._scales.read(tuple(self._vpas.objects.values())):
+        scales = await self._scales.read(tuple(self._vpas.objects.values()))
+        for view in scales.changed:
             self.state.put_workload(view.key, view)
+        for key in scales.gone:
+            self.state.put_workload(key, None)
 
 
 def _follow(informer: Informer[Any], handler: Callable[[Key, Any, Any], None]) -> None:

@@ -66,7 +66,7 @@ class Gatherer:
         known = dict(state.vpas) | {key: vpa for key, vpa in vpas.items() if vpa is not None}
         for key in [key for key, vpa in vpas.items() if vpa is None]:
             known.pop(key, None)
-        workloads += await self._scales.read(known.values())
+        scales = await self._scales.read(known.values())
         lease, problem = await self._lease()
         live = {key: slim_pod(pod) for key, pod in pods.items() if pod is not None and pod.spec.node_name}
         return Delta(
@@ -74,8 +74,8 @@ class Gatherer:
             gone_vpas=[key for key, vpa in vpas.items() if vpa is None],
             pods=list(live.values()),
             gone_pods=[key for key in pods if key not in live and key in state.pods],
-            workloads=workloads,
-            gone_workloads=gone,
+            workloads=[*workloads, *scales.changed],
+            gone_workloads=[*gone, *scales.gone],
             limit_ranges=[one for one in ranges.values() if one is not None],
             gone_limit_ranges=[key for key, one in ranges.items() if one is None],
             lease=lease,
