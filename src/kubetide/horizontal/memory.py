@@ -81,7 +81,7 @@ class MemoryEntry(msgspec.Struct, frozen=True, omit_defaults=True):
         selector: The one last seen on its target.
         options: What its options remember; ``forecast`` its forecasts.
         status_written: When its status was last written, ns; only with ``metrics_status_period``.
-        unselected: Whether that selector has never been read for a decision.
+        selector_unread: Whether that selector has never been read for a decision.
     """
 
     namespace: str
@@ -92,7 +92,7 @@ class MemoryEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     options: OptionMemory | None = None
     forecast: ForecastMemory | None = None
     status_written: int | None = None
-    unselected: bool = False
+    selector_unread: bool = False
 
 
 def remember_event(events: list[ScaleEvent], event: ScaleEvent, longest_period: int) -> None:

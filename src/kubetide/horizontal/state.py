@@ -153,8 +153,8 @@ class State:
             headroom=self.settings.forecaster == HEADROOM,
         )
         self.holds: tuple[str, ...] = ()
-        self.unselected: dict[Key, None] = {}
-        """HPAs whose targets' selectors have never been read for a decision (``rules.selecting``)."""
+        self.unread_selectors: dict[Key, None] = {}
+        """HPAs whose targets' selectors have never been read for a decision (``rules.ambiguous_selectors``)."""
         self.written: dict[Key, int] = {}
         """When each status was last written, ns; only with ``Settings.metrics_status_period``."""
         self.last_pass: LastPass | None = None
@@ -212,9 +212,9 @@ class State:
                 self.forecasts.put(key, entry.forecast)
             if entry.selector:
                 self._claim(key, entry.selector)
-                self.unselected.pop(key, None)
-                if entry.unselected:
-                    self.unselected[key] = None
+                self.unread_selectors.pop(key, None)
+                if entry.selector_unread:
+                    self.unread_selectors[key] = None
         for number, scale in enumerate(delta.scales):
             self._put_scale(scale)
             if is_pause(number):
@@ -229,7 +229,7 @@ class State:
         if key not in self.views:
             self._order = None
             if not self.table.members.has_claim(key):
-                self.unselected[key] = None
+                self.unread_selectors[key] = None
         self.views[key] = view
         self.specs[key] = read_spec(view, self.settings)
         options = self.specs[key].options
@@ -260,7 +260,7 @@ class State:
             self.written,
             self.unchanged,
             self.steady,
-            self.unselected,
+            self.unread_selectors,
         ):
             known.pop(key, None)
         self.recommendations.forget(key)
@@ -355,7 +355,7 @@ class State:
                 self.options.get(key),
                 self.forecasts.dump(key),
                 self.written.get(key),
-                key in self.unselected,
+                key in self.unread_selectors,
             )
             for key in sorted(known)
         ]

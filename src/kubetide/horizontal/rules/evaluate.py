@@ -27,10 +27,18 @@ from kubetide.horizontal.options.forecasting import why_of as why_forecast
 from kubetide.horizontal.options.named import Situation, adjusted, named_options
 from kubetide.horizontal.options.pause import unpaused
 from kubetide.horizontal.options.until_ready import held_until_ready
+from kubetide.horizontal.rules.ambiguous_selectors import selector_problem
+from kubetide.horizontal.rules.bounds import metrics_decide
 from kubetide.horizontal.rules.limits import Limited, limit_by_rules, limit_plainly
 from kubetide.horizontal.rules.metric_facts import pods_of, samples_of
-from kubetide.horizontal.rules.metric_results import Measured, Problem, Proposed, measure, proposed_by
-from kubetide.horizontal.rules.selecting import inactive, may_come_back, pods_uncertain
+from kubetide.horizontal.rules.metric_results import (
+    Measured,
+    Problem,
+    Proposed,
+    inactive,
+    measure,
+    proposed_by,
+)
 from kubetide.horizontal.rules.windows import stabilized_of
 from kubetide.horizontal.state import State
 from kubetide.horizontal.status import conditions as say
@@ -88,7 +96,7 @@ def evaluate(state: State, key: Key, now: Instant) -> Verdict:
     measured: Measured | None = None
     number: Number | Problem | None = _outside_bounds(state, spec, current)
     if number is None:
-        number = pods_uncertain(state, spec, scale)
+        number = selector_problem(state, spec, scale)
     if number is None:
         measured = measure(state, spec, scale, now)
         found = proposed_by(measured, state, spec, current)
@@ -205,14 +213,14 @@ def _crossed_bounds(spec: Autoscaler) -> Problem:
 
 def _outside_bounds(state: State, spec: Autoscaler, current: int) -> Number | None:
     """Return the number of a target that is off, or outside its bounds; None where metrics are to be asked."""
-    if current == 0 and not may_come_back(state, spec):
+    if metrics_decide(state, spec, current):
+        return None
+    if current == 0:
         forget_zero = not state.settings.gates.scale_to_zero
         return Number(0, notes=(say.SCALING_DISABLED,), forget_zero=forget_zero)
     if current > spec.maximum:
         return Number(spec.maximum, events.ABOVE_MAXIMUM)
-    if current < spec.minimum and current != 0:
-        return Number(spec.minimum, events.BELOW_MINIMUM)
-    return None
+    return Number(spec.minimum, events.BELOW_MINIMUM)
 
 
 def _normalized(found: Proposed, spec: Autoscaler, state: State, current: int, now: Instant) -> Number:

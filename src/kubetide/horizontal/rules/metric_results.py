@@ -39,6 +39,11 @@ class Problem(NamedTuple):
     event: events.EventNote | None = None
 
 
+def inactive(reason: str, text: str) -> Problem:
+    """Return a problem that condition and event name by the same reason."""
+    return Problem(text, say.not_active(reason, text), events.EventNote(events.WARNING, reason, text))
+
+
 class Proposed(NamedTuple):
     """The number that all metrics together propose.
 

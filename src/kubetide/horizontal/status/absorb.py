@@ -19,7 +19,7 @@ from kubetide.horizontal.memory import (
 )
 from kubetide.horizontal.options.flapping import recent_changes
 from kubetide.horizontal.options.forecasting import learn
-from kubetide.horizontal.rules.selecting import note_selectors
+from kubetide.horizontal.rules.ambiguous_selectors import note_read_selectors
 from kubetide.horizontal.rules.unchanged import note_settlement, settlement_as_before
 from kubetide.horizontal.state import State
 from kubetide.horizontal.status import conditions as say
@@ -42,7 +42,7 @@ def absorbing(state: State, commands: Commands, outcomes: Sequence[ScaleOutcome]
     """Apply the outcomes of the writes: update the memory; return statuses, events and labels."""
     found = {(outcome.namespace, outcome.name): outcome for outcome in outcomes}
     stamp = format_rfc3339(commands.at)
-    note_selectors(state)
+    note_read_selectors(state)
     _remember_proposals(state, commands)
     learn(state, commands.verdicts, commands.at)
     this, at = state.last_pass, commands.at

@@ -10,19 +10,15 @@ from __future__ import annotations
 
 from kubetide.horizontal.facts.specs import Autoscaler
 from kubetide.horizontal.facts.views import ScaleView
-from kubetide.horizontal.rules.metric_results import Problem
+from kubetide.horizontal.rules.bounds import metrics_decide
+from kubetide.horizontal.rules.metric_results import Problem, inactive
 from kubetide.horizontal.state import State
 from kubetide.horizontal.status import conditions as say
 from kubetide.horizontal.status import events
 from kubetide.objects.meta import Key
 
 
-def inactive(reason: str, text: str) -> Problem:
-    """Return a problem that condition and event name by the same reason."""
-    return Problem(text, say.not_active(reason, text), events.EventNote(events.WARNING, reason, text))
-
-
-def pods_uncertain(state: State, spec: Autoscaler, scale: ScaleView) -> Problem | None:
+def selector_problem(state: State, spec: Autoscaler, scale: ScaleView) -> Problem | None:
     """Return why the pods of the target cannot be distinguished from those of other HPAs' targets; None where they can."""
     if not scale.selector:
         text = "selector is required"
@@ -39,31 +35,18 @@ def pods_uncertain(state: State, spec: Autoscaler, scale: ScaleView) -> Problem 
     return inactive("AmbiguousSelector", text)
 
 
-def reads_metrics(state: State, spec: Autoscaler, current: int) -> bool:
-    """Return whether selector and metrics matter at all: not for a target that is off or outside of its bounds."""
-    return may_come_back(state, spec) if current == 0 else spec.minimum <= current <= spec.maximum
-
-
-def may_come_back(state: State, spec: Autoscaler) -> bool:
-    """Return whether a target at zero is one that this loop has scaled to zero and may scale up again."""
-    if not state.settings.gates.scale_to_zero:
-        return False
-    went = say.condition_status(state.statuses[spec.key].conditions, say.SCALED_TO_ZERO) == "True"
-    return went and (spec.minimum != 0 or spec.external)
-
-
-def note_selectors(state: State) -> None:
+def note_read_selectors(state: State) -> None:
     """Note whose selectors have been read in this tick; to be called before statuses change."""
-    for key in tuple(state.unselected):
+    for key in tuple(state.unread_selectors):
         if _counts(state, key):
-            del state.unselected[key]
+            del state.unread_selectors[key]
 
 
 def _counts(state: State, key: Key) -> bool:
     """Return whether the selector of an HPA's target has been read, or is in this tick."""
-    if key not in state.unselected:
+    if key not in state.unread_selectors:
         return True
     scale = state.scales.get(key)
     if scale is None or scale.error or not scale.selector:
         return False
-    return reads_metrics(state, state.specs[key], scale.spec_replicas)
+    return metrics_decide(state, state.specs[key], scale.spec_replicas)
