@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+import yaml
 from tests.nodes.frozen import World, group, node, pod
 
 from kubetide.nodes.registry.status_map import without_probes
@@ -39,7 +39,6 @@ def test_a_tick_that_looks_for_no_unneeded_nodes_shows_those_of_the_last_one():
 
 def test_status_document_counts_and_names_states():
     """The status document has upstream's shape and words."""
-    yaml = pytest.importorskip("yaml")
     world = World(pods=[pod("a")], groups=[group("g"), group("h", maximum=0)])
     world.tick()
     status = yaml.safe_load(world.status)
@@ -62,7 +61,6 @@ def test_status_document_counts_and_names_states():
 
 def test_times_of_probing_alone_are_no_change():
     """Without its times of probing a document reads like one that was made without them, at whatever time it is written."""
-    yaml = pytest.importorskip("yaml")
 
     def bare(value):
         if isinstance(value, dict):
