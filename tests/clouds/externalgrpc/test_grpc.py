@@ -14,8 +14,8 @@ import trustme
 from kubetide.clouds.externalgrpc.client import GrpcClient
 from kubetide.clouds.externalgrpc.cloud import open_cloud
 from kubetide.clouds.externalgrpc.config import Certificates, GrpcConfig
+from kubetide.clouds.externalgrpc.joined_nodes import joined_nodes
 from kubetide.clouds.externalgrpc.messages import MESSAGES, METHODS
-from kubetide.clouds.externalgrpc.nodes import joined_nodes
 from kubetide.clouds.externalgrpc.readings import node_message, template_message
 from kubetide.clouds.externalgrpc.server import serving
 from kubetide.clouds.externalgrpc.service import ProviderService

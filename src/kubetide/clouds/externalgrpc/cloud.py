@@ -12,8 +12,8 @@ from typing import Any, Final, Protocol
 from msgspec.structs import replace
 
 from kubetide.acting.parallel import in_parallel
+from kubetide.clouds.externalgrpc.joined_nodes import NodeOf
 from kubetide.clouds.externalgrpc.messages import MESSAGES, METHODS
-from kubetide.clouds.externalgrpc.nodes import NodeOf
 from kubetide.clouds.externalgrpc.readings import (
     instance_of,
     node_message,

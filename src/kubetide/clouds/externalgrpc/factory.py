@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from kubetide.clouds.common.files import config_text
 from kubetide.clouds.common.ini import CloudConfigError
-from kubetide.clouds.externalgrpc.nodes import joined_nodes
+from kubetide.clouds.externalgrpc.joined_nodes import joined_nodes
 from kubetide.clouds.registry import CloudContext, missing_package
 from kubetide.ports.cloud import Cloud
 

@@ -13,6 +13,7 @@ import msgspec
 from kubetide.nodes.facts.node_devices import NodeDevices, held_by
 from kubetide.nodes.facts.nodes import deletion_window_ends
 from kubetide.nodes.scale_down.drain_rules import (
+    LAST_RANK,
     DrainContext,
     Prepared,
     Verdict,
@@ -50,7 +51,6 @@ Owners = Mapping[str, Mapping[Key, Owner]]
 """Controllers by kind, and by namespace and name."""
 
 _FEW_KINDS = 1_024
-_LAST = 2  # no rank comes after it
 
 
 class NodeFacts(msgspec.Struct, frozen=True):
@@ -235,7 +235,7 @@ class Cache:
             if verdict.valid_until is not None:
                 changes.append(verdict.valid_until)
             found = max(found, removal_rank(verdict))
-            if found == _LAST:
+            if found == LAST_RANK:
                 break
         return found
 

@@ -28,7 +28,6 @@ from kubetide.nodes.decision import (
 )
 from kubetide.nodes.facts.nodes import TO_BE_DELETED
 from kubetide.nodes.reasons import reason
-from kubetide.nodes.scale_down.deletion.checks import first_look, newcomers
 from kubetide.nodes.scale_down.deletion.deletions import (
     EVICTION_FAILED,
     INTERNAL,
@@ -43,6 +42,7 @@ from kubetide.nodes.scale_down.deletion.deletions import (
     with_pods_seen,
 )
 from kubetide.nodes.scale_down.deletion.evictions import left_on_node
+from kubetide.nodes.scale_down.deletion.pod_checks import check_new_pods, check_pods
 from kubetide.nodes.scale_down.memory import DeleteResult, Deletion, Eviction
 from kubetide.nodes.scale_down.names import DELAY_DELETION_PREFIX
 from kubetide.nodes.scale_down.pods import key_of
@@ -141,9 +141,9 @@ class _Machine:
         if isinstance(pods, Deletion):
             return pods
         deletion = with_pods_seen(deletion, pods, self._now)
-        why, evictions = first_look(self._state, deletion, pods, self._now)
-        if why:
-            return self._fail(deletion, INTERNAL, why)
+        problem, evictions = check_pods(self._state, deletion, pods, self._now)
+        if problem:
+            return self._fail(deletion, INTERNAL, problem)
         deletion = replace(deletion, pods=evictions)
         if not evictions and not deletion.drain:
             return self._delay(deletion)
@@ -201,7 +201,7 @@ class _Machine:
         if isinstance(pods, Deletion):
             return pods
         deletion = with_pods_seen(deletion, pods, self._now)
-        again = self._newcomers(deletion, pods)
+        again = self._evict_new_pods(deletion, pods)
         if again is not None:
             return again
         if not left_on_node([one for one in deletion.pods if one.stage == deletion.stage], pods):
@@ -222,11 +222,11 @@ class _Machine:
         until = after(self._now, self._settings.max_pod_eviction_time)
         return replace(deletion, phase="evicting", stage=min(later), until=until, due=self._now)
 
-    def _newcomers(self, deletion: Deletion, pods: tuple[Pod, ...]) -> Deletion | None:
+    def _evict_new_pods(self, deletion: Deletion, pods: tuple[Pod, ...]) -> Deletion | None:
         """Evict pods that landed after the first look, or give up; None when there are none."""
-        why, more = newcomers(self._state, deletion, pods, self._now)
-        if why:
-            return self._fail(deletion, INTERNAL, why)
+        problem, more = check_new_pods(self._state, deletion, pods, self._now)
+        if problem:
+            return self._fail(deletion, INTERNAL, problem)
         if not more:
             return None
         return replace(
@@ -303,7 +303,7 @@ class _Machine:
             self._memory.deletions[deletion.node] = pods
             return None
         deletion = with_pods_seen(deletion, pods, self._now)
-        again = self._newcomers(deletion, pods)
+        again = self._evict_new_pods(deletion, pods)
         if again is not None:
             moved = self.advance(again)
             assert moved is not None

@@ -13,6 +13,7 @@ from kubetide.nodes.scale_down.drain_rules.base import (
     block,
 )
 from kubetide.nodes.scale_down.drain_rules.evaluate import (
+    LAST_RANK,
     Blocked,
     Moves,
     Prepared,
@@ -29,6 +30,7 @@ from kubetide.nodes.scale_down.drain_rules.registry import RULES
 
 __all__ = [
     "DRAIN",
+    "LAST_RANK",
     "RULES",
     "SKIP",
     "WAIT",

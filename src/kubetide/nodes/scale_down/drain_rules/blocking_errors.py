@@ -24,7 +24,7 @@ _NOT_THERE = {
 }
 
 
-def error_text(blocked: Blocked) -> str:
+def blocking_error(blocked: Blocked) -> str:
     """Return upstream's error about the pod; a rule of another package is reported by its own sentence."""
     pod, answer = blocked.pod, blocked.answer
     name, full_name = pod.metadata.name, "/".join(key_of(pod))

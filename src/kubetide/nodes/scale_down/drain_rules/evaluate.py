@@ -7,6 +7,7 @@ and cached while those stay the same; the rules that read budgets are asked each
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
@@ -135,6 +136,10 @@ def pods_to_move(pods: Sequence[Pod], context: DrainContext) -> Moves:
     return settle(prepare(pods, context), context)
 
 
+LAST_RANK: Final = 2
+"""The rank of a node whose pods must move; no other comes after it."""
+
+
 def removal_rank(verdict: Verdict) -> int:
     """Return when a node with this pod is tried: 0 with the empty ones, 1 after them as it waits for the pod, 2 last.
 
@@ -143,4 +148,4 @@ def removal_rank(verdict: Verdict) -> int:
     answer = verdict.answer
     if verdict.of_node or (answer is not None and answer.outcome == "skip"):
         return 0
-    return 1 if answer is not None and answer.outcome == "wait" else 2
+    return 1 if answer is not None and answer.outcome == "wait" else LAST_RANK
