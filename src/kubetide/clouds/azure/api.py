@@ -55,7 +55,7 @@ class _ResourceSku(ApiStruct):
     capabilities: tuple[_Capability, ...] | None = None
 
 
-class Outcome(NamedTuple):
+class OperationResult(NamedTuple):
     """Whether an operation has come to its end, and why it failed if it did."""
 
     is_done: bool
@@ -184,22 +184,22 @@ class ComputeApi:
         """Wait until an operation ends, so long at most; return why it failed, None if it succeeded."""
         start = self._clock.monotonic()
         while True:
-            outcome = await self.outcome(url)
-            if outcome.is_done:
-                return outcome.error
+            result = await self.operation_result(url)
+            if result.is_done:
+                return result.error
             if Duration(self._clock.monotonic() - start) > within:
                 return CloudError(f"operation {url} is not done after {within // minutes(1)} minutes")
             await self._clock.sleep(_WAIT_PAUSE)
 
-    async def outcome(self, url: str) -> Outcome:
+    async def operation_result(self, url: str) -> OperationResult:
         """Return how far an operation is. Raises CloudError where that cannot be read."""
         operation = decoded(await self._rest.read(lambda: self._request("GET", url)), _Operation)
         if operation.status == "Succeeded":
-            return Outcome(is_done=True)
+            return OperationResult(is_done=True)
         if operation.status in {"Failed", "Canceled"}:
             error = operation.error or _Error(code=operation.status)
-            return Outcome(is_done=True, error=cloud_error(error.code, error.message))
-        return Outcome(is_done=False)
+            return OperationResult(is_done=True, error=cloud_error(error.code, error.message))
+        return OperationResult(is_done=False)
 
     async def skus(self, location: str) -> dict[str, InstanceType]:
         """Return the sizes of machines in a location, by name in lower case, without those that lack CPUs or memory."""

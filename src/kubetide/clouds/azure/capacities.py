@@ -27,7 +27,7 @@ class Capacities:
         self._listed: dict[str, int] = {}
         self._changed: dict[str, _Changed] = {}
 
-    def list(self, sets: Mapping[str, ScaleSet], now: Duration) -> None:
+    def update(self, sets: Mapping[str, ScaleSet], now: Duration) -> None:
         """Take the sizes of a list of all sets."""
         self._listed = {key: one.capacity for key, one in sets.items() if one.capacity is not None}
         self._changed = {key: one for key, one in self._changed.items() if now < one.until}

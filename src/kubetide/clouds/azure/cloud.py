@@ -16,10 +16,10 @@ from kubetide.clouds.azure.api import ComputeApi
 from kubetide.clouds.azure.capacities import Capacities
 from kubetide.clouds.azure.creation import CALLED, Patterns, create, pattern_of, warnings_of
 from kubetide.clouds.azure.discovery import Bounds, matching_bounds, set_bounds
-from kubetide.clouds.azure.machine_lists import MachineLists
+from kubetide.clouds.azure.machine_cache import MachineCache
 from kubetide.clouds.azure.machines import SetMachine, delete_machines
 from kubetide.clouds.azure.model import ScaleSet
-from kubetide.clouds.azure.operations import PREEMPTED, Deletion, Operations, Settled
+from kubetide.clouds.azure.operations import PREEMPTED, CompletedOperation, DeletionOrder, Operations
 from kubetide.clouds.azure.references import PREFIX, normalized
 from kubetide.clouds.azure.settings import OPTIONS, AzureSettings
 from kubetide.clouds.azure.skus import InstanceType
@@ -79,10 +79,10 @@ class AzureCloud(Cloud):
         self._capacities = Capacities()
         self._operations = Operations(api, clock)
         self._lost: dict[str, str] = {}
-        self._lists = MachineLists(api, settings, clock)
+        self._cache = MachineCache(api, settings, clock)
         self._sets_at: Duration | None = None
         self._spot_at: Duration | None = None
-        self._is_old = False
+        self._sets_outdated = False
         self._shown = ShownGroups()
         self._patterns = Patterns(api)
         self._candidates: tuple[Candidate, ...] | None = None
@@ -99,11 +99,11 @@ class AzureCloud(Cloud):
     async def renew(self) -> None:
         """List the sets anew once a minute. The first time, what cannot be read is an error. Raises CloudError."""
         now, is_first = self._clock.monotonic(), self._sets_at is None
-        for one in await self._operations.settled():
-            await self._settle(one)
-        if self._sets_at is None or self._is_old or now - self._sets_at >= self._settings.sets_for:
+        for one in await self._operations.completed():
+            await self._take_result(one)
+        if self._sets_at is None or self._sets_outdated or now - self._sets_at >= self._settings.sets_for:
             await self._list_sets()
-            self._sets_at, self._is_old = now, False
+            self._sets_at, self._sets_outdated = now, False
         elif self._spot_at is not None and now - self._spot_at >= self._settings.spot_for:
             await self._read_spot()
         if is_first:
@@ -143,7 +143,7 @@ class AzureCloud(Cloud):
         self._sets |= {key: one for key, one in zip(spot, found, strict=True) if isinstance(one, ScaleSet)}
         self._lost = {key: one for key, one in zip(spot, found, strict=True) if isinstance(one, str)}
         now = self._clock.monotonic()
-        self._capacities.list(self._sets, now)
+        self._capacities.update(self._sets, now)
         for key in self._lost:
             self._capacities.lose(key)
         self._spot_at = now if spot else None
@@ -157,15 +157,15 @@ class AzureCloud(Cloud):
                 raise
             return str(error)
 
-    async def _settle(self, change: Settled) -> None:
-        """Read anew what a change that has ended may have changed; a pre-empted deletion is ordered once more.
+    async def _take_result(self, operation: CompletedOperation) -> None:
+        """Read anew what an operation that has ended may have changed; a pre-empted deletion is ordered once more.
 
         Source: cluster-autoscaler cloudprovider/azure, which does so when its wait for the operation ends.
         """
-        key, error, deletion = change
-        self._lists.expire(key)
+        key, error, deletion = operation
+        self._cache.expire(key)
         if error is None:
-            self._is_old |= deletion is not None and self._settings.strict
+            self._sets_outdated |= deletion is not None and self._settings.strict
             return
         if deletion and not deletion.again and error.error_code == PREEMPTED and key in self._sets:
             url, refusal = await attempt(delete_machines(self._api, self._sets[key], deletion))
@@ -173,7 +173,7 @@ class AzureCloud(Cloud):
                 self._operations.begin(key, url or "", deletion._replace(again=True))
                 return
         self._capacities.forget_change(key)
-        self._is_old = True
+        self._sets_outdated = True
 
     def _leave_out(self, message: str) -> None:
         if message not in self._left_out:
@@ -227,7 +227,7 @@ class AzureCloud(Cloud):
         scale_set = self._sets.get(key)
         if scale_set is None or key in self._lost:
             return []
-        return await self._lists.of(key, scale_set, self._capacities.of(key))
+        return await self._cache.of(key, scale_set, self._capacities.of(key))
 
     # ── groups that are created ─────────────────────────────────────────────────────────────────
 
@@ -288,7 +288,7 @@ class AzureCloud(Cloud):
         if not node_id.startswith(PREFIX):
             return None
         normalized(node_id)
-        found = self._lists.find(node_id, self._groups.keys())
+        found = self._cache.find(node_id, self._groups.keys())
         return None if found is None else self._groups[found[0]].name
 
     # ── changes ─────────────────────────────────────────────────────────────────────────────────
@@ -301,7 +301,7 @@ class AzureCloud(Cloud):
         """Ask for ``delta`` more machines and wait, half an hour at most, until all are there. Raises CloudError."""
         key, operation = await self._increase(group_id, delta)
         error = await self._api.operation_error(operation) if operation else None
-        self._lists.expire(key)
+        self._cache.expire(key)
         if error is not None:
             self._capacities.forget_change(key)
             await self._list_sets()
@@ -330,14 +330,14 @@ class AzureCloud(Cloud):
 
         Source: cluster-autoscaler cloudprovider/azure, the second attempt with a fresh ETag.
         """
-        self._lists.expire(key)
+        self._cache.expire(key)
         try:
             fresh = self._sets[key] = await self._api.scale_set(self._sets[key].name)
             if (fresh.capacity or 0) >= target:
                 return fresh.capacity or 0, ""
             return target, await self._api.set_capacity(fresh, target, etag=fresh.etag or "")
         except CloudError:
-            self._is_old = True
+            self._sets_outdated = True
             raise
 
     async def decrease_target_size(self, group_id: str, delta: int) -> None:
@@ -348,7 +348,7 @@ class AzureCloud(Cloud):
         """
         key, _ = await self._known(group_id)
         check_decrease(delta)
-        self._lists.expire(key)
+        self._cache.expire(key)
 
     async def delete_nodes(self, group_id: str, provider_ids: Sequence[str], *, force: bool = False) -> None:
         """Delete these machines in one call; those that are being deleted already are left out. Raises CloudError."""
@@ -362,7 +362,7 @@ class AzureCloud(Cloud):
             return
         if not force:
             check_delete(target, least, len(doomed))
-        deletion = Deletion(tuple(one.instance_id for one in doomed), self._settings.force_delete)
+        deletion = DeletionOrder(tuple(one.instance_id for one in doomed), self._settings.force_delete)
         self._operations.begin(key, await delete_machines(self._api, scale_set, deletion), deletion)
         if self._settings.strict:
             return
@@ -371,13 +371,13 @@ class AzureCloud(Cloud):
         else:
             # A size too old to be true; the listed one is not better, but it is soon renewed.
             self._capacities.forget_change(key)
-        self._lists.mark_deleting(key, {one.provider_id for one in doomed})
+        self._cache.mark_deleting(key, {one.provider_id for one in doomed})
 
     def _doomed(self, key: str, provider_ids: Sequence[str]) -> list[SetMachine]:
         found: dict[str, SetMachine] = {}
         for node_id in provider_ids:
             normalized(node_id)
-            owner = self._lists.find(node_id, self._groups.keys())
+            owner = self._cache.find(node_id, self._groups.keys())
             if owner is None:
                 raise CloudError(f"{node_id} doesn't belong to a known scale set")
             if owner[0] != key:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kubetide.clouds.azure.api import ComputeApi
 from kubetide.clouds.azure.model import Machine, ScaleSet
-from kubetide.clouds.azure.operations import PREEMPTED, Deletion
+from kubetide.clouds.azure.operations import PREEMPTED, DeletionOrder
 from kubetide.clouds.azure.references import last_segment, provider_id
 from kubetide.clouds.azure.skus import may_force
 from kubetide.clouds.azure.status import StatusRules, VmStatus, machine_status, power_of, provisioned
@@ -58,7 +58,7 @@ def _read(
     return SetMachine(node_id, one.instance_id, machine_status(one, rules, before.get(node_id.lower())))
 
 
-async def delete_machines(api: ComputeApi, scale_set: ScaleSet, deletion: Deletion) -> str:
+async def delete_machines(api: ComputeApi, scale_set: ScaleSet, deletion: DeletionOrder) -> str:
     """Order the deletion of machines; return the URL of the operation. Raises CloudError.
 
     The order is sent without force where that is not allowed, and once more where it was pre-empted.

@@ -1,4 +1,4 @@
-"""Changes of sets that Azure has taken on and that are not done: each is asked about once a refresh.
+"""Long-running operations: changes of sets that Azure has accepted; each that goes on is asked about once a refresh.
 
 Source: cluster-autoscaler cloudprovider/azure, which waits for them in the background.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kubetide.acting.parallel import in_parallel
-from kubetide.clouds.azure.api import ComputeApi, Outcome, cloud_error
+from kubetide.clouds.azure.api import ComputeApi, OperationResult, cloud_error
 from kubetide.ports.clock import Clock
 from kubetide.ports.errors import CloudError
 from kubetide.units.time import Duration, minutes
@@ -19,7 +19,7 @@ PREEMPTED = "OperationPreempted"
 """The code of an order that another change of the set has replaced."""
 
 
-class Deletion(NamedTuple):
+class DeletionOrder(NamedTuple):
     """Machines whose deletion was ordered; ``again`` once the order was sent a second time."""
 
     instance_ids: tuple[str, ...]
@@ -31,46 +31,48 @@ class _Operation(NamedTuple):
     key: str
     url: str
     until: Duration
-    deletion: Deletion | None
+    deletion: DeletionOrder | None
 
 
-class Settled(NamedTuple):
+class CompletedOperation(NamedTuple):
     """A change that came to its end: the set's key, why it failed if it did, and the machines of a deletion."""
 
     key: str
     error: CloudError | None
-    deletion: Deletion | None
+    deletion: DeletionOrder | None
 
 
 class Operations:
-    """The changes that go on."""
+    """The operations that go on."""
 
     def __init__(self, api: ComputeApi, clock: Clock) -> None:
         self._api, self._clock = api, clock
         self._open: list[_Operation] = []
 
-    def begin(self, key: str, url: str, deletion: Deletion | None = None) -> None:
+    def begin(self, key: str, url: str, deletion: DeletionOrder | None = None) -> None:
         """Note a change; without a URL it is done."""
         if url:
             until = Duration(self._clock.monotonic() + _WAIT)
             self._open.append(_Operation(key, url, until, deletion))
 
-    async def settled(self) -> list[Settled]:
-        """Return the changes that have come to their end since."""
+    async def completed(self) -> list[CompletedOperation]:
+        """Return the operations that have come to their end since the last call."""
         open_, self._open = self._open, []
-        outcomes = await in_parallel(open_, self._outcome, limit=_AT_ONCE)
-        found: list[Settled] = []
-        for one, outcome in zip(open_, outcomes, strict=True):
-            if outcome.is_done:
-                found.append(Settled(one.key, outcome.error, one.deletion))
+        results = await in_parallel(open_, self._result, limit=_AT_ONCE)
+        found: list[CompletedOperation] = []
+        for one, result in zip(open_, results, strict=True):
+            if result.is_done:
+                found.append(CompletedOperation(one.key, result.error, one.deletion))
             else:
                 self._open.append(one)
         return found
 
-    async def _outcome(self, one: _Operation) -> Outcome:
+    async def _result(self, one: _Operation) -> OperationResult:
         if self._clock.monotonic() >= one.until:
-            return Outcome(is_done=True, error=cloud_error("Timeout", f"{one.url} is not done in time"))
+            return OperationResult(
+                is_done=True, error=cloud_error("Timeout", f"{one.url} is not done in time")
+            )
         try:
-            return await self._api.outcome(one.url)
+            return await self._api.operation_result(one.url)
         except CloudError as error:
-            return Outcome(is_done=error.cause != "Throttled", error=error)
+            return OperationResult(is_done=error.cause != "Throttled", error=error)

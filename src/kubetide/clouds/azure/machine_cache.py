@@ -14,8 +14,8 @@ from kubetide.ports.errors import CloudError
 from kubetide.units.time import Duration
 
 
-class MachineLists:
-    """Lists by the keys of sets.
+class MachineCache:
+    """Machines by the keys of sets.
 
     A list serves for a while, but not where it has another number of machines than the set. A throttled one leaves the
     list before it in force.
@@ -45,8 +45,8 @@ class MachineLists:
         """Return the machines of a set of that size. Raises CloudError."""
         self.check_mode(scale_set)
         now, known, listed_at = self._clock.monotonic(), self._lists.get(key), self._listed_at.get(key)
-        is_old = listed_at is None or now - listed_at >= self._settings.machines_for
-        if known is not None and not is_old and len(known) == size:
+        is_outdated = listed_at is None or now - listed_at >= self._settings.machines_for
+        if known is not None and not is_outdated and len(known) == size:
             return known
         if key in self._not_before and now < self._not_before[key]:
             return known or []
