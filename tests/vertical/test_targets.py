@@ -10,7 +10,7 @@ from kubetide.objects.workload import Scale
 from kubetide.vertical.targets import (
     ControllerKey,
     Controllers,
-    NoScale,
+    ScaleNotFound,
     TargetError,
     read_target,
     topmost,
@@ -40,7 +40,7 @@ def known(*objects, scales=()):
 
     def scale(key):
         if (key.kind, key.name) not in by_scale:
-            raise NoScale(f"{key.kind} {key.name} has no scale")
+            raise ScaleNotFound(f"{key.kind} {key.name} has no scale")
         return by_scale[key.kind, key.name]
 
     return Controllers(lambda _, kind, name: found.get((kind, name)), scale)

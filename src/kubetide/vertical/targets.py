@@ -33,7 +33,7 @@ class TargetError(Exception):
     """Why a target or an owner cannot be read, in upstream's words."""
 
 
-class NoScale(TargetError):
+class ScaleNotFound(TargetError):
     """The API server has no scale of a controller: its kind has no such subresource, or the object does not exist."""
 
 
@@ -42,7 +42,7 @@ class Controllers(NamedTuple):
 
     Attributes:
         get: Return a well-known controller by namespace, kind and name; None where there is none.
-        scale: Return the scale of a controller of another kind; raises NoScale where the API server has none, and
+        scale: Return the scale of a controller of another kind; raises ScaleNotFound where the API server has none, and
             TargetError where it cannot be read.
     """
 
@@ -105,7 +105,7 @@ def topmost(key: ControllerKey, known: Controllers) -> ControllerKey:
             raise TargetError(unhandled(key._replace(api_version="v1"), "node is not a valid owner"))
         try:
             found = _object(key, known)
-        except NoScale:
+        except ScaleNotFound:
             if top is None:
                 raise
             return top

@@ -20,7 +20,7 @@ from kubetide.units.time import ZERO, Duration, minutes
 from kubetide.vertical.targets import (
     ControllerKey,
     Controllers,
-    NoScale,
+    ScaleNotFound,
     Target,
     TargetError,
     read_target,
@@ -108,7 +108,7 @@ class TargetReader:
             raise TargetError("it has not been asked for yet")
         if answer.scale is None:
             text = unhandled(key, answer.error)
-            raise NoScale(text) if answer.absent else TargetError(text)
+            raise ScaleNotFound(text) if answer.absent else TargetError(text)
         return answer.scale
 
     async def _ask(self, keys: list[ControllerKey]) -> None:
