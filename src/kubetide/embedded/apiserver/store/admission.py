@@ -16,7 +16,7 @@ from kubetide.embedded.apiserver.store.copying import without_nulls
 from kubetide.embedded.apiserver.store.custom_kinds.custom import CustomKind
 from kubetide.embedded.apiserver.store.custom_kinds.definitions import definition_faults, with_defaults
 from kubetide.embedded.apiserver.store.errors import forbidden, invalid
-from kubetide.embedded.apiserver.store.label_keys import with_label_keys
+from kubetide.embedded.apiserver.store.match_label_keys import with_match_label_keys
 from kubetide.embedded.apiserver.store.selection import Selection
 from kubetide.embedded.apiserver.store.store import Store
 from kubetide.embedded.apiserver.store.volumes import VOLUME_PROTECTION, with_volume_rules
@@ -49,7 +49,7 @@ def admitted(store: Store, kind: Kind[Any], json: Json) -> Json:
             json["status"] = dict(_FIRST_STATUS[kind.resource])
     json = with_priority(store, kind, json)
     if kind.resource == "pods":
-        json = with_label_keys(_with_service_account(json))
+        json = with_match_label_keys(_with_service_account(json))
     elif kind.resource == "jobs.batch":
         json = _with_job_selector(json)
     elif kind.resource in VOLUME_PROTECTION:

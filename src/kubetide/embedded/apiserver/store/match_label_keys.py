@@ -20,7 +20,7 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _OPERATORS = (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
 
 
-def with_label_keys(pod: Json) -> Json:
+def with_match_label_keys(pod: Json) -> Json:
     """Return a new pod with the label keys of its affinity and of its spread constraints in their selectors."""
     spec = pod["spec"]
     labels: Mapping[str, str] = pod["metadata"].get("labels") or {}
