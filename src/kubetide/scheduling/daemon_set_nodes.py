@@ -37,7 +37,7 @@ _HOST_NETWORK = Toleration(
 )
 
 
-class DaemonRule(msgspec.Struct, frozen=True):
+class DaemonSetNodes(msgspec.Struct, frozen=True):
     """What decides about the nodes of a DaemonSet's pods: the node that its template names, and its pods' class."""
 
     node_name: str
@@ -57,15 +57,15 @@ class DaemonRule(msgspec.Struct, frozen=True):
         return "keep" if all(tolerates(self.pod_class.tolerations, taint) for taint in evicts) else "none"
 
 
-def daemon_rule(daemon_set: DaemonSet) -> DaemonRule:
+def nodes_of_daemon_set(daemon_set: DaemonSet) -> DaemonSetNodes:
     """Return what decides about the nodes of the set's pods."""
     template = daemon_set.spec.template
-    tolerations = (*(template.spec.tolerations or ()), *daemon_tolerations(template.spec))
+    tolerations = (*(template.spec.tolerations or ()), *daemon_set_tolerations(template.spec))
     meta = ObjectMeta(namespace=daemon_set.metadata.namespace, labels=template.metadata.labels)
     pod = Pod(metadata=meta, spec=replace(template.spec, tolerations=tolerations))
-    return DaemonRule(template.spec.node_name, classify_unbound(pod))
+    return DaemonSetNodes(template.spec.node_name, classify_unbound(pod))
 
 
-def daemon_tolerations(spec: PodSpec) -> tuple[Toleration, ...]:
+def daemon_set_tolerations(spec: PodSpec) -> tuple[Toleration, ...]:
     """Return the tolerations that a DaemonSet's pods get beside those of their template."""
     return (*_TOLERATIONS, _HOST_NETWORK) if spec.host_network else _TOLERATIONS

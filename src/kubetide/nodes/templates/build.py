@@ -40,7 +40,7 @@ from kubetide.objects.resource import ResourceSlice
 from kubetide.objects.workload import DaemonSet
 from kubetide.ports.cloud import NodeGroup
 from kubetide.scheduling import fresh_node
-from kubetide.scheduling.daemon_nodes import daemon_rule
+from kubetide.scheduling.daemon_set_nodes import nodes_of_daemon_set
 from kubetide.units.quantity import Quantity, quantity_error
 from kubetide.units.time import Instant, after, format_rfc3339
 
@@ -351,7 +351,7 @@ def _daemon_pods(
         return ()
     has = {owner.uid for pod in there for owner in pod.metadata.owner_references or ()}
     missing = [one for _, one in sorted(daemon_sets.items()) if one.metadata.uid not in has]
-    return tuple(_daemon_pod(one) for one in missing if daemon_rule(one).verdict(node) == "run")
+    return tuple(_daemon_pod(one) for one in missing if nodes_of_daemon_set(one).verdict(node) == "run")
 
 
 def _daemon_pod(daemon_set: DaemonSet) -> Pod:

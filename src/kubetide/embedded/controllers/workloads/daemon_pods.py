@@ -10,7 +10,7 @@ from kubetide.objects.base import Json
 from kubetide.objects.node import Node
 from kubetide.objects.pod import Pod, PodSpec, PodTemplate
 from kubetide.objects.workload import DaemonSet
-from kubetide.scheduling.daemon_nodes import Verdict, daemon_rule, daemon_tolerations
+from kubetide.scheduling.daemon_set_nodes import Verdict, daemon_set_tolerations, nodes_of_daemon_set
 
 
 class Eligibility:
@@ -19,7 +19,7 @@ class Eligibility:
     def __init__(self, daemon_set: DaemonSet) -> None:
         template = daemon_set.spec.template
         self._template = template
-        self._rule = daemon_rule(daemon_set)
+        self._nodes = nodes_of_daemon_set(daemon_set)
         self._verdicts: dict[str, Verdict] = {}
 
     def is_of(self, template: PodTemplate) -> bool:
@@ -39,7 +39,7 @@ class Eligibility:
         name = node.metadata.name
         known = self._verdicts.get(name)
         if known is None:
-            known = self._verdicts[name] = self._rule.verdict(node)
+            known = self._verdicts[name] = self._nodes.verdict(node)
         return known
 
 
@@ -69,5 +69,5 @@ def pinned(spec: Json, node: str, template: PodSpec) -> Json:
     terms = [{**term, "matchFields": pin} for term in given]
     node_affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": terms}
     affinity["nodeAffinity"] = node_affinity
-    added = [to_json(toleration) for toleration in daemon_tolerations(template)]
+    added = [to_json(toleration) for toleration in daemon_set_tolerations(template)]
     return {**spec, "affinity": affinity, "tolerations": [*(spec.get("tolerations") or ()), *added]}

@@ -24,7 +24,7 @@ from kubetide.objects.workload import DaemonSet, DaemonSetStatus
 from kubetide.ports.clock import Clock
 from kubetide.ports.cluster import Cluster
 from kubetide.ports.errors import AlreadyExists, ApiError, NotFound
-from kubetide.scheduling.daemon_nodes import Verdict
+from kubetide.scheduling.daemon_set_nodes import Verdict
 from kubetide.units.seeds import name_suffix
 from kubetide.units.time import Duration, Instant, after, minutes, seconds
 from kubetide.watching import Informer
