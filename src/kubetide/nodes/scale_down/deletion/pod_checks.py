@@ -1,4 +1,4 @@
-"""What the pods that are really on a leaving node say: whether it may go, and which of them are evicted.
+"""Checks the pods that are on a node before its deletion goes on: whether it may go, and which of them are evicted.
 
 Source: Cluster Autoscaler, actuator (the check before a node is drained or deleted). Its look at pods that come
 later is kubetide's own: no machine is deleted with a pod that nobody has decided about.

@@ -1,4 +1,4 @@
-"""What a pod that blocks is reported as in events; people match on these texts.
+"""The errors of pods that block a removal, as events report them; people match on these texts.
 
 Source: Cluster Autoscaler, the errors of its drainability rules.
 """
