@@ -84,8 +84,9 @@ async def recommenders(stage: Stage, seed: int, minutes: int):
     flags = {**RECOMMENDER, **GATE}
     ours_flags = {**RECOMMENDER, "per-vpa-config": "true"}
     half = minutes // 2
-    with upstream(plane, UPSTREAM, flags) as theirs:
-        async with advisor(plane, clock, OURS, ours_flags) as ours:
+    async with advisor(plane, clock, OURS, ours_flags) as ours:
+        await ours.tick()  # before upstream writes anything that ours would begin from
+        with upstream(plane, UPSTREAM, flags) as theirs:
             await stage.play_on(ours, 0, half)
             await stage.kill(Random(seed), len(stage.play.pods) // 10, half)
             await ours.tick()
