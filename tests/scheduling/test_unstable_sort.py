@@ -37,3 +37,30 @@ def test_sorts_patterns(scores):
 def test_up_to_twelve_is_stable():
     """Twelve equal elements stay in order."""
     assert descending_order([1.0] * 12) == list(range(12))
+
+
+@pytest.mark.parametrize(
+    ("scores", "order"),
+    [
+        ("0203333103033032102", "12 14 9 4 5 6 3 11 18 1 15 7 16 10 13 0 8 17 2"),
+        ("1230032113331113001", "9 2 15 11 5 10 1 6 12 8 7 0 13 14 18 4 3 16 17"),
+        ("0000001001111111001", "9 18 15 14 13 12 6 11 10 4 8 7 5 0 3 2 16 17 1"),
+        (
+            "0121111120201002122201020211201112202112102002122202110",
+            (
+                "23 51 2 49 48 47 45 42 8 39 10 36 34 33 28 15 25 17 18 19 38 6 53 52 1 16 26 27 3 4 30 31 32 5 12 46"
+                " 21 37 7 40 35 50 0 43 44 11 41 29 9 14 13 24 20 22 54"
+            ),
+        ),
+        (
+            "0110101100010110011100100100000011111101100111010110000",
+            (
+                "40 7 2 50 4 49 6 47 45 44 43 11 39 13 14 37 36 17 18 19 35 34 22 33 32 25 1 8 3 29 30 42 24 23 21 20"
+                " 16 15 38 26 12 31 0 10 9 41 27 28 48 5 46 51 52 53 54"
+            ),
+        ),
+    ],
+)
+def test_leaves_equal_elements_where_go_does(scores, order):
+    """The orders are those of Go 1.26's ``sort.Slice``."""
+    assert descending_order([int(one) for one in scores]) == [int(one) for one in order.split()]

@@ -156,7 +156,7 @@ class _Sorting:
         """Scatter three elements in the middle, by xorshift seeded with the length."""
         length = b - a
         word = length
-        middle = a + length // 4 * 2 - 1
+        middle = a + length // 4 * 2
         for i in range(3):
             word ^= word << 13 & _WORD
             word ^= word >> 7
