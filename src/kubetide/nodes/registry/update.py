@@ -162,7 +162,8 @@ def _is_overdue(state: State, now: Instant) -> bool:
 def _unregistered(state: State, view: ClusterView, reasons: list[Reason]) -> list[DeleteInstances]:
     """Return the deletions of machines that never joined, as many as keep the group at its minimum.
 
-    As upstream, what a request that timed out takes off the target in this tick is gone before.
+    As upstream, what a request that timed out takes off the target in this tick is gone before; a cloud takes off
+    no more than what has no machine.
     """
     found = []
     reverted = {group_id: request.increase for group_id, request in view.timed_out}
@@ -170,7 +171,10 @@ def _unregistered(state: State, view: ClusterView, reasons: list[Reason]) -> lis
         ids = sorted(group_view.counts.long_unregistered)
         group = group_view.group
         force = state.settings.force_delete_unregistered_nodes
-        spare = group.target_size - reverted.get(group_id, 0) - group.min_size
+        size = group.target_size - reverted.get(group_id, 0)
+        if size < len(group.instances or ()):
+            size = group.target_size
+        spare = size - group.min_size
         if not ids or (spare <= 0 and not force):
             continue
         if not force:

@@ -147,6 +147,8 @@ class ScaleDownMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     Attributes:
         unneeded: Node -> since when it has been unneeded without a break.
+        last_found: The nodes that the last evaluation found unneeded: of equal candidates they come first. Unlike
+            ``unneeded`` it knows nothing of an earlier process, and outlives loops in which the cluster is unhealthy.
         unremovable: Node -> what its last simulation said, and until when that is not tried again.
         hints: Pod (by ``hint_key``) -> the node that took it in the last simulation.
         deletions: Node -> its deletion in flight.
@@ -159,6 +161,7 @@ class ScaleDownMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
     """
 
     unneeded: dict[str, Instant] = {}
+    last_found: tuple[str, ...] = ()
     unremovable: dict[str, Remembered] = {}
     hints: dict[str, str] = {}
     deletions: dict[str, Deletion] = {}

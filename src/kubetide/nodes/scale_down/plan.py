@@ -18,6 +18,7 @@ from kubetide.nodes.scale_down.unneeded.evaluate import Removable
 from kubetide.nodes.scale_up.increase.limits import limits_of
 from kubetide.nodes.state import State
 from kubetide.objects.node import Node
+from kubetide.ports.cloud import instance_id
 from kubetide.units.time import Instant, after, before, between, format_duration, hours, whole_seconds
 
 NO_FAMILIES: Mapping[str, str] = MappingProxyType({})
@@ -191,8 +192,9 @@ def _whole_groups_only(state: State, plan: Plan) -> None:
 
 def _registered(state: State, group_id: str) -> int:
     """Return how many machines of the group have joined as nodes: the others nobody need wait for."""
+    instances = {one.provider_id for one in state.groups[group_id].instances or ()}
     names = state.nodes_by_group().get(group_id, ())
-    return sum(1 for name in names if name in state.snapshot and state.has_instance(name))
+    return sum(1 for name in names if name in state.snapshot and instance_id(state.nodes[name]) in instances)
 
 
 def _hold_back(state: State, plan: Plan) -> None:

@@ -82,9 +82,10 @@ class OpenEvaluation:
         self._known = known = known_candidates(state, now, cache, context)
         facts, changes = known.facts, [] if known.valid_until is None else [known.valid_until]
         self._changes = changes
+        found_last = frozenset(memory.last_found)
         order = sorted(
             (name for name in known.open if name not in recent),
-            key=lambda name: (facts[name].rank, name not in memory.unneeded, name),
+            key=lambda name: (facts[name].rank, name not in found_last, name),
         )
         self._left = deque(order)
         self._run = run = _Run(state, context, known.groups, cache, changes)
@@ -152,7 +153,7 @@ def begin_evaluation(state: State, now: Instant, cache: Cache) -> Evaluation | O
         state.version,
         state.snapshot.version,
         state.settings,
-        tuple(memory.unneeded),
+        memory.last_found,
         recent,
         tuple(memory.deletions),
         memory.hints,

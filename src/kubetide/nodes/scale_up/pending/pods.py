@@ -5,7 +5,7 @@ Source: Cluster Autoscaler's pod list processors, in their order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 
 from kubetide.nodes.facts.pods import consumes_request, is_daemon_set_pod, priority_of
@@ -16,7 +16,7 @@ from kubetide.nodes.scale_up.tick import Demand
 from kubetide.nodes.state import State
 from kubetide.objects.pod import Pod
 from kubetide.ports.cloud import GPU_RESOURCES
-from kubetide.scheduling import classify, hint_key
+from kubetide.scheduling import classify
 from kubetide.scheduling.placement import Search
 from kubetide.units.time import Duration, Instant, after, parse_duration, parse_rfc3339, seconds
 
@@ -52,7 +52,7 @@ def demanded_pods(state: State, now: Instant, hints: Mapping[str, str], *, most:
     demand.search = Search(
         state.snapshot,
         sorted((item.pod for item in asked), key=lambda pod: -priority_of(pod)),
-        hints={**state.memory.hints, **hints},
+        hints={**_hints_that_hold(state), **hints},
         start=state.memory.rotation,
         by_name=True,
     )
@@ -70,7 +70,7 @@ def place_more(state: State, demand: Demand, now: Instant, most: int | None) -> 
         return
     placements = search.result()
     state.memory.rotation = placements.start
-    state.memory.hints = _hints_of(state, search.pods, state.memory.hints, placements.hints)
+    state.memory.hints = dict(sorted(placements.hints.items()))
     demand.search = None
     demand.placed = list(placements.placed)
     demand.overflowing = placements.overflowing
@@ -88,16 +88,21 @@ def place_more(state: State, demand: Demand, now: Instant, most: int | None) -> 
             demand.pods.append(pod)
 
 
-def _hints_of(
-    state: State, pods: Sequence[Pod], known: Mapping[str, str], placed: Mapping[str, str]
-) -> dict[str, str]:
-    """Return where each of the pods fitted now, or else the last time; nodes on their way have other names next time.
+def _hints_that_hold(state: State) -> dict[str, str]:
+    """Return where pods fitted in the last tick, but for the nodes on their way that have another name by now.
 
-    Source: Cluster Autoscaler, the hints of its scheduling simulator, which outlive a loop.
+    Source: Cluster Autoscaler, the hints of its scheduling simulator, which live for one loop more. Nodes on their way are
+    named after their group's template, and that has a name of its own each time that it is made; so their names
+    stay while the group has no node to make it from, and it is the one of an earlier loop.
     """
-    found = {key: known[key] for key in map(hint_key, pods) if key in known} if known else {}
-    found.update((key, name) for key, name in placed.items() if name in state.nodes)
-    return dict(sorted(found.items()))
+    tick = state.tick
+    assert tick is not None, "the tick is open"
+    stale = {
+        name
+        for name, group in tick.upcoming_nodes.items()
+        if (template := tick.templates[group]) is None or template.origin != "seen"
+    }
+    return {key: name for key, name in state.memory.hints.items() if name not in stale}
 
 
 def is_too_new(pod: Pod, state: State, now: Instant) -> bool:
