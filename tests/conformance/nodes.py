@@ -102,7 +102,8 @@ def metric_types(case: Case) -> set[str]:  # of the protocol
     return set()
 
 
-def first_difference(case: Case) -> str | None:
+def first_difference(case: Case, compared: Sequence[str] = _COMPARED) -> str | None:
+    """Play a story and return where it differs from what it expects, of the fields that are compared."""
     flags = {
         name: ",".join(value) if isinstance(value, list) else value for name, value in case["options"].items()
     }
@@ -112,7 +113,7 @@ def first_difference(case: Case) -> str | None:
         except ExpanderError as error:
             return None if case["buildError"] in str(error) else f"the error is {error}"
         return "the configuration was not refused"
-    return run_virtual(lambda clock: _Story(case, flags, clock).play(), start=_START)
+    return run_virtual(lambda clock: _Story(case, flags, clock).play(compared), start=_START)
 
 
 # ── the cloud ───────────────────────────────────────────────────────────────────────────────────
@@ -330,18 +331,18 @@ class _Story:
         # Upstream's random pick is the smallest id in the recording.
         self._controller.state.draw = lambda *_: 0.0
 
-    async def play(self) -> str | None:
+    async def play(self, compared: Sequence[str]) -> str | None:
         keeping = asyncio.create_task(self._caches.run())  # the story drives the ticks itself
         await self._controller._gatherer.synced()
         try:
             for number, step in enumerate(self._case.get("steps", ())):
                 found = await self._step(step)
                 expected = step["expect"]
-                wrong = _first(f"step {number}", expected, found)
+                wrong = first_of(f"step {number}", expected, found, compared)
                 if wrong is None:
                     continue
                 others = step.get("expectAlternatives", ())
-                return None if any(_first("", one, found) is None for one in others) else wrong
+                return None if any(first_of("", one, found, compared) is None for one in others) else wrong
             return None
         finally:
             keeping.cancel()
@@ -486,8 +487,9 @@ class _Story:
 # ── comparing ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _first(where: str, expected: Json, found: Json) -> str | None:
-    for name in _COMPARED:
+def first_of(where: str, expected: Json, found: Json, compared: Sequence[str]) -> str | None:
+    """Return the first difference between two outcomes of a step, of the fields that are compared."""
+    for name in compared:
         required = expected.get(name)
         there = found.get(name)
         if "scaleDownStatus" not in expected and name in {"scaleDownStatus", "clusterStateHealthy"}:

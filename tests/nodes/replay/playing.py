@@ -1,0 +1,58 @@
+"""Stories played by the replay, and what production makes of the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+
+from tests.conformance.nodes import first_difference
+from tests.nodes.replay.drawn import START, Drawn
+from tests.nodes.replay.lives import Life
+from tests.nodes.replay.loop import Autoscaler
+from tests.nodes.replay.world import Json, World
+
+from kubetide.units.time import parse_rfc3339
+
+COMPARED = (
+    "scaleUps",
+    "failedScaleUps",
+    "targetSizes",
+    "deletedNodes",
+    "evictedPods",
+    "taintsAdded",
+    "taintsRemoved",
+    "cordoned",
+    "uncordoned",
+    "unneededNodes",
+    "scaleDownStatus",
+    "clusterStateHealthy",
+    "scaleUpStatuses",
+    "expander",
+)
+"""What the replay tells of a step: all but events and the status document."""
+
+
+def drawn(seed: int, steps: int) -> Json:
+    """Return a random story; what it expects of each step is what the replay did."""
+    cluster = Drawn(seed)
+    life = Life(cluster)
+    world = World.of(deepcopy(cluster.story), START)
+    autoscaler = Autoscaler(world)
+    last = None
+    for number in range(steps):
+        step, now = life.next_step(world, number, last)
+        last = autoscaler.step(now, step["changes"])
+        cluster.story["steps"].append({**step, "expect": deepcopy(last)})
+    return cluster.story
+
+
+def difference(story: Json) -> str | None:
+    """Play a story with the controller of production and return where it first does otherwise."""
+    return first_difference(story, COMPARED)
+
+
+def outcomes(story: Json) -> Iterator[Json]:
+    """Play a story with the replay and yield what it did in each step."""
+    autoscaler = Autoscaler(World.of(deepcopy(story), START))
+    for step in story["steps"]:
+        yield autoscaler.step(parse_rfc3339(step["now"]), step.get("changes") or [])

@@ -1,0 +1,67 @@
+"""The limits of the whole cluster on processors and memory, and what is left of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.nodes.replay.world import Json, World
+
+from kubetide.units.quantity import whole
+
+RESOURCES = ("cpu", "memory")
+
+
+def capacity(node: Json) -> dict[str, int]:
+    """Whole cores, rounded up, and bytes of a node."""
+    given = (node.get("status") or {}).get("capacity") or {}
+    return {name: max(0, whole(given[name])) if name in given else 0 for name in RESOURCES}
+
+
+@dataclass
+class Quotas:
+    """What is left. `sizes` holds what a node of each group has; the first node seen of a group stands for all."""
+
+    left: dict[str, int]
+    sizes: dict[str, dict[str, int]]
+
+    @classmethod
+    def of(cls, world: World, nodes: list[Json]) -> Quotas:
+        used = dict.fromkeys(RESOURCES, 0)
+        made = cls({}, {})
+        for node in nodes:
+            if (node["metadata"].get("labels") or {}).get("type") == "virtual-kubelet":
+                continue
+            group = world.group_of_node(node)
+            for name, amount in made.size(group.id if group is not None else None, node).items():
+                used[name] += amount
+        most = {
+            "cpu": world.flags.limits("cores-total")[1],
+            "memory": world.flags.limits("memory-total")[1] << 30,
+        }
+        made.left = {name: max(0, most[name] - used[name]) for name in RESOURCES}
+        return made
+
+    def size(self, group: str | None, node: Json) -> dict[str, int]:
+        if group is None:
+            return capacity(node)
+        return self.sizes.setdefault(group, capacity(node))
+
+    def allowed(self, group: str, template: Json, count: int) -> tuple[int, list[str]]:
+        """Return how many of the nodes the limits allow, and which resources run short."""
+        allowed, short = count, []
+        for name, amount in self.size(group, template).items():
+            if amount > 0 and self.left[name] < amount * count:
+                allowed = min(allowed, self.left[name] // amount)
+                short.append(name)
+        return allowed, short
+
+    def refusal(self, group: str, template: Json, count: int) -> list[str]:
+        """Reasons to skip the group if it needs so many nodes at least."""
+        _, short = self.allowed(group, template, count)
+        return [f'exceeded quota: "cluster-wide", resources: {", ".join(short)}'] if short else []
+
+    def take(self, group: str, template: Json, count: int) -> None:
+        """Use up what the nodes need; nothing if they do not all fit."""
+        if self.allowed(group, template, count)[0] == count:
+            for name, amount in self.size(group, template).items():
+                self.left[name] = max(0, self.left[name] - amount * count)

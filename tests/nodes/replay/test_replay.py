@@ -1,0 +1,96 @@
+"""The replay against upstream's recorded loops, and production against the replay."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+from tests.conformance import nodes
+from tests.conformance.cases import Selection, selected_cases
+from tests.conformance.test_nodes import DATA
+from tests.nodes.replay.playing import COMPARED, difference, drawn, outcomes
+from tests.nodes.replay.world import DEFAULTS, Json
+
+PLAYED = 335
+ELSEWHERE = (
+    '"podAffinity"',
+    '"podAntiAffinity"',
+    '"topologySpreadConstraints"',
+    '"nodeAffinity"',
+    '"hostPort"',
+    "nvidia.com/gpu",
+    '"comparator"',
+    '"pricing"',
+    '"evictionError"',
+    "delay-deletion",
+    "startup-taint",
+    "status-taint",
+    '"priority,',
+    '"expander": "priority',
+    "node-delete-delay-after-taint",
+)
+"""What the replay knows nothing of, as it shows in a story."""
+
+
+def tells(story: Json) -> bool:
+    """Return whether the replay knows all flags and rules of a recorded story."""
+    text = json.dumps(story)
+    known = set(story["options"]) <= DEFAULTS.keys()
+    return "steps" in story and known and not any(one in text for one in ELSEWHERE)
+
+
+@pytest.mark.slow
+def test_the_replay_tells_what_upstream_did():
+    """In all recorded stories of its rules it does what upstream does, or one of the ways upstream went."""
+    stories = [one for one in selected_cases(nodes, [DATA], Selection()) if tells(one)]
+    assert len(stories) == PLAYED
+    assert {story["id"]: wrong for story in stories if (wrong := _differs(story))} == {}
+
+
+def _differs(story: Json) -> str | None:
+    for number, (step, found) in enumerate(zip(story["steps"], outcomes(story), strict=False)):
+        wrong = nodes.first_of(f"step {number}", step["expect"], found, COMPARED)
+        if wrong is None:
+            continue
+        others = step.get("expectAlternatives", ())
+        return None if any(nodes.first_of("", one, found, COMPARED) is None for one in others) else wrong
+    return None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("first", "count", "steps"), [(0, 150, 8), (150, 150, 8), (10_000, 40, 30)])
+def test_production_decides_as_the_replay(first, count, steps):
+    """In random lives of clusters both do the same; and enough happens in them."""
+    stories = [drawn(seed, steps) for seed in range(first, first + count)]
+    assert {story["id"]: wrong for story in stories if (wrong := difference(story))} == {}
+    happened = Counter(
+        name
+        for story in stories
+        for step in story["steps"]
+        for name in ("scaleUps", "failedScaleUps", "deletedNodes", "evictedPods", "cordoned", "uncordoned")
+        if step["expect"][name]
+    )
+    assert min(happened.values()) > 0
+    assert happened["scaleUps"] > count / 2
+    assert happened["deletedNodes"] > count / 2
+
+
+@pytest.mark.parametrize("seed", [47, 128, 156, 1106, 1359, 1445, 2058, 2478, 3360, 3591])
+def test_stories_that_were_told_differently(seed):
+    """Hints of nodes on their way, refusals of nodes that started anew, repairs that the cloud refused, groups of zero or all."""
+    assert difference(drawn(seed, 8)) is None
+
+
+def test_a_seed_draws_one_story():
+    """The same seed tells the same story, byte for byte."""
+    assert json.dumps(drawn(3, 6)) == json.dumps(drawn(3, 6))
+
+
+def test_a_changed_answer_is_found():
+    """A story that expects a node more than the replay bought is told differently by production."""
+    story = drawn(5, 8)
+    assert difference(story) is None
+    step = next(one for one in story["steps"] if one["expect"]["scaleUps"])
+    step["expect"]["scaleUps"][0]["delta"] += 1
+    assert difference(story) is not None
