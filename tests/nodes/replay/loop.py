@@ -15,6 +15,7 @@ from tests.nodes.replay.pod_lists import PodLists, all_are_new
 from tests.nodes.replay.registry import Registry, is_failed
 from tests.nodes.replay.scale_up import ScaleUp, all_or_none
 from tests.nodes.replay.snapshot import Place, Snapshot
+from tests.nodes.replay.status_document import StatusDocument
 from tests.nodes.replay.templates import Templates, fresh_copy
 from tests.nodes.replay.up_status import Remaining, UpStatus
 from tests.nodes.replay.world import CloudRefusal, Group, Json, World
@@ -49,6 +50,7 @@ class Autoscaler:
     candidates: Candidates = field(default_factory=Candidates)
     planner: Planner = field(default_factory=Planner)
     actuator: Actuator = field(default_factory=Actuator)
+    document: StatusDocument = field(default_factory=StatusDocument)
     registry: Registry = field(init=False)
     last_scale_up: int = field(init=False)
     last_deletion: int = field(init=False)
@@ -73,6 +75,7 @@ class Autoscaler:
         results = self.actuator.deletions.take_results()
         status = scale_down_status(world, self.planner, done.down, done.scaled_down, results)
         healthy = self.registry.is_cluster_healthy()
+        document = deepcopy(self.document.written(world, self.registry))
         self.actuator.finish(world, [self.candidates])
         return {
             "scaleUps": [one for up in done.ups for one in up.increases],
@@ -85,6 +88,7 @@ class Autoscaler:
             "unneededNodes": done.unneeded,
             "scaleDownStatus": status,
             "clusterStateHealthy": healthy,
+            "statusConfigMap": document,
             "scaleUpStatuses": [one.told() for one in done.ups],
             "expander": [choice.told() for one in done.ups for choice in one.choices],
         }
@@ -172,6 +176,7 @@ class Autoscaler:
         )
         done.unneeded = self.planner.unneeded_names
         self.candidates.note_unneeded(done.unneeded)
+        self.document.note_candidates(world, done.unneeded, now)
         if forbidden or self._is_cooling_down():
             done.down = "ScaleDownInCooldown"
         elif not candidates:

@@ -26,10 +26,11 @@ COMPARED = (
     "unneededNodes",
     "scaleDownStatus",
     "clusterStateHealthy",
+    "statusConfigMap",
     "scaleUpStatuses",
     "expander",
 )
-"""What the replay tells of a step: all but events and the status document."""
+"""What the replay tells of a step: all but events."""
 
 
 def drawn(seed: int, steps: int) -> Json:
