@@ -47,6 +47,7 @@ FLAGS: Mapping[str, tuple[Any, ...]] = {
     "node-deletion-candidate-ttl": ("0s", "10m"),
     "node-group-backoff-reset-timeout": ("3h", "3m"),
     "ok-total-unready-count": (3, 3, 0),
+    "salvo-scale-up": ("true", "false"),
     "scale-down-delay-after-add": ("0s", "1m", "10m"),
     "scale-down-delay-after-delete": ("0s", "0s", "2m"),
     "scale-down-delay-after-failure": ("3m", "0s"),
@@ -142,13 +143,22 @@ class Drawn:
                 spec["volumes"] = [{"name": "scratch", **deepcopy(draw.choice(VOLUMES))}]
                 if draw.random() < 0.3:
                     notes["cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"] = "scratch"
+            if draw.random() < 0.12:
+                term = {"labelSelector": {"matchLabels": {"app": name}}, "topologyKey": objects.HOSTNAME}
+                required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+                spec["affinity"] = {"podAntiAffinity": required}
             if draw.random() < 0.15:
                 spec["priority"] = draw.choice((-20, -5, 100))
             if draw.random() < 0.1:
                 spec["terminationGracePeriodSeconds"] = draw.choice((0, 700))
             if notes:
                 metadata["annotations"] = notes
-            size = {"cpu": draw.choice((100, 300, 700, 1100, 1900)), "memory": draw.choice((64, 512, 2048))}
+            port = draw.choice((8080, 9090)) if draw.random() < 0.08 else None
+            size = {
+                "port": port,
+                "cpu": draw.choice((100, 300, 700, 1100, 1900)),
+                "memory": draw.choice((64, 512, 2048)),
+            }
             self.templates.append(
                 {**size, "name": name, "namespace": namespace, "metadata": metadata, "spec": spec}
             )

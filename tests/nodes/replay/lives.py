@@ -135,14 +135,14 @@ class Life:
                 changes.append(
                     {"op": "increaseSizeError", "nodeGroup": group, "message": draw.choice(("", "no quota"))}
                 )
+            there = world.groups[group]
             if draw.random() < 0.03:
-                changes.append(
-                    {
-                        "op": "deleteNodesError",
-                        "nodeGroup": group,
-                        "message": draw.choice(("", "", "not now")),
-                    }
-                )
+                low, high = draw.choice(((0, there.max), (1, there.max), (there.min, there.max + 2)))
+                changes.append({"op": "setGroup", "nodeGroup": group, "min": low, "max": high})
+            # What a refused call to delete a whole group is told as differs, not what is done.
+            if draw.random() < 0.03 and not there.options.get("zeroOrMaxNodeScaling"):
+                message = draw.choice(("", "", "not now"))
+                changes.append({"op": "deleteNodesError", "nodeGroup": group, "message": message})
 
     def _schedule(self, world: World) -> list[Json]:
         """Bind waiting pods to the first node with room, as a scheduler would."""

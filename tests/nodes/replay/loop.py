@@ -10,11 +10,11 @@ from tests.nodes.replay.actuation import Actuator, ScaledDown
 from tests.nodes.replay.candidates import Candidates
 from tests.nodes.replay.down_status import scale_down_status
 from tests.nodes.replay.planner import Planner
-from tests.nodes.replay.pod_kinds import is_expendable
+from tests.nodes.replay.pod_kinds import identity, is_expendable
 from tests.nodes.replay.pod_lists import PodLists, all_are_new
 from tests.nodes.replay.registry import Registry, is_failed
 from tests.nodes.replay.scale_up import ScaleUp, all_or_none
-from tests.nodes.replay.snapshot import Place, Snapshot
+from tests.nodes.replay.snapshot import Place, Snapshot, pod_key
 from tests.nodes.replay.status_document import StatusDocument
 from tests.nodes.replay.templates import Templates, fresh_copy
 from tests.nodes.replay.up_status import Remaining, UpStatus
@@ -142,19 +142,48 @@ class Autoscaler:
             not_tried.result = "ScaleUpInCooldown"
             down_forbidden = True
         else:
-            up = self.scale_up.scale_up(world, self.snapshot, waiting, there, templates, self.registry, now)
-            done.ups[0] = up
-            self._note_up(up)
-            if up.result == "ScaleUpSuccessful":
+            done.ups = self._help(waiting, there, templates)
+            if done.ups[-1].result == "ScaleUpSuccessful":
                 done.down = "ScaleDownInCooldown"
         if world.flags.on("scale-down-enabled"):
             self._scale_down(done, nodes, under_way, down_forbidden)
         if world.flags.on("enforce-node-group-min-size"):
             up = self.scale_up.scale_up_to_min(world, self.snapshot, there, templates, self.registry, now)
-            if done.ups[0] is not_tried:
+            if done.ups == [not_tried]:
                 done.ups = []
             done.ups.append(up)
             self._note_up(up)
+
+    def _help(self, waiting: list[Json], nodes: list[Json], templates: dict[str, Place]) -> list[UpStatus]:
+        """Scale up for the pods; with `--salvo-scale-up` again for those that are left, as long as it helps any."""
+        world, ups = self.world, []
+        while True:
+            up = self.scale_up.scale_up(
+                world, self.snapshot, waiting, nodes, templates, self.registry, world.now
+            )
+            ups.append(up)
+            self._note_up(up)
+            if not world.flags.on("salvo-scale-up") or up.error or up.result != "ScaleUpSuccessful":
+                return ups
+            helped = {identity(one) for one in up.triggered}
+            waiting = sorted((one for one in waiting if identity(one) not in helped), key=pod_key)
+            if not helped or not waiting or not self._add_bought(up, templates, f"salvo-{len(ups) - 1}"):
+                return ups
+            nodes = [place.node for place in self.snapshot.places]
+
+    def _add_bought(self, up: UpStatus, templates: dict[str, Place], suffix: str) -> bool:
+        """Put what was just bought into the snapshot, with the pods that it is for; return whether all found a place."""
+        for info in up.infos:
+            for number in range(info.delta):
+                made = fresh_copy(templates[info.group], f"{number}-{suffix}")
+                made.node["metadata"].setdefault("annotations", {})[UPCOMING] = "true"
+                self.snapshot.add_node(made)
+        for pod in up.triggered:
+            name = self.snapshot.find(pod, lambda place: place.name.endswith(suffix))
+            if name is None:
+                return False
+            self.snapshot.add_pod(pod, name)
+        return True
 
     def _note_up(self, up: UpStatus) -> None:
         if up.result == "ScaleUpSuccessful":

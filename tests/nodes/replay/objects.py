@@ -9,6 +9,8 @@ from tests.nodes.replay.world import Json
 
 from kubetide.units.time import Instant, format_rfc3339
 
+HOSTNAME = "kubernetes.io/hostname"
+
 
 def node(
     name: str,
@@ -32,7 +34,7 @@ def node(
             "name": name,
             "uid": f"node-{name}",
             "creationTimestamp": format_rfc3339(at),
-            "labels": {"kubernetes.io/hostname": name, **(labels or {})},
+            "labels": {HOSTNAME: name, **(labels or {})},
             "annotations": dict(annotations or {}),
         },
         "spec": spec | ({"taints": list(taints)} if taints else {}),
@@ -79,7 +81,10 @@ def pod(
     namespace: str = "default",
     on: str = "",
 ) -> Json:
-    """A pod of a template: `cpu` in thousandths, `memory` in MiB, and what else of a pod it has under `metadata` and `spec`."""
+    """A pod of a template: `cpu` in thousandths, `memory` in MiB, a `port` of the node, and what else is under `metadata` and `spec`."""
+    container: Json = {"name": "c", "image": "i"}
+    if template.get("port"):
+        container["ports"] = [{"containerPort": template["port"], "hostPort": template["port"]}]
     requests = {"cpu": f"{template['cpu']}m", "memory": f"{template['memory']}Mi"}
     waiting = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     return {
@@ -93,7 +98,7 @@ def pod(
             **template.get("metadata", {}),
         },
         "spec": {
-            "containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}],
+            "containers": [{**container, "resources": {"requests": requests}}],
             "schedulerName": "default-scheduler",
             "terminationGracePeriodSeconds": 30,
             "restartPolicy": "Always",

@@ -85,7 +85,34 @@ def refusals(pod: Json, place: Place) -> list[str]:
     labels = place.node["metadata"].get("labels") or {}
     if any(labels.get(name) != value for name, value in (pod["spec"].get("nodeSelector") or {}).items()):
         return ["node(s) didn't match Pod's node affinity/selector"]
-    return short_of(pod, place)
+    if any(port in host_ports(other) for other in place.pods for port in host_ports(pod)):
+        return ["node(s) didn't have free ports for the requested pod ports"]
+    return short_of(pod, place) or repelled(pod, place)
+
+
+def host_ports(pod: Json) -> list[tuple[int, str]]:
+    """Ports of the node that the pod takes, on all addresses."""
+    ports = [port for one in pod["spec"].get("containers", ()) for port in one.get("ports") or ()]
+    return [(one["hostPort"], one.get("protocol", "TCP")) for one in ports if one.get("hostPort")]
+
+
+def repelled(pod: Json, place: Place) -> list[str]:
+    """Anti-affinity by host name: of the pods that are there, and then of the pod itself."""
+    if any(_shuns(other, pod) for other in place.pods):
+        return ["node(s) didn't satisfy existing pods anti-affinity rules"]
+    if any(_shuns(pod, other) for other in place.pods):
+        return ["node(s) didn't match pod anti-affinity rules"]
+    return []
+
+
+def _shuns(pod: Json, other: Json) -> bool:
+    """Return whether the pod refuses to share a node with the other one."""
+    anti = (pod["spec"].get("affinity") or {}).get("podAntiAffinity") or {}
+    labels = other["metadata"].get("labels") or {}
+    return pod_key(pod)[0] == pod_key(other)[0] and any(
+        all(labels.get(name) == value for name, value in one["labelSelector"]["matchLabels"].items())
+        for one in anti.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
+    )
 
 
 def short_of(pod: Json, place: Place) -> list[str]:

@@ -12,13 +12,11 @@ from tests.conformance.test_nodes import DATA
 from tests.nodes.replay.playing import COMPARED, difference, drawn, outcomes
 from tests.nodes.replay.world import DEFAULTS, Json
 
-PLAYED = 331
+PLAYED = 361
 ELSEWHERE = (
     '"podAffinity"',
-    '"podAntiAffinity"',
     '"topologySpreadConstraints"',
     '"nodeAffinity"',
-    '"hostPort"',
     "nvidia.com/gpu",
     '"comparator"',
     '"pricing"',
@@ -76,9 +74,9 @@ def test_production_decides_as_the_replay(first, count, steps):
     assert happened["deletedNodes"] > count / 2
 
 
-@pytest.mark.parametrize("seed", [47, 128, 156, 1106, 1359, 1445, 2058, 2478, 3360, 3591])
+@pytest.mark.parametrize("seed", [371, 742, 764, 995, 1546, 1682, 2349])
 def test_stories_that_were_told_differently(seed):
-    """Hints of nodes on their way, refusals of nodes that started anew, repairs that the cloud refused, groups of zero or all."""
+    """As drawn now these need hints of nodes on their way, refused repairs, soft taints found at the start, Go's sort."""
     assert difference(drawn(seed, 8)) is None
 
 

@@ -48,6 +48,7 @@ DEFAULTS = {
     "node-deletion-delay-timeout": "2m",
     "node-group-backoff-reset-timeout": "3h",
     "ok-total-unready-count": "3",
+    "salvo-scale-up": "false",
     "scale-down-candidates-pool-min-count": "50",
     "scale-down-candidates-pool-ratio": "0.1",
     "scale-down-delay-after-add": "10m",
