@@ -63,6 +63,7 @@ FLAGS: Mapping[str, tuple[Any, ...]] = {
     "unremovable-node-recheck-timeout": ("5m", "30s", "0s"),
 }
 SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+SAFE_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 DELAY = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"
 OWNERS = ("ReplicaSet", "Job", "StatefulSet", "ReplicationController")
@@ -121,51 +122,63 @@ class Drawn:
         for kind in (*OWNERS, "Pod", "DaemonSet", "PodDisruptionBudget"):
             kept[kind] = []
         for number in range(draw.randint(2, 4)):
-            name = f"w{number}"
-            kind = draw.choices((*OWNERS, "Widget", ""), (16, 2, 2, 2, 1, 2))[0]
-            namespace = "kube-system" if draw.random() < 0.1 else "default"
-            metadata: Json = {"labels": {"app": name}}
-            spec: Json = {}
-            if kind:
-                metadata["ownerReferences"] = [objects.owner(kind, name)]
-                if draw.random() < 0.95 and kind in OWNERS:
-                    kept[kind].append(objects.workload(kind, name, draw.randint(1, 4), namespace))
-            notes = {}
-            if draw.random() < 0.2:
-                notes[SAFE] = draw.choice(("true", "false", "false", "on-completion"))
-            if draw.random() < 0.1:
-                notes[DELAY] = draw.choice(("1m", "10s", "soon"))
-            if draw.random() < 0.25:
-                spec["nodeSelector"] = {"pool": draw.choice(("one", "two"))}
-            if draw.random() < 0.3:
-                spec["tolerations"] = [{"key": "team", "operator": "Exists"}]
-            if draw.random() < 0.15:
-                spec["volumes"] = [{"name": "scratch", **deepcopy(draw.choice(VOLUMES))}]
-                if draw.random() < 0.3:
-                    notes["cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"] = "scratch"
-            if draw.random() < 0.12:
-                term = {"labelSelector": {"matchLabels": {"app": name}}, "topologyKey": objects.HOSTNAME}
-                required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
-                spec["affinity"] = {"podAntiAffinity": required}
-            if draw.random() < 0.15:
-                spec["priority"] = draw.choice((-20, -5, 100))
-            if draw.random() < 0.1:
-                spec["terminationGracePeriodSeconds"] = draw.choice((0, 700))
-            if notes:
-                metadata["annotations"] = notes
-            port = draw.choice((8080, 9090)) if draw.random() < 0.08 else None
-            size = {
-                "port": port,
-                "cpu": draw.choice((100, 300, 700, 1100, 1900)),
-                "memory": draw.choice((64, 512, 2048)),
-            }
-            self.templates.append(
-                {**size, "name": name, "namespace": namespace, "metadata": metadata, "spec": spec}
-            )
-            if draw.random() < 0.2:
-                kept["PodDisruptionBudget"].append(self._budget(name, namespace))
+            self._draw_workload(f"w{number}")
         if draw.random() < 0.35:
             kept["DaemonSet"].append(self._daemon_set())
+
+    def _draw_workload(self, name: str) -> None:
+        """Draw what a workload's pods look like, who owns them, if anybody, and a budget for a few."""
+        draw, kept = self.random, self.story["cluster"]["objects"]
+        kind = draw.choices((*OWNERS, "Widget", ""), (16, 2, 2, 2, 1, 2))[0]
+        namespace = "kube-system" if draw.random() < 0.1 else "default"
+        metadata: Json = {"labels": {"app": name}}
+        if kind:
+            metadata["ownerReferences"] = [objects.owner(kind, name)]
+            if draw.random() < 0.95 and kind in OWNERS:
+                kept[kind].append(objects.workload(kind, name, draw.randint(1, 4), namespace))
+        spec, notes = self._rules(name)
+        if notes:
+            metadata["annotations"] = notes
+        self.templates.append(
+            {
+                "name": name,
+                "namespace": namespace,
+                "port": draw.choice((8080, 9090)) if draw.random() < 0.08 else None,
+                "cpu": draw.choice((100, 300, 700, 1100, 1900)),
+                "memory": draw.choice((64, 512, 2048)),
+                "metadata": metadata,
+                "spec": spec,
+            }
+        )
+        if draw.random() < 0.2:
+            kept["PodDisruptionBudget"].append(self._budget(name, namespace))
+
+    def _rules(self, name: str) -> tuple[Json, Json]:
+        """Draw where the pods may go and what keeps them where they are: fields of the spec, and annotations."""
+        draw = self.random
+        spec: Json = {}
+        notes: Json = {}
+        if draw.random() < 0.2:
+            notes[SAFE] = draw.choice(("true", "false", "false", "on-completion"))
+        if draw.random() < 0.1:
+            notes[DELAY] = draw.choice(("1m", "10s", "soon"))
+        if draw.random() < 0.25:
+            spec["nodeSelector"] = {"pool": draw.choice(("one", "two"))}
+        if draw.random() < 0.3:
+            spec["tolerations"] = [{"key": "team", "operator": "Exists"}]
+        if draw.random() < 0.15:
+            spec["volumes"] = [{"name": "scratch", **deepcopy(draw.choice(VOLUMES))}]
+            if draw.random() < 0.3:
+                notes[SAFE_VOLUMES] = "scratch"
+        if draw.random() < 0.12:
+            term = {"labelSelector": {"matchLabels": {"app": name}}, "topologyKey": objects.HOSTNAME}
+            required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+            spec["affinity"] = {"podAntiAffinity": required}
+        if draw.random() < 0.15:
+            spec["priority"] = draw.choice((-20, -5, 100))
+        if draw.random() < 0.1:
+            spec["terminationGracePeriodSeconds"] = draw.choice((0, 700))
+        return spec, notes
 
     def _budget(self, app: str, namespace: str) -> Json:
         return {
@@ -254,16 +267,11 @@ class Drawn:
         one: Json = {"node": self.node(group, name, at, ready=ready, notes=notes)}
         spec, fate = one["node"]["spec"], draw.random()
         if fate < 0.04:
-            since = str(draw.choice((at, before(START, minutes(1)))) // seconds(1))
-            spec.setdefault("taints", []).append(
-                {"key": TO_BE_DELETED, "value": since, "effect": "NoSchedule"}
-            )
+            since = draw.choice((at, before(START, minutes(1))))
+            _taint(spec, TO_BE_DELETED, "NoSchedule", since)
             spec["unschedulable"] = draw.random() < 0.5
         elif fate < 0.08:
-            since = str(before(START, minutes(draw.choice((1, 20)))) // seconds(1))
-            spec.setdefault("taints", []).append(
-                {"key": CANDIDATE, "value": since, "effect": "PreferNoSchedule"}
-            )
+            _taint(spec, CANDIDATE, "PreferNoSchedule", before(START, minutes(draw.choice((1, 20)))))
         elif fate < 0.1:
             spec["unschedulable"] = True
         elif fate < 0.12:
@@ -323,3 +331,9 @@ class Drawn:
         self.made += 1
         name = f"{template['name']}-{self.made:03}"
         return objects.pod(name, at, template, namespace=template["namespace"])
+
+
+def _taint(spec: Json, key: str, effect: str, since: Instant) -> None:
+    """Add a taint that an earlier process left."""
+    taint = {"key": key, "value": str(since // seconds(1)), "effect": effect}
+    spec["taints"] = [*spec.get("taints", ()), taint]

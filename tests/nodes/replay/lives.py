@@ -9,7 +9,7 @@ from tests.nodes.replay import objects
 from tests.nodes.replay.drawn import Drawn
 from tests.nodes.replay.pod_kinds import is_expendable
 from tests.nodes.replay.snapshot import Place, refusals
-from tests.nodes.replay.world import Json, World
+from tests.nodes.replay.world import Json, Key, World
 
 from kubetide.units.time import Instant, after, before, format_rfc3339, seconds
 
@@ -51,36 +51,32 @@ class Life:
         for group in sorted(world.groups):
             there = world.groups[group]
             for machine in sorted(there.machines.values(), key=lambda each: each.id):
-                name = machine.id.rsplit("/", 1)[1]
                 if machine.state == "creating" and not machine.error_class and draw.random() < 0.6:
-                    changes.append(
-                        {
-                            "op": "setInstance",
-                            "nodeGroup": group,
-                            "instance": {"id": machine.id, "state": "running"},
-                        }
-                    )
+                    running = {"id": machine.id, "state": "running"}
+                    changes.append({"op": "setInstance", "nodeGroup": group, "instance": running})
                     if draw.random() < 0.9:
-                        self._join(world, group, name, changes, now)
+                        self._join(world, group, machine.id.rsplit("/", 1)[1], changes, now)
             for _ in range(there.target - len(there.machines)):
-                if draw.random() > 0.75:
-                    continue
-                self.drawn.made += 1
-                name = f"{group}-x{self.drawn.made:03}"
-                instance: Json = {"id": f"cloud://{group}/{name}", "state": "running"}
-                fate = draw.random()
-                if fate < 0.08:
-                    failure = {
-                        "errorClass": "OutOfResources",
-                        "errorCode": "STOCKOUT",
-                        "errorMessage": "none left",
-                    }
-                    instance |= {"state": "creating", **failure}
-                elif fate < 0.2:
-                    instance["state"] = "creating"
-                changes.append({"op": "addInstance", "nodeGroup": group, "instance": instance})
-                if instance["state"] == "running":
-                    self._join(world, group, name, changes, now)
+                if draw.random() <= 0.75:
+                    self._start_machine(world, group, changes, now)
+
+    def _start_machine(self, world: World, group: str, changes: list[Json], now: Instant) -> None:
+        """Make a machine that the group asks for: it fails, is being made for a while, or joins at once."""
+        self.drawn.made += 1
+        name = f"{group}-x{self.drawn.made:03}"
+        instance: Json = {"id": f"cloud://{group}/{name}", "state": "running"}
+        fate = self.drawn.random.random()
+        if fate < 0.2:
+            instance["state"] = "creating"
+        if fate < 0.08:
+            instance |= {
+                "errorClass": "OutOfResources",
+                "errorCode": "STOCKOUT",
+                "errorMessage": "none left",
+            }
+        changes.append({"op": "addInstance", "nodeGroup": group, "instance": instance})
+        if instance["state"] == "running":
+            self._join(world, group, name, changes, now)
 
     def _join(self, world: World, group: str, name: str, changes: list[Json], now: Instant) -> None:
         at = before(now, seconds(self.drawn.random.choice((5, 5, 90))))
@@ -89,53 +85,51 @@ class Life:
         changes += [_added(pod) for pod in self.drawn.daemon_pods(world.listed("DaemonSet"), Place(made), at)]
 
     def _befall(self, world: World, changes: list[Json], now: Instant) -> None:
-        """What happens by itself: pods come and go, nodes break and mend, the cloud refuses."""
+        """What happens by itself: pods come and go, nodes break and mend, people change things, the cloud refuses."""
+        gone = {(each.get("namespace", ""), each["name"]) for each in changes if each["op"] == "delete"}
+        self._move_load(world, gone, changes, now)
+        self._break_nodes(world, gone, changes, now)
+        self._change_rules(world, changes)
+        self._change_cloud(world, changes)
+
+    def _move_load(self, world: World, gone: set[Key], changes: list[Json], now: Instant) -> None:
         draw = self.drawn.random
         for _ in range(draw.choice((0, 0, 1, 1, 2))):
             template = draw.choice(self.drawn.templates)
             at = before(now, seconds(draw.choice((1, 20, 40))))
             changes += [_added(self.drawn.pod(template, at)) for _ in range(draw.choice((1, 2, 3, 5, 9)))]
-        gone = {(each.get("namespace"), each.get("name")) for each in changes if each["op"] == "delete"}
         for key, pod in sorted(world.pods.items()):
-            if (
-                key not in gone
-                and not pod["metadata"]["name"].startswith(("agent-", "proxy-"))
-                and draw.random() < 0.12
-            ):
+            of_node = pod["metadata"]["name"].startswith(("agent-", "proxy-"))
+            if key not in gone and not of_node and draw.random() < 0.12:
                 changes.append(_gone(pod))
+
+    def _break_nodes(self, world: World, gone: set[Key], changes: list[Json], now: Instant) -> None:
         for name, one in sorted(world.nodes.items()):
-            if ("", name) in gone or (None, name) in gone:
+            ready = _is_ready(one)
+            if ("", name) in gone or self.drawn.random.random() >= (0.04 if ready else 0.4):
                 continue
-            ready = one["status"]["conditions"][0]["status"] == "True"
-            if draw.random() < (0.04 if ready else 0.4):
-                changed = deepcopy(one)
-                changed["status"]["conditions"][0] |= {
-                    "status": "False" if ready else "True",
-                    "lastTransitionTime": format_rfc3339(now),
-                }
-                changes.append({"op": "update", "kind": "Node", "object": changed})
+            changed = deepcopy(one)
+            changed["status"]["conditions"][0] |= {
+                "status": "False" if ready else "True",
+                "lastTransitionTime": format_rfc3339(now),
+            }
+            changes.append({"op": "update", "kind": "Node", "object": changed})
+
+    def _change_rules(self, world: World, changes: list[Json]) -> None:
+        draw = self.drawn.random
         for budget in world.listed("PodDisruptionBudget"):
             if draw.random() < 0.2:
                 changed = deepcopy(budget)
                 changed["status"]["disruptionsAllowed"] = draw.randint(0, 2)
                 changes.append({"op": "update", "kind": "PodDisruptionBudget", "object": changed})
-        for owner in world.listed("ReplicaSet"):
-            if draw.random() < 0.03:
-                meta = owner["metadata"]
-                changes.append(
-                    {
-                        "op": "delete",
-                        "kind": "ReplicaSet",
-                        "namespace": meta["namespace"],
-                        "name": meta["name"],
-                    }
-                )
-        for group in sorted(world.groups):
+        changes += [_gone(owner) for owner in world.listed("ReplicaSet") if draw.random() < 0.03]
+
+    def _change_cloud(self, world: World, changes: list[Json]) -> None:
+        draw = self.drawn.random
+        for group, there in sorted(world.groups.items()):
             if draw.random() < 0.06:
-                changes.append(
-                    {"op": "increaseSizeError", "nodeGroup": group, "message": draw.choice(("", "no quota"))}
-                )
-            there = world.groups[group]
+                message = draw.choice(("", "no quota"))
+                changes.append({"op": "increaseSizeError", "nodeGroup": group, "message": message})
             if draw.random() < 0.03:
                 low, high = draw.choice(((0, there.max), (1, there.max), (there.min, there.max + 2)))
                 changes.append({"op": "setGroup", "nodeGroup": group, "min": low, "max": high})
@@ -147,8 +141,8 @@ class Life:
     def _schedule(self, world: World) -> list[Json]:
         """Bind waiting pods to the first node with room, as a scheduler would."""
         found = []
-        places = [Place(one, world.pods_on(name)) for name, one in sorted(world.nodes.items())]
-        places = [one for one in places if one.node["status"]["conditions"][0]["status"] == "True"]
+        ready = [(name, one) for name, one in sorted(world.nodes.items()) if _is_ready(one)]
+        places = [Place(one, world.pods_on(name)) for name, one in ready]
         by_priority = sorted(world.listed("Pod"), key=lambda one: -(one["spec"].get("priority") or 0))
         for pod in by_priority:
             if pod["spec"].get("nodeName"):
@@ -164,10 +158,14 @@ class Life:
         return found
 
 
-def _added(one: Json) -> Json:
-    return {"op": "add", "kind": "Pod", "object": one}
+def _is_ready(node: Json) -> bool:
+    return bool(node["status"]["conditions"][0]["status"] == "True")
 
 
-def _gone(pod: Json) -> Json:
-    meta = pod["metadata"]
-    return {"op": "delete", "kind": "Pod", "namespace": meta["namespace"], "name": meta["name"]}
+def _added(pod: Json) -> Json:
+    return {"op": "add", "kind": "Pod", "object": pod}
+
+
+def _gone(one: Json) -> Json:
+    meta = one["metadata"]
+    return {"op": "delete", "kind": one["kind"], "namespace": meta["namespace"], "name": meta["name"]}
