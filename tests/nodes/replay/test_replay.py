@@ -74,9 +74,9 @@ def test_production_decides_as_the_replay(first, count, steps):
     assert happened["deletedNodes"] > count / 2
 
 
-@pytest.mark.parametrize("seed", [371, 742, 764, 995, 1546, 1682, 2349])
+@pytest.mark.parametrize("seed", [371, 742, 764, 995, 1546, 1682, 2349, 41020, 41182])
 def test_stories_that_were_told_differently(seed):
-    """As drawn now these need hints of nodes on their way, refused repairs, soft taints found at the start, Go's sort."""
+    """As drawn now these need hints of nodes on their way, refused repairs, soft taints found at the start, Go's sort, salvos."""
     assert difference(drawn(seed, 8)) is None
 
 

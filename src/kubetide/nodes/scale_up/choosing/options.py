@@ -386,7 +386,8 @@ def _option(
 ) -> Option | None:
     template = tick.templates[group.id]
     state.memory.rotation = packed.start
-    pods: tuple[Pod, ...] = tuple(pod for scheduled in packed.scheduled for pod in scheduled)
+    # In the order in which they were packed: a salvo puts them onto the new nodes in this order again.
+    pods: tuple[Pod, ...] = tuple(pod for at in packed.order for pod in packed.scheduled[at])
     if template is None or not packed.nodes or not pods:
         return None
     # Upstream's number of nodes is the whole group then, though some may be there already.
