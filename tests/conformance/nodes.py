@@ -54,7 +54,7 @@ _KINDS: dict[str, Kind[Any]] = {kind.kind: kind for kind in (*STORED_KINDS, REPL
 _STATES = {"running": "Running", "creating": "Creating", "deleting": "Deleting"}
 _CLASSES = {"OutOfResources": "OutOfResource", "Other": "Other"}
 _CANDIDATE, _DELETED = "DeletionCandidateOfClusterAutoscaler", "ToBeDeletedByClusterAutoscaler"
-_COMPARED = (
+COMPARED = (
     "scaleUps",
     "failedScaleUps",
     "decreasedTargets",
@@ -102,7 +102,7 @@ def metric_types(case: Case) -> set[str]:  # of the protocol
     return set()
 
 
-def first_difference(case: Case, compared: Sequence[str] = _COMPARED) -> str | None:
+def first_difference(case: Case, compared: Sequence[str] = COMPARED) -> str | None:
     """Play a story and return where it differs from what it expects, of the fields that are compared."""
     flags = {
         name: ",".join(value) if isinstance(value, list) else value for name, value in case["options"].items()

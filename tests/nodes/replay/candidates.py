@@ -48,9 +48,6 @@ class Candidates:
             candidates = [one for one in candidates if not self._is_delayed(world, one, now)]
         return candidates
 
-    def pod_destinations(self, nodes: list[Json]) -> list[Json]:
-        return list(nodes)
-
     def note_unneeded(self, names: list[str]) -> None:
         """Remember what the planner found; upstream tells it right after the planner's update."""
         self.previous = set(names)

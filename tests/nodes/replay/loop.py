@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from tests.nodes.replay import node_marks, soft_taints
 from tests.nodes.replay.actuation import Actuator, ScaledDown
 from tests.nodes.replay.candidates import Candidates
+from tests.nodes.replay.deletions import Deletions
 from tests.nodes.replay.down_status import scale_down_status
+from tests.nodes.replay.group_options import UPCOMING, is_atomic
 from tests.nodes.replay.planner import Planner
 from tests.nodes.replay.pod_kinds import identity, is_expendable
 from tests.nodes.replay.pod_lists import PodLists, all_are_new
 from tests.nodes.replay.registry import Registry, is_failed
-from tests.nodes.replay.scale_up import ScaleUp, all_or_none
+from tests.nodes.replay.scale_up import ScaleUp
 from tests.nodes.replay.snapshot import Place, Snapshot, pod_key
 from tests.nodes.replay.status_document import StatusDocument
 from tests.nodes.replay.templates import Templates, fresh_copy
@@ -21,8 +23,6 @@ from tests.nodes.replay.up_status import Remaining, UpStatus
 from tests.nodes.replay.world import CloudRefusal, Group, Json, World
 
 from kubetide.units.time import Instant, hours
-
-UPCOMING = "cluster-autoscaler.k8s.io/upcoming-node"
 
 
 @dataclass
@@ -35,7 +35,6 @@ class Pass:
     unneeded: list[str] = field(default_factory=list)
     cleaned: list[Json] = field(default_factory=list)
     decreased: list[Json] = field(default_factory=list)
-    error: str = ""
 
 
 @dataclass
@@ -175,9 +174,7 @@ class Autoscaler:
         """Put what was just bought into the snapshot, with the pods that it is for; return whether all found a place."""
         for info in up.infos:
             for number in range(info.delta):
-                made = fresh_copy(templates[info.group], f"{number}-{suffix}")
-                made.node["metadata"].setdefault("annotations", {})[UPCOMING] = "true"
-                self.snapshot.add_node(made)
+                self._add_copy(templates[info.group], f"{number}-{suffix}")
         for pod in up.triggered:
             name = self.snapshot.find(pod, lambda place: place.name.endswith(suffix))
             if name is None:
@@ -185,24 +182,21 @@ class Autoscaler:
             self.snapshot.add_pod(pod, name)
         return True
 
+    def _add_copy(self, template: Place, suffix: str) -> None:
+        made = fresh_copy(template, suffix)
+        made.node["metadata"].setdefault("annotations", {})[UPCOMING] = "true"
+        self.snapshot.add_node(made)
+
     def _note_up(self, up: UpStatus) -> None:
         if up.result == "ScaleUpSuccessful":
             self.last_scale_up = self.world.now
         for one in up.increases:
             self.candidates.register_scale_up(one["group"], one["delta"], self.world.now)
 
-    def _scale_down(self, done: Pass, nodes: list[Json], under_way: object, forbidden: bool) -> None:
+    def _scale_down(self, done: Pass, nodes: list[Json], under_way: Deletions, forbidden: bool) -> None:
         world, now = self.world, self.world.now
         candidates = self.candidates.scale_down_candidates(world, self.snapshot, nodes, now)
-        destinations = self.candidates.pod_destinations(nodes)
-        self.planner.update_cluster_state(
-            world,
-            self.snapshot,
-            destinations,
-            candidates,
-            under_way,  # type: ignore[arg-type]
-            now,
-        )
+        self.planner.update_cluster_state(world, self.snapshot, nodes, candidates, under_way, now)
         done.unneeded = self.planner.unneeded_names
         self.candidates.note_unneeded(done.unneeded)
         self.document.note_candidates(world, done.unneeded, now)
@@ -260,7 +254,7 @@ class Autoscaler:
 
     def _clean(self, done: Pass, group: Group, ids: list[str], *, force: bool) -> bool:
         """Delete machines; of an all-or-none group all of them, or none. Return whether the cloud took the call."""
-        if all_or_none(group):
+        if is_atomic(group):
             if len(ids) != len(group.machines) and group.options.get("allowNonAtomicScaleUpToMax"):
                 return True
             ids = sorted(group.machines)
@@ -279,7 +273,7 @@ class Autoscaler:
         fixed = False
         for name, group in sorted(self.world.groups.items()):
             wrong = self.registry.wrong.get(name)
-            if wrong is None or all_or_none(group):
+            if wrong is None or is_atomic(group):
                 continue
             delta = wrong.registered - wrong.target
             if wrong.since + self.registry.provision_time(group) >= self.world.now or delta >= 0:
@@ -299,9 +293,7 @@ class Autoscaler:
         coming = self.registry.upcoming_nodes()
         for group, count in coming.items():
             for number in range(count if group in templates else 0):
-                made = fresh_copy(templates[group], f"upcoming-{number}")
-                made.node["metadata"].setdefault("annotations", {})[UPCOMING] = "true"
-                self.snapshot.add_node(made)
+                self._add_copy(templates[group], f"upcoming-{number}")
         replaced = {one for group in coming for one in self.registry.not_started(group)}
         for name in replaced:
             self.snapshot.remove_node(name)

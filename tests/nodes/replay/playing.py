@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import deepcopy
 
-from tests.conformance.nodes import first_difference
+from tests.conformance import nodes
 from tests.nodes.replay.drawn import START, Drawn
 from tests.nodes.replay.lives import Life
 from tests.nodes.replay.loop import Autoscaler
@@ -13,24 +13,8 @@ from tests.nodes.replay.world import Json, World
 
 from kubetide.units.time import parse_rfc3339
 
-COMPARED = (
-    "scaleUps",
-    "failedScaleUps",
-    "targetSizes",
-    "deletedNodes",
-    "evictedPods",
-    "taintsAdded",
-    "taintsRemoved",
-    "cordoned",
-    "uncordoned",
-    "unneededNodes",
-    "scaleDownStatus",
-    "clusterStateHealthy",
-    "statusConfigMap",
-    "scaleUpStatuses",
-    "expander",
-)
-"""What the replay tells of a step: all but events."""
+COMPARED = tuple(one for one in nodes.COMPARED if one not in ("events", "statusConfigMapAnnotations"))
+"""What the replay says of a step."""
 
 
 def drawn(seed: int, steps: int) -> Json:
@@ -49,7 +33,7 @@ def drawn(seed: int, steps: int) -> Json:
 
 def difference(story: Json) -> str | None:
     """Play a story with the controller of production and return where it first does otherwise."""
-    return first_difference(story, COMPARED)
+    return nodes.first_difference(story, COMPARED)
 
 
 def outcomes(story: Json) -> Iterator[Json]:

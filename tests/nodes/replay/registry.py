@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from tests.nodes.replay.node_marks import TO_BE_DELETED, has_taint, is_ready
 from tests.nodes.replay.world import CloudRefusal, Group, Json, Machine, World
 
-from kubetide.units.time import format_duration, parse_duration, parse_rfc3339
+from kubetide.units.time import Duration, format_duration, parse_duration, parse_rfc3339
 
 
 @dataclass
@@ -164,7 +164,7 @@ class Registry:
             if self.awaited(name) + overdue <= 0:
                 del self.requests[name]
             elif request.expected < now:
-                waited = format_duration(now - request.time)  # type: ignore[arg-type]
+                waited = format_duration(Duration(now - request.time))
                 self.register_failed_scale_up(
                     name, "timeout", f"Scale-up timed out for node group {name} after {waited}", now
                 )

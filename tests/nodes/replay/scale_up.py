@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from tests.nodes.replay.binpacking import Estimate, node_limit
 from tests.nodes.replay.equivalence import PodGroup, grouped, reject_all, reject_failed, those_that_fit
 from tests.nodes.replay.expanders import Option, choose
+from tests.nodes.replay.group_options import is_atomic
 from tests.nodes.replay.quotas import Quotas
+from tests.nodes.replay.registry import Registry
 from tests.nodes.replay.similar import Resize, are_similar, balanced
 from tests.nodes.replay.snapshot import Place, Snapshot
 from tests.nodes.replay.up_status import Remaining, UpStatus
 from tests.nodes.replay.world import CloudRefusal, Group, Json, World
 
 FAILED = "scale-up execution failed"
-
-
-class Registry(Protocol):
-    """What a scale-up asks and tells the registry of groups."""
-
-    def is_group_healthy(self, group: str) -> bool: ...
-    def backoff(self, group: str, now: int) -> tuple[str, str] | None: ...
-    def is_safe_to_scale_up(self, group: str, now: int) -> bool: ...
-    def register_scale_up(self, group: str, delta: int, now: int) -> None: ...
-    def register_failed_scale_up(self, group: str, code: str, message: str, now: int) -> None: ...
-    def recalculate(self) -> None: ...
 
 
 class _Stopped(Exception):
@@ -154,7 +144,7 @@ class _Attempt:
         if group.target >= group.max:
             return ["max node group size reached"]
         count = 1
-        if all_or_none(group):
+        if is_atomic(group):
             count = group.max - group.target
             most = self.world.flags.whole("max-nodes-total")
             if most != 0 and len(self.nodes) + count > most:
@@ -179,7 +169,7 @@ class _Attempt:
         limit = node_limit(self.world, [group, *similar], len(self.nodes))
         estimate = Estimate(self.snapshot, self.templates[group.id], limit)
         count, pods = estimate.place_all(pod_groups)
-        if count and all_or_none(group):
+        if count and is_atomic(group):
             count = group.max
         if not count or not pods:
             return None
@@ -187,7 +177,7 @@ class _Attempt:
 
     def similar_to(self, group: Group) -> list[Group]:
         """Groups of similar templates that are safe to scale up and take all pod groups that this one takes."""
-        if not self.world.flags.on("balance-similar-node-groups") or all_or_none(group):
+        if not self.world.flags.on("balance-similar-node-groups") or is_atomic(group):
             return []
         mine = self.fitting[group.id]
         found = []
@@ -207,9 +197,6 @@ class _Attempt:
         most = self.world.flags.whole("max-nodes-total")
         if most <= 0 or there + count <= most:
             return count
-        self.status.events.append(
-            ("Warning", "MaxNodesTotalReached", f"Max total nodes in cluster reached: {most}")
-        )
         if most - there < 1:
             raise _Stopped("transientError", "max node total count already reached")
         return most - there
@@ -271,8 +258,6 @@ class _Attempt:
     def execute(self, plan: list[Resize]) -> bool:
         """Increase the groups one after another up to the first that the cloud refuses; return whether all succeeded."""
         for one in plan:
-            text = f"size to {one.new} instead of {one.current} (max: {one.max})"
-            self.tell("Normal", "ScaledUpGroup", f"Scale-up: setting group {one.group} {text}")
             call: Json = {"group": one.group, "delta": one.delta}
             try:
                 self.world.increase(one.group, one.delta)
@@ -281,24 +266,13 @@ class _Attempt:
                 return False
             self.status.increases.append(call)
             self.registry.register_scale_up(one.group, one.delta, self.now)
-            text = f"size set to {one.new} instead of {one.current} (max: {one.max})"
-            self.tell("Normal", "ScaledUpGroup", f"Scale-up: group {one.group} {text}")
         self.registry.recalculate()
         return True
 
     def fail(self, one: Resize, call: Json, error: str) -> None:
-        self.tell("Warning", "FailedToScaleUpGroup", f"Scale-up failed for group {one.group}: {error}")
         message = f"failed to increase node group size: {error}"
         self.registry.register_failed_scale_up(one.group, "cloudProviderError", message, self.now)
         self.status.refused_increases.append({**call, "error": error})
         self.status.failed = [one.group]
         self.status.error = "cloudProviderError", message
         self.status.result = "ScaleUpError"
-
-    def tell(self, kind: str, reason: str, message: str) -> None:
-        self.status.events.append((kind, reason, message))
-
-
-def all_or_none(group: Group) -> bool:
-    """Return whether the group has either no node or its maximum."""
-    return bool(group.options.get("zeroOrMaxNodeScaling"))

@@ -178,11 +178,6 @@ class Snapshot:
         bound["spec"]["nodeName"] = name
         place.pods.append(bound)
 
-    def remove_pod(self, pod: Json, name: str) -> None:
-        place = self.get(name)
-        assert place is not None
-        place.pods = [one for one in place.pods if pod_key(one) != pod_key(pod)]
-
     def check(self, pod: Json, name: str) -> list[str]:
         place = self.get(name)
         assert place is not None

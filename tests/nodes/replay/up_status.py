@@ -1,8 +1,7 @@
-"""What a scale-up reports, and the events that follow from it."""
+"""What a scale-up reports."""
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 
 from tests.nodes.replay.expanders import Choice
@@ -35,8 +34,6 @@ class UpStatus:
     choices: list[Choice] = field(default_factory=list)
     increases: list[Json] = field(default_factory=list)
     refused_increases: list[Json] = field(default_factory=list)
-    events: list[tuple[str, str, str]] = field(default_factory=list)
-    """Type, reason and message of events on the status object."""
 
     def told(self) -> Json:
         """The entry of `scaleUpStatuses`, without what is empty; lists of names are sorted."""
@@ -68,28 +65,3 @@ def _name(pod: Json) -> str:
 
 def _names(pods: list[Json]) -> list[str]:
     return sorted(map(_name, pods))
-
-
-def pod_events(status: UpStatus) -> list[tuple[Json, str, str]]:
-    """Return the events on pods: pod, reason, message. All are of type Normal; parts of a message are sorted."""
-    events = []
-    if status.result not in ("ScaleUpSuccessful", "ScaleUpError"):
-        for one in status.remaining:
-            reasons = _why_not(status, one)
-            events.append((one.pod, "NotTriggerScaleUp", f"pod didn't trigger scale-up: {reasons}"))
-    if status.infos:
-        plan = " ".join(f"{{{one.group} {one.current}->{one.new} (max: {one.max})}}" for one in status.infos)
-        events += [(pod, "TriggeredScaleUp", f"pod triggered scale-up: [{plan}]") for pod in status.triggered]
-    return events
-
-
-def _why_not(status: UpStatus, one: Remaining) -> str:
-    """How many of the groups that were considered have each reason."""
-    if status.result == "ScaleUpLimitedByMaxNodesTotal":
-        return "max total nodes in cluster reached"
-    counts: Counter[str] = Counter()
-    for reasons in (one.rejected, one.skipped):
-        for group, each in reasons.items():
-            if group in status.considered:
-                counts.update(each)
-    return ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
