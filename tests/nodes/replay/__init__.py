@@ -1,4 +1,4 @@
-"""A second, plain telling of upstream's node loop, which shares no code with the one that is tested.
+"""A second, plain telling of upstream's node loop, which shares no rule with the one that is tested.
 
 Stories in the format of the recorded ones are drawn at random and played by both: where their outcomes differ, one of the
 two has read upstream wrongly. This telling looks at one pod and one node at a time and is slow; it knows nothing

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
 
+from tests.nodes.replay.candidates import Candidates
 from tests.nodes.replay.deletions import Deletions
 from tests.nodes.replay.disruptions import Disruptions
 from tests.nodes.replay.drain_rules import pods_to_move
@@ -16,13 +16,6 @@ from tests.nodes.replay.utilization import Utilization, utilization
 from tests.nodes.replay.world import CloudRefusal, Group, Json, World
 
 EVICT_DAEMON = "cluster-autoscaler.kubernetes.io/enable-ds-eviction"
-
-
-class Observer(Protocol):
-    """Whoever is told what the cloud made of a deletion."""
-
-    def register_scale_down(self, group: str, node: str, now: int) -> None: ...
-    def register_failed_scale_down(self, group: str, reason: str, now: int) -> None: ...
 
 
 @dataclass
@@ -87,16 +80,16 @@ class Actuator:
                 self.work.append(Work(batch, with_drain, time))
         return started
 
-    def finish(self, world: World, observers: list[Observer]) -> None:
+    def finish(self, world: World, candidates: Candidates) -> None:
         """Let time run until all that was started has ended."""
         work, self.work = self.work, []
         for one in work:
             disruptions = Disruptions.of(world) if one.drain else Disruptions()
             for node in one.batch.nodes:
-                self._delete(world, node, one, disruptions, observers)
+                self._delete(world, node, one, disruptions, candidates)
 
     def _delete(
-        self, world: World, node: Json, work: Work, disruptions: Disruptions, observers: list[Observer]
+        self, world: World, node: Json, work: Work, disruptions: Disruptions, candidates: Candidates
     ) -> None:
         """Look at the pods again, evict them, and call the cloud once the batch of an atomic group is complete."""
         group, name = work.batch.group, node["metadata"]["name"]
@@ -121,7 +114,7 @@ class Actuator:
                 queue.clear()
             if len(queue) < work.batch.size:
                 return
-        self._call_cloud(world, list(queue), work.time, observers)
+        self._call_cloud(world, list(queue), work.time, candidates)
         queue.clear()
 
     def _evict(self, world: World, pods: list[Json], *, drain: bool) -> None:
@@ -150,7 +143,7 @@ class Actuator:
             )
             world.pods.pop(pod_key(pod), None)
 
-    def _call_cloud(self, world: World, nodes: list[Json], now: int, observers: list[Observer]) -> None:
+    def _call_cloud(self, world: World, nodes: list[Json], now: int, candidates: Candidates) -> None:
         group = world.group_of_node(nodes[0])
         assert group is not None
         refusal = ""
@@ -158,8 +151,7 @@ class Actuator:
             world.delete_machines(group.id, [one["spec"]["providerID"] for one in nodes])
         except CloudRefusal as error:
             refusal = str(error)
-            for observer in observers:
-                observer.register_failed_scale_down(group.id, "cloudProviderError", now)
+            candidates.failures[group.id] = now
         for node in nodes:
             name = node["metadata"]["name"]
             kind = "drain" if name in self.deletions.drained else "empty"
@@ -169,8 +161,7 @@ class Actuator:
                 error_text = f"failed to delete nodes from group {group.id}: {refusal}"
                 self._end_badly(world, node, group, "NodeDeleteErrorFailedToDelete", error_text)
                 continue
-            for observer in observers:
-                observer.register_scale_down(group.id, name, now)
+            candidates.scale_downs[group.id] = now
             self.deletions.end(group.id, name, "NodeDeleteOk")
 
     def _abort(self, world: World, node: Json, group: Group, error: str) -> None:

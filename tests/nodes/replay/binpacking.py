@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tests.nodes.replay.equivalence import PodGroup
-from tests.nodes.replay.go_sort import go_sorted
 from tests.nodes.replay.snapshot import Place, Snapshot, allocatable, requests
 from tests.nodes.replay.templates import fresh_copy
 from tests.nodes.replay.world import Group, Json, World
+
+from kubetide.scheduling.estimator.unstable_sort import descending_order
 
 
 def node_limit(world: World, groups: list[Group], node_count: int) -> int:
@@ -36,7 +37,7 @@ def largest_first(groups: list[PodGroup], template: Place) -> list[PodGroup]:
         wants = requests(group.sample)
         return sum(wants.get(one, 0) / has[one] for one in ("cpu", "memory") if has.get(one, 0) > 0)
 
-    return go_sorted(groups, lambda one, other: score(one) > score(other))
+    return [groups[at] for at in descending_order([score(one) for one in groups])]
 
 
 @dataclass

@@ -23,15 +23,6 @@ class Candidates:
     scale_downs: dict[str, int] = field(default_factory=dict)
     failures: dict[str, int] = field(default_factory=dict)
 
-    def register_scale_up(self, group: str, delta: int, now: int) -> None:
-        self.scale_ups[group] = now
-
-    def register_scale_down(self, group: str, node: str, now: int) -> None:
-        self.scale_downs[group] = now
-
-    def register_failed_scale_down(self, group: str, reason: str, now: int) -> None:
-        self.failures[group] = now
-
     def scale_down_candidates(
         self, world: World, snapshot: Snapshot, nodes: list[Json], now: int
     ) -> list[Json]:

@@ -75,7 +75,7 @@ class Autoscaler:
         status = scale_down_status(world, self.planner, done.down, done.scaled_down, results)
         healthy = self.registry.is_cluster_healthy()
         document = deepcopy(self.document.written(world, self.registry))
-        self.actuator.finish(world, [self.candidates])
+        self.actuator.finish(world, self.candidates)
         return {
             "scaleUps": [one for up in done.ups for one in up.increases],
             "failedScaleUps": [one for up in done.ups for one in up.refused_increases],
@@ -191,7 +191,7 @@ class Autoscaler:
         if up.result == "ScaleUpSuccessful":
             self.last_scale_up = self.world.now
         for one in up.increases:
-            self.candidates.register_scale_up(one["group"], one["delta"], self.world.now)
+            self.candidates.scale_ups[one["group"]] = self.world.now
 
     def _scale_down(self, done: Pass, nodes: list[Json], under_way: Deletions, forbidden: bool) -> None:
         world, now = self.world, self.world.now

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from tests.nodes.replay.deletions import Deletions
 from tests.nodes.replay.disruptions import Disruptions
 from tests.nodes.replay.eligibility import eligible, is_disabled
-from tests.nodes.replay.floors import room_above_floors
 from tests.nodes.replay.group_options import count_registered, is_atomic, removal_time
 from tests.nodes.replay.node_marks import CANDIDATE, is_ready, taint_time
 from tests.nodes.replay.quotas import Quotas
@@ -146,7 +145,7 @@ class Planner:
 
     def nodes_to_delete(self, world: World, snapshot: Snapshot) -> tuple[list[Json], list[Json]]:
         """Return empty nodes and nodes to drain. The snapshot is that of the loop, without simulated removals."""
-        floors = room_above_floors(world, [one.node for one in snapshot.places])
+        spare = Quotas.above_minimum(world, [one.node for one in snapshot.places])
         sizes = {name: group.target for name, group in world.groups.items()}
         names = self.unneeded_names
         empty = [one for one in names if not self.unneeded[one].removable.pods]
@@ -154,7 +153,7 @@ class Planner:
         go = [
             one
             for one in (*empty, *drain)
-            if not self._refuse(one, self._reason_to_stay(world, one, sizes, floors))
+            if not self._refuse(one, self._reason_to_stay(world, one, sizes, spare))
         ]
         chosen = [self.unneeded[one].removable for one in go]
         risky_last = [one for one in chosen if not (one.pods and one.risky)]
@@ -172,7 +171,7 @@ class Planner:
             self.unremovable[name] = Unremovable(self.unneeded[name].removable.node, reason)
         return bool(reason)
 
-    def _reason_to_stay(self, world: World, name: str, sizes: dict[str, int], floors: Quotas) -> str:
+    def _reason_to_stay(self, world: World, name: str, sizes: dict[str, int], spare: Quotas) -> str:
         """Return why the node stays; if nothing speaks against it, its size and resources are taken off what is left."""
         one = self.unneeded[name]
         node = one.removable.node
@@ -187,9 +186,9 @@ class Planner:
             return "NotAutoscaled"
         if sizes[group.id] - self.deletions.counts.get(group.id, 0) <= group.min:
             return "NodeGroupMinSizeReached"
-        if floors.allowed(group.id, node, 1)[1]:
+        if spare.allowed(group.id, node, 1)[1]:
             return "MinimalResourceLimitExceeded"
-        floors.take(group.id, node, 1)
+        spare.take(group.id, node, 1)
         sizes[group.id] -= 1
         return ""
 

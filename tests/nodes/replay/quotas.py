@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tests.nodes.replay.node_marks import is_being_deleted
 from tests.nodes.replay.world import Json, World
 
 from kubetide.units.quantity import whole
@@ -26,20 +27,33 @@ class Quotas:
 
     @classmethod
     def of(cls, world: World, nodes: list[Json]) -> Quotas:
-        used = dict.fromkeys(RESOURCES, 0)
-        made = cls({}, {})
+        """Return what may be added below the maximum."""
+        made, used = cls._counted(world, nodes)
+        made.left = {name: max(0, _limit(world, name)[1] - used[name]) for name in RESOURCES}
+        return made
+
+    @classmethod
+    def above_minimum(cls, world: World, nodes: list[Json]) -> Quotas:
+        """Return what may be removed. `nodes` are all of the snapshot, upcoming ones too.
+
+        Nodes being deleted do not count. Upstream counts them and may so fall below the minimum; here it is
+        otherwise on purpose.
+        """
+        staying = [one for one in nodes if not is_being_deleted(one, world.now)]
+        made, used = cls._counted(world, staying)
+        made.left = {name: max(0, used[name] - _limit(world, name)[0]) for name in RESOURCES}
+        return made
+
+    @classmethod
+    def _counted(cls, world: World, nodes: list[Json]) -> tuple[Quotas, dict[str, int]]:
+        made, used = cls({}, {}), dict.fromkeys(RESOURCES, 0)
         for node in nodes:
             if (node["metadata"].get("labels") or {}).get("type") == "virtual-kubelet":
                 continue
             group = world.group_of_node(node)
             for name, amount in made.size(group.id if group is not None else None, node).items():
                 used[name] += amount
-        most = {
-            "cpu": world.flags.limits("cores-total")[1],
-            "memory": world.flags.limits("memory-total")[1] << 30,
-        }
-        made.left = {name: max(0, most[name] - used[name]) for name in RESOURCES}
-        return made
+        return made, used
 
     def size(self, group: str | None, node: Json) -> dict[str, int]:
         if group is None:
@@ -65,3 +79,11 @@ class Quotas:
         if self.allowed(group, template, count)[0] == count:
             for name, amount in self.size(group, template).items():
                 self.left[name] = max(0, self.left[name] - amount * count)
+
+
+def _limit(world: World, resource: str) -> tuple[int, int]:
+    """Return minimum and maximum of the whole cluster: cores, or bytes."""
+    if resource == "cpu":
+        return world.flags.limits("cores-total")
+    low, high = world.flags.limits("memory-total")
+    return low << 30, high << 30

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.nodes.replay.go_sort import go_sorted
 from tests.nodes.replay.snapshot import Place, requests
 from tests.nodes.replay.world import Group
 
+from kubetide.scheduling.estimator.unstable_sort import descending_order
 from kubetide.units.quantity import milli
 
 IGNORED_LABELS = (
@@ -89,7 +89,7 @@ def balanced(groups: list[Group], count: int) -> list[Resize]:
     """
     plan = [Resize(one.id, one.target, one.target, one.max) for one in groups if one.target != one.max]
     count = min(count, sum(max(0, one.max - one.current) for one in plan))
-    plan = go_sorted(plan, lambda one, other: one.current < other.current)
+    plan = [plan[at] for at in descending_order([-one.current for one in plan])]
     first = at = 0
     while count > 0:
         before, after = plan[at], at + 1
