@@ -29,12 +29,18 @@ ELSEWHERE = (
     "node-delete-delay-after-taint",
 )
 """What the replay knows nothing of, as it shows in a story."""
+WITHOUT_EFFECT = {
+    "scale-down-candidates-pool-min-count",
+    "scale-down-candidates-pool-ratio",
+    "scale-down-non-empty-candidates-count",
+}
+"""Flags that upstream reads and does nothing with."""
 
 
 def tells(story: Json) -> bool:
     """Return whether the replay knows all flags and rules of a recorded story."""
     text = json.dumps(story)
-    known = set(story["options"]) <= DEFAULTS.keys()
+    known = set(story["options"]) <= DEFAULTS.keys() | WITHOUT_EFFECT
     return "steps" in story and known and not any(one in text for one in ELSEWHERE)
 
 

@@ -200,11 +200,9 @@ def _note_unneeded(state: State, found: Evaluation, now: Instant) -> None:
     memory.unneeded = {name: memory.unneeded.get(name, now) for name in names}
     memory.last_found = tuple(names)
     until = after(now, state.settings.unremovable_node_recheck_timeout)
+    # A node that is still starting is not in the snapshot, and what was said of it before is out of date.
     remembered = {
-        # Nodes that are still starting are not in the snapshot, and what was said of them before is out of date.
-        name: held
-        for name, held in memory.unremovable.items()
-        if held.until > now and name in state.snapshot
+        name: held for name, held in memory.unremovable.items() if held.until > now and name in state.snapshot
     }
     for name in found.failed:
         remembered[name] = Remembered(until, found.unremovable[name])

@@ -89,11 +89,10 @@ def place_more(state: State, demand: Demand, now: Instant, most: int | None) -> 
 
 
 def _hints_that_hold(state: State) -> dict[str, str]:
-    """Return where pods fitted in the last tick, but for the nodes on their way that have another name by now.
+    """Return where pods fitted in the last tick. Hints to upcoming nodes hold only if their group's template is a cached one.
 
-    Source: Cluster Autoscaler, the hints of its scheduling simulator, which live for one loop more. Nodes on their way are
-    named after their group's template, and that has a name of its own each time that it is made; so their names
-    stay while the group has no node to make it from, and it is the one of an earlier loop.
+    Source: Cluster Autoscaler, the hints of its scheduling simulator. They live for one more loop. It names upcoming
+    nodes after the template, and gives each template that it makes a random name; only a cached one keeps its name.
     """
     tick = state.tick
     assert tick is not None, "the tick is open"
