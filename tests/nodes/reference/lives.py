@@ -1,0 +1,171 @@
+"""Random lives of clusters, step by step: what follows from the decisions of a loop, and what happens by itself."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass
+
+from tests.nodes.reference import objects
+from tests.nodes.reference.drawn import Drawn
+from tests.nodes.reference.pod_kinds import is_expendable
+from tests.nodes.reference.snapshot import Place, refusals
+from tests.nodes.reference.world import Json, Key, World
+
+from kubetide.units.time import Instant, after, before, format_rfc3339, seconds
+
+
+@dataclass
+class Life:
+    """The further life of a drawn cluster. `world` is always the reference's, at the time of the last step."""
+
+    drawn: Drawn
+
+    def next_step(self, world: World, number: int, last: Json | None) -> tuple[Json, Instant]:
+        """Return the next step without its expectations, and its time. `last` is the outcome of the one before."""
+        draw = self.drawn.random
+        advance = draw.choice((20, 40, 60, 70, 130, 200)) if number else 60
+        now = after(world.now, seconds(advance))
+        changes: list[Json] = []
+        if last is not None:
+            self._follow(world, last, changes, now)
+        self._outside_changes(world, changes, now)
+        ghost = deepcopy(world)
+        for change in changes:
+            ghost.apply(deepcopy(change))
+        changes += self._schedule(ghost)
+        times = {"now": format_rfc3339(now), "advance": f"{advance}s", "settle": "15s"}
+        return {**times, "changes": changes}, now
+
+    def _follow(self, world: World, last: Json, changes: list[Json], now: Instant) -> None:
+        """What follows from the last loop: deleted nodes go, pods come back, new machines and their nodes appear."""
+        draw = self.drawn.random
+        for name, one in sorted(world.nodes.items()):
+            if not world.has_machine(one) and world.group_of_node(one) is not None and draw.random() < 0.8:
+                changes.append({"op": "delete", "kind": "Node", "name": name})
+                changes += [_gone(pod) for pod in world.pods_on(name)]
+        for one in last["evictedPods"]:
+            template = one["pod"].split("/")[1].rsplit("-", 1)[0]
+            found = [each for each in self.drawn.templates if each["name"] == template]
+            if found and draw.random() < 0.9:
+                changes.append(_added(self.drawn.pod(found[0], before(now, seconds(15)))))
+        for group in sorted(world.groups):
+            there = world.groups[group]
+            for machine in sorted(there.machines.values(), key=lambda each: each.id):
+                if machine.state == "creating" and not machine.error_class and draw.random() < 0.6:
+                    running = {"id": machine.id, "state": "running"}
+                    changes.append({"op": "setInstance", "nodeGroup": group, "instance": running})
+                    if draw.random() < 0.9:
+                        self._join(world, group, machine.id.rsplit("/", 1)[1], changes, now)
+            for _ in range(there.target - len(there.machines)):
+                if draw.random() <= 0.75:
+                    self._start_machine(world, group, changes, now)
+
+    def _start_machine(self, world: World, group: str, changes: list[Json], now: Instant) -> None:
+        """Make a machine that the group asks for: it fails, is being made for a while, or joins at once."""
+        self.drawn.made += 1
+        name = f"{group}-x{self.drawn.made:03}"
+        instance: Json = {"id": f"cloud://{group}/{name}", "state": "running"}
+        fate = self.drawn.random.random()
+        if fate < 0.2:
+            instance["state"] = "creating"
+        if fate < 0.08:
+            instance |= {
+                "errorClass": "OutOfResources",
+                "errorCode": "STOCKOUT",
+                "errorMessage": "none left",
+            }
+        changes.append({"op": "addInstance", "nodeGroup": group, "instance": instance})
+        if instance["state"] == "running":
+            self._join(world, group, name, changes, now)
+
+    def _join(self, world: World, group: str, name: str, changes: list[Json], now: Instant) -> None:
+        at = before(now, seconds(self.drawn.random.choice((5, 5, 90))))
+        made = self.drawn.node(group, name, at, ready=self.drawn.random.random() < 0.85)
+        changes.append({"op": "add", "kind": "Node", "object": made, "nodeGroup": group})
+        changes += [_added(pod) for pod in self.drawn.daemon_pods(world.listed("DaemonSet"), Place(made), at)]
+
+    def _outside_changes(self, world: World, changes: list[Json], now: Instant) -> None:
+        """What happens by itself: pods come and go, nodes break and mend, people change things, the cloud refuses."""
+        gone = {(each.get("namespace", ""), each["name"]) for each in changes if each["op"] == "delete"}
+        self._move_load(world, gone, changes, now)
+        self._break_nodes(world, gone, changes, now)
+        self._change_rules(world, changes)
+        self._change_cloud(world, changes)
+
+    def _move_load(self, world: World, gone: set[Key], changes: list[Json], now: Instant) -> None:
+        draw = self.drawn.random
+        for _ in range(draw.choice((0, 0, 1, 1, 2))):
+            template = draw.choice(self.drawn.templates)
+            at = before(now, seconds(draw.choice((1, 20, 40))))
+            changes += [_added(self.drawn.pod(template, at)) for _ in range(draw.choice((1, 2, 3, 5, 9)))]
+        for key, pod in sorted(world.pods.items()):
+            of_node = pod["metadata"]["name"].startswith(("agent-", "proxy-"))
+            if key not in gone and not of_node and draw.random() < 0.12:
+                changes.append(_gone(pod))
+
+    def _break_nodes(self, world: World, gone: set[Key], changes: list[Json], now: Instant) -> None:
+        for name, one in sorted(world.nodes.items()):
+            ready = _is_ready(one)
+            if ("", name) in gone or self.drawn.random.random() >= (0.04 if ready else 0.4):
+                continue
+            changed = deepcopy(one)
+            changed["status"]["conditions"][0] |= {
+                "status": "False" if ready else "True",
+                "lastTransitionTime": format_rfc3339(now),
+            }
+            changes.append({"op": "update", "kind": "Node", "object": changed})
+
+    def _change_rules(self, world: World, changes: list[Json]) -> None:
+        draw = self.drawn.random
+        for budget in world.listed("PodDisruptionBudget"):
+            if draw.random() < 0.2:
+                changed = deepcopy(budget)
+                changed["status"]["disruptionsAllowed"] = draw.randint(0, 2)
+                changes.append({"op": "update", "kind": "PodDisruptionBudget", "object": changed})
+        changes += [_gone(owner) for owner in world.listed("ReplicaSet") if draw.random() < 0.03]
+
+    def _change_cloud(self, world: World, changes: list[Json]) -> None:
+        draw = self.drawn.random
+        for group, there in sorted(world.groups.items()):
+            if draw.random() < 0.06:
+                message = draw.choice(("", "no quota"))
+                changes.append({"op": "increaseSizeError", "nodeGroup": group, "message": message})
+            if draw.random() < 0.03:
+                low, high = draw.choice(((0, there.max), (1, there.max), (there.min, there.max + 2)))
+                changes.append({"op": "setGroup", "nodeGroup": group, "min": low, "max": high})
+            # Production reports a refused deletion of such a group in another way; it does the same.
+            if draw.random() < 0.03 and not there.options.get("zeroOrMaxNodeScaling"):
+                message = draw.choice(("", "", "not now"))
+                changes.append({"op": "deleteNodesError", "nodeGroup": group, "message": message})
+
+    def _schedule(self, world: World) -> list[Json]:
+        """Bind waiting pods to the first node with room, as a scheduler would."""
+        found = []
+        ready = [(name, one) for name, one in sorted(world.nodes.items()) if _is_ready(one)]
+        places = [Place(one, world.pods_on(name)) for name, one in ready]
+        by_priority = sorted(world.listed("Pod"), key=lambda one: -(one["spec"].get("priority") or 0))
+        for pod in by_priority:
+            if pod["spec"].get("nodeName"):
+                continue
+            # An expendable pod would be pushed out again; so it stays off the nodes that were bought for others.
+            expendable = is_expendable(pod, world.flags.whole("expendable-pods-priority-cutoff"))
+            there = [one for one in places if not expendable or "-x" not in one.name]
+            place = next((one for one in there if not refusals(pod, one)), None)
+            if place is not None:
+                placed = objects.bound(pod, place.name)
+                place.pods.append(placed)
+                found.append({"op": "update", "kind": "Pod", "object": placed})
+        return found
+
+
+def _is_ready(node: Json) -> bool:
+    return bool(node["status"]["conditions"][0]["status"] == "True")
+
+
+def _added(pod: Json) -> Json:
+    return {"op": "add", "kind": "Pod", "object": pod}
+
+
+def _gone(one: Json) -> Json:
+    meta = one["metadata"]
+    return {"op": "delete", "kind": one["kind"], "namespace": meta["namespace"], "name": meta["name"]}
