@@ -12,8 +12,11 @@ from kubetide.nodes.expander.price import pod_price
 from kubetide.nodes.expander.priority import PrioritiesError, read_priorities
 from kubetide.nodes.explain.answers import explain_pod
 from kubetide.nodes.facts.priorities import PriorityMap
+from kubetide.nodes.facts.slimming import slim_stateful_set
 from kubetide.objects.batch import Job
+from kubetide.objects.statefulset import StatefulSet
 from kubetide.ports.cloud import NodeTemplate, PodPrices
+from kubetide.units.time import ZERO
 
 SERVICE = {"grpc_expander_url": "expander:7000", "grpc_expander_cert": "cert.pem"}
 
@@ -168,6 +171,27 @@ def test_gpus_of_a_type_stay_within_their_total(limits, delta):
     assert sum(one.delta for one in world.tick() if isinstance(one, IncreaseSize)) == delta
 
 
+@pytest.mark.parametrize(("least", "stays"), [(2, []), (3, ["n0"])])
+def test_gpus_that_a_driver_has_not_reported_keep_no_other_node(least, stays):
+    """A node that just starts counts for the GPUs of its group's template in the minimum of --gpu-total."""
+    amounts = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+    starting = node("n1", labels={GPU: "t4"}, status={"capacity": amounts, "allocatable": amounts})
+    made = NodeTemplate(node=gpu_machine("template"), source="catalogue")
+    world = World(
+        nodes=[gpu_machine("n0"), starting],
+        groups=[group("g", made=made, nodes=("n0", "n1"))],
+        settings={
+            "gpu_total": (f"t4:{least}:9",),
+            "gpu_label": GPU,
+            "scale_down_unneeded_time": ZERO,
+            "scale_down_delay_after_add": ZERO,
+        },
+    )
+    world.tick()
+    found = world.state.memory.scale_down.status.unremovable
+    assert [one.node for one in found if one.reason == "MinimalResourceLimitExceeded"] == stays
+
+
 @pytest.mark.parametrize("text", ["t4", "t4:3:1", "t4:a:b", ":0:1"])
 def test_a_total_that_cannot_be_read_is_refused(text):
     """--gpu-total without type or with limits that make no sense is an error that names the flag."""
@@ -185,6 +209,32 @@ def test_missing_pods_buy_nodes_with_the_flag(limit, delta):
         settings={"enable_proactive_scaleup": True, "pod_injection_limit": limit},
     )
     assert sum(one.delta for one in world.tick() if isinstance(one, IncreaseSize)) == delta
+
+
+@pytest.mark.parametrize(("policy", "delta"), [("Parallel", 3), ("OrderedReady", 1), ("", 1)])
+def test_missing_pods_of_a_stateful_set_count_if_it_makes_them_side_by_side(policy, delta):
+    """One that waits until a pod is ready makes the next ones later."""
+    body = {"metadata": {"name": "db", "namespace": "default", "uid": "uid-db"}}
+    body["spec"] = {"replicas": 10, "podManagementPolicy": policy}
+    world = World(
+        groups=[group("g")],
+        pods=[pod("p", cpu="1", of="db", kind="StatefulSet")],
+        stateful_sets=(slim_stateful_set(msgspec.convert(body, StatefulSet)),),
+        settings={"enable_proactive_scaleup": True},
+    )
+    assert sum(one.delta for one in world.tick() if isinstance(one, IncreaseSize)) == delta
+
+
+def test_pods_that_a_bypassed_scheduler_has_not_looked_at_come_last():
+    """Of two pods for which there is one node the one gets it that a scheduler found no place for."""
+    unseen = {"spec": {"schedulerName": "own"}, "status": {"conditions": []}}
+    world = World(
+        groups=[group("g", maximum=1)],
+        pods=[pod("a", cpu="3", of="web", **unseen), pod("b", cpu="3", of="web")],
+        settings={"bypassed_scheduler_names": ("own",)},
+    )
+    world.tick()
+    assert [event.name for event in world.events if event.reason == "TriggeredScaleUp"] == ["b"]
 
 
 @pytest.mark.parametrize(

@@ -34,13 +34,17 @@ def status_of(world, number=0):
 
 
 def test_a_request_of_which_only_overdue_machines_are_left_times_out():
-    """They have not fulfilled it: the group backs off, so that another one may serve."""
+    """They have not fulfilled it: the group backs off, so that another one may serve.
+
+    They are deleted in the same tick: the target covers what exists, so a cloud does not lower it.
+    """
     world = World(pods=[pod("a")], groups=[group("g")])
     world.tick()
     world.change("g", instances=(Instance(provider_id="cloud:///late"),))
     world.tick(at=seconds(10))
     actions = world.tick(at=minutes(20))
     assert DecreaseTarget("g", 1, "timeout") in actions
+    assert DeleteInstances("g", ("cloud:///late",), "unregistered", False) in actions
     assert world.messages("ScaleUpTimedOut") == ["Nodes added to group g failed to register within 20m0s"]
     assert list(world.state.memory.backoff) == ["g"]
 
@@ -300,6 +304,33 @@ def test_a_tick_without_ready_nodes_ends_before_the_registry_is_asked():
     world.tick(at=minutes(12), nodes=(node("n0"),))
     assert memory.unregistered_since == {late.provider_id: after(START, minutes(12))}
     assert memory.started == START
+
+
+def test_results_of_deletions_wait_for_a_tick_that_begins():
+    """With --scale-up-from-zero=false a tick without ready nodes does not report them; the next one with such a node does."""
+    there = group("g", nodes=("n0",))
+    world = World(nodes=[node("n0")], groups=[there], settings={"scale_up_from_zero": False})
+    world.tick()
+    memory = world.state.memory.scale_down
+    memory.results["gone"] = done = DeleteResult("NodeDeleteOk")
+    world.tick(at=seconds(10), nodes=(node("n0", ready=False),))
+    assert memory.status.delete_results == {}
+    world.tick(at=seconds(20), nodes=(node("n0"),))
+    assert memory.status.delete_results == {"gone": done}
+
+
+def test_targets_are_read_again_once_failed_machines_were_looked_at():
+    """As upstream, also where none of these is deleted: the document shows what the tick has changed before."""
+    options = GroupOptions(zero_or_max_node_scaling=True, allow_non_atomic_scale_up_to_max=True)
+    late = Instance(provider_id="cloud:///late")
+    coming = Instance(provider_id="cloud:///coming", state="Creating")
+    groups = group("g", maximum=2, target=2, options=options), group("h", instances=(late,), target=1)
+    world = World(groups=groups)
+    world.tick()
+    world.change("g", instances=(failed("broken"), coming))
+    world.tick(at=minutes(16))
+    assert world.groups["h"].target_size == 0
+    assert status_of(world, 1)["health"]["cloudProviderTarget"] == 0
 
 
 def test_leftover_deletion_taints_are_cleaned_at_start():

@@ -130,12 +130,13 @@ def absorb(state: State, commands: Commands, outcomes: Outcomes, now: Instant) -
     """Apply the outcomes of the commands; return the result, with the status document at the end of a tick."""
     match state.step:
         case "update" if state.tick is None:
-            if not commands.next_step:
+            # A loop that has no node to begin with ends before upstream looks at results of deletions and at requests.
+            begun = not not_begun(state)
+            if begun and not commands.next_step:
                 report_results(state)
-            # A loop that has no node to begin with ends before upstream looks at requests.
             result = Result(
                 events=tuple(absorb_update(state, commands.actions, outcomes.results)),
-                writes=() if not_begun(state) else expire(state, now),
+                writes=expire(state, now) if begun else (),
             )
         case "update" | "scale_up" | "place" | "pack" | "salvo" if commands.next_step in {"place", "pack"}:
             return Result()

@@ -151,7 +151,7 @@ def test_a_pod_that_should_have_ended_is_evicted_with_the_others(drained, world)
     made.stuck_pods = (("default", "stuck"),)
     made.settle(minutes(12))
     assert [entry[:2] for entry in made.log] == (
-        [("evict", "x"), ("evict", "stuck")] if drained else [("delete", "a-0")]
+        [("evict", "stuck"), ("evict", "x")] if drained else [("delete", "a-0")]
     )
     assert (result_of(made)[0] == "NodeDeleteErrorFailedToEvictPods") is drained
 
@@ -234,16 +234,44 @@ def test_results_are_reported_once(world):
     assert made.status.delete_results == {}
 
 
+NOTE = {"metadata": {"annotations": {"delay-deletion.cluster-autoscaler.kubernetes.io/x": "1"}}}
+
+
+def held(world, **settings):
+    """Return a world in which the deletion of a-0 has just begun, which somebody asks to delay."""
+    made = world(scale_down_unneeded_time=seconds(1), **settings).add_group("a").add_node("a-0", **NOTE)
+    made.loop()
+    made.loop()
+    return made
+
+
 def test_annotations_delay_the_deletion_but_not_for_ever(world):
     """A delay-deletion annotation holds the machine at most --node-deletion-delay-timeout."""
-    note = {"metadata": {"annotations": {"delay-deletion.cluster-autoscaler.kubernetes.io/x": "1"}}}
-    made = world(scale_down_unneeded_time=seconds(1)).add_group("a").add_node("a-0", **note)
-    made.loop()
-    made.loop()
+    made = held(world)
     made.settle(minutes(2) + seconds(4))
     assert made.log == []
     made.settle(seconds(1))
     assert made.log == [("delete", "a-0")]
+
+
+def test_a_short_delay_ends_between_two_looks_at_annotations(world):
+    """They are looked at every five seconds, and once more when the time is over."""
+    made = held(world, node_deletion_delay_timeout=seconds(12))
+    made.settle(seconds(16.9))
+    assert made.log == []
+    made.settle(seconds(0.1))
+    assert made.log == [("delete", "a-0")]
+
+
+def test_a_node_that_vanishes_while_annotations_hold_it_is_not_found(world):
+    """The error is upstream's, and so is the event."""
+    made = held(world)
+    made.settle(seconds(6))
+    del made.nodes["a-0"]
+    made.settle(seconds(10))
+    error = 'failed to get node a-0: node "a-0" not found'
+    assert (made.log, result_of(made)) == ([], ("NodeDeleteErrorFailedToDelete", error))
+    assert made.messages()[-1] == f"failed to delete empty node: {error}"
 
 
 def test_each_node_has_its_own_call_and_outcome(world):
@@ -279,6 +307,20 @@ def test_deletions_of_a_group_are_batched(world):
     assert made.log == []
     made.settle(seconds(1))
     assert made.log == [("delete", "a-0"), ("delete", "a-1")]
+
+
+def test_the_interval_of_a_whole_group_begins_with_its_last_node(world):
+    """A node that is ready sooner waits for the others of a group of zero or all, and then for the interval."""
+    made = world(scale_down_unneeded_time=seconds(1), node_deletion_batcher_interval=seconds(20))
+    made.add_group("a", zero_or_max_node_scaling=True).add_node("a-0").add_node("a-1").add_pod("x", "a-1")
+    made.add_group("b").add_node("b-0", "b").add_pod("f", "b-0", cpu="2400m")
+    made.refused_evictions = {("default", "x"): 1}
+    made.loop()
+    made.loop()
+    made.settle(seconds(34.9))
+    assert made.log == [("evict", "x", 30)]
+    made.settle(seconds(0.1))
+    assert made.log[1:] == [("delete", "a-0"), ("delete", "a-1")]
 
 
 @pytest.mark.parametrize(

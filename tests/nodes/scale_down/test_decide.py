@@ -181,6 +181,17 @@ def test_a_node_whose_pods_fit_nowhere_says_what_is_missing(world):
     assert first.detail == "pod default/x fits on none of the 2 other nodes: 2 Insufficient cpu"
 
 
+def test_a_node_that_comes_back_is_simulated_at_once(world):
+    """One that was away for a loop, or had not started, is not left alone for what was found before."""
+    made = typical(world).add_pdb("tight", "web", 0)
+    made.loop()
+    node = made.nodes.pop("a-0")
+    made.loop()
+    made.nodes["a-0"] = node
+    made.loop()
+    assert made.verdicts()["a-0"] == "NotEnoughPdb"
+
+
 def test_an_unremovable_node_is_left_alone_for_a_while(world):
     """A node that could not be removed is simulated again after the recheck timeout, and remembers why."""
     made = typical(world, unremovable_node_recheck_timeout=minutes(3)).add_pdb("tight", "web", 0)

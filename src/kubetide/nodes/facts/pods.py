@@ -57,11 +57,17 @@ def is_unschedulable(pod: Pod, settings: Settings) -> bool:
     scheduler = pod.spec.scheduler_name or "default-scheduler"
     if settings.allowed_scheduler_names and scheduler not in settings.allowed_scheduler_names:
         return False
+    return found_no_node(pod) or (scheduler in settings.bypassed_scheduler_names and _is_unprocessed(pod))
+
+
+def found_no_node(pod: Pod) -> bool:
+    """Return whether the scheduler has looked at the pod and found no node for it."""
     scheduled = pod_condition(pod, "PodScheduled")
-    if scheduled is not None and scheduled.status == "False" and scheduled.reason == "Unschedulable":
-        return True
-    if scheduler not in settings.bypassed_scheduler_names:
-        return False
+    return scheduled is not None and (scheduled.status, scheduled.reason) == ("False", "Unschedulable")
+
+
+def _is_unprocessed(pod: Pod) -> bool:
+    scheduled = pod_condition(pod, "PodScheduled")
     return scheduled is None or (scheduled.status == "False" and not scheduled.reason)
 
 

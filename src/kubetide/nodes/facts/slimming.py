@@ -102,8 +102,10 @@ def slim_daemon_set(item: DaemonSet) -> DaemonSet:
 
 
 def slim_stateful_set(item: StatefulSet) -> StatefulSet:
-    """Return the StatefulSet with only its name and replicas."""
-    return StatefulSet(metadata=_name_of(item.metadata), spec=StatefulSetSpec(replicas=item.spec.replicas))
+    """Return the StatefulSet with only its name, replicas, and whether it makes them side by side."""
+    policy = item.spec.pod_management_policy
+    spec = StatefulSetSpec(replicas=item.spec.replicas, pod_management_policy=policy)
+    return StatefulSet(metadata=_name_of(item.metadata), spec=spec)
 
 
 def slim_job(item: Job) -> Job:

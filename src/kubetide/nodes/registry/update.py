@@ -111,6 +111,7 @@ def absorb_update(
 ) -> list[EventRecord]:
     """Apply the outcomes (present targets and machines); return the events."""
     events: list[EventRecord] = []
+    refused: set[str] = set()
     for action, outcome in zip(actions, results, strict=True):
         if isinstance(action, RemoveTaint) and action.key != NOMINATION_TAINT:
             # The node is as it was until the watch says otherwise, as upstream's loop has it: nothing moves there yet.
@@ -123,10 +124,14 @@ def absorb_update(
         elif isinstance(action, DeleteInstances):
             if outcome.status == "ok":
                 state.drop_instances(action.group, action.provider_ids)
-            if action.why == "failed" and outcome.status == "ok" and state.view is not None:
-                recalculate(state, state.view)
+            else:
+                refused.add(action.group)
             if action.why == "unregistered":
                 events += unregistered_deleted(state, action, outcome)
+    # As upstream, also where nothing was left to delete of the group, or nothing is to be deleted of it.
+    view = state.view
+    if view is not None and view.healthy and view.failed.keys() - refused:
+        recalculate(state, view)
     return events
 
 

@@ -15,6 +15,7 @@ from kubetide.nodes.facts.nodes import is_being_deleted, is_virtual_kubelet, rea
 from kubetide.nodes.scale_down.pods import key_of
 from kubetide.nodes.scale_down.unneeded.eligibility import unneeded_time, unready_time
 from kubetide.nodes.scale_down.unneeded.evaluate import Removable
+from kubetide.nodes.scale_up.increase.headroom import with_expected_gpus
 from kubetide.nodes.scale_up.increase.limits import limits_of
 from kubetide.nodes.state import State
 from kubetide.objects.node import Node
@@ -126,7 +127,7 @@ class TotalsAboveMinimum:
     """What may be removed from the cluster's totals (--cores-total, --memory-total, --gpu-total)."""
 
     def __init__(self, state: State, now: Instant) -> None:
-        self._gpu_label = state.settings.gpu_label
+        self._state = state
         self._minimum = {name: limit.minimum for name, limit in limits_of(state.settings).items()}
         self._left: dict[str, int] = {}
         if not any(self._minimum.values()):
@@ -135,7 +136,7 @@ class TotalsAboveMinimum:
         for name in state.snapshot.node_names:
             node = state.snapshot.node(name)
             if not is_virtual_kubelet(node) and not is_being_deleted(node, now):
-                for resource, amount in used_by(node, self._gpu_label).items():
+                for resource, amount in self._uses(node).items():
                     if resource in total:
                         total[resource] += amount
         self._left = {resource: max(0, total[resource] - self._minimum[resource]) for resource in total}
@@ -144,14 +145,19 @@ class TotalsAboveMinimum:
         """Return the resources that would fall below their minimum without the node."""
         if not self._left:
             return ()
-        uses = used_by(node, self._gpu_label)
+        uses = self._uses(node)
         return tuple(name for name, left in self._left.items() if uses.get(name, 0) > left)
 
     def take(self, node: Node) -> None:
         """Subtract the node's capacity."""
-        for resource, amount in (used_by(node, self._gpu_label) if self._left else {}).items():
+        for resource, amount in (self._uses(node) if self._left else {}).items():
             if resource in self._left:
                 self._left[resource] -= amount
+
+    def _uses(self, node: Node) -> dict[str, int]:
+        """Return what a node counts for; GPUs that its driver has not reported yet do as well."""
+        expected = with_expected_gpus(self._state, self._state.tick, node)
+        return used_by(expected, self._state.settings.gpu_label)
 
 
 def _limit_refuses(resource: str) -> tuple[str, str]:

@@ -114,7 +114,10 @@ class _Machine:
         if deletion.phase == "untainting":
             return self._untaint(deletion)
         node = self._state.nodes.get(deletion.node)
-        if node is None and deletion.in_flight:
+        if node is None and deletion.phase == "delaying":
+            absent = f'failed to get node {deletion.node}: node "{deletion.node}" not found'
+            self._fail(deletion, "NodeDeleteErrorFailedToDelete", absent)
+        elif node is None and deletion.in_flight:
             self._note_vanished(deletion)
         if node is None or not deletion.in_flight:
             return None
@@ -247,7 +250,7 @@ class _Machine:
         assert deletion.until is not None
         held = any(name.startswith(DELAY_DELETION_PREFIX) for name in node.metadata.annotations or {})
         if held and self._now < deletion.until:
-            return replace(deletion, due=after(self._now, POLL))
+            return replace(deletion, due=min(after(self._now, POLL), deletion.until))
         until = after(self._now, self._settings.node_deletion_batcher_interval)
         return replace(deletion, phase="ready", until=until, due=until, tries=0)
 
@@ -277,7 +280,12 @@ class _Machine:
 
     def _delete(self, group: str, batch: list[Deletion]) -> None:
         """Make the call when its time has come and the pods of all its nodes were just read."""
-        if min(one.until or one.due for one in batch) > self._now:
+        # The interval begins with the first node, for groups that go as a whole with the last one.
+        pick = max if goes_whole(self._state, group) else min
+        at = pick(one.until or one.due for one in batch)
+        if at > self._now:
+            for one in batch:
+                self._memory.deletions[one.node] = replace(one, due=at)
             return
         checked = [one for one in map(self._check_last, batch) if one is not None]
         ready = sum(self._memory.deletions[one.node].phase == "ready" for one in batch)

@@ -45,11 +45,9 @@ def evictions_of(moves: Moves, settings: Settings, now: Instant, *, drain: bool)
         if (pod.metadata.annotations or {}).get(ENABLE_DS_EVICTION, default) == "true"
     ]
     in_turn = drain and bool(settings.drain_priority_config)
+    others = sorted((*moves.pods, *moves.skipped), key=key_of) if drain else ()
     return (
-        *(
-            _eviction(pod, settings, now, needed=True)
-            for pod in ((*moves.pods, *moves.skipped) if drain else ())
-        ),
+        *(_eviction(pod, settings, now, needed=True) for pod in others),
         *(_eviction(pod, settings, now, needed=in_turn) for pod in daemon_pods),
     )
 

@@ -20,13 +20,18 @@ def headroom_of(state: State, tick: Tick) -> Headroom:
     return Headroom(state.settings, expected, quotas_of(state))
 
 
-def with_expected_gpus(state: State, tick: Tick, node: Node) -> Node:
-    """Return the node with its group's template GPUs if its driver has not reported GPUs yet.
+def with_expected_gpus(state: State, tick: Tick | None, node: Node) -> Node:
+    """Return the node with its group's template GPUs if its driver has not reported GPUs yet; as it is without a tick.
 
     Source: Cluster Autoscaler, the custom resources of a node for its resource limits.
     """
     label = state.settings.gpu_label
-    if not state.settings.gpu_total or not (kinds := gpus_of(node, label)) or any(kinds.values()):
+    if (
+        tick is None
+        or not state.settings.gpu_total
+        or not (kinds := gpus_of(node, label))
+        or any(kinds.values())
+    ):
         return node
     group = state.group_of(node.metadata.name) if node.metadata.name in state.nodes else None
     template = tick.templates.get(group) if group is not None else None

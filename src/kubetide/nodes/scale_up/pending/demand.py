@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from kubetide.nodes.capacity.buffers.inject import BUFFERS, placeholders
 from kubetide.nodes.facts.pods import (
+    found_no_node,
     is_daemon_set_pod,
     is_mirror_pod,
     is_unschedulable,
@@ -48,15 +49,21 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 def pending_pods(state: State, now: Instant) -> list[Asked]:
-    """Return the pods that the scheduler found no node for, in name order."""
+    """Return the pods that the scheduler found no node for, in name order.
+
+    As upstream, behind them the pods that bypassed schedulers have not looked at.
+    """
     del now
     settings = state.settings
-    return [
-        Asked(without_tpu_requests(pod), "pending")
-        for key, pod in sorted(state.pending.items())
+    pods = [
+        pod
+        for _, pod in sorted(state.pending.items())
         if is_unschedulable(pod, settings)
         and not is_expendable(pod, settings.expendable_pods_priority_cutoff)
     ]
+    if settings.bypassed_scheduler_names:
+        pods.sort(key=lambda pod: not found_no_node(pod))
+    return [Asked(without_tpu_requests(pod), "pending") for pod in pods]
 
 
 def drained_pods(state: State, now: Instant) -> list[Asked]:

@@ -79,7 +79,9 @@ def _desired(state: State) -> Iterator[tuple[str, int]]:
     for replica_set in state.replica_sets.values():
         yield replica_set.metadata.uid, _one_if_none(replica_set.spec.replicas)
     for stateful_set in state.stateful_sets.values():
-        yield stateful_set.metadata.uid, _one_if_none(stateful_set.spec.replicas)
+        # Others make one pod after another has become ready: the next ones are not needed yet.
+        if stateful_set.spec.pod_management_policy == "Parallel":
+            yield stateful_set.metadata.uid, _one_if_none(stateful_set.spec.replicas)
     for job in state.jobs.values():
         yield job.metadata.uid, _desired_by_job(job)
 
